@@ -1,0 +1,22 @@
+/** What a run tells while it goes on. Rooms emit these; only src/cli turns them into words on a terminal. */
+export type RunEvent =
+  | { type: 'phase'; phase: Phase; detail?: string }
+  | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string }
+  /** Progress of the current phase; `of` is absent where the end is not known. */
+  | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
+  /** A fact the user should know although nothing failed. */
+  | { type: 'notice'; message: string };
+
+/** The parts of a run that can take long enough to be shown, in the order in which they come. */
+export type Phase =
+  | 'connect'
+  | 'inspect'
+  | 'wait'
+  | 'clone'
+  | 'before'
+  | 'command'
+  | 'after'
+  | 'compare'
+  | 'clean';
+
+export type Emit = (event: RunEvent) => void;

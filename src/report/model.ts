@@ -1,0 +1,207 @@
+import { z } from 'zod';
+
+/**
+ * The report: what every renderer reads, what `--format json` prints, and what the rooms fill in, each its own
+ * section. Durations are milliseconds, sizes bytes, times ISO 8601. Paths are stable from version 1 on; more may
+ * be added. A scalar that could not be measured is null, and `limits` says why (promise P7).
+ */
+const milliseconds = z.number().nonnegative();
+const bytes = z.int();
+const time = z.iso.datetime();
+
+export const runSection = z.object({
+  id: z.string(),
+  startedAt: time,
+  finishedAt: time,
+  mode: z.enum(['rehearse', 'apply', 'swap']),
+  tool: z.object({ name: z.literal('safemigrate'), version: z.string() }),
+});
+
+export const targetSection = z.object({
+  host: z.string(),
+  port: z.int(),
+  database: z.string(),
+  serverVersion: z.string(),
+  sizeBytes: bytes,
+  /** Where the connection came from: `--url`, `DATABASE_URL`, … */
+  source: z.string(),
+  /** What others or the command changed there while the run went on. */
+  changes: z.array(
+    z.object({
+      what: z.string(),
+      madeBy: z.enum(['command', 'others']),
+      /** Why it is put down to them. */
+      evidence: z.string(),
+    }),
+  ),
+  /** What safemigrate itself did there, beyond reading catalogues. */
+  touched: z.array(z.string()),
+});
+
+export const cloneSection = z.object({
+  method: z.string(),
+  strategy: z.string(),
+  isolation: z.enum(['same-cluster', 'own-cluster']),
+  database: z.string(),
+  durationMs: milliseconds,
+  sizeBytes: bytes.nullable(),
+  /** Space that the clone really takes beyond what it shares with the target. */
+  uniqueBytes: bytes.nullable(),
+  reason: z.string(),
+  /** Kept on request (`--keep`). */
+  kept: z.boolean(),
+});
+
+export const commandSection = z.object({
+  argv: z.array(z.string()),
+  exitCode: z.int().nullable(),
+  signal: z.string().nullable(),
+  timedOut: z.boolean(),
+  durationMs: milliseconds,
+  /** Names of the variables, and positions of the arguments, that were pointed at the clone. */
+  rewritten: z.array(z.string()),
+  /** What may name the target and was left alone, with the reason. */
+  undecided: z.array(z.object({ name: z.string(), reason: z.string() })),
+  /** Sessions that the command opened on the clone. */
+  reachedClone: z.boolean(),
+});
+
+export const lockSection = z.object({
+  relation: z.string(),
+  mode: z.string(),
+  acquiredBy: z.string(),
+  heldMs: milliseconds.nullable(),
+  blocks: z.array(z.string()),
+});
+
+export const statementSection = z.object({
+  index: z.int(),
+  session: z.int(),
+  sql: z.string(),
+  tag: z.string().nullable(),
+  startedAt: time,
+  durationMs: milliseconds,
+  rows: z.int().nullable(),
+  transaction: z.int(),
+  explicit: z.boolean(),
+  exactness: z.enum(['exact', 'group', 'sampled', 'unknown']),
+  error: z
+    .object({
+      sqlstate: z.string(),
+      message: z.string(),
+      detail: z.string().nullable(),
+      hint: z.string().nullable(),
+      position: z.int().nullable(),
+    })
+    .nullable(),
+  locks: z.array(lockSection).nullable(),
+  rewrote: z.array(z.string()),
+  walBytes: bytes.nullable(),
+});
+
+export const schemaChange = z.object({
+  verb: z.enum(['create', 'alter', 'drop', 'rename', 'grant', 'revoke', 'comment']),
+  /** As PostgreSQL calls it, in lower case: `table`, `column`, `index`, `constraint`, `function`, … */
+  kind: z.string(),
+  /** Qualified and quoted where needed: `public.orders`, `public.orders.email`. */
+  object: z.string(),
+  sql: z.string(),
+  /** Applying it destroys stored rows or values. */
+  dataLoss: z.boolean(),
+});
+
+export const rename = z.object({ kind: z.string(), from: z.string(), to: z.string() });
+
+export const schemaSection = z.object({
+  /** Content fingerprints: equal for databases that hold the same schema. */
+  before: z.string(),
+  after: z.string(),
+  changes: z.array(schemaChange),
+  renames: z.array(rename),
+  /** Kinds of objects that the comparison does not model, and what was seen of them. */
+  unmodeled: z.array(z.object({ kind: z.string(), detail: z.string() })),
+  /** SQL that leads from the schema after to the schema before; null where none could be made. */
+  rollbackSql: z.string().nullable(),
+  /** What the way back cannot restore, in words. */
+  rollbackLoses: z.array(z.string()),
+  leftovers: z.array(
+    z.object({
+      kind: z.enum(['invalid index', 'constraint not valid']),
+      object: z.string(),
+      /** It was there before the command. */
+      preexisting: z.boolean(),
+    }),
+  ),
+});
+
+export const dataSection = z.object({
+  /** Relations that hold rows and that changed in rows, size or storage; the unchanged are counted, not listed. */
+  tables: z.array(
+    z.object({
+      relation: z.string(),
+      rowsBefore: z.int().nullable(),
+      rowsAfter: z.int().nullable(),
+      /** The counts are exact, not the planner's estimate. */
+      exact: z.boolean(),
+      bytesBefore: bytes.nullable(),
+      bytesAfter: bytes.nullable(),
+      rewritten: z.boolean(),
+    }),
+  ),
+  unchangedTables: z.int(),
+  walBytes: bytes.nullable(),
+  sizeDeltaBytes: bytes.nullable(),
+});
+
+export const hazard = z.object({
+  code: z.string(),
+  severity: z.enum(['error', 'warning', 'notice']),
+  statement: z.int().nullable(),
+  relation: z.string().nullable(),
+  message: z.string(),
+  evidence: z.string(),
+  advice: z.string(),
+  allowed: z.boolean(),
+});
+
+export const limit = z.object({
+  /** A path of this report, or a prefix of one. */
+  path: z.string(),
+  kind: z.enum(['estimate', 'unmeasured']),
+  reason: z.string(),
+});
+
+export const report = z.object({
+  version: z.literal(1),
+  run: runSection,
+  target: targetSection,
+  clone: cloneSection,
+  command: commandSection,
+  statements: z.array(statementSection),
+  schema: schemaSection.nullable(),
+  data: dataSection.nullable(),
+  hazards: z.array(hazard),
+  limits: z.array(limit),
+  forecast: z.null(),
+  checks: z.array(z.unknown()),
+  contact: z.array(z.unknown()),
+  verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
+  apply: z.null(),
+  swap: z.null(),
+  cleanup: z.object({
+    done: z.array(z.string()),
+    failed: z.array(z.object({ name: z.string(), reason: z.string() })),
+  }),
+});
+
+export type Report = z.infer<typeof report>;
+export type TargetSection = z.infer<typeof targetSection>;
+export type CommandSection = z.infer<typeof commandSection>;
+export type CloneSection = z.infer<typeof cloneSection>;
+export type SchemaSection = z.infer<typeof schemaSection>;
+export type SchemaChange = z.infer<typeof schemaChange>;
+export type Rename = z.infer<typeof rename>;
+export type DataSection = z.infer<typeof dataSection>;
+export type StatementSection = z.infer<typeof statementSection>;
+export type Hazard = z.infer<typeof hazard>;
+export type Limit = z.infer<typeof limit>;

@@ -1,0 +1,13 @@
+/** An identifier, quoted whatever it holds. Every identifier that enters SQL text goes through here. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/**
+ * A string literal for the statements that take no parameters (ALTER DATABASE … SET, COMMENT).
+ * Correct whatever standard_conforming_strings says: a backslash switches to the E'' form.
+ */
+export function literal(value: string): string {
+  const quoted = value.replaceAll("'", "''");
+  return quoted.includes('\\') ? ` E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`;
+}

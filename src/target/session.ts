@@ -1,0 +1,39 @@
+import type { Client } from 'pg';
+import type { HostAndPort } from './settings.ts';
+
+/**
+ * One connection of safemigrate's own to a server, opened by target/connect.ts and by nothing else.
+ * Its settings are fixed at the start: a telling application_name, lock_timeout, statement_timeout,
+ * search_path = pg_catalog, no session timeouts, event triggers off where the role may.
+ */
+export interface Session {
+  readonly database: string;
+  /** The host that let us in, of those that the settings name. */
+  readonly address: HostAndPort;
+  /** The backend's process id. */
+  readonly pid: number;
+  /** For libraries that want a `pg` client; what they send is audited as well. */
+  readonly client: Client;
+  /** Runs one statement. @throws pg's DatabaseError, or SafemigrateError `LOST` when the connection is gone. */
+  query<Row extends object = Record<string, unknown>>(
+    sql: string,
+    values?: readonly unknown[],
+  ): Promise<Row[]>;
+  /** Called once when the connection ends without close(); the reason is readable. */
+  onLost(listener: (reason: string) => void): void;
+  /** Idempotent; never throws. */
+  close(): Promise<void>;
+}
+
+/** Records each statement that safemigrate itself sends, before it is sent (`--audit`, `--plan`). */
+export type Audit = (entry: AuditEntry) => void;
+
+export interface AuditEntry {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly database: string;
+  /** What the session is for: `control`, `inspect`, `clone`, … */
+  readonly purpose: string;
+  readonly sql: string;
+  readonly values: readonly unknown[];
+}

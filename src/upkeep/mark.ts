@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { parseRunId, RUN_ID_LENGTH, type RunId } from './run-id.ts';
+
+/**
+ * What safemigrate writes on the things it makes (COMMENT ON DATABASE, a file in a folder), so that a later
+ * process can tell whose they are, whether their owner lives, and whether this really is the thing that was marked:
+ * a copy of a cluster carries production's marks inside it, so a mark names the identity of its thing.
+ */
+export interface Mark {
+  readonly version: 1;
+  readonly run: RunId;
+  readonly role: 'clone' | 'original' | 'probe';
+  /** OID of the database that was cloned. */
+  readonly targetOid: number;
+  readonly state: 'creating' | 'ready' | 'fenced' | 'migrated' | 'renamed';
+  readonly at:
+    | { database: string; oid: number }
+    | { folder: string; path: string }
+    | { external: string; id: string };
+  /** Advisory locks are per database: the OID of the one in which the owner holds the run's lock. */
+  readonly lockDatabaseOid: number;
+  /** The user asked to keep it (`--keep`): `clean` leaves it unless told otherwise. */
+  readonly kept?: boolean;
+}
+
+const PREFIX = 'safemigrate: ';
+
+const oid = z.int().positive();
+const schema = z.object({
+  version: z.literal(1),
+  run: z.string().transform((text, context) => {
+    const run = parseRunId(text);
+    if (run) return run;
+    context.addIssue('not a run id');
+    return z.NEVER;
+  }),
+  role: z.enum(['clone', 'original', 'probe']),
+  targetOid: oid,
+  state: z.enum(['creating', 'ready', 'fenced', 'migrated', 'renamed']),
+  at: z.union([
+    z.object({ database: z.string(), oid }),
+    z.object({ folder: z.string(), path: z.string() }),
+    z.object({ external: z.string(), id: z.string() }),
+  ]),
+  lockDatabaseOid: oid,
+  kept: z.boolean().exactOptional(),
+});
+
+export function formatMark(mark: Mark): string {
+  return PREFIX + JSON.stringify(mark);
+}
+
+/** @returns the mark, `'foreign'` for a text that is none of ours, `'unreadable'` for one of ours that we cannot judge. */
+export function parseMark(text: string | null): Mark | 'foreign' | 'unreadable' {
+  if (text === null || !text.startsWith(PREFIX)) return 'foreign';
+  try {
+    return schema.parse(JSON.parse(text.slice(PREFIX.length)));
+  } catch {
+    return 'unreadable';
+  }
+}
+
+/** PostgreSQL's NAMEDATALEN - 1. */
+const NAME_BYTES = 63;
+const NAME = new RegExp(`_(rehearsal|before|probe)_([0-9a-z]{${RUN_ID_LENGTH}})$`);
+
+/** `<target>_rehearsal_<run>` and its like, cut to 63 bytes between characters and never inside the run id. */
+export function ownedName(target: string, kind: 'rehearsal' | 'before' | 'probe', run: RunId): string {
+  const suffix = `_${kind}_${run}`;
+  let stem = '';
+  let bytes = Buffer.byteLength(suffix);
+  for (const character of target) {
+    bytes += Buffer.byteLength(character);
+    if (bytes > NAME_BYTES) break;
+    stem += character;
+  }
+  return stem + suffix;
+}
+
+export function parseOwnedName(
+  name: string,
+): { kind: 'rehearsal' | 'before' | 'probe'; run: RunId } | undefined {
+  const match = NAME.exec(name);
+  const run = match?.[2] && parseRunId(match[2]);
+  return run ? { kind: match[1] as 'rehearsal' | 'before' | 'probe', run } : undefined;
+}
