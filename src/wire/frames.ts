@@ -1,0 +1,186 @@
+/**
+ * Cuts a stream of the protocol (version 3) into frames: a type byte, a length that counts itself, a payload.
+ *
+ * Nothing is collected that need not be. Of the types that a direction *passes* (rows, copied data) runs go through
+ * as slices of the chunks they came in, many frames or a part of one at a time. Every other type is delivered whole
+ * if it fits the bound; what is larger is delivered as its head (the first bytes), and the rest follows as slices.
+ * The pieces put together are the stream, byte for byte.
+ */
+export type Piece =
+  | { readonly kind: 'frame'; readonly type: number; readonly bytes: Buffer }
+  | { readonly kind: 'head'; readonly type: number; readonly length: number; readonly bytes: Buffer }
+  | { readonly kind: 'slice'; readonly bytes: Buffer };
+
+/** The stream is not one of the protocol; there is no way to find the next frame. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError';
+}
+
+export interface Direction {
+  readonly name: string;
+  /** 0: no such type; PASSED; or the largest frame, in bytes, that is delivered whole. */
+  readonly bounds: Int32Array;
+}
+
+const HEADER_BYTES = 5;
+const LENGTH_BYTES = 4;
+const PASSED = -1;
+const BOUND_BYTES = 64 * 1024;
+/** The server's own limit of a message (MaxAllocSize). */
+const LARGEST_LENGTH = 0x3fff_ffff;
+/** What is delivered of a frame beyond the bound: enough for the names that start a Bind. */
+const HEAD_BYTES = HEADER_BYTES + 256;
+/** SQL text beyond this is passed on unread: parsing takes a hundred times its size in memory. */
+export const LARGEST_TEXT_BYTES = 2 * 1024 * 1024;
+
+function direction(
+  name: string,
+  passed: string,
+  whole: string,
+  bounds: Record<string, number> = {},
+): Direction {
+  const table = new Int32Array(256);
+  for (const type of passed) table[type.charCodeAt(0)] = PASSED;
+  for (const type of whole) table[type.charCodeAt(0)] = bounds[type] ?? BOUND_BYTES;
+  return { name, bounds: table };
+}
+
+export const FROM_CLIENT = direction('client', 'd', 'BCDEFHPQSXcfp', {
+  P: LARGEST_TEXT_BYTES,
+  Q: LARGEST_TEXT_BYTES,
+});
+
+export const FROM_SERVER = direction('server', 'Dd', '123ACEGHIKNRSTVWZnstcv', {
+  E: LARGEST_TEXT_BYTES,
+  N: LARGEST_TEXT_BYTES,
+});
+
+export class FrameSplitter {
+  readonly #direction: Direction;
+  /** Bytes of a piece that is not complete: a header, or a frame to be delivered whole. */
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  /** How many bytes the held piece must have before it can be judged or delivered. */
+  #needBytes = HEADER_BYTES;
+  /** How many bytes of a frame are still to go through as slices. */
+  #passingBytes = 0;
+
+  constructor(direction: Direction) {
+    this.#direction = direction;
+  }
+
+  /** Whether all that came so far is whole frames, delivered. */
+  get atBoundary(): boolean {
+    return this.#heldBytes === 0 && this.#passingBytes === 0;
+  }
+
+  /** The pieces that the chunk completes, in order. @throws ProtocolError; the splitter is of no use after it. */
+  *push(chunk: Buffer): Generator<Piece, void, undefined> {
+    let at = 0;
+    let sliceFrom = 0;
+    while (at < chunk.length) {
+      if (this.#passingBytes > 0) {
+        const passed = Math.min(this.#passingBytes, chunk.length - at);
+        this.#passingBytes -= passed;
+        at += passed;
+        continue;
+      }
+      if (this.#heldBytes === 0 && chunk.length - at >= HEADER_BYTES && this.#pass(chunk, at)) {
+        at += HEADER_BYTES;
+        continue;
+      }
+      if (at > sliceFrom) yield { kind: 'slice', bytes: chunk.subarray(sliceFrom, at) };
+      const taken = Math.min(this.#needBytes - this.#heldBytes, chunk.length - at);
+      this.#hold(chunk.subarray(at, at + taken));
+      at += taken;
+      sliceFrom = at;
+      if (this.#heldBytes === this.#needBytes) {
+        const piece = this.#judge();
+        if (piece) yield piece;
+      }
+    }
+    if (at > sliceFrom) yield { kind: 'slice', bytes: chunk.subarray(sliceFrom, at) };
+  }
+
+  /** Whether the frame that starts here is of a passed type; then its payload is what passes next. */
+  #pass(chunk: Buffer, at: number): boolean {
+    const { bound, length } = this.#header(chunk, at);
+    if (bound !== PASSED) {
+      this.#needBytes = needed(bound, length);
+      return false;
+    }
+    this.#passingBytes = length - LENGTH_BYTES;
+    return true;
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#held.push(bytes);
+    this.#heldBytes += bytes.length;
+  }
+
+  /** Called when the held piece is as long as was needed: it is a frame, a head, or a header that says what is needed. */
+  #judge(): Piece | undefined {
+    const first = this.#held[0];
+    const bytes = this.#held.length === 1 && first ? first : Buffer.concat(this.#held);
+    const { type, bound, length } = this.#header(bytes, 0);
+    const frameBytes = length + 1;
+    if (bound !== PASSED && bytes.length < needed(bound, length)) {
+      this.#held = [bytes];
+      this.#needBytes = needed(bound, length);
+      return undefined;
+    }
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#needBytes = HEADER_BYTES;
+    this.#passingBytes = frameBytes - bytes.length;
+    if (bound === PASSED) return { kind: 'slice', bytes };
+    return frameBytes > bound ? { kind: 'head', type, length, bytes } : { kind: 'frame', type, bytes };
+  }
+
+  #header(bytes: Buffer, at: number): { type: number; bound: number; length: number } {
+    const type = bytes[at] ?? 0;
+    const bound = this.#direction.bounds[type] ?? 0;
+    if (bound === 0)
+      throw new ProtocolError(
+        `The ${this.#direction.name} sent a message of the type 0x${type.toString(16)}, which the protocol does not know.`,
+      );
+    const length = bytes.readUInt32BE(at + 1);
+    if (length < LENGTH_BYTES || length > LARGEST_LENGTH)
+      throw new ProtocolError(
+        `The ${this.#direction.name} sent a message "${String.fromCharCode(type)}" with the impossible length ${length}.`,
+      );
+    return { type, bound, length };
+  }
+}
+
+function needed(bound: number, length: number): number {
+  const frameBytes = length + 1;
+  return frameBytes > bound ? Math.min(frameBytes, HEAD_BYTES) : frameBytes;
+}
+
+/** The server's MAX_STARTUP_PACKET_LENGTH. */
+const LARGEST_STARTUP_BYTES = 10_000;
+const SMALLEST_STARTUP_BYTES = 8;
+const TLS_HANDSHAKE = 0x16;
+
+/** Collects one packet of the start-up phase, which has a length and no type. */
+export class StartupSplitter {
+  #held: Buffer = Buffer.alloc(0);
+
+  /** The packet without its length, and what came behind it; undefined while it is not complete. @throws ProtocolError */
+  push(chunk: Buffer): { packet: Buffer; rest: Buffer } | undefined {
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    if (this.#held[0] === TLS_HANDSHAKE)
+      throw new ProtocolError(
+        'TLS from the first byte (sslnegotiation=direct) is not offered here: connect with sslmode=disable, the way is local.',
+      );
+    if (this.#held.length < LENGTH_BYTES) return undefined;
+    const length = this.#held.readUInt32BE(0);
+    if (length < SMALLEST_STARTUP_BYTES || length > LARGEST_STARTUP_BYTES)
+      throw new ProtocolError(`The start-up packet has the impossible length ${length}.`);
+    if (this.#held.length < length) return undefined;
+    const result = { packet: this.#held.subarray(LENGTH_BYTES, length), rest: this.#held.subarray(length) };
+    this.#held = Buffer.alloc(0);
+    return result;
+  }
+}
