@@ -21,7 +21,9 @@ export interface Session {
   ): Promise<Row[]>;
   /** Called once when the connection ends without close(); the reason is readable. */
   onLost(listener: (reason: string) => void): void;
-  /** Idempotent; never throws. */
+  /** Asks the server to end the running query, which then fails with 57014. Does nothing when idle; never throws. */
+  cancel(): Promise<void>;
+  /** Cancels what runs. Idempotent; never throws. */
   close(): Promise<void>;
 }
 

@@ -1,0 +1,137 @@
+import type { Client } from 'pg';
+import { SafemigrateError } from '../errors.ts';
+import { dial, type Link } from './dial.ts';
+import { PgSession } from './pg-session.ts';
+import type { Audit, Session } from './session.ts';
+import type { ConnectionSettings } from './settings.ts';
+import { refuseUnsupported } from './supported.ts';
+
+export { dial, type Link } from './dial.ts';
+
+export interface SessionOptions {
+  /** What the session is for, shown in its application_name and in the audit: `control`, `inspect`, `clone`, … */
+  readonly purpose: string;
+  readonly run?: string;
+  /** Another database of the same server. */
+  readonly database?: string;
+  /** Default 30,000; 0 is no limit. */
+  readonly statementTimeoutMs?: number;
+  /** Default 5,000; 0 is no limit. */
+  readonly lockTimeoutMs?: number;
+  readonly readOnly?: boolean;
+  readonly audit?: Audit;
+  /** Ends the connecting, and later cancels the query that runs at that moment; the session stays usable. */
+  readonly signal?: AbortSignal;
+}
+
+const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
+const DEFAULT_LOCK_TIMEOUT_MS = 5_000;
+const MAX_NAME_BYTES = 63;
+
+// Settings are made after the login, because poolers refuse unknown start-up parameters, and schema-qualified,
+// because the role's own search_path still holds here. event_triggers exists from version 17 on.
+const SET_UP = `SELECT pg_catalog.set_config(setting.name, setting.value, false), pg_catalog.pg_backend_pid() AS pid
+  FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
+       AS setting(name, value)
+ WHERE setting.name OPERATOR(pg_catalog.<>) 'event_triggers'
+    OR (pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'
+        AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL)`;
+
+/**
+ * Opens a session of our own.
+ * @throws SafemigrateError `CONNECTION` when no host lets us in, `SERVER` when it is no PostgreSQL 14 or later or a
+ * pooler is in the way, `CONFIGURATION` for TLS files, `INTERRUPTED` by the signal.
+ */
+export async function openSession(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
+  const database = options.database ?? settings.database;
+  const asked = { ...settings, database };
+  const { Client: PgClient } = await import('pg');
+  return await dial(asked, (link) => login(PgClient, asked, link, options), options.signal);
+}
+
+/** `safemigrate <run> <purpose>`, cut to what PostgreSQL keeps of an application_name. */
+export function applicationName({ run, purpose }: Pick<SessionOptions, 'run' | 'purpose'>): string {
+  const name = ['safemigrate', run, purpose].filter((part) => part !== undefined).join(' ');
+  return Buffer.from(name).subarray(0, MAX_NAME_BYTES).toString();
+}
+
+async function login(
+  PgClient: typeof Client,
+  settings: ConnectionSettings,
+  link: Link,
+  options: SessionOptions,
+): Promise<Session> {
+  const binding = settings.parameters.channel_binding ?? 'prefer';
+  let boundOffered = false;
+  const client = new PgClient({
+    ...(settings.parameters.options === undefined ? {} : { options: settings.parameters.options }),
+    host: link.address.host,
+    port: link.address.port,
+    user: settings.user,
+    database: settings.database,
+    application_name: applicationName(options),
+    ssl: false,
+    sslnegotiation: 'postgres',
+    enableChannelBinding: link.encrypted && binding !== 'disable',
+    stream: () => alreadyConnected(link),
+    password: () => {
+      if (binding === 'require' && !boundOffered) throw unbound();
+      if (link.password === undefined) throw noPassword(settings);
+      return link.password;
+    },
+  });
+  const reported = new Map<string, string>();
+  const { connection } = client;
+  connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
+    reported.set(message.parameterName, message.parameterValue),
+  );
+  connection.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
+    boundOffered = link.encrypted && mechanisms.includes('SCRAM-SHA-256-PLUS');
+  });
+  const session = new PgSession(client, settings, link, options);
+  await client.connect();
+  link.accept(reported);
+  refuseUnsupported(reported);
+  await session.setUp(SET_UP, sessionSettings(options));
+  return session;
+}
+
+function sessionSettings(options: SessionOptions): Record<string, string> {
+  return {
+    search_path: 'pg_catalog',
+    lock_timeout: String(options.lockTimeoutMs ?? DEFAULT_LOCK_TIMEOUT_MS),
+    statement_timeout: String(options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS),
+    idle_session_timeout: '0',
+    idle_in_transaction_session_timeout: '0',
+    jit: 'off',
+    event_triggers: 'off',
+    ...(options.readOnly ? { default_transaction_read_only: 'on' } : {}),
+  };
+}
+
+/** pg dials by itself; a socket that is connected already only has to say so when it is told to. */
+function alreadyConnected({ socket }: Link): Link['socket'] {
+  socket.connect = () => {
+    setImmediate(() => socket.emit('connect'));
+    return socket;
+  };
+  return socket;
+}
+
+function noPassword({ user }: ConnectionSettings): SafemigrateError {
+  return new SafemigrateError(
+    'CONNECTION',
+    `The server asks for the password of "${user}", and none is given.`,
+    {
+      hint: 'Put it into the URL, PGPASSWORD or ~/.pgpass (which must not be readable by others).',
+    },
+  );
+}
+
+function unbound(): SafemigrateError {
+  return new SafemigrateError(
+    'CONNECTION',
+    'channel_binding=require is set, and the server does not offer SCRAM with channel binding.',
+    { hint: 'It needs TLS and a password stored as scram-sha-256; else use channel_binding=prefer.' },
+  );
+}

@@ -1,0 +1,165 @@
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { isSocketFolder, TlsFailed } from './link.ts';
+import type { ConnectionSettings, HostAndPort } from './settings.ts';
+
+/** One try to log in that failed. */
+export interface Attempt {
+  readonly host: HostAndPort;
+  readonly error: unknown;
+}
+
+/** The time for one address ran out. */
+export class TimedOut extends Error {
+  constructor(seconds: number) {
+    super(`no answer within ${seconds} s`);
+  }
+}
+
+type Explained = readonly [what: string, hint?: string | undefined];
+type Explanation = (settings: ConnectionSettings, server: string) => Explained;
+
+/** Servers' refusals of a login, by SQLSTATE. */
+const REFUSALS: Readonly<Record<string, Explanation>> = {
+  '28P01': ({ user }, server) => [
+    `${server} does not accept the password of the role "${user}".`,
+    'Check the user and the password in the URL; a % or @ in a password must be percent-encoded there.',
+  ],
+  '28000': ({ user, database }, server) => [
+    `${server} does not let the role "${user}" into the database "${database}" from here.`,
+    'Check that the role exists and may log in, that pg_hba.conf has a line for it, and whether that line asks for TLS (sslmode=require).',
+  ],
+  '3D000': ({ database }, server) => [
+    `There is no database "${database}" on ${server}.`,
+    'Check the name at the end of the URL.',
+  ],
+  '42501': ({ user, database }, server) => [
+    `The role "${user}" lacks the CONNECT privilege on the database "${database}" on ${server}.`,
+    'GRANT CONNECT ON DATABASE … TO … as its owner.',
+  ],
+  '53300': ({ user, database }, server) => [
+    `${server} has no connection left for "${user}" in the database "${database}".`,
+    'Close idle sessions, or raise max_connections, or the CONNECTION LIMIT of the role or the database.',
+  ],
+  '55000': ({ database }, server) => [
+    `The database "${database}" on ${server} does not accept connections.`,
+    'It has ALLOW_CONNECTIONS false (as template0 has), or it is being dropped.',
+  ],
+  '57P03': (_settings, server) => [
+    `${server} is not accepting connections now: it is starting up, shutting down or recovering.`,
+    'Try again in a moment.',
+  ],
+};
+
+const NETWORK: Readonly<Record<string, Explanation>> = {
+  ECONNREFUSED: (_settings, server) => [
+    `Nothing accepts connections at ${server}.`,
+    'Check that the server runs, and the host and the port in the URL.',
+  ],
+  ENOENT: (_settings, server) => [
+    `There is no server's socket at ${server}.`,
+    'Check that the server runs, and its unix_socket_directories; for TCP name a host.',
+  ],
+  EACCES: (_settings, server) => [`The socket at ${server} may not be used by this operating system user.`],
+  ENOTFOUND: (_settings, server) => [
+    `The host name of ${server} is not known.`,
+    'Check its spelling, and whether this machine can resolve it (VPN, container network).',
+  ],
+  EAI_AGAIN: (_settings, server) => [
+    `The host name of ${server} could not be resolved now.`,
+    "Check this machine's DNS, and whether it is in the right network (VPN, container network).",
+  ],
+  ETIMEDOUT: (_settings, server) => [
+    `${server} did not answer.`,
+    'Check the network and firewalls in between.',
+  ],
+  EHOSTUNREACH: (_settings, server) => [
+    `There is no way to ${server} in the network.`,
+    'Check the network and VPN.',
+  ],
+  ENETUNREACH: (_settings, server) => [
+    `There is no way to ${server} in the network.`,
+    'Check the network and VPN.',
+  ],
+};
+
+/** The most telling of the failed attempts, in words; what the others said follows. */
+export function connectionFailure(
+  settings: ConnectionSettings,
+  attempts: readonly Attempt[],
+): SafemigrateError {
+  const main = mostTelling(attempts);
+  if (!main) return new SafemigrateError('CONNECTION', 'The connection settings name no host.');
+  const [what, hint] = explain(settings, main);
+  const others = attempts
+    .filter(({ host }) => host !== main.host)
+    .map(({ host, error }) => `${nameHost(host)}: ${firstLine(error)}`);
+  return new SafemigrateError('CONNECTION', [what, ...new Set(others)].join('\n'), {
+    ...(hint === undefined ? {} : { hint }),
+    cause: main.error,
+  });
+}
+
+/**
+ * What one host said last counts, unless the last rung met only a missing pg_hba.conf line or missing TLS:
+ * then the rung before it came further.
+ */
+function mostTelling(attempts: readonly Attempt[]): Attempt | undefined {
+  const tells = ({ error }: Attempt) =>
+    sqlstateOf(error) !== undefined && sqlstateOf(error) !== '28000' && !(error instanceof TlsFailed);
+  return (
+    attempts.findLast(tells) ??
+    attempts.findLast(({ error }) => sqlstateOf(error) !== undefined) ??
+    attempts.at(-1)
+  );
+}
+
+function explain(
+  settings: ConnectionSettings,
+  { host, error }: Attempt,
+): readonly [what: string, hint?: string | undefined] {
+  const server = nameHost(host);
+  const sqlstate = sqlstateOf(error);
+  const refusal = sqlstate === undefined ? undefined : REFUSALS[sqlstate];
+  if (refusal) {
+    const [what, hint] = refusal(settings, server);
+    return [`${what} It says: ${firstLine(error)}`, hint];
+  }
+  if (sqlstate !== undefined) return [`${server} refuses the connection: ${firstLine(error)}`];
+  if (error instanceof TimedOut)
+    return [
+      `${server}: ${error.message}.`,
+      'Check the host, the port and firewalls in between; connect_timeout in the URL allows more time.',
+    ];
+  if (error instanceof TlsFailed) return explainTls(settings, server, error);
+  const known = NETWORK[nodeCode(error)];
+  return known ? known(settings, server) : [`${server} cannot be connected to: ${firstLine(error)}`];
+}
+
+function explainTls({ sslmode }: ConnectionSettings, server: string, error: TlsFailed): Explained {
+  if (error.unsupported)
+    return [
+      `${server} does not offer TLS, and sslmode=${sslmode} asks for it.`,
+      'Use sslmode=prefer or disable if that is fine here.',
+    ];
+  return [
+    `The encrypted connection to ${server} failed: ${firstLine(error)}.`,
+    sslmode.startsWith('verify')
+      ? 'Check sslrootcert, and that the certificate names the host as the URL does.'
+      : 'Check sslrootcert, sslcert and sslkey, and the versions of TLS that the server allows.',
+  ];
+}
+
+/** `db.example.org:5432`, `[::1]:5432` or `/var/run/postgresql (port 5432)`. */
+export function nameHost({ host, port }: HostAndPort): string {
+  if (isSocketFolder(host)) return `${host} (port ${port})`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function nodeCode(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
+}
+
+function firstLine(error: unknown): string {
+  return messageOf(error).split('\n', 1)[0] ?? '';
+}

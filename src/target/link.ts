@@ -1,0 +1,134 @@
+import { type LookupAddress, lookup } from 'node:dns';
+import { isIP, connect as netConnect, type Socket } from 'node:net';
+import { connect as tlsConnect } from 'node:tls';
+import type { ConnectionSettings, HostAndPort } from './settings.ts';
+import { tlsOptions } from './tls.ts';
+
+/** Whether a connection is encrypted; sslmode says in which order these are tried. */
+export type Rung = 'plain' | 'tls';
+
+/** One place to knock: the host as it was named, and what its name stands for. */
+export interface Address extends HostAndPort {
+  /** An IP address, or the path of a Unix socket. */
+  readonly where: string;
+}
+
+/** The server could not be reached at this address; another one may answer. */
+export class Unreachable extends Error {}
+
+/** The server was reached, and TLS with it did not come about. */
+export class TlsFailed extends Error {
+  /** The server answered that it has no TLS, which is not a failure of the certificate. */
+  readonly unsupported: boolean;
+
+  constructor(message: string, options: { cause?: unknown; unsupported?: boolean } = {}) {
+    super(message, { cause: options.cause });
+    this.unsupported = options.unsupported ?? false;
+  }
+}
+
+const KEEPALIVE_IDLE_MS = 10_000;
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+const TLS_OFFERED = 'S';
+const TLS_NOT_OFFERED = 'N';
+
+/** What a host's name stands for, in the resolver's order. @throws Unreachable */
+export async function resolveHost(
+  { host, port }: HostAndPort,
+  hostAddress: string | undefined,
+): Promise<Address[]> {
+  if (isSocketFolder(host)) return [{ host, port, where: `${host}/.s.PGSQL.${port}` }];
+  const name = hostAddress || host;
+  if (isIP(name) !== 0) return [{ host, port, where: name }];
+  const found = await new Promise<LookupAddress[]>((resolve, reject) =>
+    lookup(name, { all: true, verbatim: true }, (error, addresses) =>
+      error ? reject(new Unreachable(error.message, { cause: error })) : resolve(addresses),
+    ),
+  );
+  return found.map(({ address }) => ({ host, port, where: address }));
+}
+
+/** A host that is a folder holds the server's Unix socket; `@` is Linux' abstract name space. */
+export function isSocketFolder(host: string): boolean {
+  return host.startsWith('/') || host.startsWith('@');
+}
+
+/** Connects to the address. Destroying the socket, which `onSocket` gets at once, rejects. @throws Unreachable */
+export function openSocket(address: Address, onSocket: (socket: Socket) => void): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const { host, port, where } = address;
+    const socket = isSocketFolder(host)
+      ? netConnect({ path: where.replace(/^@/, '\0') })
+      : netConnect({ host: where, port });
+    onSocket(socket);
+    socket.setNoDelay(true);
+    // A peer that is gone without a word is noticed even while a query runs.
+    socket.setKeepAlive(true, KEEPALIVE_IDLE_MS);
+    const settle = settler(socket, (error) => reject(new Unreachable(error.message, { cause: error })));
+    socket.once('connect', () => settle(() => resolve(socket)));
+  });
+}
+
+/**
+ * Makes the connected socket a TLS one, by asking first as the protocol has it, or at once where
+ * `sslnegotiation=direct`. @throws TlsFailed; with `unsupported`, the socket can still be used plain.
+ */
+export async function encrypt(
+  socket: Socket,
+  address: Address,
+  settings: ConnectionSettings,
+): Promise<Socket> {
+  const direct = settings.parameters.sslnegotiation === 'direct';
+  const options = tlsOptions(settings, address);
+  if (!direct) await askForTls(socket);
+  const servername =
+    isIP(address.host) === 0 && settings.parameters.sslsni !== '0' ? { servername: address.host } : {};
+  return await new Promise<Socket>((resolve, reject) => {
+    const secure = tlsConnect({ ...options, ...servername, socket });
+    const settle = settler(secure, (error) => reject(new TlsFailed(error.message, { cause: error })));
+    secure.once('secureConnect', () =>
+      settle(() => {
+        if (direct && secure.alpnProtocol !== 'postgresql')
+          reject(new TlsFailed('the server did not agree to speak PostgreSQL over TLS (ALPN)'));
+        else resolve(secure);
+      }),
+    );
+  });
+}
+
+async function askForTls(socket: Socket): Promise<void> {
+  const answer = await new Promise<Buffer>((resolve, reject) => {
+    const settle = settler(socket, (error) => reject(new TlsFailed(error.message, { cause: error })));
+    socket.once('data', (chunk: Buffer) =>
+      settle(() => {
+        socket.pause();
+        resolve(chunk);
+      }),
+    );
+    socket.write(SSL_REQUEST);
+  });
+  const letter = String.fromCharCode(answer[0] ?? 0);
+  if (letter === TLS_NOT_OFFERED && answer.length === 1) {
+    socket.resume();
+    throw new TlsFailed('the server does not offer TLS', { unsupported: true });
+  }
+  // More than the one byte before the handshake is not encrypted, and so may come from someone in between.
+  if (letter !== TLS_OFFERED || answer.length !== 1)
+    throw new TlsFailed('the server gave an answer to the request for TLS that is not allowed');
+}
+
+/** One outcome of: an error, the end, or what `settle` is called with; no listener stays behind. */
+function settler(socket: Socket, fail: (error: Error) => void): (then: () => void) => void {
+  const onError = (error: Error) => settle(() => fail(error));
+  const onClose = () => settle(() => fail(new Error('the connection was closed')));
+  const settle = (then: () => void) => {
+    socket.off('error', onError);
+    socket.off('close', onClose);
+    socket.off('end', onClose);
+    then();
+  };
+  socket.once('error', onError);
+  socket.once('close', onClose);
+  socket.once('end', onClose);
+  return settle;
+}

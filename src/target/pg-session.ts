@@ -1,0 +1,207 @@
+import type { Client, QueryResult } from 'pg';
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { type Link, openLink } from './dial.ts';
+import type { Audit, Session } from './session.ts';
+import type { ConnectionSettings, HostAndPort } from './settings.ts';
+import { pooler } from './supported.ts';
+
+interface BackendKey {
+  readonly processID: number;
+  readonly secretKey: number;
+}
+
+const QUERY_CANCELED = '57014';
+const CANCEL_REQUEST_CODE = 80877102;
+const CLOSE_TIMEOUT_MS = 2_000;
+const CANCEL_TIMEOUT_MS = 5_000;
+
+/** A Session over a `pg` client. Made by connect.ts, before the client logs in. */
+export class PgSession implements Session {
+  readonly database: string;
+  readonly address: HostAndPort;
+  readonly client: Client;
+  readonly #settings: ConnectionSettings;
+  readonly #link: Link;
+  readonly #signal: AbortSignal | undefined;
+  readonly #listeners: ((reason: string) => void)[] = [];
+  readonly #onAbort = () => void this.cancel();
+  #key: BackendKey | undefined;
+  #pid = 0;
+  /** Queries sent and not yet answered by ReadyForQuery. */
+  #running = 0;
+  /** pg wants one query at a time; the others wait here. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #cancelling: Promise<void> | undefined;
+  #lost: string | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(
+    client: Client,
+    settings: ConnectionSettings,
+    link: Link,
+    options: { purpose: string; audit?: Audit; signal?: AbortSignal },
+  ) {
+    this.client = client;
+    this.database = settings.database;
+    this.address = link.address;
+    this.#settings = settings;
+    this.#link = link;
+    this.#signal = options.signal;
+    this.#watch();
+    this.#auditEverything(options.purpose, options.audit);
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  /** To be called once after the login. @throws SafemigrateError `SERVER` when a pooler is in the way. */
+  async setUp(sql: string, settings: Readonly<Record<string, string>>): Promise<void> {
+    const rows = await this.query<{ pid: number }>(sql, [Object.keys(settings), Object.values(settings)]);
+    this.#pid = rows[0]?.pid ?? 0;
+    // A pooler hands out cancel keys of its own.
+    if (this.#key?.processID !== this.#pid) throw pooler(this.address);
+    this.#signal?.addEventListener('abort', this.#onAbort);
+  }
+
+  query<Row extends object = Record<string, unknown>>(
+    sql: string,
+    values: readonly unknown[] = [],
+  ): Promise<Row[]> {
+    const result = this.#turn.then(() => this.#send<Row>(sql, values));
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  onLost(listener: (reason: string) => void): void {
+    if (this.#lost === undefined) this.#listeners.push(listener);
+    else if (!this.#closing) listener(this.#lost);
+  }
+
+  cancel(): Promise<void> {
+    if (this.#running === 0 || this.#key === undefined || this.#lost !== undefined) return Promise.resolve();
+    const request = Buffer.alloc(16);
+    request.writeInt32BE(16, 0);
+    request.writeInt32BE(CANCEL_REQUEST_CODE, 4);
+    request.writeInt32BE(this.#key.processID, 8);
+    request.writeInt32BE(this.#key.secretKey, 12);
+    this.#cancelling ??= this.#sendCancel(request).finally(() => {
+      this.#cancelling = undefined;
+    });
+    return this.#cancelling;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #send<Row extends object>(sql: string, values: readonly unknown[]): Promise<Row[]> {
+    // A cancel request on its way must not meet the next query.
+    await this.#cancelling;
+    if (this.#lost !== undefined) throw this.#lostError();
+    try {
+      const result: QueryResult<Row> = await this.client.query<Row>(sql, [...values]);
+      return result.rows;
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  #explain(error: unknown): unknown {
+    const sqlstate = sqlstateOf(error);
+    if (sqlstate === QUERY_CANCELED && this.#signal?.aborted)
+      return new SafemigrateError('INTERRUPTED', 'Interrupted while a query ran.', { cause: error });
+    const fatal = isFatal(error);
+    if (fatal) this.#lose(messageOf(error));
+    return fatal || sqlstate === undefined ? this.#lostError(error) : error;
+  }
+
+  #lostError(cause?: unknown): SafemigrateError {
+    const { host, port } = this.address;
+    return new SafemigrateError(
+      'LOST',
+      `The connection to the database "${this.database}" at ${host}:${port} was lost: ${this.#lost ?? messageOf(cause)}`,
+      { ...(cause === undefined ? {} : { cause }) },
+    );
+  }
+
+  #watch(): void {
+    const { client } = this;
+    client.connection.on('backendKeyData', (key: BackendKey) => {
+      this.#key = key;
+    });
+    client.connection.on('readyForQuery', () => {
+      this.#running = Math.max(0, this.#running - 1);
+    });
+    client.on('error', (error) => this.#lose(messageOf(error)));
+    client.on('end', () => this.#lose('the connection was closed'));
+  }
+
+  #lose(reason: string): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = reason;
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    if (!this.#closing) for (const listener of this.#listeners) listener(reason);
+  }
+
+  /** Libraries use the client itself; so it is there that each statement is seen. */
+  #auditEverything(purpose: string, audit: Audit | undefined): void {
+    const { client, database } = this;
+    const send = client.query as (...args: unknown[]) => unknown;
+    const observed = (...args: unknown[]): unknown => {
+      const { sql, values } = statementOf(args);
+      audit?.({ at: new Date().toISOString(), database, purpose, sql, values });
+      this.#running += 1;
+      return send.apply(client, args);
+    };
+    client.query = observed as Client['query'];
+  }
+
+  async #sendCancel(request: Buffer): Promise<void> {
+    const { address, encrypted } = this.#link;
+    try {
+      const socket = await openLink(this.#settings, address, encrypted ? 'tls' : 'plain');
+      await new Promise<void>((resolve) => {
+        socket.setTimeout(CANCEL_TIMEOUT_MS, () => socket.destroy());
+        socket.on('error', () => {});
+        socket.once('close', () => resolve());
+        // The server answers by closing; without a reader the end would not be noticed.
+        socket.resume();
+        socket.end(request);
+      });
+    } catch {
+      // The query then runs into its statement_timeout; there is nothing else to try.
+    }
+  }
+
+  async #close(): Promise<void> {
+    if (this.#lost !== undefined) return;
+    await this.cancel();
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    const { socket } = this.#link;
+    const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);
+    try {
+      await this.client.end();
+    } catch {
+      socket.destroy();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function statementOf([first, second]: readonly unknown[]): { sql: string; values: readonly unknown[] } {
+  const config =
+    typeof first === 'object' && first !== null ? (first as { text?: unknown; values?: unknown }) : {};
+  const sql = typeof first === 'string' ? first : String(config.text ?? '');
+  const values = Array.isArray(second) ? second : config.values;
+  return { sql, values: Array.isArray(values) ? values : [] };
+}
+
+/** Errors that end the session: shutdown, crash, dropped database, the timeouts for idle sessions. */
+const FATAL: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
+
+function isFatal(error: unknown): boolean {
+  return FATAL.has(sqlstateOf(error) ?? '');
+}

@@ -1,0 +1,49 @@
+import { SafemigrateError } from '../errors.ts';
+import { nameHost } from './failures.ts';
+import type { HostAndPort } from './settings.ts';
+
+const OLDEST_MAJOR = 14;
+
+/**
+ * Refuses what is no PostgreSQL of a supported version, by what it reports at login: forks report the version of
+ * PostgreSQL they resemble (Redshift 8.0, CockroachDB 13 and a parameter of its own). @throws SafemigrateError `SERVER`
+ */
+export function refuseUnsupported(reported: ReadonlyMap<string, string>): void {
+  const version = reported.get('server_version') ?? '';
+  if (reported.has('crdb_version')) throw notPostgres('CockroachDB');
+  if (version.endsWith('/bouncer')) throw adminConsole();
+  const major = Number.parseInt(version, 10);
+  if (major === 8) throw notPostgres('Amazon Redshift or another fork of PostgreSQL 8');
+  if (major < OLDEST_MAJOR)
+    throw new SafemigrateError(
+      'SERVER',
+      `The server is PostgreSQL ${version}; safemigrate needs 14 or later.`,
+      {
+        hint: 'Upgrade the server, or rehearse on a copy of the data in a newer one.',
+      },
+    );
+}
+
+export function notPostgres(name: string): SafemigrateError {
+  return new SafemigrateError(
+    'SERVER',
+    `The server speaks PostgreSQL's protocol but is not PostgreSQL: it is ${name}.`,
+    { hint: 'safemigrate works with PostgreSQL 14 to 18.' },
+  );
+}
+
+export function pooler(address: HostAndPort): SafemigrateError {
+  return new SafemigrateError(
+    'SERVER',
+    `A connection pooler (such as PgBouncer) stands between us and the server: ${nameHost(address)} is not the server itself.`,
+    {
+      hint: "Give the server's direct address, as migration tools need it too; hosted services show it beside the pooled one.",
+    },
+  );
+}
+
+function adminConsole(): SafemigrateError {
+  return new SafemigrateError('SERVER', "This is PgBouncer's own console, not a database.", {
+    hint: "Give the server's direct address and the database's name.",
+  });
+}
