@@ -1,0 +1,55 @@
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { parseDotenv } from './dotenv.ts';
+import type { ConnectionSettings } from './settings.ts';
+import type { Surroundings } from './surroundings.ts';
+import { parseSettings } from './url.ts';
+
+export interface Located {
+  readonly settings: ConnectionSettings;
+  /** `--url`, `DATABASE_URL`, `PG* variables` or `DATABASE_URL in .env`. */
+  readonly source: string;
+}
+
+export const DEFAULT_URL_VARIABLE = 'DATABASE_URL';
+
+/**
+ * Which database is the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
+ * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` when it is wrong, or there is none.
+ */
+export function locateTarget(
+  flags: { readonly url?: string; readonly urlEnv?: string },
+  around: Surroundings,
+): Located {
+  const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
+  const { env } = around;
+  if (flags.url !== undefined) return from('--url', flags.url, around);
+  if (env[variable]) return from(variable, env[variable], around);
+  if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, around);
+  const inFile = readDotenv(around).get(variable);
+  if (inFile) return from(`${variable} in .env`, inFile, around);
+  throw new SafemigrateError('CONFIGURATION', 'No database is named, so there is nothing to rehearse on.', {
+    hint: [
+      'Name it in one of four ways:',
+      '  --url postgresql://user:password@host:port/database',
+      `  the variable ${variable} (another one with --url-env NAME)`,
+      '  the variables PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE, or PGSERVICE',
+      `  ${variable}=… in the file .env of this folder`,
+    ].join('\n'),
+  });
+}
+
+/** The variables of `./.env`, none if there is no such file. */
+export function readDotenv(around: Surroundings): Map<string, string> {
+  return parseDotenv(around.readFile(`${around.folder}/.env`) ?? '', around.env);
+}
+
+function from(source: string, text: string | undefined, around: Surroundings): Located {
+  try {
+    return { settings: parseSettings(text, around), source };
+  } catch (error) {
+    if (!(error instanceof SafemigrateError)) throw error;
+    throw new SafemigrateError(error.code, `${source}: ${messageOf(error)}`, {
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+    });
+  }
+}

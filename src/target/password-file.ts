@@ -1,0 +1,51 @@
+import { isSocketFolder } from './link.ts';
+import type { ConnectionSettings } from './settings.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/**
+ * The password that `~/.pgpass` (or the file named) has for this login: the first line that fits any of the hosts.
+ * Like libpq, a file that group or others may read is not used.
+ */
+export function passwordFromFile(
+  { hosts, user, database }: Pick<ConnectionSettings, 'hosts' | 'user' | 'database'>,
+  named: string | undefined,
+  around: Surroundings,
+): string | undefined {
+  const path = named || `${around.home}/.pgpass`;
+  if (!around.isPrivate(path)) return undefined;
+  const lines = (around.readFile(path) ?? '')
+    .split(/\r?\n/)
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  for (const { host, port } of hosts) {
+    const login = [isDefaultSocket(host) ? 'localhost' : host, String(port), database, user];
+    for (const line of lines) {
+      const fields = splitFields(line);
+      if (
+        fields.length === 5 &&
+        login.every((value, index) => fields[index] === '*' || fields[index] === value)
+      )
+        return fields[4];
+    }
+  }
+  return undefined;
+}
+
+/** A socket in the folder that libpq looks in by itself goes by the name localhost in the password file. */
+function isDefaultSocket(host: string): boolean {
+  return isSocketFolder(host) && ['/var/run/postgresql', '/tmp'].includes(host);
+}
+
+/** host:port:database:user:password, with `\:` and `\\` for the characters themselves; the last field is the rest. */
+function splitFields(line: string): string[] {
+  const fields: string[] = [''];
+  for (let index = 0; index < line.length; index += 1) {
+    let character = line.charAt(index);
+    if (character === ':' && fields.length < 5) {
+      fields.push('');
+      continue;
+    }
+    if (character === '\\' && index + 1 < line.length) character = line.charAt(++index);
+    fields[fields.length - 1] += character;
+  }
+  return fields;
+}

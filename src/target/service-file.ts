@@ -1,0 +1,37 @@
+import { SafemigrateError } from '../errors.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/**
+ * The parameters of a service: from PGSERVICEFILE or `~/.pg_service.conf`, else from the machine's own file.
+ * @throws SafemigrateError `CONFIGURATION` when no file has it.
+ */
+export function serviceParameters(service: string, around: Surroundings): Map<string, string> {
+  const { env, home } = around;
+  const files = [
+    env.PGSERVICEFILE || `${home}/.pg_service.conf`,
+    `${env.PGSYSCONFDIR || '/etc/postgresql-common'}/pg_service.conf`,
+  ];
+  for (const file of files) {
+    const found = section(around.readFile(file) ?? '', service);
+    if (found) return found;
+  }
+  throw new SafemigrateError('CONFIGURATION', `There is no service "${service}" in ${files.join(' or ')}.`, {
+    hint: 'Check PGSERVICE, or name the database with --url.',
+  });
+}
+
+function section(text: string, service: string): Map<string, string> | undefined {
+  let found: Map<string, string> | undefined;
+  for (const line of text.split(/\r?\n/).map((raw) => raw.trim())) {
+    if (line === '' || line.startsWith('#')) continue;
+    const header = /^\[(.*)\]$/.exec(line);
+    if (header) {
+      if (found) return found;
+      if (header[1] === service) found = new Map();
+      continue;
+    }
+    const pair = /^([^=]+?)\s*=\s*(.*)$/.exec(line);
+    if (found && pair && !found.has(pair[1] ?? '')) found.set(pair[1] ?? '', pair[2] ?? '');
+  }
+  return found;
+}

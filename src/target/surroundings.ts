@@ -1,0 +1,48 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { homedir, userInfo } from 'node:os';
+import { resolve } from 'node:path';
+
+/** What the search for the target may look at, so that it is a function of nothing else. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The folder that `./.env` is in. */
+  readonly folder: string;
+  readonly home: string;
+  /** The operating system's user. */
+  readonly user: string;
+  /** undefined when the file does not exist or cannot be read. */
+  readFile(path: string): string | undefined;
+  /** A file of which group and others have no part. */
+  isPrivate(path: string): boolean;
+  exists(path: string): boolean;
+}
+
+export function surroundings(env: Surroundings['env'], folder: string): Surroundings {
+  return {
+    env,
+    folder,
+    home: env.HOME || homedir(),
+    user: userName(env),
+    readFile: (path) => {
+      try {
+        return readFileSync(resolve(folder, path), 'utf8');
+      } catch {
+        return undefined;
+      }
+    },
+    isPrivate: (path) => {
+      const stat = statSync(resolve(folder, path), { throwIfNoEntry: false });
+      return stat?.isFile() === true && (stat.mode & 0o077) === 0;
+    },
+    exists: existsSync,
+  };
+}
+
+function userName(env: Surroundings['env']): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In containers the user's number often has no name.
+    return env.USER || 'postgres';
+  }
+}

@@ -1,0 +1,172 @@
+import { SafemigrateError } from '../errors.ts';
+import { readConnectionText, withoutPassword, writeConnectionText } from './connection-text.ts';
+import { nameHost } from './failures.ts';
+import { isSocketFolder } from './link.ts';
+import { passwordFromFile } from './password-file.ts';
+import { serviceParameters } from './service-file.ts';
+import type { ConnectionSettings, HostAndPort, SslMode } from './settings.ts';
+import type { Surroundings } from './surroundings.ts';
+
+const VARIABLES: Readonly<Record<string, string>> = {
+  host: 'PGHOST',
+  hostaddr: 'PGHOSTADDR',
+  port: 'PGPORT',
+  user: 'PGUSER',
+  password: 'PGPASSWORD',
+  passfile: 'PGPASSFILE',
+  dbname: 'PGDATABASE',
+  service: 'PGSERVICE',
+  options: 'PGOPTIONS',
+  application_name: 'PGAPPNAME',
+  sslmode: 'PGSSLMODE',
+  sslrootcert: 'PGSSLROOTCERT',
+  sslcert: 'PGSSLCERT',
+  sslkey: 'PGSSLKEY',
+  sslcrl: 'PGSSLCRL',
+  sslsni: 'PGSSLSNI',
+  sslcertmode: 'PGSSLCERTMODE',
+  sslnegotiation: 'PGSSLNEGOTIATION',
+  ssl_min_protocol_version: 'PGSSLMINPROTOCOLVERSION',
+  ssl_max_protocol_version: 'PGSSLMAXPROTOCOLVERSION',
+  channel_binding: 'PGCHANNELBINDING',
+  connect_timeout: 'PGCONNECT_TIMEOUT',
+  target_session_attrs: 'PGTARGETSESSIONATTRS',
+  load_balance_hosts: 'PGLOADBALANCEHOSTS',
+};
+
+const SSL_MODES: readonly SslMode[] = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'];
+const DEFAULT_PORT = 5432;
+const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
+/** Have a field of their own in ConnectionSettings, or are used up on the way there. */
+const NOT_PARAMETERS = new Set([
+  'host',
+  'port',
+  'user',
+  'password',
+  'dbname',
+  'sslmode',
+  'service',
+  'passfile',
+  'ssl',
+]);
+
+/**
+ * The settings that libpq would make of the text (`postgresql://…` or `host=… dbname=…`), with what it leaves out
+ * taken from the service file, the PG* variables, the password file and the defaults; undefined is nothing but those.
+ * @throws SafemigrateError `CONFIGURATION`, which never shows a password.
+ */
+export function parseSettings(text: string | undefined, around: Surroundings): ConnectionSettings {
+  const given = new Map(text === undefined ? [] : readConnectionText(text).values);
+  const values = new Map(given);
+  const service = values.get('service') ?? around.env.PGSERVICE;
+  if (service) fill(values, serviceParameters(service, around));
+  for (const [key, variable] of Object.entries(VARIABLES)) {
+    // A variable's address must not redirect a host that the text names: tools other than libpq's would not follow.
+    if (key === 'hostaddr' && values.has('host')) continue;
+    const value = around.env[variable];
+    if (value) fill(values, [[key, value]]);
+  }
+  try {
+    return complete(values, around);
+  } catch (error) {
+    if (!(error instanceof Invalid)) throw error;
+    const where = text === undefined ? 'The PG* variables' : withoutPassword(text);
+    throw new SafemigrateError('CONFIGURATION', `${where}: ${error.message}.`);
+  }
+}
+
+/** `postgresql://user:password@host:port/database?…`: for programs, never for people. */
+export function formatUrl(settings: ConnectionSettings): string {
+  return writeConnectionText({ form: 'url', scheme: 'postgresql', values: connectionValues(settings) });
+}
+
+/** The settings by libpq's names, as ConnectionText has them. */
+export function connectionValues(settings: ConnectionSettings): Map<string, string> {
+  const { hosts, user, password, database, sslmode, parameters } = settings;
+  return new Map([
+    ['host', hosts.map(({ host }) => host).join(',')],
+    ['port', hosts.map(({ port }) => port).join(',')],
+    ['user', user],
+    ...(password === undefined ? [] : ([['password', password]] as const)),
+    ['dbname', database],
+    // Other drivers read `prefer` in ways of their own; left out, each takes its default.
+    ...(sslmode === 'prefer' ? [] : ([['sslmode', sslmode]] as const)),
+    ...Object.entries(parameters),
+  ]);
+}
+
+/** For people: `shop at db.example.org:5432 as app`. No password, no parameters. */
+export function describeSettings({ hosts, user, database }: ConnectionSettings): string {
+  return `${database} at ${hosts.map(nameHost).join(', ')} as ${user}`;
+}
+
+class Invalid extends Error {}
+
+function fill(values: Map<string, string>, more: Iterable<readonly [string, string]>): void {
+  for (const [key, value] of more) if (!values.has(key)) values.set(key, value);
+}
+
+function complete(values: ReadonlyMap<string, string>, around: Surroundings): ConnectionSettings {
+  const hosts = hostsOf(values, around);
+  const user = values.get('user') || around.user;
+  const database = values.get('dbname') || user;
+  const login = { hosts, user, database };
+  const password = values.get('password') ?? passwordFromFile(login, values.get('passfile'), around);
+  return {
+    ...login,
+    ...(password === undefined ? {} : { password }),
+    sslmode: sslModeOf(values),
+    parameters: Object.fromEntries([...values].filter(([key]) => !NOT_PARAMETERS.has(key))),
+  };
+}
+
+function hostsOf(values: ReadonlyMap<string, string>, around: Surroundings): HostAndPort[] {
+  const ports = list(values.get('port')).map(portOf);
+  const names = list(values.get('host'));
+  const addresses = list(values.get('hostaddr'));
+  if (names.length > 0 && addresses.length > 0 && names.length !== addresses.length)
+    throw new Invalid(`there are ${names.length} hosts and ${addresses.length} values of hostaddr`);
+  const count = Math.max(names.length, addresses.length, 1);
+  if (ports.length > 1 && ports.length !== count)
+    throw new Invalid(`there are ${count} hosts and ${ports.length} ports`);
+  return Array.from({ length: count }, (_, index) => {
+    const port = ports[ports.length === 1 ? 0 : index] ?? DEFAULT_PORT;
+    return { host: names[index] || addresses[index] || defaultHost(port, around), port };
+  });
+}
+
+function list(text: string | undefined): string[] {
+  return text ? text.split(',').map((part) => part.trim()) : [];
+}
+
+function portOf(text: string): number {
+  if (text === '') return DEFAULT_PORT;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65535)
+    throw new Invalid('the port is not between 1 and 65535');
+  return port;
+}
+
+function defaultHost(port: number, around: Surroundings): string {
+  return SOCKET_FOLDERS.find((folder) => around.exists(`${folder}/.s.PGSQL.${port}`)) ?? 'localhost';
+}
+
+function sslModeOf(values: ReadonlyMap<string, string>): SslMode {
+  const written = values.get('sslmode');
+  const system = values.get('sslrootcert') === 'system';
+  if (written === undefined) return system ? 'verify-full' : 'prefer';
+  // Known to Node's drivers: encrypted, and the certificate not checked.
+  const mode = written === 'no-verify' ? 'require' : SSL_MODES.find((known) => known === written);
+  if (mode === undefined) throw new Invalid(`sslmode=${written} is none of ${SSL_MODES.join(', ')}`);
+  if (system && mode !== 'verify-full')
+    throw new Invalid(`sslmode=${mode} is too weak for sslrootcert=system, which needs verify-full`);
+  const direct = values.get('sslnegotiation') === 'direct';
+  if (direct && (mode === 'disable' || mode === 'allow' || mode === 'prefer'))
+    throw new Invalid(`sslmode=${mode} is too weak for sslnegotiation=direct, which needs require or more`);
+  return mode;
+}
+
+/** Whether every host is the folder of a Unix socket. */
+export function isLocalSocket({ hosts }: ConnectionSettings): boolean {
+  return hosts.every(({ host }) => isSocketFolder(host));
+}
