@@ -5,6 +5,7 @@ import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import type { Mark } from '../upkeep/mark.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import type { NotCarried } from './properties.ts';
 
 /** One way to make a clone. Each stands in a file or folder of its own beside this one; choose.ts picks. */
 export interface CloneMethod {
@@ -14,7 +15,7 @@ export interface CloneMethod {
   /** Makes the clone; whatever it acquires is owned by the scope before it exists. */
   create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone>;
   /** Every statement and file operation that create() would do to the target's server, in order. */
-  describe(context: CloneContext, assessment: Possible): string[];
+  describe(context: CloneContext, assessment: Possible): Promise<string[]>;
 }
 
 export interface CloneContext {
@@ -22,6 +23,8 @@ export interface CloneContext {
   readonly run: RunId;
   /** The session that holds the run's advisory lock; the same session makes the clone. */
   readonly control: Session;
+  /** The database in which it sits. */
+  readonly lockDatabaseOid: number;
   readonly limits: CloneLimits;
   readonly emit: Emit;
   readonly signal: AbortSignal;
@@ -71,5 +74,12 @@ export interface Clone {
   /** Settings that lead to the clone, as the target's own user. */
   readonly connect: ConnectionSettings;
   readonly mark: Mark;
+  /** Until it could be used. */
   readonly durationMs: number;
+  /** For how long new connections to the target had to wait. */
+  readonly stallMs: number;
+  /** Properties of the target that the role could not give to the clone. */
+  readonly notCarried: NotCarried[];
+  /** From now on the end of the run leaves it where it is. */
+  keep(): Promise<void>;
 }

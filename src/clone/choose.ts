@@ -1,0 +1,38 @@
+import { SafemigrateError } from '../errors.ts';
+import type { Assessment, CloneContext, CloneMethod, Possible } from './method.ts';
+import { template } from './template.ts';
+
+const METHODS: Record<CloneMethod['id'], CloneMethod> = { template };
+
+export interface Choice {
+  readonly method: CloneMethod;
+  readonly assessment: Possible;
+}
+
+/** Takes the way that disturbs the target least, and of equals the fastest; a forced one is taken or refused. */
+export async function chooseMethod(
+  context: CloneContext,
+  wanted: 'auto' | CloneMethod['id'],
+): Promise<Choice> {
+  const candidates = wanted === 'auto' ? Object.values(METHODS) : [METHODS[wanted]];
+  const assessed = await Promise.all(
+    candidates.map(async (method) => ({ method, assessment: await method.assess(context) })),
+  );
+  const possible = assessed.filter((choice): choice is Choice => choice.assessment.possible);
+  possible.sort(
+    (one, other) =>
+      Number(one.assessment.endsSessions) - Number(other.assessment.endsSessions) ||
+      one.assessment.readyMs - other.assessment.readyMs,
+  );
+  const [best] = possible;
+  if (best) return best;
+  throw new SafemigrateError('CLONE', `no clone can be made here:\n${assessed.map(explain).join('\n')}`, {
+    hint: 'The target was not touched.',
+  });
+}
+
+function explain({ method, assessment }: { method: CloneMethod; assessment: Assessment }): string {
+  if (assessment.possible) return '';
+  const enable = assessment.enable ? `\n    What would help: ${assessment.enable}` : '';
+  return `  ${method.id}: ${assessment.reason}${enable}`;
+}

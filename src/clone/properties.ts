@@ -1,0 +1,178 @@
+import { messageOf, sqlstateOf } from '../errors.ts';
+import { identifier, literal } from '../sql.ts';
+import type { Session } from '../target/session.ts';
+
+/**
+ * What CREATE DATABASE … TEMPLATE leaves behind: owner, privileges, settings, connection limit. A rehearsal without
+ * the target's search_path or timeouts is not one.
+ */
+export interface DatabaseProperties {
+  readonly owner: string;
+  readonly connectionLimit: number;
+  /** Null for the default privileges. */
+  readonly grants: Grant[] | null;
+  readonly settings: Setting[];
+}
+
+interface Grant {
+  readonly grantor: string;
+  /** Null for PUBLIC. */
+  readonly grantee: string | null;
+  readonly privilege: string;
+  readonly grantable: boolean;
+}
+
+interface Setting {
+  /** Null for a setting of the database for everybody. */
+  readonly role: string | null;
+  readonly name: string;
+  readonly value: string;
+}
+
+/** A property that could not be carried over, and why. */
+export interface NotCarried {
+  readonly property: string;
+  readonly sqlstate: string | undefined;
+  readonly reason: string;
+}
+
+const DATABASE = `
+SELECT pg_get_userbyid(datdba) AS owner, datconnlimit AS connection_limit, datacl IS NULL AS default_privileges
+  FROM pg_database WHERE oid = $1`;
+
+/** The owner's own grants first: others' grants may rest on them. */
+const GRANTS = `
+SELECT pg_get_userbyid(a.grantor) AS grantor,
+       CASE WHEN a.grantee <> 0 THEN pg_get_userbyid(a.grantee) END AS grantee,
+       a.privilege_type AS privilege, a.is_grantable AS grantable
+  FROM pg_database d, aclexplode(d.datacl) a
+ WHERE d.oid = $1
+ ORDER BY a.grantor <> d.datdba, a.grantor, a.grantee, a.privilege_type`;
+
+const SETTINGS = `
+SELECT CASE WHEN s.setrole <> 0 THEN pg_get_userbyid(s.setrole) END AS role,
+       split_part(c.setting, '=', 1) AS name, substr(c.setting, strpos(c.setting, '=') + 1) AS value
+  FROM pg_db_role_setting s, unnest(s.setconfig) WITH ORDINALITY c(setting, position)
+ WHERE s.setdatabase = $1
+ ORDER BY s.setrole, c.position`;
+
+export const READ_PROPERTIES = [DATABASE, GRANTS, SETTINGS];
+
+export async function readProperties(session: Session, databaseOid: number): Promise<DatabaseProperties> {
+  const [database] = await session.query<{
+    owner: string;
+    connection_limit: number;
+    default_privileges: boolean;
+  }>(DATABASE, [databaseOid]);
+  if (!database) throw new Error(`no database with OID ${databaseOid}`);
+  const grants = await session.query<Grant>(GRANTS, [databaseOid]);
+  const settings = await session.query<Setting>(SETTINGS, [databaseOid]);
+  return {
+    owner: database.owner,
+    connectionLimit: database.connection_limit,
+    grants: database.default_privileges ? null : grants,
+    settings,
+  };
+}
+
+interface Step {
+  readonly property: string;
+  readonly statements: string[];
+}
+
+/** Settings whose stored value is a list of quoted words: it stands in SET as it is, a quoted whole would be one word. */
+const LIST_SETTINGS = new Set([
+  'search_path',
+  'temp_tablespaces',
+  'local_preload_libraries',
+  'session_preload_libraries',
+  'shared_preload_libraries',
+  'unix_socket_directories',
+]);
+
+/** The statements for each property, with its name for people. */
+function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
+  const database = identifier(name);
+  const steps: Step[] = properties.settings.map(({ role, name: setting, value }) => ({
+    property: role === null ? `setting ${setting}` : `setting ${setting} of role ${role}`,
+    statements: [
+      `${role === null ? `ALTER DATABASE ${database}` : `ALTER ROLE ${identifier(role)} IN DATABASE ${database}`} ` +
+        `SET ${identifier(setting)} TO ${LIST_SETTINGS.has(setting.toLowerCase()) ? value : literal(value)}`,
+    ],
+  }));
+  steps.push({
+    property: `owner ${properties.owner}`,
+    statements: [`ALTER DATABASE ${database} OWNER TO ${identifier(properties.owner)}`],
+  });
+  if (properties.grants !== null) {
+    steps.push({
+      property: 'privileges',
+      statements: [
+        `REVOKE ALL ON DATABASE ${database} FROM PUBLIC, ${identifier(properties.owner)}`,
+        ...properties.grants.flatMap((grant) => grantStatements(database, grant)),
+      ],
+    });
+  }
+  return steps;
+}
+
+function grantStatements(database: string, grant: Grant): string[] {
+  const grantee = grant.grantee === null ? 'PUBLIC' : identifier(grant.grantee);
+  const option = grant.grantable ? ' WITH GRANT OPTION' : '';
+  // A grant is recorded under the role that makes it; a superuser's own would be recorded under the owner.
+  return [
+    `SET LOCAL ROLE ${identifier(grant.grantor)}`,
+    `GRANT ${grant.privilege} ON DATABASE ${database} TO ${grantee}${option}`,
+    'RESET ROLE',
+  ];
+}
+
+/**
+ * Gives the database these properties in one transaction that ends with the opening of the database.
+ * A property that the role may not set is left out and returned, for the report; anything else that fails is thrown.
+ */
+export async function carryProperties(
+  session: Session,
+  name: string,
+  properties: DatabaseProperties,
+): Promise<NotCarried[]> {
+  const notCarried: NotCarried[] = [];
+  await session.query('BEGIN');
+  try {
+    for (const { property, statements } of carryingSteps(name, properties)) {
+      await session.query('SAVEPOINT property');
+      try {
+        for (const statement of statements) await session.query(statement);
+        await session.query('RELEASE SAVEPOINT property');
+      } catch (error) {
+        const sqlstate = sqlstateOf(error);
+        if (!MAY_BE_LEFT_OUT.has(sqlstate ?? '')) throw error;
+        await session.query('ROLLBACK TO SAVEPOINT property');
+        notCarried.push({ property, sqlstate, reason: messageOf(error) });
+      }
+    }
+    await session.query(opening(name, properties));
+    await session.query('COMMIT');
+  } catch (error) {
+    await session.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+  return notCarried;
+}
+
+/** What carryProperties sends when nothing fails. */
+export function carryingStatements(name: string, properties: DatabaseProperties): string[] {
+  const steps = carryingSteps(name, properties).flatMap(({ statements }) => [
+    'SAVEPOINT property',
+    ...statements,
+    'RELEASE SAVEPOINT property',
+  ]);
+  return ['BEGIN', ...steps, opening(name, properties), 'COMMIT'];
+}
+
+function opening(name: string, { connectionLimit }: DatabaseProperties): string {
+  return `ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true CONNECTION LIMIT ${connectionLimit}`;
+}
+
+/** Lacking privilege, a role or setting that is gone, a value that this session may not judge. */
+const MAY_BE_LEFT_OUT = new Set(['42501', '42704', '22023', '0LP01']);

@@ -1,0 +1,83 @@
+import { formatBytes, formatDuration } from '../../report/format.ts';
+import type { Assessment, CloneContext } from '../method.ts';
+import { type Estimate, rank, type Strategy } from './estimate.ts';
+import { type FileSystems, inspectFileSystems } from './filesystem.ts';
+
+/** Room that a copy must leave on the server's disk. */
+const FREE_AFTER_COPY = 0.1;
+
+export async function assessTemplate(context: CloneContext): Promise<Assessment> {
+  const { role, database } = context.target;
+  if (!role.superuser && !role.createdb) {
+    return {
+      possible: false,
+      reason: `the role ${role.name} may not create databases`,
+      enable: `ALTER ROLE ${role.name} CREATEDB;`,
+    };
+  }
+  if (!role.superuser && !database.owned && !database.isTemplate) {
+    return {
+      possible: false,
+      reason: `the role ${role.name} does not own ${database.name}, and only owners may clone a database by TEMPLATE`,
+      enable: `GRANT ${database.owner} TO ${role.name}; or connect as ${database.owner}`,
+    };
+  }
+  const fileSystems = await inspectFileSystems(context.control, context.target);
+  const ranking = rankHere(context, fileSystems.canShare !== 'no');
+  const [best] = ranking;
+  if (!best) throw new Error('no strategy is left');
+  const bytes = best.strategy === 'clone' ? 0 : database.sizeBytes;
+  const { freeBytes } = fileSystems;
+  if (freeBytes !== null && bytes * (1 + FREE_AFTER_COPY) > freeBytes) {
+    return {
+      possible: false,
+      reason: `a copy takes ${formatBytes(bytes)}, and ${formatBytes(freeBytes)} are free on the server's disk`,
+      enable:
+        'free some space, or put the data on a file system that shares blocks (XFS, btrfs, ZFS) under PostgreSQL 18',
+    };
+  }
+  return {
+    possible: true,
+    strategy: best.strategy,
+    readyMs: best.milliseconds,
+    stallMs: best.milliseconds,
+    bytes,
+    endsSessions: true,
+    isolation: 'same-cluster',
+    reason: explain(context, fileSystems, ranking),
+  };
+}
+
+/** All strategies that could be taken here, cheapest first by estimate. */
+export function rankHere(context: CloneContext, sharesBlocks: boolean): Estimate[] {
+  const { server, database } = context.target;
+  return rank({
+    versionNum: server.versionNum,
+    sharesBlocks,
+    bytes: database.sizeBytes,
+    files: database.files,
+  });
+}
+
+const WORDS: Record<Strategy, string> = {
+  clone: 'files cloned, blocks shared',
+  copy: 'files copied',
+  wal_log: 'pages copied through WAL',
+};
+
+function explain(context: CloneContext, fileSystems: FileSystems, ranking: Estimate[]): string {
+  const { server, database } = context.target;
+  const [best, ...others] = ranking;
+  const size = `${formatBytes(database.sizeBytes)} in about ${database.files} files`;
+  const against = others.map((other) => `${other.strategy} ${formatDuration(other.milliseconds)}`).join(', ');
+  const sentences = [
+    `${best ? WORDS[best.strategy] : ''}: estimated ${formatDuration(best?.milliseconds ?? 0)} for ${size}` +
+      (against ? ` (${against})` : ''),
+  ];
+  if (server.versionNum < 150000) sentences.push('version 14 always copies files');
+  else if (server.versionNum < 180000) sentences.push('cloning files needs PostgreSQL 18');
+  else if (fileSystems.canShare === 'no') sentences.push(`${fileSystems.description} cannot share blocks`);
+  else if (fileSystems.canShare === 'unknown')
+    sentences.push(`whether blocks can be shared is not known (${fileSystems.description})`);
+  return sentences.join('; ');
+}

@@ -1,0 +1,131 @@
+import { stat, statfs } from 'node:fs/promises';
+import type { Session } from '../../target/session.ts';
+import type { Target } from '../../target/target.ts';
+
+/** What can be known of the file systems under the target without asking the server to write anything. */
+export interface FileSystems {
+  /**
+   * Whether files can share blocks there. `unknown` where the role may not read the server's mounts: then the
+   * clone is attempted under a time limit.
+   */
+  readonly canShare: 'yes' | 'perhaps' | 'no' | 'unknown';
+  /** For people: `xfs`, `ext4`, or the reason why it is not known. */
+  readonly description: string;
+  /** Bytes free for an ordinary user; null where the server's disk cannot be seen from here. */
+  readonly freeBytes: number | null;
+}
+
+/**
+ * Folders that hold the target: the data directory and the tablespaces of its relations. Fails with 42501 for a role
+ * that may not see data_directory.
+ */
+const FOLDERS = `
+SELECT current_setting('data_directory') AS data_folder,
+       ARRAY(SELECT pg_tablespace_location(t.oid) FROM pg_tablespace t
+              WHERE pg_tablespace_location(t.oid) <> ''
+                AND $1::oid IN (SELECT pg_tablespace_databases(t.oid))) AS tablespaces`;
+
+/** The kernel's mounts as the server sees them; superusers and members of pg_read_server_files may read it (Linux only). */
+const MOUNTS = `SELECT pg_read_file('/proc/self/mountinfo') AS mounts`;
+
+/** The data directory's own times, to recognise the same folder from here. */
+const FOLDER_TIMES = `SELECT extract(epoch FROM modification)::float8 AS modified FROM pg_stat_file('.')`;
+
+/** ext4, tmpfs and overlay accept `file_copy_method = clone` and copy in full: the kernel's copy_file_range does that. */
+const SHARING: Record<string, FileSystems['canShare']> = {
+  // Made without reflink=1 an XFS cannot; the type alone does not tell.
+  xfs: 'perhaps',
+  btrfs: 'yes',
+  zfs: 'perhaps',
+  bcachefs: 'yes',
+  apfs: 'yes',
+  ext4: 'no',
+  ext3: 'no',
+  ext2: 'no',
+  tmpfs: 'no',
+  overlay: 'no',
+  f2fs: 'no',
+};
+
+export async function inspectFileSystems(session: Session, target: Target): Promise<FileSystems> {
+  const [row] =
+    (await attempt(() =>
+      session.query<{ data_folder: string; tablespaces: string[] }>(FOLDERS, [target.database.oid]),
+    )) ?? [];
+  if (!row)
+    return { canShare: 'unknown', description: 'the role may not see where the data is', freeBytes: null };
+  const freeBytes = await freeSpace(session, target, row.data_folder, row.tablespaces);
+  const [mounted] = (await attempt(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];
+  if (!mounted)
+    return { canShare: 'unknown', description: "the role may not read the server's mounts", freeBytes };
+  return { ...judgeMounts(mounted.mounts, [row.data_folder, ...row.tablespaces]), freeBytes };
+}
+
+/** The file systems of these folders, from the text of a mountinfo file; the least able of them decides. */
+export function judgeMounts(
+  mountinfo: string,
+  folders: string[],
+): Pick<FileSystems, 'canShare' | 'description'> {
+  const mounts = mountinfo
+    .split('\n')
+    .map(parseMount)
+    .filter((mount) => mount !== undefined);
+  const types = [...new Set(folders.map((folder) => typeOf(folder, mounts) ?? 'unknown file system'))];
+  const abilities = types.map((type) => SHARING[type] ?? 'unknown');
+  const order: FileSystems['canShare'][] = ['no', 'unknown', 'perhaps', 'yes'];
+  const canShare = order.find((ability) => abilities.includes(ability)) ?? 'unknown';
+  // Blocks are not shared across file systems: relations in several tablespaces stay each in its own, so that is no obstacle.
+  return { canShare, description: types.join(' and ') };
+}
+
+interface Mount {
+  folder: string;
+  type: string;
+}
+
+/** `42 27 7:0 / /var/lib rw,relatime shared:1 - xfs /dev/loop0 rw`: the fields after the lone dash are type and source. */
+function parseMount(line: string): Mount | undefined {
+  const [before, after] = line.split(' - ');
+  const folder = before
+    ?.split(' ')[4]
+    ?.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)));
+  const type = after?.split(' ')[0];
+  return folder !== undefined && type !== undefined ? { folder, type } : undefined;
+}
+
+/** The mount that holds the folder: the longest that is its prefix; of equals the last one lies on top. */
+function typeOf(folder: string, mounts: Mount[]): string | undefined {
+  let best: Mount | undefined;
+  for (const mount of mounts) {
+    const holds = mount.folder === '/' || folder === mount.folder || folder.startsWith(`${mount.folder}/`);
+    if (holds && mount.folder.length >= (best?.folder.length ?? 0)) best = mount;
+  }
+  return best?.type;
+}
+
+/** Only where the server's folder is provably this machine's: the same path may exist on both. */
+async function freeSpace(
+  session: Session,
+  target: Target,
+  dataFolder: string,
+  tablespaces: string[],
+): Promise<number | null> {
+  const host = target.settings.hosts[0]?.host ?? '';
+  if (!host.startsWith('/') && !['localhost', '127.0.0.1', '::1'].includes(host)) return null;
+  const [there] = (await attempt(() => session.query<{ modified: number }>(FOLDER_TIMES))) ?? [];
+  const free = await attempt(async () => {
+    const here = await stat(dataFolder);
+    if (there && Math.floor(here.mtimeMs / 1000) !== Math.floor(there.modified)) return null;
+    const spaces = await Promise.all([dataFolder, ...tablespaces].map((folder) => statfs(folder)));
+    return Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize));
+  });
+  return there ? (free ?? null) : null;
+}
+
+async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await query();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,54 @@
+import type { CommandSection, SchemaSection, TargetSection } from '../report/model.ts';
+
+export interface Verdict {
+  readonly pass: boolean;
+  readonly reasons: string[];
+}
+
+/** What the verdict rests on. */
+export interface Findings {
+  readonly command: CommandSection;
+  readonly target: Pick<TargetSection, 'changes'>;
+  readonly schema: Pick<SchemaSection, 'leftovers'> | null;
+  /** The run was ended from outside (a signal) before the command was. */
+  readonly interrupted: boolean;
+}
+
+/** Every reason why a rehearsal did not pass, the gravest first; none, and it passed. */
+export function judge(findings: Findings): Verdict {
+  const reasons = [
+    ...targetReasons(findings),
+    ...commandReasons(findings),
+    ...reachReasons(findings),
+    ...leftoverReasons(findings),
+  ];
+  return { pass: reasons.length === 0, reasons };
+}
+
+function targetReasons({ target }: Findings): string[] {
+  const own = target.changes.filter(({ madeBy }) => madeBy === 'command');
+  return own.length === 0
+    ? []
+    : [`the command changed the target itself: ${own.map(({ what }) => what).join('; ')}`];
+}
+
+function commandReasons({ command, interrupted }: Findings): string[] {
+  if (interrupted) return ['the rehearsal was interrupted'];
+  if (command.timedOut) return ['the command ran longer than --timeout allows and was ended'];
+  if (command.signal !== null) return [`the command was ended by ${command.signal}`];
+  return command.exitCode === 0 ? [] : [`the command failed with exit code ${command.exitCode}`];
+}
+
+function reachReasons({ command, interrupted }: Findings): string[] {
+  if (command.reachedClone || interrupted) return [];
+  return [
+    'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
+      'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',
+  ];
+}
+
+function leftoverReasons({ schema }: Findings): string[] {
+  return (schema?.leftovers ?? [])
+    .filter(({ kind, preexisting }) => kind === 'invalid index' && !preexisting)
+    .map(({ object }) => `the command left the index ${object} invalid`);
+}

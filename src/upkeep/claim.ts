@@ -1,0 +1,77 @@
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import type { Scope } from '../scope.ts';
+import { openSession } from '../target/connect.ts';
+import type { Audit, Session } from '../target/session.ts';
+import type { Target } from '../target/target.ts';
+import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';
+
+/** A run that has shown the server who owns it. */
+export interface Claim {
+  readonly run: RunId;
+  /** Holds the run's advisory lock as long as the run lives. */
+  readonly control: Session;
+  readonly lockDatabaseOid: number;
+}
+
+export const TAKE_LOCK = 'SELECT pg_try_advisory_lock($1::bigint) AS taken';
+export const CURRENT_OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
+
+/**
+ * Databases in which the owner's session may sit, in order: a session in the target would be in the way of clones,
+ * renames and drops. Never template1: a session there blocks everybody's CREATE DATABASE.
+ */
+const MAINTENANCE_DATABASES = ['postgres', 'defaultdb'];
+
+/** Errors that say "not this database", so that the next one is tried: no such database, CONNECT refused, closed, pg_hba. */
+const NOT_THIS_ONE = new Set(['3D000', '42501', '55000', '28000', '53300']);
+
+/** Takes a new run's advisory lock, before the run makes anything. */
+export async function claimRun(
+  target: Target,
+  scope: Scope,
+  options: { audit?: Audit; signal: AbortSignal },
+): Promise<Claim> {
+  const run = newRunId();
+  const control = await scope.own(
+    'control connection',
+    () => openMaintenanceSession(target, { ...options, run, purpose: 'control' }),
+    async (session) => session?.close(),
+  );
+  const [lock] = await control.query<{ taken: boolean }>(TAKE_LOCK, [advisoryLockKey(run)]);
+  if (!lock?.taken) throw new SafemigrateError('LOST', `another process holds the lock of run ${run}`);
+  const [current] = await control.query<{ oid: string }>(CURRENT_OID);
+  return { run, control, lockDatabaseOid: Number(current?.oid) };
+}
+
+export interface MaintenanceOptions {
+  readonly run?: RunId;
+  readonly purpose: string;
+  readonly audit?: Audit;
+  readonly signal?: AbortSignal;
+}
+
+/** A session outside the target where the role is let in anywhere else, in the target itself where it is not. */
+export async function openMaintenanceSession(target: Target, options: MaintenanceOptions): Promise<Session> {
+  const candidates = MAINTENANCE_DATABASES.filter((name) => name !== target.database.name);
+  for (const database of candidates) {
+    try {
+      return await openSession(target.settings, { ...options, database, statementTimeoutMs: 0 });
+    } catch (error) {
+      const sqlstate = error instanceof SafemigrateError ? error.sqlstate : sqlstateOf(error);
+      if (!NOT_THIS_ONE.has(sqlstate ?? '')) throw error;
+    }
+  }
+  return openSession(target.settings, { ...options, statementTimeoutMs: 0 });
+}
+
+/** @returns an error for a run whose control connection ended: nobody could tell any more that its clone is in use. */
+export function lostControl(reason: unknown): SafemigrateError {
+  return new SafemigrateError(
+    'LOST',
+    `the run's control connection to the server was lost: ${messageOf(reason)}`,
+    {
+      hint: 'The target was not touched. Run `safemigrate clean` once the server is back, then try again.',
+      cause: reason,
+    },
+  );
+}

@@ -1,0 +1,123 @@
+import type { Session } from '../target/session.ts';
+import { type Mark, parseMark, parseOwnedName } from './mark.ts';
+import { advisoryLockKey, birthLimit, RUN_ID_LENGTH, type RunId } from './run-id.ts';
+
+/** A database that carries one of our names or marks, and what can be said of it. */
+export interface OwnedDatabase {
+  readonly name: string;
+  readonly oid: number;
+  readonly owner: string;
+  readonly run: RunId | null;
+  readonly role: Mark['role'] | null;
+  /** `half-born`: made by us, and cut off before it was marked. `foreign`: not provably ours, never dropped. */
+  readonly standing: 'marked' | 'half-born' | 'foreign';
+  /** Why it is not ours, for `foreign`. */
+  readonly doubt: string | null;
+  readonly mark: Mark | null;
+  /** Of the run that made it. `unknown` is treated as alive by everything that drops. */
+  readonly owning: 'alive' | 'dead' | 'unknown';
+  /** Bytes; null where the role may not ask. */
+  readonly sizeBytes: number | null;
+  readonly sessions: number;
+}
+
+interface Row {
+  name: string;
+  oid: string;
+  owner: string;
+  ours: boolean;
+  connection_limit: number;
+  allows_connections: boolean;
+  comment: string | null;
+  size: string | null;
+  sessions: string;
+}
+
+/** Sizes only where CONNECT is granted: pg_database_size fails otherwise. */
+const CANDIDATES = `
+SELECT d.datname AS name, d.oid::int8 AS oid, pg_get_userbyid(d.datdba) AS owner,
+       pg_has_role(current_user, d.datdba, 'MEMBER') AS ours,
+       d.datconnlimit AS connection_limit, d.datallowconn AS allows_connections,
+       shobj_description(d.oid, 'pg_database') AS comment,
+       CASE WHEN $1 AND has_database_privilege(d.oid, 'CONNECT') THEN pg_database_size(d.oid) END AS size,
+       (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid) AS sessions
+  FROM pg_database d
+ WHERE d.datname ~ '_(rehearsal|before|probe)_[0-9a-z]{${RUN_ID_LENGTH}}$'
+    OR shobj_description(d.oid, 'pg_database') LIKE 'safemigrate: %'
+ ORDER BY d.datname`;
+
+/** Every advisory lock with a bigint key that any session holds, as database OID and key. */
+const HELD_LOCKS = `
+SELECT database::int8 AS database, ((classid::int8 << 32) | objid::int8)::text AS key
+  FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted`;
+
+/** Databases on this server that safemigrate made, or seems to have made. */
+export async function ownedDatabases(session: Session, options = { sizes: true }): Promise<OwnedDatabase[]> {
+  // Candidates first: a run that starts between the two queries then shows its lock, never a false death.
+  const rows = await session.query<Row>(CANDIDATES, [options.sizes]);
+  const locks = await session.query<{ database: string; key: string }>(HELD_LOCKS);
+  return rows.map((row) => judge(row, locks));
+}
+
+function judge(row: Row, locks: { database: string; key: string }[]): OwnedDatabase {
+  const mark = parseMark(row.comment);
+  const named = parseOwnedName(row.name);
+  const facts = {
+    name: row.name,
+    oid: Number(row.oid),
+    owner: row.owner,
+    sizeBytes: row.size === null ? null : Number(row.size),
+    sessions: Number(row.sessions),
+  };
+  if (typeof mark === 'object') {
+    const doubt = doubtOfMark(mark, facts, row);
+    return {
+      ...facts,
+      run: mark.run,
+      role: mark.role,
+      mark,
+      doubt,
+      standing: doubt === null ? 'marked' : 'foreign',
+      owning: liveness(mark.run, mark.lockDatabaseOid, locks),
+    };
+  }
+  const run = named?.run ?? null;
+  const role = named ? roleOfName(named.kind) : null;
+  const owning = run ? liveness(run, null, locks) : 'unknown';
+  const halfBorn = mark === 'foreign' && row.comment === null && isHalfBorn(row, run);
+  if (halfBorn) return { ...facts, run, role, mark: null, doubt: null, standing: 'half-born', owning };
+  const doubt =
+    mark === 'unreadable'
+      ? 'its mark was written by another version of safemigrate, or was damaged'
+      : 'it has no mark, and is not as safemigrate makes a database';
+  return { ...facts, run, role, mark: null, doubt, standing: 'foreign', owning };
+}
+
+function doubtOfMark(mark: Mark, facts: { name: string; oid: number }, row: Row): string | null {
+  if (!('oid' in mark.at)) return 'its mark belongs to something that is not a database';
+  if (mark.at.database !== facts.name) return `it was renamed by somebody: its mark says ${mark.at.database}`;
+  if (mark.at.oid !== facts.oid) return `its mark belongs to the database with OID ${mark.at.oid}`;
+  if (!row.ours) return `it belongs to the role ${row.owner}, of which this role is no member`;
+  return null;
+}
+
+/** Named, limited and closed as CREATE DATABASE of that run made it: nothing else has all of these. */
+function isHalfBorn(row: Row, run: RunId | null): boolean {
+  return run !== null && row.ours && row.connection_limit === birthLimit(run) && !row.allows_connections;
+}
+
+function liveness(
+  run: RunId,
+  lockDatabaseOid: number | null,
+  locks: { database: string; key: string }[],
+): OwnedDatabase['owning'] {
+  const key = advisoryLockKey(run);
+  const held = locks.some(
+    (lock) => lock.key === key && (lockDatabaseOid === null || Number(lock.database) === lockDatabaseOid),
+  );
+  return held ? 'alive' : 'dead';
+}
+
+function roleOfName(kind: 'rehearsal' | 'before' | 'probe'): Mark['role'] {
+  return kind === 'rehearsal' ? 'clone' : kind === 'before' ? 'original' : 'probe';
+}
