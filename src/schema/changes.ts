@@ -1,0 +1,130 @@
+import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
+import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
+import type { SchemaChange } from '../report/model.ts';
+import { literal } from '../sql.ts';
+import { shown } from './names.ts';
+import { reduce } from './reduce.ts';
+import { mayLose } from './type-changes.ts';
+
+/** The ordered statements that lead from one schema to another. */
+export function planBetween(from: FactBase, to: FactBase): Plan {
+  const options = { scope: 'database' } as const;
+  const { a, b } = reduce(from, to);
+  try {
+    return plan(a, b, options);
+  } catch {
+    // The cut-down bases miss a requirement: the whole ones have it, or fail for a reason of their own.
+    return plan(from, to, options);
+  }
+}
+
+/** One entry per statement. `owner` is who owns what is made without saying so. */
+export function changesOf(plan: Plan, owner: string): SchemaChange[] {
+  const made = new Set(plan.actions.flatMap((action) => action.produces.map(encodeId)));
+  const lossy = new Map<string, boolean>();
+  for (const delta of plan.deltas) {
+    if (delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type')
+      lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to)));
+  }
+  return plan.actions
+    .filter((action) => !setsImpliedOwner(action, made, owner))
+    .map((action) => {
+      const subject = subjectOf(action);
+      const retyped = / TYPE /.test(action.sql) && lossy.get(encodeId(subject)) === true;
+      return {
+        verb: verbOf(action, subject),
+        ...described(subject),
+        sql: action.sql,
+        dataLoss: action.dataLoss === 'destructive' || retyped,
+      };
+    });
+}
+
+function setsImpliedOwner(action: Action, made: ReadonlySet<string>, owner: string): boolean {
+  const isOwner = (id: StableId) => id.kind === 'role' && id.name === owner;
+  return (
+    action.verb === 'alter' &&
+    action.produces.length === 0 &&
+    / OWNER TO /.test(action.sql) &&
+    action.consumes.some(isOwner) &&
+    action.consumes.some((id) => made.has(encodeId(id)))
+  );
+}
+
+function subjectOf({ produces, destroys, consumes }: Action): StableId {
+  const subject = produces[0] ?? destroys[0] ?? consumes[0];
+  return subject ?? { kind: 'schema', name: '' };
+}
+
+function verbOf(action: Action, subject: StableId): SchemaChange['verb'] {
+  if (subject.kind === 'comment') return 'comment';
+  if (subject.kind === 'acl' || subject.kind === 'defaultPrivilege')
+    return /\bREVOKE\b/i.test(action.sql) ? 'revoke' : 'grant';
+  return action.verb;
+}
+
+const KINDS: Partial<Record<StableId['kind'], string>> = {
+  materializedView: 'materialized view',
+  foreignTable: 'foreign table',
+  eventTrigger: 'event trigger',
+  fdw: 'foreign-data wrapper',
+  userMapping: 'user mapping',
+  typeAttribute: 'attribute',
+  publicationRel: 'publication',
+  publicationSchema: 'publication',
+  defaultPrivilege: 'default privileges',
+  membership: 'role membership',
+  default: 'column default',
+};
+
+/** Kind and name of a fact as PostgreSQL calls them; a comment or a grant is told of what it is on. */
+export function described(id: StableId): { kind: string; object: string } {
+  switch (id.kind) {
+    case 'comment':
+    case 'securityLabel':
+      return described(id.target);
+    case 'acl':
+      return id.column === undefined
+        ? described(id.target)
+        : { kind: 'column', object: `${described(id.target).object}.${shown(id.column)}` };
+    default:
+      return { kind: KINDS[id.kind] ?? id.kind, object: objectName(id) };
+  }
+}
+
+function objectName(id: Exclude<StableId, { kind: 'comment' | 'securityLabel' | 'acl' }>): string {
+  switch (id.kind) {
+    case 'membership':
+      return `${shown(id.member)} in ${shown(id.role)}`;
+    case 'userMapping':
+      return `${shown(id.role)} on ${shown(id.server)}`;
+    case 'typeAttribute':
+      return shown(id.schema, id.type, id.name);
+    case 'publicationRel':
+      return `${shown(id.publication)}: ${shown(id.schema, id.table)}`;
+    case 'publicationSchema':
+      return `${shown(id.publication)}: ${shown(id.schema)}`;
+    case 'defaultPrivilege':
+      return `${shown(id.role)}${id.schema === null ? '' : ` in ${shown(id.schema)}`} for ${shown(id.grantee)}`;
+    case 'extensionIntent':
+      return `${id.ext}: ${id.key}`;
+    case 'function':
+    case 'procedure':
+    case 'aggregate':
+      return `${shown(id.schema, id.name)}(${id.args.join(', ')})`;
+    default:
+      if ('table' in id) return shown(id.schema, id.table, id.name);
+      return 'schema' in id ? shown(id.schema, id.name) : shown(id.name);
+  }
+}
+
+/** A plan's statements as one script, with the settings that it needs. */
+export function statementsOf(plan: Plan): string[] {
+  const settings = plan.preamble.filter(({ name }) => name !== 'search_path');
+  if (plan.actions.length === 0) return [];
+  return [
+    ...settings.map(({ name, value }) => `SET ${name} = ${/^\w+$/.test(value) ? value : literal(value)}`),
+    ...plan.actions.map(({ sql }) => sql.trimEnd().replace(/;$/, '')),
+    ...settings.map(({ name }) => `RESET ${name}`),
+  ];
+}

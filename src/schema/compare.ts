@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto';
+import type { FactBase, StableId } from '@supabase/pg-delta/core';
+import { messageOf } from '../errors.ts';
+import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
+import type { Session } from '../target/session.ts';
+import { changesOf, planBetween, statementsOf } from './changes.ts';
+import { rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
+import type { Identified, Identity } from './identity.ts';
+import { leftovers } from './leftovers.ts';
+import { label, path } from './names.ts';
+import { without } from './reduce.ts';
+import { keptObjects, type Step } from './renames.ts';
+import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
+import { dropsOfKept, losses } from './way-back.ts';
+
+export interface Comparison {
+  readonly section: SchemaSection;
+  readonly limits: Limit[];
+}
+
+/** Equal for two databases that hold the same schema, whatever their OIDs are. */
+export function fingerprint({ facts, unmodeled, identity }: Snapshot): string {
+  const invalid = [...identity.values()]
+    .filter(({ valid }) => !valid)
+    .map((object) => label(object, identity));
+  const content = [
+    ...rootsOf(facts).map(({ id, hash }) => `${id}=${hash}`),
+    ...unmodeledContent(unmodeled),
+    ...invalid.map((name) => `not valid: ${name}`),
+  ];
+  return createHash('sha256').update(content.sort().join('\n')).digest('hex');
+}
+
+/**
+ * Compares the session's database, as it is now, with what it was.
+ * Renames are taken back in a transaction that is rolled back; where that fails the comparison goes by names alone,
+ * has no way back, and says so in its limits.
+ */
+export async function compareWith(before: Snapshot, session: Session): Promise<Comparison> {
+  const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
+  const after = await takeSnapshot(session);
+  const kept = keptObjects(before.identity, after.identity);
+  const section = {
+    before: fingerprint(before),
+    after: fingerprint(after),
+    renames: kept.renames,
+    unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
+    leftovers: leftovers(before.identity, after.identity),
+  };
+  const limits: Limit[] = [];
+  let base: Pick<Snapshot, 'facts' | 'identity'> = after;
+  if (kept.steps.length > 0) {
+    try {
+      base = await snapshotAfter(
+        session,
+        kept.steps.map(({ undo }) => undo),
+      );
+    } catch (error) {
+      const why = `renames could not be taken back on the clone (${messageOf(error)}), so the comparison goes by names`;
+      limits.push({ path: 'schema.changes', kind: 'estimate', reason: why });
+      const changes = changesOf(planBetween(before.facts, after.facts), who?.owner ?? '');
+      const way = { rollbackSql: null, rollbackLoses: losses(before, after, []) };
+      limits.push({ path: 'schema.rollbackSql', kind: 'unmeasured', reason: why });
+      return { section: { ...section, changes, ...way }, limits };
+    }
+  }
+  const again = recreated(before.identity, base.identity);
+  const forward = forwardChanges(before.facts, base.facts, again, kept.steps, who?.owner ?? '');
+  const back = planBetween(base.facts, before.facts);
+  const wrong = dropsOfKept(back, base.identity, before.identity);
+  if (wrong.length > 0) {
+    const what = wrong.join(', ');
+    const reason = `it would have to drop ${what}, which the command changed in place`;
+    limits.push({ path: 'schema.rollbackSql', kind: 'unmeasured', reason });
+    limits.push({
+      path: 'schema.changes',
+      kind: 'estimate',
+      reason: `${what}: changed in place, and shown as dropped and created`,
+    });
+  }
+  const statements = [...kept.steps.map(({ undo }) => undo), ...statementsOf(back)];
+  return {
+    section: {
+      ...section,
+      changes: forward,
+      rollbackSql: wrong.length > 0 ? null : statements.map((sql) => `${sql};\n`).join(''),
+      rollbackLoses: losses(before, { ...after, identity: base.identity }, [...back.deltas]),
+    },
+    limits,
+  };
+}
+
+/** The changes from one schema to that of another database, by names alone. */
+export function changesBetween(before: Snapshot, other: Snapshot): SchemaChange[] {
+  return changesOf(planBetween(before.facts, other.facts), '');
+}
+
+interface Recreated {
+  readonly object: Identified;
+  readonly id: StableId;
+}
+
+/** Same name, another OID: a comparison by names finds no difference, and yet every row or value is gone. */
+function recreated(before: Identity, base: Identity): Recreated[] {
+  const holders = new Map<string, string>();
+  const holdsRows = ({ kind }: Identified) => kind === 'table' || kind === 'column';
+  for (const object of before.values())
+    if (holdsRows(object)) holders.set(JSON.stringify([object.kind, path(object, before)]), object.key);
+  const found = [...base.values()].filter((object) => {
+    if (!holdsRows(object) || before.has(object.key)) return false;
+    return holders.has(JSON.stringify([object.kind, path(object, base)]));
+  });
+  const tables = new Set(found.filter(({ kind }) => kind === 'table').map(({ key }) => key));
+  return found
+    .filter((object) => !(object.within && tables.has(object.within)))
+    .map((object): Recreated => {
+      const [schema = '', table = '', column] = path(object, base);
+      if (column === undefined) return { object, id: { kind: 'table', schema, name: table } };
+      return { object, id: { kind: 'column', schema, table, name: column } };
+    });
+}
+
+function forwardChanges(
+  before: FactBase,
+  base: FactBase,
+  again: readonly Recreated[],
+  steps: readonly Step[],
+  owner: string,
+): SchemaChange[] {
+  const drops = again.flatMap(({ id }) => changesOf(planBetween(before, without(before, [id])), owner));
+  const rest =
+    again.length === 0
+      ? before
+      : without(
+          before,
+          again.map(({ id }) => id),
+        );
+  const changes = changesOf(planBetween(rest, base), owner);
+  const renames = steps.toReversed().map(
+    ({ kind, object, redo }): SchemaChange => ({
+      verb: redoVerb(redo),
+      kind,
+      object,
+      sql: redo,
+      dataLoss: false,
+    }),
+  );
+  return [...drops.filter(({ dataLoss }) => dataLoss), ...changes, ...renames];
+}
+
+const redoVerb = (sql: string) => (/ (ATTACH|DETACH) PARTITION /.test(sql) ? 'alter' : 'rename');

@@ -1,0 +1,179 @@
+import type { Session } from '../target/session.ts';
+
+/** Kinds of objects that PostgreSQL can rename, as its own statements call them. */
+export type ObjectKind =
+  | 'schema'
+  | 'table'
+  | 'view'
+  | 'materialized view'
+  | 'foreign table'
+  | 'sequence'
+  | 'index'
+  | 'type'
+  | 'domain'
+  | 'column'
+  | 'attribute'
+  | 'constraint'
+  | 'domain constraint'
+  | 'trigger'
+  | 'policy'
+  | 'rule'
+  | 'enum value'
+  | 'function'
+  | 'procedure'
+  | 'aggregate'
+  | 'collation'
+  | 'statistics'
+  | 'event trigger'
+  | 'publication';
+
+/** One object under the name that it has now; what stays the same under another name is its key. */
+export interface Identified {
+  /** Catalogue, OID and, for a column, its attnum: survives every rename. */
+  readonly key: string;
+  readonly kind: ObjectKind;
+  readonly name: string;
+  /** Key of the schema, relation or type that the name belongs to; null for names of the whole database. */
+  readonly within: string | null;
+  /** Argument types, as ALTER FUNCTION takes them. */
+  readonly args: string | null;
+  /** Follows something else when that is renamed or moved: an inherited column, a constraint's index. */
+  readonly follows: 'name' | 'schema' | null;
+  /** For constraints: its index, which has the same name always. */
+  readonly index: string | null;
+  readonly partition: { readonly of: string; readonly bound: string } | null;
+  /** false for an index that is not valid, or a constraint that is not validated. */
+  readonly valid: boolean;
+}
+
+export type Identity = ReadonlyMap<string, Identified>;
+
+const USER_SCHEMA = `n.nspname not in ('pg_catalog', 'information_schema')
+  and n.nspname not like 'pg\\_toast%' and n.nspname not like 'pg\\_temp\\_%'`;
+
+const notOfExtension = (catalogue: string, oid: string) => `not exists (
+  select from pg_catalog.pg_depend d
+  where d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'e')`;
+
+const NAMESPACES = `
+select 'pg_namespace:' || n.oid as key, 'schema' as kind, n.nspname as name
+from pg_catalog.pg_namespace n
+where ${USER_SCHEMA} and ${notOfExtension('pg_namespace', 'n.oid')}`;
+
+const RELATIONS = `
+select 'pg_class:' || c.oid as key,
+  case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'f' then 'foreign table'
+    when 'S' then 'sequence' when 'i' then 'index' when 'I' then 'index' when 'c' then 'type' else 'table' end as kind,
+  c.relname as name, 'pg_namespace:' || c.relnamespace as within,
+  case when con.oid is not null then 'name'
+    when c.relkind in ('i', 'I') or owned.objid is not null then 'schema' end as follows,
+  case when c.relispartition and c.relkind in ('r', 'p', 'f') then 'pg_class:' || i.inhparent end as parent,
+  case when c.relispartition and c.relkind in ('r', 'p', 'f') then pg_catalog.pg_get_expr(c.relpartbound, c.oid) end as bound,
+  coalesce(x.indisvalid, true) as valid
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+left join pg_catalog.pg_index x on x.indexrelid = c.oid
+left join pg_catalog.pg_constraint con on con.conindid = c.oid and con.contype in ('p', 'u', 'x')
+left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
+left join pg_catalog.pg_depend owned on c.relkind = 'S' and owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+  and owned.objid = c.oid and owned.refclassid = owned.classid and owned.refobjsubid > 0 and owned.deptype in ('a', 'i')
+where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 'c') and c.relpersistence <> 't'
+  and ${USER_SCHEMA} and ${notOfExtension('pg_class', 'c.oid')}`;
+
+const COLUMNS = `
+select 'pg_attribute:' || a.attrelid || '.' || a.attnum as key,
+  case c.relkind when 'c' then 'attribute' else 'column' end as kind,
+  a.attname as name, 'pg_class:' || a.attrelid as within,
+  case when a.attinhcount > 0 then 'name' end as follows
+from pg_catalog.pg_attribute a
+join pg_catalog.pg_class c on c.oid = a.attrelid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
+  and c.relpersistence <> 't' and ${USER_SCHEMA}`;
+
+// Renaming a check or not-null constraint reaches the children that inherit it; the other kinds are renamed one by one.
+const CONSTRAINTS = `
+select 'pg_constraint:' || con.oid as key,
+  case when con.conrelid = 0 then 'domain constraint' else 'constraint' end as kind,
+  con.conname as name,
+  case when con.conrelid = 0 then 'pg_type:' || con.contypid else 'pg_class:' || con.conrelid end as within,
+  case when con.contype in ('c', 'n') and con.coninhcount > 0 then 'name' end as follows,
+  case when con.contype in ('p', 'u', 'x') then 'pg_class:' || con.conindid end as index,
+  con.convalidated as valid
+from pg_catalog.pg_constraint con
+join pg_catalog.pg_namespace n on n.oid = con.connamespace
+where con.contype <> 't' and ${USER_SCHEMA}`;
+
+const PARTS_OF_RELATIONS = `
+select 'pg_trigger:' || t.oid as key, 'trigger' as kind, t.tgname as name, 'pg_class:' || t.tgrelid as within,
+  case when t.tgparentid <> 0 then 'name' end as follows
+from pg_catalog.pg_trigger t
+join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where not t.tgisinternal and ${USER_SCHEMA}
+union all
+select 'pg_policy:' || p.oid, 'policy', p.polname, 'pg_class:' || p.polrelid, null
+from pg_catalog.pg_policy p
+join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where ${USER_SCHEMA}
+union all
+select 'pg_rewrite:' || r.oid, 'rule', r.rulename, 'pg_class:' || r.ev_class, null
+from pg_catalog.pg_rewrite r
+join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where r.rulename <> '_RETURN' and ${USER_SCHEMA}
+union all
+select 'pg_enum:' || e.oid, 'enum value', e.enumlabel, 'pg_type:' || e.enumtypid, null
+from pg_catalog.pg_enum e
+join pg_catalog.pg_type t on t.oid = e.enumtypid join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+where ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}`;
+
+const OTHERS = `
+select 'pg_type:' || t.oid as key, case t.typtype when 'd' then 'domain' else 'type' end as kind, t.typname as name,
+  'pg_namespace:' || t.typnamespace as within, null as args
+from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+where t.typtype in ('d', 'e', 'r') and ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}
+union all
+select 'pg_proc:' || p.oid, case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, p.proname,
+  'pg_namespace:' || p.pronamespace, pg_catalog.pg_get_function_identity_arguments(p.oid)
+from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where ${USER_SCHEMA} and ${notOfExtension('pg_proc', 'p.oid')}
+union all
+select 'pg_collation:' || o.oid, 'collation', o.collname, 'pg_namespace:' || o.collnamespace, null
+from pg_catalog.pg_collation o join pg_catalog.pg_namespace n on n.oid = o.collnamespace
+where ${USER_SCHEMA} and ${notOfExtension('pg_collation', 'o.oid')}
+union all
+select 'pg_statistic_ext:' || s.oid, 'statistics', s.stxname, 'pg_namespace:' || s.stxnamespace, null
+from pg_catalog.pg_statistic_ext s join pg_catalog.pg_namespace n on n.oid = s.stxnamespace
+where ${USER_SCHEMA}
+union all
+select 'pg_event_trigger:' || e.oid, 'event trigger', e.evtname, null, null from pg_catalog.pg_event_trigger e
+where ${notOfExtension('pg_event_trigger', 'e.oid')}
+union all
+select 'pg_publication:' || p.oid, 'publication', p.pubname, null, null from pg_catalog.pg_publication p`;
+
+interface Row {
+  key: string;
+  kind: ObjectKind;
+  name: string;
+  within?: string | null;
+  args?: string | null;
+  follows?: 'name' | 'schema' | null;
+  index?: string | null;
+  parent?: string | null;
+  bound?: string | null;
+  valid?: boolean;
+}
+
+/** Reads what every object of the user's schemas is called at this moment. */
+export async function readIdentity(session: Session): Promise<Identity> {
+  const identity = new Map<string, Identified>();
+  for (const sql of [NAMESPACES, RELATIONS, COLUMNS, CONSTRAINTS, PARTS_OF_RELATIONS, OTHERS]) {
+    for (const row of await session.query<Row>(sql)) identity.set(row.key, identified(row));
+  }
+  return identity;
+}
+
+function identified(row: Row): Identified {
+  const { key, kind, name, within = null, args = null, follows = null, index = null } = row;
+  const partition = row.parent && row.bound ? { of: row.parent, bound: row.bound } : null;
+  return { key, kind, name, within, args, follows, index, partition, valid: row.valid ?? true };
+}

@@ -1,0 +1,14 @@
+import type { SchemaSection } from '../report/model.ts';
+import type { Identity } from './identity.ts';
+import { label } from './names.ts';
+
+/** What a command left half-done: indexes that no query uses, constraints that old rows may violate. */
+export function leftovers(before: Identity, after: Identity): SchemaSection['leftovers'] {
+  const found: SchemaSection['leftovers'] = [];
+  for (const object of after.values()) {
+    if (object.valid) continue;
+    const kind = object.kind === 'index' ? 'invalid index' : 'constraint not valid';
+    found.push({ kind, object: label(object, after), preexisting: before.get(object.key)?.valid === false });
+  }
+  return found.sort((a, b) => a.object.localeCompare(b.object));
+}

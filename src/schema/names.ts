@@ -1,0 +1,21 @@
+import { identifier } from '../sql.ts';
+import type { Identified, Identity } from './identity.ts';
+
+const PLAIN = /^[a-z_][a-z0-9_$]*$/;
+
+/** As PostgreSQL's own messages write it: quoted only where it has to be. */
+export function shown(...parts: string[]): string {
+  return parts.map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
+}
+
+/** An object's name with the names of all it lies in: `public`, `orders`, `email`. */
+export function path(object: Identified, identity: Identity): string[] {
+  const outer = object.within === null ? undefined : identity.get(object.within);
+  return outer ? [...path(outer, identity), object.name] : [object.name];
+}
+
+/** For reports: `public.orders.email`, `public.total(integer)`. */
+export function label(object: Identified, identity: Identity): string {
+  const name = shown(...path(object, identity));
+  return object.args === null ? name : `${name}(${object.args})`;
+}

@@ -1,0 +1,230 @@
+import type { SchemaSection } from '../report/model.ts';
+import type { Session } from '../target/session.ts';
+
+/**
+ * What pg-delta does not model, read by ourselves: content by kind and name, never by OID, so that databases can be
+ * compared with each other.
+ */
+export type Unmodeled = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
+const OID = 16384;
+const ofExtension = (catalogue: string, oid: string) => `exists (select from pg_catalog.pg_depend d
+  where d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'e')`;
+const internal = (catalogue: string, oid: string) => `exists (select from pg_catalog.pg_depend d
+  where d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass and d.objid = ${oid} and d.deptype = 'i')`;
+const own = (catalogue: string, oid: string) =>
+  `${oid} >= ${OID} and not ${ofExtension(catalogue, oid)} and not ${internal(catalogue, oid)}`;
+const address = (catalogue: string, oid: string) =>
+  `(pg_catalog.pg_identify_object('pg_catalog.${catalogue}'::pg_catalog.regclass, ${oid}, 0)).identity`;
+const comment = (catalogue: string, oid: string) => `pg_catalog.obj_description(${oid}, '${catalogue}')`;
+const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'm', 'f') and c.relpersistence <> 't'
+  and c.oid >= ${OID} and not ${ofExtension('pg_class', 'c.oid')}`;
+
+/** Each yields name and content. A probe that the role may not run is named in the report. */
+const PROBES: readonly { kind: string; sql: string }[] = [
+  {
+    kind: 'statistics object',
+    sql: `select ${address('pg_statistic_ext', 's.oid')} as name, pg_catalog.concat_ws('|', pg_catalog.pg_get_statisticsobjdef(s.oid),
+        pg_catalog.pg_get_userbyid(s.stxowner), pg_catalog.to_jsonb(s) ->> 'stxstattarget', ${comment('pg_statistic_ext', 's.oid')}) as content
+      from pg_catalog.pg_statistic_ext s`,
+  },
+  {
+    kind: 'cast',
+    sql: `select ${address('pg_cast', 'x.oid')} as name, pg_catalog.concat_ws('|', x.castfunc::pg_catalog.regprocedure, x.castcontext,
+        x.castmethod, ${comment('pg_cast', 'x.oid')}) as content from pg_catalog.pg_cast x where ${own('pg_cast', 'x.oid')}`,
+  },
+  {
+    kind: 'operator',
+    sql: `select ${address('pg_operator', 'x.oid')} as name, pg_catalog.concat_ws('|', x.oprcode::pg_catalog.regprocedure,
+        x.oprcom::pg_catalog.regoperator, x.oprnegate::pg_catalog.regoperator, x.oprrest, x.oprjoin, x.oprcanmerge, x.oprcanhash,
+        pg_catalog.pg_get_userbyid(x.oprowner), ${comment('pg_operator', 'x.oid')}) as content
+      from pg_catalog.pg_operator x where ${own('pg_operator', 'x.oid')}`,
+  },
+  {
+    kind: 'operator class',
+    sql: `select ${address('pg_opclass', 'x.oid')} as name, pg_catalog.concat_ws('|', x.opcintype::pg_catalog.regtype, x.opcdefault,
+        x.opckeytype::pg_catalog.regtype, pg_catalog.pg_get_userbyid(x.opcowner), ${comment('pg_opclass', 'x.oid')}) as content
+      from pg_catalog.pg_opclass x where ${own('pg_opclass', 'x.oid')}`,
+  },
+  {
+    kind: 'operator family',
+    sql: `select ${address('pg_opfamily', 'x.oid')} as name, pg_catalog.concat_ws('|', pg_catalog.pg_get_userbyid(x.opfowner),
+        (select pg_catalog.string_agg(pg_catalog.concat_ws(' ', o.amopopr::pg_catalog.regoperator, o.amopstrategy, o.amoppurpose), ',' order by
+          o.amoplefttype::pg_catalog.regtype::text, o.amoprighttype::pg_catalog.regtype::text, o.amopstrategy, o.amoppurpose)
+          from pg_catalog.pg_amop o where o.amopfamily = x.oid),
+        (select pg_catalog.string_agg(pg_catalog.concat_ws(' ', p.amproc, p.amprocnum), ',' order by
+          p.amproclefttype::pg_catalog.regtype::text, p.amprocrighttype::pg_catalog.regtype::text, p.amprocnum)
+          from pg_catalog.pg_amproc p where p.amprocfamily = x.oid)) as content
+      from pg_catalog.pg_opfamily x where x.oid >= ${OID} and not ${ofExtension('pg_opfamily', 'x.oid')}`,
+  },
+  ...textSearch(),
+  {
+    kind: 'language',
+    sql: `select x.lanname as name, pg_catalog.concat_ws('|', x.lanpltrusted, x.lanplcallfoid::pg_catalog.regproc, x.laninline::pg_catalog.regproc,
+        x.lanvalidator::pg_catalog.regproc, pg_catalog.pg_get_userbyid(x.lanowner), x.lanacl, ${comment('pg_language', 'x.oid')}) as content
+      from pg_catalog.pg_language x`,
+  },
+  {
+    kind: 'access method',
+    sql: `select x.amname as name, pg_catalog.concat_ws('|', x.amhandler, x.amtype) as content from pg_catalog.pg_am x`,
+  },
+  {
+    kind: 'transform',
+    sql: `select ${address('pg_transform', 'x.oid')} as name, pg_catalog.concat_ws('|', x.trffromsql, x.trftosql) as content
+      from pg_catalog.pg_transform x where ${own('pg_transform', 'x.oid')}`,
+  },
+  {
+    kind: 'extension version',
+    sql: 'select x.extname as name, x.extversion as content from pg_catalog.pg_extension x',
+  },
+  {
+    kind: 'column storage',
+    sql: `select pg_catalog.format('%s.%I', c.oid::pg_catalog.regclass, a.attname) as name,
+        pg_catalog.concat_ws('|', a.attstorage, nullif(a.attcompression, '')) as content
+      from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_type t on t.oid = a.atttypid
+      where (a.attstorage <> t.typstorage or a.attcompression <> '') and ${userColumn}`,
+  },
+  {
+    kind: 'column statistics target',
+    // The default is -1 until version 16 and null from 17 on.
+    sql: `select pg_catalog.format('%s.%I', c.oid::pg_catalog.regclass, a.attname) as name,
+        pg_catalog.concat_ws('|', a.attstattarget, a.attoptions) as content
+      from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+      where (coalesce(a.attstattarget, -1) <> -1 or a.attoptions is not null) and ${userColumn}`,
+  },
+  {
+    kind: 'table access method or tablespace',
+    sql: `select c.oid::pg_catalog.regclass::text as name, pg_catalog.concat_ws('|', m.amname, s.spcname) as content
+      from pg_catalog.pg_class c left join pg_catalog.pg_am m on m.oid = c.relam left join pg_catalog.pg_tablespace s on s.oid = c.reltablespace
+      where c.oid >= ${OID} and c.relkind in ('r', 'p', 'm', 'i', 'I') and c.relpersistence <> 't'
+        and (c.reltablespace <> 0 or (c.relkind in ('r', 'm') and m.amname <> 'heap'))`,
+  },
+  {
+    kind: 'index clustered on, or column statistics of an index',
+    sql: `select x.indexrelid::pg_catalog.regclass::text as name, pg_catalog.concat_ws('|', x.indisclustered, (select
+          pg_catalog.string_agg(a.attnum || ':' || a.attstattarget, ',' order by a.attnum) from pg_catalog.pg_attribute a
+          where a.attrelid = x.indexrelid and coalesce(a.attstattarget, -1) <> -1)) as content
+      from pg_catalog.pg_index x where x.indexrelid >= ${OID} and (x.indisclustered or exists (select from pg_catalog.pg_attribute a
+          where a.attrelid = x.indexrelid and coalesce(a.attstattarget, -1) <> -1))`,
+  },
+  {
+    kind: 'not-null constraint',
+    // Constraints of their own from version 18 on; before, only a property of the column.
+    sql: `select pg_catalog.format('%I on %s', x.conname, x.conrelid::pg_catalog.regclass) as name,
+        pg_catalog.concat_ws('|', pg_catalog.pg_get_constraintdef(x.oid), x.convalidated) as content
+      from pg_catalog.pg_constraint x where x.contype = 'n' and x.conrelid >= ${OID}
+        and (not x.convalidated or x.connoinherit)`,
+  },
+  {
+    kind: 'database setting',
+    sql: `select coalesce(pg_catalog.pg_get_userbyid(nullif(x.setrole, 0)) || ': ', '') || pg_catalog.split_part(v, '=', 1) as name,
+        pg_catalog.substr(v, pg_catalog.strpos(v, '=') + 1) as content
+      from pg_catalog.pg_db_role_setting x join pg_catalog.pg_database b on b.oid = x.setdatabase, pg_catalog.unnest(x.setconfig) v
+      where b.datname = pg_catalog.current_database()`,
+  },
+  {
+    kind: 'database',
+    // The comment is safemigrate's mark on a clone.
+    sql: `select p.name, p.content from pg_catalog.pg_database b, lateral (values
+        ('privileges', (select pg_catalog.string_agg(i::text, ',' order by i::text) from pg_catalog.unnest(b.datacl) i)),
+        ('owner', pg_catalog.pg_get_userbyid(b.datdba)),
+        ('comment', (select d from pg_catalog.shobj_description(b.oid, 'pg_database') d where d not like 'safemigrate: %'))) p(name, content)
+      where b.datname = pg_catalog.current_database() and p.content is not null`,
+  },
+  {
+    kind: 'large object',
+    sql: `select 'large objects' as name, pg_catalog.count(*)::text as content from pg_catalog.pg_largeobject_metadata`,
+  },
+  {
+    kind: 'sequence value',
+    sql: `select pg_catalog.format('%I.%I', s.schemaname, s.sequencename) as name, coalesce(s.last_value::text, '') as content
+      from pg_catalog.pg_sequences s where s.last_value is not null`,
+  },
+];
+
+function textSearch(): { kind: string; sql: string }[] {
+  return [
+    {
+      kind: 'text search configuration',
+      sql: `select ${address('pg_ts_config', 'x.oid')} as name, pg_catalog.concat_ws('|', pg_catalog.pg_get_userbyid(x.cfgowner),
+          x.cfgparser::pg_catalog.text, (select pg_catalog.string_agg(m.maptokentype || ':' || m.mapseqno || ':' || m.mapdict::pg_catalog.regdictionary, ','
+            order by m.maptokentype, m.mapseqno) from pg_catalog.pg_ts_config_map m where m.mapcfg = x.oid)) as content
+        from pg_catalog.pg_ts_config x where ${own('pg_ts_config', 'x.oid')}`.replace(
+        'x.cfgparser::pg_catalog.text',
+        address('pg_ts_parser', 'x.cfgparser'),
+      ),
+    },
+    {
+      kind: 'text search dictionary',
+      sql: `select ${address('pg_ts_dict', 'x.oid')} as name, pg_catalog.concat_ws('|', pg_catalog.pg_get_userbyid(x.dictowner), x.dictinitoption,
+          ${address('pg_ts_template', 'x.dicttemplate')}) as content from pg_catalog.pg_ts_dict x where ${own('pg_ts_dict', 'x.oid')}`,
+    },
+    {
+      kind: 'text search parser',
+      sql: `select ${address('pg_ts_parser', 'x.oid')} as name, pg_catalog.concat_ws('|', x.prsstart, x.prstoken, x.prsend, x.prsheadline, x.prslextype) as content
+        from pg_catalog.pg_ts_parser x where ${own('pg_ts_parser', 'x.oid')}`,
+    },
+    {
+      kind: 'text search template',
+      sql: `select ${address('pg_ts_template', 'x.oid')} as name, pg_catalog.concat_ws('|', x.tmplinit, x.tmpllexize) as content
+        from pg_catalog.pg_ts_template x where ${own('pg_ts_template', 'x.oid')}`,
+    },
+  ];
+}
+
+/** Kinds that belong to one database and to its rows, not to the schema that two databases may share. */
+const NOT_SCHEMA = new Set(['database', 'database setting', 'large object', 'sequence value']);
+const UNREADABLE = 'could not be read';
+
+const SAVEPOINT = 'SAVEPOINT probe';
+const BACK = 'ROLLBACK TO SAVEPOINT probe';
+
+/** To be called inside a transaction: a probe that fails is rolled back and marked as unreadable. */
+export async function readUnmodeled(session: Session): Promise<Unmodeled> {
+  const found = new Map<string, ReadonlyMap<string, string>>();
+  await session.query(SAVEPOINT);
+  for (const { kind, sql } of PROBES) {
+    try {
+      const rows = await session.query<{ name: string; content: string | null }>(sql);
+      found.set(kind, new Map(rows.map(({ name, content }) => [name, content ?? ''])));
+    } catch (error) {
+      if (error instanceof Error && !('severity' in error)) throw error;
+      await session.query(BACK);
+      found.set(kind, new Map([[UNREADABLE, '']]));
+    }
+  }
+  return found;
+}
+
+/** The part of the schema's content fingerprint that pg-delta does not see. */
+export function unmodeledContent(unmodeled: Unmodeled): string[] {
+  return [...unmodeled]
+    .filter(([kind]) => !NOT_SCHEMA.has(kind))
+    .flatMap(([kind, objects]) =>
+      [...objects].map(([name, content]) => JSON.stringify([kind, name, content])),
+    )
+    .sort();
+}
+
+const LISTED = 20;
+
+/** What became different, in words: `created`, `dropped`, `changed`, or that it could not be compared. */
+export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSection['unmodeled'] {
+  return PROBES.flatMap(({ kind }) => {
+    const [then, now] = [before.get(kind) ?? new Map(), after.get(kind) ?? new Map()];
+    if (then.has(UNREADABLE) || now.has(UNREADABLE))
+      return [{ kind, detail: 'could not be compared: not readable' }];
+    const details: string[] = [];
+    for (const name of now.keys()) if (!then.has(name)) details.push(`${name} created`);
+    for (const name of then.keys()) if (!now.has(name)) details.push(`${name} dropped`);
+    for (const [name, content] of now)
+      if (then.has(name) && then.get(name) !== content)
+        details.push(changed(kind, name, then.get(name), content));
+    if (details.length > LISTED) return [{ kind, detail: `${details.length} changed` }];
+    return details.map((detail) => ({ kind, detail }));
+  });
+}
+
+function changed(kind: string, name: string, then: string | undefined, now: string): string {
+  return kind === 'sequence value' ? `${name} went from ${then || 'unused'} to ${now}` : `${name} changed`;
+}

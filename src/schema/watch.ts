@@ -1,0 +1,97 @@
+import { Worker } from 'node:worker_threads';
+import { SafemigrateError } from '../errors.ts';
+import type { SchemaChange } from '../report/model.ts';
+import type { Audit } from '../target/session.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Comparison } from './compare.ts';
+import type { Answers, Failure, Job, Message, WorkerData } from './worker.ts';
+
+/** One database's schema, before a command and after it. */
+export interface SchemaWatch {
+  /** Reads the schema and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
+  before(): Promise<void>;
+  /** Reads the schema again and compares. May be called more than once; before() must have been. */
+  after(): Promise<Comparison>;
+  /** What another database has different from the schema before, by names alone. */
+  describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
+  /** Ends the thread at once, with what it is doing: whoever waits gets `INTERRUPTED`. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface WatchOptions {
+  readonly run?: string;
+  readonly audit?: Audit;
+}
+
+/** Node 20 cannot run TypeScript in a thread: from sources, as in tests, the thread runs what was built last. */
+const WORKER = import.meta.url.endsWith('.ts') ? '../../dist/schema/worker.js' : './worker.js';
+
+/** Starts the thread that does the reading; it connects for each task anew, so that it holds no session meanwhile. */
+export async function openSchemaWatch(
+  settings: ConnectionSettings,
+  options: WatchOptions = {},
+): Promise<SchemaWatch> {
+  const workerData: WorkerData = {
+    settings,
+    ...(options.run === undefined ? {} : { run: options.run }),
+  };
+  const worker = new Worker(new URL(WORKER, import.meta.url), { workerData, name: 'safemigrate schema' });
+  // Only a task that is under way keeps the process alive.
+  worker.unref();
+  let ended: SafemigrateError | undefined;
+  let waiting: { resolve(value: Answers[Job['kind']]): void; reject(error: Error): void } | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+
+  const settle = (use: (waiter: NonNullable<typeof waiting>) => void) => {
+    worker.unref();
+    const waiter = waiting;
+    waiting = undefined;
+    if (waiter) use(waiter);
+  };
+  const end = (error: SafemigrateError) => {
+    ended ??= error;
+    settle(({ reject }) => reject(error));
+  };
+  worker.on('message', (message: Message) => {
+    if (message.type === 'audit') options.audit?.(message.entry);
+    else if (message.type === 'done') settle(({ resolve }) => resolve(message.value));
+    else settle(({ reject }) => reject(errorOf(message.failure)));
+  });
+  worker.on('error', (cause) =>
+    end(new SafemigrateError('SERVER', 'The thread that reads the schema failed.', { cause })),
+  );
+  worker.on('exit', () => end(new SafemigrateError('INTERRUPTED', 'Reading the schema was interrupted.')));
+
+  /** One task at a time: the thread has one schema in its hands. */
+  function ask<Kind extends Job['kind']>(job: Job & { kind: Kind }): Promise<Answers[Kind]> {
+    const answer = last.then(
+      () =>
+        new Promise<Answers[Job['kind']]>((resolve, reject) => {
+          if (ended) return reject(ended);
+          waiting = { resolve, reject };
+          worker.ref();
+          worker.postMessage(job);
+        }),
+    );
+    last = answer.catch(() => undefined);
+    return answer as Promise<Answers[Kind]>;
+  }
+
+  return {
+    before: async () => {
+      await ask({ kind: 'before' });
+    },
+    after: () => ask({ kind: 'after' }),
+    describe: (other) => ask({ kind: 'describe', settings: other }),
+    close: async () => {
+      await worker.terminate();
+    },
+  };
+}
+
+function errorOf({ code, message, hint, sqlstate, stack }: Failure): Error {
+  const details = { ...(hint === undefined ? {} : { hint }), ...(sqlstate === undefined ? {} : { sqlstate }) };
+  const error = code === null ? new Error(message) : new SafemigrateError(code, message, details);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

@@ -1,0 +1,77 @@
+import type { Delta, StableId } from '@supabase/pg-delta/core';
+import type { Plan } from '@supabase/pg-delta/plan';
+import { described } from './changes.ts';
+import type { Snapshot } from './facts.ts';
+import type { Identified, Identity } from './identity.ts';
+import { label, path } from './names.ts';
+import { mayLose } from './type-changes.ts';
+import { compareUnmodeled } from './unmodeled.ts';
+
+const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
+  schema: 'schema',
+  table: 'table',
+  column: 'column',
+  sequence: 'sequence',
+  materializedView: 'materialized view',
+  foreignTable: 'foreign table',
+};
+
+/** What a plan for the way back drops although it was there before the command and still is: that must not be run. */
+export function dropsOfKept(back: Plan, now: Identity, before: Identity): string[] {
+  const destroyed = back.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
+  if (destroyed.length === 0) return [];
+  const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
+  return [...now.values()]
+    .filter((object) => before.has(object.key) && names.has(`${object.kind} ${label(object, now)}`))
+    .map((object) => `${object.kind} ${label(object, now)}`);
+}
+
+const LOST: Partial<Record<Identified['kind'], (name: string) => string>> = {
+  table: (name) => `the rows of ${name}`,
+  column: (name) => `the values of ${name}`,
+  sequence: (name) => `the value of sequence ${name}`,
+};
+
+/** In words, what the schema before can be given back but not its content. `now` has the names of before. */
+export function losses(
+  before: Pick<Snapshot, 'identity' | 'unmodeled'>,
+  now: Pick<Snapshot, 'identity' | 'unmodeled'>,
+  wayBack: readonly Delta[],
+): string[] {
+  const lost: string[] = [];
+  for (const object of before.identity.values()) {
+    const words = LOST[object.kind];
+    if (!words || now.identity.has(object.key) || !isStored(object, before.identity)) continue;
+    // The rows are named once for a table, not once more for each of its columns.
+    if (object.within !== null && object.kind === 'column' && !now.identity.has(object.within)) continue;
+    lost.push(words(label(object, before.identity)));
+  }
+  for (const delta of wayBack) {
+    if (delta.verb !== 'set' || delta.id.kind !== 'column' || delta.attr !== 'type') continue;
+    const [now, then] = [String(delta.from), String(delta.to)];
+    if (mayLose(then, now))
+      lost.push(`the values of ${described(delta.id).object} as they were in ${then} (${now} now)`);
+    if (mayLose(now, then))
+      lost.push(
+        `values of ${described(delta.id).object} that ${then} cannot hold: going back to it may fail or shorten them`,
+      );
+  }
+  for (const object of now.identity.values()) {
+    if (object.kind !== 'enum value' || before.identity.has(object.key)) continue;
+    const type = object.within === null ? undefined : before.identity.get(object.within);
+    if (!type) continue;
+    const value = path(object, now.identity).at(-1);
+    lost.push(
+      `rows that hold '${value}' of ${label(type, before.identity)}: going back fails while there are any`,
+    );
+  }
+  for (const { kind, detail } of compareUnmodeled(before.unmodeled, now.unmodeled))
+    lost.push(`${kind}: ${detail} (not undone)`);
+  return lost;
+}
+
+function isStored(object: Identified, identity: Identity): boolean {
+  if (object.kind !== 'column' || object.within === null) return true;
+  const relation = identity.get(object.within);
+  return relation?.kind === 'table' && object.follows === null;
+}

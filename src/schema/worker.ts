@@ -1,0 +1,96 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { SafemigrateError, sqlstateOf } from '../errors.ts';
+import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
+import { openSession } from '../target/connect.ts';
+import type { AuditEntry, Session } from '../target/session.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import { changesBetween, compareWith } from './compare.ts';
+import { type Snapshot, takeSnapshot } from './facts.ts';
+
+/**
+ * The thread that reads and compares schemas: both stall an event loop for more than a second where there are
+ * 10,000 tables, and the proxy must keep time. It lives as long as the run, because the facts of the schema before
+ * are too many to be sent around.
+ */
+export type Job =
+  | { readonly kind: 'before' }
+  | { readonly kind: 'after' }
+  | { readonly kind: 'describe'; readonly settings: ConnectionSettings };
+
+export interface Answers {
+  before: null;
+  after: { section: SchemaSection; limits: Limit[] };
+  describe: SchemaChange[];
+}
+
+export type Message =
+  | { readonly type: 'audit'; readonly entry: AuditEntry }
+  | { readonly type: 'done'; readonly value: Answers[Job['kind']] }
+  | { readonly type: 'failed'; readonly failure: Failure };
+
+/** An error as plain data: classes do not survive between threads. */
+export interface Failure {
+  /** null for a failure that nobody foresaw. */
+  readonly code: SafemigrateError['code'] | null;
+  readonly message: string;
+  readonly hint?: string;
+  readonly sqlstate?: string;
+  readonly stack?: string;
+}
+
+export interface WorkerData {
+  readonly settings: ConnectionSettings;
+  readonly run?: string;
+}
+
+const STATEMENT_TIMEOUT_MS = 300_000;
+
+const port = parentPort;
+if (port) {
+  const { settings, run } = workerData as WorkerData;
+  let before: Snapshot | undefined;
+  const post = (message: Message) => port.postMessage(message);
+  port.on('message', (job: Job) => {
+    answer(job).then(
+      (value) => post({ type: 'done', value }),
+      (error: unknown) => post({ type: 'failed', failure: failureOf(error) }),
+    );
+  });
+
+  async function answer(job: Job): Promise<Answers[Job['kind']]> {
+    const session = await openSession(job.kind === 'describe' ? job.settings : settings, {
+      purpose: 'schema',
+      ...(run === undefined ? {} : { run }),
+      ...(job.kind === 'describe' ? { readOnly: true } : {}),
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      audit: (entry) => post({ type: 'audit', entry }),
+    });
+    try {
+      return await carryOut(job, session);
+    } finally {
+      await session.close();
+    }
+  }
+
+  async function carryOut(job: Job, session: Session): Promise<Answers[Job['kind']]> {
+    if (job.kind === 'before') {
+      before = await takeSnapshot(session);
+      return null;
+    }
+    if (!before) throw new Error(`${job.kind}: the schema before the command was not read`);
+    if (job.kind === 'after') return await compareWith(before, session);
+    return changesBetween(before, await takeSnapshot(session));
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  const plain = error instanceof Error ? error : new Error(String(error));
+  const sqlstate = sqlstateOf(error);
+  return {
+    code: error instanceof SafemigrateError ? error.code : sqlstate === undefined ? null : 'SERVER',
+    message: plain.message,
+    ...(error instanceof SafemigrateError && error.hint !== undefined ? { hint: error.hint } : {}),
+    ...(sqlstate === undefined ? {} : { sqlstate }),
+    ...(plain.stack === undefined ? {} : { stack: plain.stack }),
+  };
+}
