@@ -1,0 +1,140 @@
+import type { Emit, Phase, RunEvent } from '../events.ts';
+import { formatBytes, formatCount, formatDuration } from '../report/format.ts';
+import { visible } from '../report/visible.ts';
+import { cutToWidth } from '../report/width.ts';
+import type { TerminalStyle } from './style.ts';
+
+/**
+ * Turns a run's events into lines on a stream.
+ *
+ * On a terminal the innermost running phase has one live line: drawn without a line end, drawn again in place, and
+ * erased before anything else is written. While the command runs there is none: the terminal is the command's.
+ * Elsewhere, and for good, stay one line for each phase that took noticeably long, and every notice.
+ */
+export interface Progress {
+  readonly emit: Emit;
+  /** Erases the live line; call it before anything else writes to the terminal, and at the end of the run. */
+  finish(): void;
+}
+
+const NOTICEABLE_MS = 500;
+const REDRAW_MS = 100;
+const BAR_CELLS = 20;
+const ERASE_LINE = '\r\x1b[2K';
+
+const WORDS: Record<Phase, { doing: string; done: string }> = {
+  connect: { doing: 'Connecting', done: 'Connected' },
+  inspect: { doing: 'Looking at the target', done: 'Looked at the target' },
+  wait: { doing: 'Waiting for the target to be free', done: 'Waited for the target to be free' },
+  clone: { doing: 'Cloning', done: 'Cloned' },
+  before: { doing: 'Reading schema and data before', done: 'Read schema and data before' },
+  command: { doing: 'Running the command', done: 'Ran the command' },
+  after: { doing: 'Reading schema and data after', done: 'Read schema and data after' },
+  compare: { doing: 'Comparing', done: 'Compared' },
+  clean: { doing: 'Cleaning up', done: 'Cleaned up' },
+};
+
+interface Running {
+  readonly phase: Phase;
+  readonly detail: string | undefined;
+  readonly since: number;
+  progress?: Extract<RunEvent, { type: 'progress' }>;
+}
+
+export function progress(stream: { write(text: string): unknown }, style: TerminalStyle): Progress {
+  const running: Running[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let drawn = false;
+
+  function erase(): void {
+    if (drawn) stream.write(ERASE_LINE);
+    drawn = false;
+  }
+
+  function draw(): void {
+    const current = running.at(-1);
+    const text = current && liveLine(current, style);
+    stream.write(`${drawn ? ERASE_LINE : ''}${text ?? ''}`);
+    drawn = text !== undefined;
+  }
+
+  /** Draws, and keeps drawing for as long as there is something that may be shown live. */
+  function watch(): void {
+    clearInterval(timer);
+    timer = undefined;
+    const live = style.interactive && running.length > 0 && !running.some(({ phase }) => phase === 'command');
+    if (!live) return erase();
+    draw();
+    timer = setInterval(draw, REDRAW_MS).unref();
+  }
+
+  function print(text: string): void {
+    erase();
+    stream.write(`${visible(text)}\n`);
+  }
+
+  function emit(event: RunEvent): void {
+    switch (event.type) {
+      case 'phase':
+        running.push({ phase: event.phase, detail: event.detail, since: performance.now() });
+        return watch();
+      case 'progress': {
+        const current = running.findLast(({ phase }) => phase === event.phase);
+        // The timer shows it: a copy of many files reports more often than anybody can read.
+        if (current) current.progress = event;
+        return;
+      }
+      case 'phase-end': {
+        const index = running.findLastIndex(({ phase }) => phase === event.phase);
+        if (index >= 0) running.splice(index, 1);
+        if (event.durationMs > NOTICEABLE_MS) print(doneLine(event, style));
+        return watch();
+      }
+      case 'notice':
+        print(`${style.unicode ? '•' : '*'} ${event.message}`);
+        return watch();
+    }
+  }
+
+  function finish(): void {
+    running.length = 0;
+    watch();
+  }
+
+  return { emit, finish };
+}
+
+function doneLine(event: Extract<RunEvent, { type: 'phase-end' }>, style: TerminalStyle): string {
+  const detail = event.detail === undefined ? '' : `: ${event.detail}`;
+  const mark = style.unicode ? '✓' : '-';
+  return `${mark} ${WORDS[event.phase].done} in ${formatDuration(event.durationMs)}${detail}`;
+}
+
+function liveLine({ phase, detail, since, progress }: Running, style: TerminalStyle): string {
+  const elapsed = formatDuration(Math.floor((performance.now() - since) / 100) * 100);
+  const parts = [
+    `${WORDS[phase].doing}${style.unicode ? '…' : '...'}`,
+    progress ? measure(progress, style) : '',
+    elapsed,
+    detail ?? '',
+  ].filter((part) => part !== '');
+  // The last column stays free: a full line makes some terminals wrap, and then it cannot be erased.
+  return cutToWidth(visible(parts.join('  ')), style.columns - 1, style.unicode ? '…' : '...');
+}
+
+function measure({ done, of, unit }: Extract<RunEvent, { type: 'progress' }>, style: TerminalStyle): string {
+  const amount = (value: number) => (unit === 'bytes' ? formatBytes(value) : formatCount(value));
+  const name = unit === 'bytes' ? '' : ` ${unit}`;
+  if (of === undefined || of <= 0) return `${amount(done)}${name}`;
+  const part = Math.min(1, Math.max(0, done / of));
+  // Only what is complete may say 100 %.
+  const percent = `${String(Math.floor(part * 100)).padStart(3)} %`;
+  const amounts = `${percent}  ${amount(done)} of ${amount(of)}${name}`;
+  return style.columns < 60 ? amounts : `${bar(part, style)} ${amounts}`;
+}
+
+function bar(part: number, style: TerminalStyle): string {
+  const [full, empty] = style.unicode ? ['█', '░'] : ['#', '.'];
+  const cells = Math.floor(part * BAR_CELLS);
+  return `[${full.repeat(cells)}${empty.repeat(BAR_CELLS - cells)}]`;
+}

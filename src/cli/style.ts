@@ -1,0 +1,47 @@
+import type { TextStyle } from '../report/layout.ts';
+
+export interface StyleInput {
+  /** What a stream says of itself: only a terminal has `isTTY` and `columns`. */
+  readonly stream: { readonly isTTY?: boolean; readonly columns?: number };
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface TerminalStyle extends TextStyle {
+  /** Lines may be rewritten in place: a person is watching a real terminal. */
+  readonly interactive: boolean;
+}
+
+const DEFAULT_COLUMNS = 80;
+/** Longer lines are hard to read, however wide the terminal is. */
+const MAX_COLUMNS = 100;
+const MIN_COLUMNS = 20;
+
+/** How to write to this stream: FORCE_COLOR goes before NO_COLOR, and both go before what the terminal seems to be. */
+export function styleOf({ stream, env }: StyleInput): TerminalStyle {
+  const terminal = stream.isTTY === true && env.TERM !== 'dumb';
+  return {
+    columns: columnsOf(stream.columns),
+    colour: forced(env.FORCE_COLOR) ?? (terminal && !isSet(env.NO_COLOR)),
+    unicode: /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || ''),
+    interactive: terminal && !inCi(env.CI),
+  };
+}
+
+/** A terminal that says 0 columns does not know. */
+function columnsOf(columns: number | undefined): number {
+  return columns ? Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns)) : DEFAULT_COLUMNS;
+}
+
+function forced(value: string | undefined): boolean | undefined {
+  if (!isSet(value)) return undefined;
+  return value !== '0' && value !== 'false';
+}
+
+/** The conventions of NO_COLOR and FORCE_COLOR: an empty value is none. */
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== '';
+}
+
+function inCi(value: string | undefined): boolean {
+  return isSet(value) && value !== '0' && value !== 'false';
+}

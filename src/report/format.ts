@@ -1,0 +1,56 @@
+/** Numbers as people read them. All of them are pure; null ("could not be measured") is the caller's business. */
+
+const SIZE_UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'];
+
+/** Bytes with the unit names of pg_size_pretty: a kB is 1024 bytes. */
+export function formatBytes(bytes: number): string {
+  let value = Math.abs(bytes);
+  let unit = 0;
+  while (roundedSize(value, unit) >= 1024 && unit < SIZE_UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const sign = bytes < 0 ? '-' : '';
+  const number = roundedSize(value, unit);
+  const name = unit === 0 && number === 1 ? 'byte' : SIZE_UNITS[unit];
+  return `${sign}${Number.isInteger(number) ? formatCount(number) : number} ${name}`;
+}
+
+/** One decimal below 10, where it says something. */
+function roundedSize(value: number, unit: number): number {
+  return unit > 0 && value < 9.95 ? Math.round(value * 10) / 10 : Math.round(value);
+}
+
+export function formatBytesDelta(bytes: number): string {
+  if (bytes === 0) return 'no change';
+  return bytes > 0 ? `+${formatBytes(bytes)}` : formatBytes(bytes);
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Milliseconds with the two largest units that matter. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds === 0) return '0 ms';
+  if (milliseconds < 0.05) return '<0.1 ms';
+  if (milliseconds < 9.95) return `${milliseconds.toFixed(1)} ms`;
+  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 59.95 * SECOND) return `${(milliseconds / SECOND).toFixed(1)} s`;
+  const seconds = Math.round(milliseconds / SECOND) * SECOND;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ${(seconds % MINUTE) / SECOND} s`;
+  const minutes = Math.round(milliseconds / MINUTE) * MINUTE;
+  if (minutes < DAY) return `${Math.floor(minutes / HOUR)} h ${(minutes % HOUR) / MINUTE} min`;
+  const hours = Math.round(milliseconds / HOUR) * HOUR;
+  return `${formatCount(Math.floor(hours / DAY))} d ${(hours % DAY) / HOUR} h`;
+}
+
+export function formatCount(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** `1 change`, `5,000 changes`. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,156 @@
+import { visible } from './visible.ts';
+import { displayWidth, type Grapheme, graphemes } from './width.ts';
+
+export interface TextStyle {
+  /** Width of the terminal; a line is never longer, however narrow it is. */
+  readonly columns: number;
+  readonly colour: boolean;
+  /** Whether marks such as `→` may be used, or only ASCII. Names and messages are shown as they are. */
+  readonly unicode: boolean;
+}
+
+/** Colours only underline what the words and marks say by themselves. */
+export type Tone = 'plain' | 'strong' | 'dim' | 'good' | 'warning' | 'bad' | 'alarm';
+export type Span = string | { readonly text: string; readonly tone: Tone };
+
+const SGR: Record<Tone, string> = {
+  plain: '',
+  strong: '1',
+  dim: '2',
+  good: '1;32',
+  warning: '1;33',
+  bad: '1;31',
+  alarm: '1;7;31',
+};
+
+export function tone(name: Tone, text: string): Span {
+  return { text, tone: name };
+}
+
+export function marks(style: TextStyle) {
+  return style.unicode
+    ? { pass: '✓', fail: '✗', warning: '▲', notice: '•', arrow: '→', more: '…', rule: '─' }
+    : { pass: 'OK', fail: 'XX', warning: '!', notice: '*', arrow: '->', more: '...', rule: '-' };
+}
+
+interface Cell extends Grapheme {
+  readonly tone: Tone;
+}
+
+/**
+ * Breaks the spans into lines no wider than the terminal, at blanks where there are any. Everything that is printed
+ * comes through here, and is made harmless here. Lines are indented by `hanging`, the first one starts with `first`.
+ */
+export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[]): string[] {
+  const room = Math.max(8, style.columns);
+  const indent = Math.min(hanging, Math.floor(room / 2));
+  const lead = first ? cellsOf(first) : blanks(indent);
+  const lines: string[] = [];
+  let line = lead;
+  let start = line.length;
+  let width = widthOf(line);
+  for (const cell of cellsOf(spans)) {
+    if (width + cell.width > room) {
+      const space = breakIn(line, start);
+      // A word that alone would leave the line half empty is broken instead: it is a long name or a literal.
+      const breakAt = space > start && widthOf(line.slice(space)) <= room * 0.6 ? space + 1 : line.length;
+      lines.push(paint(style, line.slice(0, breakAt)));
+      const rest = line.slice(breakAt);
+      line = [...blanks(indent), ...(rest[0]?.text === ' ' ? rest.slice(1) : rest)];
+      start = indent;
+      width = widthOf(line);
+      if (cell.text === ' ' && rest.length === 0) continue;
+    }
+    line.push(cell);
+    width += cell.width;
+  }
+  lines.push(paint(style, line));
+  return lines;
+}
+
+/** The last blank at which the line may end: not between a number and its unit, if there is a choice. */
+function breakIn(line: Cell[], start: number): number {
+  const isBlank = (each: Cell, index: number) => index >= start && each.text === ' ';
+  const between = line.findLastIndex(
+    (each, index) => isBlank(each, index) && !/\d/.test(line[index - 1]?.text ?? ''),
+  );
+  return between > start ? between : line.findLastIndex(isBlank);
+}
+
+function cellsOf(spans: Span[]): Cell[] {
+  return spans.flatMap((span) => {
+    const { text, tone } = typeof span === 'string' ? { text: span, tone: 'plain' as const } : span;
+    return graphemes(visible(text)).map((grapheme) => ({ ...grapheme, tone }));
+  });
+}
+
+function blanks(count: number): Cell[] {
+  return Array.from({ length: count }, () => ({ text: ' ', width: 1, tone: 'plain' as const }));
+}
+
+function widthOf(cells: Cell[]): number {
+  return cells.reduce((sum, cell) => sum + cell.width, 0);
+}
+
+function paint(style: TextStyle, cells: Cell[]): string {
+  const end = cells.findLastIndex((cell) => cell.text !== ' ') + 1;
+  let text = '';
+  let current: Tone = 'plain';
+  for (const cell of cells.slice(0, end)) {
+    if (style.colour && cell.tone !== current) {
+      text += `${current === 'plain' ? '' : '\x1b[0m'}${cell.tone === 'plain' ? '' : `\x1b[${SGR[cell.tone]}m`}`;
+      current = cell.tone;
+    }
+    text += cell.text;
+  }
+  return current === 'plain' ? text : `${text}\x1b[0m`;
+}
+
+/** A row of a table: its columns, and what stands on a line of its own below them. */
+export interface Row {
+  readonly columns: Span[];
+  readonly align?: ('left' | 'right')[];
+  readonly below?: Span[];
+}
+
+/**
+ * Aligned columns where they fit in the terminal; a row that is too wide for it becomes running text, and so do all of
+ * them where the terminal is too narrow for the columns together.
+ */
+export function table(style: TextStyle, rows: Row[], indent = 2): string[] {
+  const fits = (widths: number[]) =>
+    widths.reduce((sum, width) => sum + (width > 0 ? width + 2 : 0), indent - 2) <= style.columns;
+  const widthsOf = (row: Row) => row.columns.map((span) => displayWidth(visible(textOf(span))));
+  const widths: number[] = [];
+  for (const row of rows.map(widthsOf).filter(fits))
+    for (const [index, width] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, width);
+  const isTable = fits(widths);
+  return rows.flatMap((row) => [
+    ...(isTable && fits(widthsOf(row))
+      ? flow(style, aligned(row, widths, indent))
+      : stacked(style, row, indent)),
+    ...(row.below ? flow(style, row.below, indent + 4, [' '.repeat(indent + 2)]) : []),
+  ]);
+}
+
+function aligned(row: Row, widths: number[], indent: number): Span[] {
+  const spans: Span[] = [' '.repeat(indent)];
+  for (const [index, span] of row.columns.entries()) {
+    const width = widths[index] ?? 0;
+    if (width === 0) continue;
+    const padding = ' '.repeat(width - displayWidth(visible(textOf(span))));
+    spans.push(...(row.align?.[index] === 'right' ? [padding, span] : [span, padding]), '  ');
+  }
+  return spans;
+}
+
+function stacked(style: TextStyle, row: Row, indent: number): string[] {
+  const spans = row.columns
+    .filter((span) => textOf(span) !== '')
+    .flatMap((span, index) => (index === 0 ? [span] : ['  ', span]));
+  return flow(style, spans, indent + 4, [' '.repeat(indent)]);
+}
+
+export function textOf(span: Span): string {
+  return typeof span === 'string' ? span : span.text;
+}

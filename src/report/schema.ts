@@ -1,0 +1,11 @@
+import { z } from 'zod';
+import { report } from './model.ts';
+
+/** The JSON Schema (draft 2020-12) of the report. Unknown keys are allowed: later versions may add paths. */
+export function reportJsonSchema(): object {
+  return {
+    ...z.toJSONSchema(report, { io: 'input' }),
+    title: 'safemigrate report',
+    description: 'What one run measured. Durations are milliseconds, sizes bytes, times ISO 8601.',
+  };
+}

@@ -1,0 +1,32 @@
+import type { TextStyle } from './layout.ts';
+import type { Report } from './model.ts';
+import { cleanupSection, limitsSection, wayBackSection } from './text/aftermath.ts';
+import { dataSection } from './text/data.ts';
+import { hazardSection } from './text/hazards.ts';
+import { runSection } from './text/run.ts';
+import { schemaSection } from './text/schema.ts';
+import { failureSection, statementSection } from './text/statements.ts';
+import { targetChangesSection, verdictSection } from './text/verdict.ts';
+
+/**
+ * The report for a person at a terminal: what was decided and why, then what to worry about, then what was measured.
+ * Ends in a newline. No line is wider than the terminal, and nothing from outside reaches it unescaped.
+ */
+export function renderText(report: Report, style: TextStyle): string {
+  const sections = [
+    verdictSection(report, style),
+    targetChangesSection(report, style),
+    runSection(report, style),
+    ...(report.verdict.pass ? [] : [failureSection(report, style)]),
+    hazardSection(report, style),
+    schemaSection(report, style),
+    dataSection(report, style),
+    statementSection(report, style),
+    ...(report.verdict.pass ? [failureSection(report, style)] : []),
+    wayBackSection(report, style),
+    limitsSection(report, style),
+    cleanupSection(report, style),
+  ];
+  const lines = sections.filter((lines) => lines.length > 0).map((lines) => lines.join('\n'));
+  return `${lines.join('\n\n')}\n`;
+}

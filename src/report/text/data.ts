@@ -1,0 +1,70 @@
+import { formatBytes, formatBytesDelta, formatCount, plural } from '../format.ts';
+import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
+import type { DataSection, Report } from '../model.ts';
+import { andMore, heading } from './parts.ts';
+
+const LISTED = 10;
+type Table = DataSection['tables'][number];
+
+export function dataSection({ data, schema }: Report, style: TextStyle): string[] {
+  if (data === null) return heading(style, 'Data', 'not compared');
+  const sorted = data.tables.toSorted((one, other) => weight(other) - weight(one));
+  const rows = sorted.slice(0, LISTED).map((each) => tableRow(each, schema, style));
+  return [
+    ...heading(style, 'Data', summary(data)),
+    ...table(style, rows),
+    ...andMore(style, sorted.length - LISTED),
+  ];
+}
+
+/** Rewritten tables first, then by size: these are the ones that take time. */
+function weight(each: Table): number {
+  const bytes = Math.max(each.bytesBefore ?? 0, each.bytesAfter ?? 0);
+  return bytes + (each.rewritten ? 2 ** 52 : 0);
+}
+
+function summary(data: DataSection): string {
+  const size = data.sizeDeltaBytes === null ? 'not measured' : formatBytesDelta(data.sizeDeltaBytes);
+  const wal = data.walBytes === null ? 'not measured' : formatBytes(data.walBytes);
+  const changed =
+    data.tables.length === 0 ? 'no table changed' : `${plural(data.tables.length, 'table')} changed`;
+  return `${changed}, ${formatCount(data.unchangedTables)} unchanged; size ${size}; WAL ${wal}`;
+}
+
+function tableRow(each: Table, schema: Report['schema'], style: TextStyle): Row {
+  const about = each.exact ? '' : '~';
+  const rows = (count: number | null) => (count === null ? null : `${about}${formatCount(count)}`);
+  const size = (bytes: number | null) => (bytes === null ? null : formatBytes(bytes));
+  const gone = each.rowsAfter !== null && each.rowsBefore !== null && each.rowsAfter < each.rowsBefore;
+  const verb = schema?.changes.find(
+    (change) => change.object === each.relation && (change.verb === 'create' || change.verb === 'drop'),
+  )?.verb;
+  const sides = { arrow: marks(style).arrow, verb };
+  return {
+    columns: [
+      tone('strong', each.relation),
+      tone(
+        gone ? 'warning' : 'plain',
+        `${fromTo({ ...sides, before: rows(each.rowsBefore), after: rows(each.rowsAfter) })} rows`,
+      ),
+      fromTo({ ...sides, before: size(each.bytesBefore), after: size(each.bytesAfter) }),
+      verb === 'create' ? 'NEW' : verb === 'drop' ? tone('warning', 'DROPPED') : '',
+      each.rewritten ? tone('warning', 'REWRITTEN') : '',
+    ],
+    align: ['left', 'right', 'right'],
+  };
+}
+
+interface Sides {
+  readonly before: string | null;
+  readonly after: string | null;
+  readonly arrow: string;
+  readonly verb: string | undefined;
+}
+
+/** A table that was made or dropped has one side only; elsewhere a side that is missing was not measured. */
+function fromTo({ before, after, arrow, verb }: Sides): string {
+  if (verb === 'create' && before === null) return after ?? '?';
+  if (verb === 'drop' && after === null) return before ?? '?';
+  return before === after ? (after ?? '?') : `${before ?? '?'} ${arrow} ${after ?? '?'}`;
+}

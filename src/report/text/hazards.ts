@@ -1,0 +1,86 @@
+import { formatCount, plural } from '../format.ts';
+import { flow, marks, type TextStyle, type Tone, tone } from '../layout.ts';
+import type { Hazard, Report } from '../model.ts';
+import { andMore, heading, message } from './parts.ts';
+
+const LISTED = 8;
+const LISTED_PLACES = 6;
+const SEVERITIES: Hazard['severity'][] = ['error', 'warning', 'notice'];
+const TONES: Record<Hazard['severity'], Tone> = { error: 'bad', warning: 'warning', notice: 'strong' };
+
+export function hazardSection(report: Report, style: TextStyle): string[] {
+  if (report.hazards.length === 0) return [];
+  const sorted = alike(report.hazards).toSorted(([one], [other]) => rank(one) - rank(other));
+  return [
+    ...heading(style, 'Hazards', summary(report.hazards)),
+    ...sorted.slice(0, LISTED).flatMap((group) => hazardLines(group, style)),
+    ...andMore(style, sorted.slice(LISTED).flat().length),
+  ];
+}
+
+type Group = [Hazard, ...Hazard[]];
+
+/** A migration of many tables meets the same hazard on each: said once, with the others' names. */
+function alike(hazards: Hazard[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const hazard of hazards) {
+    const { code, severity, message, advice, allowed } = hazard;
+    const key = JSON.stringify([code, severity, message, advice, allowed]);
+    const group = groups.get(key);
+    if (group) group.push(hazard);
+    else groups.set(key, [hazard]);
+  }
+  return [...groups.values()];
+}
+
+/** What the policy allows comes last, then it goes by severity. */
+function rank(hazard: Hazard): number {
+  return SEVERITIES.indexOf(hazard.severity) + (hazard.allowed ? SEVERITIES.length : 0);
+}
+
+function summary(hazards: Hazard[]): string {
+  const against = hazards.filter((hazard) => !hazard.allowed);
+  const counts = SEVERITIES.map((severity) => ({
+    severity,
+    count: against.filter((hazard) => hazard.severity === severity).length,
+  }));
+  const words = counts.filter(({ count }) => count > 0).map(({ severity, count }) => plural(count, severity));
+  const allowed = hazards.length - against.length;
+  return [...words, ...(allowed > 0 ? [`${allowed} allowed by the policy`] : [])].join(', ');
+}
+
+function hazardLines([hazard, ...others]: Group, style: TextStyle): string[] {
+  const symbols = { error: marks(style).fail, warning: marks(style).warning, notice: marks(style).notice };
+  const severity = `${symbols[hazard.severity]} ${hazard.severity.toUpperCase()}`;
+  const where = [
+    hazard.relation === null ? '' : `  ${hazard.relation}`,
+    hazard.statement === null ? '' : `  statement ${hazard.statement}`,
+    hazard.allowed ? '  (allowed by the policy)' : '',
+  ];
+  return [
+    ...flow(style, [tone('strong', hazard.code), ...where], 4, [
+      '  ',
+      tone(hazard.allowed ? 'strong' : TONES[hazard.severity], severity),
+      '  ',
+    ]),
+    ...flow(style, [message(style, hazard.message)], 4),
+    ...labelled(style, 'Evidence: ', hazard.evidence),
+    ...labelled(style, 'Do: ', hazard.advice),
+    ...labelled(style, 'Also: ', places(others, style)),
+  ];
+}
+
+/** Where the same was found besides. */
+function places(others: Hazard[], style: TextStyle): string {
+  const named = others
+    .slice(0, LISTED_PLACES)
+    .map(
+      ({ relation, statement }) => relation ?? (statement === null ? 'once more' : `statement ${statement}`),
+    );
+  const rest = others.length - named.length;
+  return named.join(', ') + (rest > 0 ? ` ${marks(style).more} and ${formatCount(rest)} more` : '');
+}
+
+function labelled(style: TextStyle, label: string, text: string): string[] {
+  return text === '' ? [] : flow(style, [message(style, text)], 6, ['    ', tone('dim', label)]);
+}

@@ -1,0 +1,40 @@
+import { formatCount } from '../format.ts';
+import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
+import type { Report } from '../model.ts';
+import { oneLine } from '../visible.ts';
+import { cutToWidth } from '../width.ts';
+
+/** Longer messages are cut: the JSON report has them whole. */
+const MESSAGE_COLUMNS = 600;
+
+export function heading(style: TextStyle, title: string, summary = ''): string[] {
+  return flow(style, [tone('strong', title.toUpperCase()), summary === '' ? '' : `  ${summary}`], 2, ['']);
+}
+
+/** `  Label    what there is to say, wrapped below itself`. */
+export function fact(style: TextStyle, label: string, spans: Span[]): string[] {
+  return flow(style, spans, 11, [tone('dim', `  ${label.padEnd(8)} `)]);
+}
+
+export function bullet(style: TextStyle, spans: Span[], indent = 2): string[] {
+  return flow(style, spans, indent + 2, [`${' '.repeat(indent)}- `]);
+}
+
+/** A message from outside, on one line and not endless. */
+export function message(style: TextStyle, text: string, columns = MESSAGE_COLUMNS): string {
+  return cutToWidth(oneLine(text), columns, marks(style).more);
+}
+
+/** The last line of a list that was cut; nothing where nothing is missing. */
+export function andMore(style: TextStyle, missing: number, of = ''): string[] {
+  if (missing <= 0) return [];
+  const words = `${marks(style).more} and ${formatCount(missing)} more${of}, see the JSON report`;
+  return flow(style, [tone('dim', words)], 4, ['  ']);
+}
+
+/** Whether a value at this path of the report is named by a limit: by its own path, or by one that it lies under. */
+export function limitAt(report: Report, path: string): Report['limits'][number] | undefined {
+  return report.limits.find(
+    (limit) => path === limit.path || path.startsWith(`${limit.path}.`) || path.startsWith(`${limit.path}[`),
+  );
+}

@@ -1,0 +1,88 @@
+import { formatBytes, formatDuration } from '../format.ts';
+import { marks, type Span, type TextStyle, tone } from '../layout.ts';
+import type { Report } from '../model.ts';
+import { fact, limitAt, message } from './parts.ts';
+import { outcome } from './verdict.ts';
+
+const LISTED = 5;
+
+/** Where, on what, and what was run. */
+export function runSection(report: Report, style: TextStyle): string[] {
+  const { run, command } = report;
+  const seconds = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
+  const facts: [string, Span[]][] = [
+    ['Target', targetSpans(report)],
+    ['', targetState(report, style)],
+    ['Clone', cloneSpans(report)],
+    ['Command', [tone('strong', message(style, command.argv.map(shellWord).join(' '), 240))]],
+    ['', outcomeSpans(report, style)],
+    ['', reachSpans(report, style)],
+    ...command.undecided
+      .slice(0, LISTED)
+      .map(({ name, reason }): [string, Span[]] => [
+        '',
+        ['left alone: ', tone('strong', name), `, ${message(style, reason)}`],
+      ]),
+    ['Run', [`${run.id}, ${run.mode}, ${formatDuration(Math.max(0, seconds))} in all, `, toolOf(report)]],
+  ];
+  return facts.flatMap(([label, spans]) => fact(style, label, spans));
+}
+
+function toolOf({ run }: Report): string {
+  return `${run.tool.name} ${run.tool.version}`;
+}
+
+function targetSpans({ target }: Report): Span[] {
+  return [
+    tone('strong', target.database),
+    ` on ${target.host}:${target.port}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}`,
+    `, from ${target.source}`,
+  ];
+}
+
+/** Whether the target is as it was, which is the question behind every rehearsal. */
+function targetState(report: Report, style: TextStyle): Span[] {
+  const { changes, touched } = report.target;
+  const ours = touched.length === 0 ? '' : `; safemigrate itself: ${message(style, touched.join(', '))}`;
+  if (changes.some((change) => change.madeBy === 'command'))
+    return [tone('alarm', `CHANGED BY THE COMMAND, see above`), ours];
+  const limit = limitAt(report, 'target.changes');
+  if (limit) return [tone('warning', 'changes not checked'), `: ${message(style, limit.reason)}`, ours];
+  if (changes.length === 0) return ['unchanged by the rehearsal', ours];
+  const others = changes.map((change) => change.what).join(', ');
+  return [`unchanged by the rehearsal; meanwhile changed by others: ${message(style, others)}`, ours];
+}
+
+function cloneSpans({ clone }: Report): Span[] {
+  const space = clone.uniqueBytes === null ? '' : `, takes ${formatBytes(clone.uniqueBytes)} of its own`;
+  return [
+    `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}`,
+    `${clone.sizeBytes === null ? '' : `, ${formatBytes(clone.sizeBytes)}`}${space}: ${clone.reason}`,
+    clone.kept ? `; kept as ` : '',
+    clone.kept ? tone('strong', clone.database) : '',
+  ];
+}
+
+function outcomeSpans({ command }: Report, style: TextStyle): Span[] {
+  const good = command.exitCode === 0 && command.signal === null && !command.timedOut;
+  const mark = good ? marks(style).pass : marks(style).fail;
+  return [tone(good ? 'good' : 'bad', `${mark} ${outcome(command)}`)];
+}
+
+function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
+  if (!command.reachedClone)
+    return [
+      tone('bad', `${marks(style).fail} never connected to the clone`),
+      command.rewritten.length === 0
+        ? ': nothing of its environment or arguments could be pointed there'
+        : `, although ${command.rewritten.join(', ')} led there`,
+    ];
+  const through = command.rewritten.length === 0 ? '' : ` through ${command.rewritten.join(', ')}`;
+  const sessions = new Set(statements.map((statement) => statement.session)).size;
+  return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}`];
+}
+
+/** Quoted only where a shell would need it, so that the line can be pasted. */
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

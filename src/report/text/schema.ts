@@ -1,0 +1,94 @@
+import { formatCount, plural } from '../format.ts';
+import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
+import type { Report, SchemaChange, SchemaSection } from '../model.ts';
+import { andMore, bullet, heading, message } from './parts.ts';
+
+const LISTED = 15;
+const LISTED_RENAMES = 8;
+const LISTED_ASIDES = 5;
+const SIGNS: Record<SchemaChange['verb'], string> = {
+  create: '+',
+  alter: '~',
+  drop: '-',
+  rename: '~',
+  grant: '+',
+  revoke: '-',
+  comment: '~',
+};
+
+export function schemaSection({ schema }: Report, style: TextStyle): string[] {
+  if (schema === null) return heading(style, 'Schema', 'not compared');
+  const shown = mostTelling(schema.changes);
+  const hidden = schema.changes.filter((change) => !shown.includes(change));
+  const hiddenLoss = hidden.filter((change) => change.dataLoss).length;
+  return [
+    ...heading(style, 'Schema', summary(schema)),
+    ...table(style, shown.map(changeRow)),
+    ...andMore(style, hidden.length, hiddenLoss > 0 ? `, ${formatCount(hiddenLoss)} of which lose data` : ''),
+    ...asides(schema, style),
+  ];
+}
+
+/** In a list that must be cut, what destroys something is never what is cut first. */
+function mostTelling(changes: SchemaChange[]): SchemaChange[] {
+  const weight = (change: SchemaChange) => (change.dataLoss ? 0 : change.verb === 'drop' ? 1 : 2);
+  if (changes.length <= LISTED) return changes;
+  return changes.toSorted((one, other) => weight(one) - weight(other)).slice(0, LISTED);
+}
+
+function summary(schema: SchemaSection): string {
+  const { changes } = schema;
+  if (changes.length === 0 && schema.renames.length > 0) return plural(schema.renames.length, 'rename');
+  if (changes.length === 0)
+    return schema.before === schema.after ? 'no change' : 'no change found, although the fingerprints differ';
+  const verbs = [...new Set(changes.map((change) => change.verb))].map(
+    (verb) => `${formatCount(changes.filter((change) => change.verb === verb).length)} ${verb}`,
+  );
+  const losing = changes.filter((change) => change.dataLoss).length;
+  const loss = losing === 0 ? ', no data loss' : `; ${plural(losing, 'LOSES', 'LOSE')} DATA`;
+  const kinds = verbs.length > 1 || changes.length > LISTED ? ` (${verbs.join(', ')})` : '';
+  return `${plural(changes.length, 'change')}${kinds}${loss}`;
+}
+
+function changeRow(change: SchemaChange): Row {
+  const destroys = change.dataLoss || change.verb === 'drop';
+  return {
+    columns: [
+      tone(destroys ? 'bad' : 'plain', `${SIGNS[change.verb]} ${change.verb}`),
+      change.kind,
+      tone('strong', change.object),
+      change.dataLoss ? tone('bad', 'LOSES DATA') : '',
+    ],
+  };
+}
+
+function asides(schema: SchemaSection, style: TextStyle): string[] {
+  const renames = schema.renames.slice(0, LISTED_RENAMES);
+  const { arrow } = marks(style);
+  return [
+    ...table(
+      style,
+      renames.map(({ kind, from, to }) => ({
+        columns: ['> rename', kind, tone('strong', from), arrow, tone('strong', to)],
+      })),
+    ),
+    ...andMore(style, schema.renames.length - renames.length),
+    ...schema.leftovers
+      .slice(0, LISTED_ASIDES)
+      .flatMap(({ kind, object, preexisting }) =>
+        bullet(style, [
+          tone(preexisting ? 'plain' : 'warning', preexisting ? 'leftover' : 'LEFTOVER'),
+          `: ${kind} `,
+          tone('strong', object),
+          preexisting ? ' was there before the command' : ' was left by the command',
+        ]),
+      ),
+    ...andMore(style, schema.leftovers.length - LISTED_ASIDES),
+    ...schema.unmodeled
+      .slice(0, LISTED_ASIDES)
+      .flatMap(({ kind, detail }) =>
+        bullet(style, [tone('warning', 'not compared'), `: ${kind}, ${message(style, detail)}`]),
+      ),
+    ...andMore(style, schema.unmodeled.length - LISTED_ASIDES),
+  ];
+}

@@ -1,0 +1,134 @@
+import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
+import { flow, type Row, type Span, type TextStyle, table, tone } from '../layout.ts';
+import type { Report, StatementSection } from '../model.ts';
+import { andMore, heading, message } from './parts.ts';
+
+const LISTED_ERRORS = 3;
+const LISTED_SLOWEST = 5;
+const LISTED_LOCKS = 5;
+const SQL_COLUMNS = 160;
+/** Faster statements say nothing in a list of the slowest. */
+const NOTICEABLE_MS = 1;
+
+type Lock = NonNullable<StatementSection['locks']>[number];
+
+export function statementSection({ statements }: Report, style: TextStyle): string[] {
+  if (statements.length === 0) return [];
+  const failed = statements.filter((statement) => statement.error !== null);
+  const total = statements.reduce((sum, statement) => sum + statement.durationMs, 0);
+  const count = plural(statements.length, 'statement');
+  const failures = failed.length === 0 ? '' : `, ${formatCount(failed.length)} FAILED`;
+  return [
+    ...heading(style, 'Statements', `${count}, ${formatDuration(total)} in the server${failures}`),
+    ...slowestLines(statements, style),
+    ...lockLines(statements, style),
+  ];
+}
+
+/** Statements that failed: the reason where the command failed, an aside where it did not (tools try things out). */
+export function failureSection({ statements }: Report, style: TextStyle): string[] {
+  const failed = statements.filter((statement) => statement.error !== null);
+  if (failed.length === 0) return [];
+  return [
+    ...heading(
+      style,
+      'Failed statements',
+      `${formatCount(failed.length)} of ${formatCount(statements.length)}`,
+    ),
+    ...failed.slice(0, LISTED_ERRORS).flatMap((statement) => failureLines(statement, style)),
+    ...andMore(style, failed.length - LISTED_ERRORS),
+  ];
+}
+
+function failureLines(statement: StatementSection, style: TextStyle): string[] {
+  const { error } = statement;
+  if (error === null) return [];
+  const asides: [string, string | null][] = [
+    ['Detail: ', error.detail],
+    ['Hint: ', error.hint],
+  ];
+  return [
+    ...flow(style, [message(style, statement.sql, SQL_COLUMNS)], 4, [
+      '  ',
+      tone('bad', 'FAILED'),
+      ` ${statement.index}. `,
+    ]),
+    ...flow(style, [tone('bad', message(style, error.message)), ` (SQLSTATE ${error.sqlstate})`], 6, [
+      '    ',
+    ]),
+    ...asides.flatMap(([label, text]) =>
+      text === null ? [] : flow(style, [message(style, text)], 6, ['    ', tone('dim', label)]),
+    ),
+    ...(error.position === null
+      ? []
+      : flow(style, [nearby(statement.sql, error.position, style)], 6, ['    '])),
+  ];
+}
+
+/** PostgreSQL counts the position in characters, from 1. */
+function nearby(sql: string, position: number, style: TextStyle): Span {
+  const excerpt = Array.from(sql.slice(0, position * 2 + 80))
+    .slice(position - 1, position + 39)
+    .join('');
+  return tone('dim', `at character ${formatCount(position)}: ${message(style, excerpt, 40)}`);
+}
+
+function slowestLines(statements: StatementSection[], style: TextStyle): string[] {
+  const slowest = statements
+    .toSorted((one, other) => other.durationMs - one.durationMs)
+    .slice(0, LISTED_SLOWEST)
+    .filter((statement, index) => index === 0 || statement.durationMs >= NOTICEABLE_MS);
+  const widest = Math.max(...slowest.map((statement) => formatDuration(statement.durationMs).length));
+  return [
+    ...flow(style, ['  Slowest']),
+    ...slowest.flatMap((statement) => {
+      const duration = `${formatDuration(statement.durationMs).padStart(widest)}  `;
+      const sql = `${statement.index}. ${message(style, statement.sql, SQL_COLUMNS)}`;
+      return flow(style, [sql, tone('dim', facts(statement))], widest + 6, [`    ${duration}`]);
+    }),
+  ];
+}
+
+function facts(statement: StatementSection): string {
+  const known = [
+    statement.rows === null ? '' : plural(statement.rows, 'row'),
+    statement.rewrote.length === 0 ? '' : `rewrote ${statement.rewrote.join(', ')}`,
+    statement.walBytes === null ? '' : `${formatBytes(statement.walBytes)} WAL`,
+    statement.exactness === 'exact' ? '' : `time ${EXACTNESS[statement.exactness]}`,
+  ].filter((fact) => fact !== '');
+  return known.length === 0 ? '' : ` [${known.join(', ')}]`;
+}
+
+const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not exact' } as const;
+
+/** A lock is as strong as what it makes wait is long a list. */
+function lockLines(statements: StatementSection[], style: TextStyle): string[] {
+  const locks = strongestOf(statements.flatMap((statement) => statement.locks ?? []));
+  if (locks.length === 0) return [];
+  const rows: Row[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({
+    columns: [
+      tone('strong', lock.relation),
+      tone(lock.blocks.includes('SELECT') ? 'warning' : 'plain', lock.mode),
+      lock.heldMs === null ? 'held ?' : `held ${formatDuration(lock.heldMs)}`,
+    ],
+    below: [`blocks ${lock.blocks.join(', ')}`],
+  }));
+  return [
+    ...flow(style, ['  Strongest locks']),
+    ...table(style, rows, 4),
+    ...andMore(style, locks.length - LISTED_LOCKS),
+  ];
+}
+
+/** One lock of each relation and mode, the longest held, that makes anybody wait. */
+function strongestOf(locks: Lock[]): Lock[] {
+  const longest = new Map<string, Lock>();
+  for (const lock of locks.filter((each) => each.blocks.length > 0)) {
+    const key = JSON.stringify([lock.relation, lock.mode]);
+    const known = longest.get(key);
+    if (!known || (lock.heldMs ?? 0) > (known.heldMs ?? 0)) longest.set(key, lock);
+  }
+  return [...longest.values()].sort(
+    (one, other) => other.blocks.length - one.blocks.length || (other.heldMs ?? 0) - (one.heldMs ?? 0),
+  );
+}

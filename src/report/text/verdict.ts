@@ -1,0 +1,53 @@
+import { formatCount, formatDuration, plural } from '../format.ts';
+import { flow, marks, type TextStyle, tone } from '../layout.ts';
+import type { Report } from '../model.ts';
+import { bullet, message } from './parts.ts';
+
+export function verdictSection(report: Report, style: TextStyle): string[] {
+  const { pass, reasons } = report.verdict;
+  const [first, ...others] = reasons.length > 0 ? reasons : [impliedReason(report)];
+  const mark = pass ? marks(style).pass : marks(style).fail;
+  const title = tone(pass ? 'good' : 'bad', `${mark} ${pass ? 'PASSED' : 'DID NOT PASS'}`);
+  return [
+    ...flow(style, [': ', tone('strong', message(style, first ?? ''))], 2, [title]),
+    ...others.flatMap((reason) => bullet(style, [message(style, reason)])),
+  ];
+}
+
+/** Said where the policy gave no reason of its own. */
+function impliedReason(report: Report): string {
+  const { command, schema, verdict } = report;
+  if (!verdict.pass) return `the command ${outcome(command)}`;
+  const changes = schema?.changes.length ?? 0;
+  const losing = schema?.changes.filter((change) => change.dataLoss).length ?? 0;
+  const counted = schema === null ? '' : ` It makes ${plural(changes, 'schema change')}.`;
+  const lost = losing === 0 ? '' : ` ${formatCount(losing)} of them destroy${losing === 1 ? 's' : ''} data.`;
+  return `the command succeeded on a full-size clone.${counted}${lost}`;
+}
+
+export function outcome(command: Report['command']): string {
+  const after = `after ${formatDuration(command.durationMs)}`;
+  if (command.timedOut) return `was stopped by the time limit ${after}`;
+  if (command.signal !== null) return `was ended by ${command.signal} ${after}`;
+  if (command.exitCode === null) return `ended without an exit code ${after}`;
+  if (command.exitCode === 0) return `succeeded in ${formatDuration(command.durationMs)}`;
+  return `failed with exit code ${command.exitCode} ${after}`;
+}
+
+/** Exit code 5: the one thing that must not be overlooked. */
+export function targetChangesSection(report: Report, style: TextStyle): string[] {
+  const { target } = report;
+  const made = target.changes.filter((change) => change.madeBy === 'command');
+  if (made.length === 0) return [];
+  return [
+    ...flow(style, [tone('alarm', '!!! THE COMMAND CHANGED THE TARGET ITSELF !!!')]),
+    ...flow(style, [
+      `The rehearsal did not stay on the clone. A person must look at ${target.database} on `,
+      `${target.host}:${target.port} now.`,
+    ]),
+    ...made.flatMap((change) => [
+      ...flow(style, [tone('bad', message(style, change.what))], 4, [tone('bad', '  ! ')]),
+      ...flow(style, [message(style, change.evidence)], 6, ['    ', tone('dim', 'Evidence: ')]),
+    ]),
+  ];
+}

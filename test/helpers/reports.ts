@@ -1,0 +1,547 @@
+import type { Report } from '../../src/report/model.ts';
+
+/** Hand-written reports: what real runs look like, and the worst that a renderer may be given. */
+
+type Sections = Partial<Omit<Report, 'command' | 'clone' | 'target'>> & {
+  command?: Partial<Report['command']>;
+  clone?: Partial<Report['clone']>;
+  target?: Partial<Report['target']>;
+};
+
+const GB = 1024 ** 3;
+const MB = 1024 ** 2;
+const FINGERPRINTS = { before: 'c0d4f1a7e2b94410', after: '8e17aa02d35b6c9f' };
+const NO_SCHEMA_CHANGE = {
+  before: FINGERPRINTS.before,
+  after: FINGERPRINTS.before,
+  changes: [],
+  renames: [],
+  unmodeled: [],
+  rollbackSql: null,
+  rollbackLoses: [],
+  leftovers: [],
+};
+
+/** Cloning and the command take their time, everything else two seconds. */
+function finishedAt({ clone, command }: Sections): string {
+  const durationMs = 2000 + (clone?.durationMs ?? 1840) + (command?.durationMs ?? 2210);
+  return new Date(Date.parse('2026-03-14T02:11:07.120Z') + durationMs).toISOString();
+}
+
+export function sampleReport(sections: Sections = {}): Report {
+  const { command, clone, target, ...others } = sections;
+  return {
+    version: 1,
+    run: {
+      id: '01jq4x9d0k7pt',
+      startedAt: '2026-03-14T02:11:07.120Z',
+      finishedAt: finishedAt(sections),
+      mode: 'rehearse',
+      tool: { name: 'safemigrate', version: '0.1.0' },
+    },
+    target: {
+      host: 'db.internal',
+      port: 5432,
+      database: 'shop',
+      serverVersion: '16.4',
+      sizeBytes: 412 * MB,
+      source: 'DATABASE_URL',
+      changes: [],
+      touched: ['1 checkpoint'],
+      ...target,
+    },
+    clone: {
+      method: 'template',
+      strategy: 'wal_log',
+      isolation: 'same-cluster',
+      database: 'shop_rehearsal_01jq4x9d0k7pt',
+      durationMs: 1840,
+      sizeBytes: 412 * MB,
+      uniqueBytes: 412 * MB,
+      reason: 'the database is small enough to be copied through WAL without a checkpoint',
+      kept: false,
+      ...clone,
+    },
+    command: {
+      argv: ['npx', 'prisma', 'migrate', 'deploy'],
+      exitCode: 0,
+      signal: null,
+      timedOut: false,
+      durationMs: 2210,
+      rewritten: ['DATABASE_URL'],
+      undecided: [],
+      reachedClone: true,
+      ...command,
+    },
+    statements: [],
+    schema: {
+      ...FINGERPRINTS,
+      changes: [
+        {
+          verb: 'create',
+          kind: 'table',
+          object: 'public.coupons',
+          sql: 'CREATE TABLE public.coupons (id bigint NOT NULL, code text NOT NULL)',
+          dataLoss: false,
+        },
+        {
+          verb: 'create',
+          kind: 'index',
+          object: 'public.coupons_code_key',
+          sql: 'CREATE UNIQUE INDEX coupons_code_key ON public.coupons (code)',
+          dataLoss: false,
+        },
+        {
+          verb: 'alter',
+          kind: 'column',
+          object: 'public.orders.coupon_id',
+          sql: 'ALTER TABLE public.orders ADD COLUMN coupon_id bigint',
+          dataLoss: false,
+        },
+      ],
+      renames: [],
+      unmodeled: [],
+      rollbackSql:
+        'ALTER TABLE public.orders DROP COLUMN coupon_id;\n\n-- not; a statement\nDROP TABLE public.coupons;\n',
+      rollbackLoses: ['the rows of public.coupons that are written after the migration'],
+      leftovers: [],
+    },
+    data: {
+      tables: [
+        {
+          relation: 'public.orders',
+          rowsBefore: 1_204_331,
+          rowsAfter: 1_204_331,
+          exact: false,
+          bytesBefore: 268 * MB,
+          bytesAfter: 268 * MB + 8192,
+          rewritten: false,
+        },
+        {
+          relation: 'public.coupons',
+          rowsBefore: null,
+          rowsAfter: 0,
+          exact: true,
+          bytesBefore: null,
+          bytesAfter: 16384,
+          rewritten: false,
+        },
+      ],
+      unchangedTables: 41,
+      walBytes: 96_256,
+      sizeDeltaBytes: 24_576,
+    },
+    hazards: [],
+    limits: [
+      {
+        path: 'statements',
+        kind: 'unmeasured',
+        reason: 'nothing observed the command between it and the clone',
+      },
+      { path: 'data.tables', kind: 'estimate', reason: "row counts of large tables are the planner's" },
+    ],
+    forecast: null,
+    checks: [],
+    contact: [],
+    verdict: { pass: true, reasons: [] },
+    apply: null,
+    swap: null,
+    cleanup: { done: ['clone shop_rehearsal_01jq4x9d0k7pt', 'session'], failed: [] },
+    ...others,
+  };
+}
+
+const startedAt = '2026-03-14T02:11:09.500Z';
+const statement = (index: number, sql: string, others: Partial<Report['statements'][number]> = {}) => ({
+  index,
+  session: 1,
+  sql,
+  tag: null,
+  startedAt,
+  durationMs: 1.2,
+  rows: null,
+  transaction: 1,
+  explicit: true,
+  exactness: 'exact' as const,
+  error: null,
+  locks: [],
+  rewrote: [],
+  walBytes: null,
+  ...others,
+});
+
+const failedCommand = sampleReport({
+  command: {
+    argv: ['bundle', 'exec', 'rails', 'db:migrate', 'VERSION=20260314 0211'],
+    exitCode: 1,
+    durationMs: 8450,
+    undecided: [
+      { name: 'REPLICA_URL', reason: 'it names the same host but another database, shop_reporting' },
+    ],
+  },
+  statements: [
+    statement(1, 'BEGIN', { tag: 'BEGIN', durationMs: 0.04 }),
+    statement(2, 'ALTER TABLE "orders"\n  ADD CONSTRAINT "orders_email_key"\n  UNIQUE ("email")', {
+      durationMs: 4312,
+      error: {
+        sqlstate: '23505',
+        message: 'could not create unique index "orders_email_key"',
+        detail: 'Key (email)=(ada@example.com) is duplicated.',
+        hint: null,
+        position: null,
+      },
+    }),
+    statement(3, 'SELEC 1 FROM "schema_migrations" WHERE version = 20260314', {
+      durationMs: 0.2,
+      error: {
+        sqlstate: '42601',
+        message: 'syntax error at or near "SELEC"',
+        detail: null,
+        hint: null,
+        position: 1,
+      },
+    }),
+  ],
+  schema: NO_SCHEMA_CHANGE,
+  data: { tables: [], unchangedTables: 43, walBytes: 13_000_000, sizeDeltaBytes: 0 },
+  limits: [],
+  verdict: {
+    pass: false,
+    reasons: [
+      'the command failed with exit code 1: could not create unique index "orders_email_key" (SQLSTATE 23505)',
+    ],
+  },
+});
+
+const rewrite = sampleReport({
+  target: { sizeBytes: 41 * GB, serverVersion: '17.2', touched: ['2 checkpoints', 'clone of 41 GB'] },
+  clone: {
+    strategy: 'clone',
+    durationMs: 412,
+    sizeBytes: 41 * GB,
+    uniqueBytes: 19 * GB,
+    reason: 'file_copy_method = clone, and the file system shares blocks',
+  },
+  command: { argv: ['flyway', 'migrate'], durationMs: 252_400 },
+  statements: [
+    statement(1, "SET lock_timeout = '5s'", { durationMs: 0.3 }),
+    statement(2, 'ALTER TABLE public.events ALTER COLUMN id TYPE bigint', {
+      durationMs: 241_300,
+      rewrote: ['public.events'],
+      walBytes: 19 * GB,
+      locks: [
+        {
+          relation: 'public.events',
+          mode: 'ACCESS EXCLUSIVE',
+          acquiredBy: 'ALTER TABLE',
+          heldMs: 241_900,
+          blocks: ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'VACUUM', 'CREATE INDEX'],
+        },
+      ],
+    }),
+    statement(3, 'CREATE INDEX events_account_id_idx ON public.events (account_id)', {
+      durationMs: 9800,
+      walBytes: 640 * MB,
+      exactness: 'group',
+      locks: [
+        {
+          relation: 'public.events',
+          mode: 'SHARE',
+          acquiredBy: 'CREATE INDEX',
+          heldMs: 9810,
+          blocks: ['INSERT', 'UPDATE', 'DELETE'],
+        },
+        {
+          relation: 'public.accounts',
+          mode: 'ACCESS SHARE',
+          acquiredBy: 'CREATE INDEX',
+          heldMs: null,
+          blocks: [],
+        },
+      ],
+    }),
+    statement(4, 'UPDATE public.accounts SET plan = $1 WHERE plan IS NULL', {
+      durationMs: 610,
+      rows: 18_422,
+    }),
+  ],
+  schema: {
+    ...FINGERPRINTS,
+    changes: [
+      {
+        verb: 'alter',
+        kind: 'column',
+        object: 'public.events.id',
+        sql: 'ALTER TABLE public.events ALTER COLUMN id TYPE bigint',
+        dataLoss: false,
+      },
+      {
+        verb: 'create',
+        kind: 'index',
+        object: 'public.events_account_id_idx',
+        sql: 'CREATE INDEX events_account_id_idx ON public.events (account_id)',
+        dataLoss: false,
+      },
+      {
+        verb: 'drop',
+        kind: 'column',
+        object: 'public.accounts.legacy_plan',
+        sql: 'ALTER TABLE public.accounts DROP COLUMN legacy_plan',
+        dataLoss: true,
+      },
+      { verb: 'drop', kind: 'view', object: 'public.plans', sql: 'DROP VIEW public.plans', dataLoss: false },
+    ],
+    renames: [{ kind: 'column', from: 'public.accounts.mail', to: 'public.accounts.email' }],
+    unmodeled: [{ kind: 'text search dictionary', detail: '2 of them exist' }],
+    rollbackSql: 'ALTER TABLE public.events ALTER COLUMN id TYPE integer;',
+    rollbackLoses: ['the values of public.accounts.legacy_plan (18,422 rows)'],
+    leftovers: [
+      { kind: 'invalid index', object: 'public.events_created_at_idx', preexisting: true },
+      { kind: 'constraint not valid', object: 'public.events.events_account_fk', preexisting: false },
+    ],
+  },
+  data: {
+    tables: [
+      {
+        relation: 'public.accounts',
+        rowsBefore: 18_422,
+        rowsAfter: 18_420,
+        exact: true,
+        bytesBefore: 5 * MB,
+        bytesAfter: 9 * MB,
+        rewritten: false,
+      },
+      {
+        relation: 'public.events',
+        rowsBefore: 212_004_118,
+        rowsAfter: 212_004_118,
+        exact: false,
+        bytesBefore: 18 * GB,
+        bytesAfter: 19.5 * GB,
+        rewritten: true,
+      },
+    ],
+    unchangedTables: 57,
+    walBytes: 19.7 * GB,
+    sizeDeltaBytes: 1.5 * GB,
+  },
+  hazards: [
+    {
+      code: 'constraint-not-validated',
+      severity: 'notice',
+      statement: null,
+      relation: 'public.events',
+      message: 'events_account_fk is still NOT VALID.',
+      evidence: 'pg_constraint.convalidated is false after the command.',
+      advice: 'Run ALTER TABLE … VALIDATE CONSTRAINT in a later migration.',
+      allowed: false,
+    },
+    {
+      code: 'table-rewrite',
+      severity: 'error',
+      statement: 2,
+      relation: 'public.events',
+      message: 'The whole table is written again while nobody can read it.',
+      evidence: 'New relfilenode, 18 GB, ACCESS EXCLUSIVE held for 4 min 2 s.',
+      advice: 'Add a bigint column, fill it in batches, then swap the two columns in one short transaction.',
+      allowed: false,
+    },
+    {
+      code: 'data-loss',
+      severity: 'warning',
+      statement: 5,
+      relation: 'public.accounts',
+      message: 'Dropping legacy_plan destroys 18,422 values.',
+      evidence: 'The column held values other than null before the command.',
+      advice: 'Rename it first, and drop it once nobody misses it.',
+      allowed: true,
+    },
+  ],
+  limits: [{ path: 'data.tables', kind: 'estimate', reason: "row counts of large tables are the planner's" }],
+  verdict: {
+    pass: false,
+    reasons: [
+      'table-rewrite on public.events: nobody could read it for 4 min 2 s',
+      'public.accounts lost 2 rows',
+    ],
+  },
+});
+
+const targetChanged = sampleReport({
+  target: {
+    changes: [
+      {
+        what: 'role reporting was created',
+        madeBy: 'command',
+        evidence: 'a role belongs to the whole cluster, and a session of the command ran CREATE ROLE',
+      },
+      { what: 'table public.jobs gained 14 rows', madeBy: 'others', evidence: 'sessions of user worker' },
+    ],
+  },
+  limits: [],
+  cleanup: {
+    done: ['session'],
+    failed: [
+      {
+        name: 'clone shop_rehearsal_01jq4x9d0k7pt',
+        reason: 'database "shop_rehearsal_01jq4x9d0k7pt" is being accessed by other users',
+      },
+    ],
+  },
+  verdict: { pass: false, reasons: ['the command changed the target itself'] },
+});
+
+const unreached = sampleReport({
+  command: {
+    argv: ['./migrate.sh', '--env', 'production'],
+    durationMs: 310,
+    rewritten: ['DATABASE_URL', 'argument 2'],
+    reachedClone: false,
+    undecided: [{ name: 'DB_DSN', reason: 'the format of its value is not known' }],
+  },
+  schema: NO_SCHEMA_CHANGE,
+  data: { tables: [], unchangedTables: 43, walBytes: null, sizeDeltaBytes: null },
+  limits: [
+    { path: 'target.changes', kind: 'unmeasured', reason: 'the role may not read pg_stat_database' },
+    { path: 'data.walBytes', kind: 'unmeasured', reason: 'other sessions wrote WAL at the same time' },
+    { path: 'data.sizeDeltaBytes', kind: 'unmeasured', reason: 'other sessions wrote WAL at the same time' },
+  ],
+  verdict: { pass: false, reasons: ['the command never connected to the clone, so nothing was rehearsed'] },
+});
+
+const HOSTILE = '\x1b[2J\x1b]0;owned\x07\x1b[32mPASSED\x1b[0m';
+const hostile = sampleReport({
+  target: { database: `shop${HOSTILE}`, host: '数据库.example', source: 'DATABASE_URL\r\nPASSED' },
+  command: {
+    argv: ['psql', '-c', `select '<script>alert(1)</script>'\n\u202egnp.exe`],
+    exitCode: 3,
+    durationMs: 12,
+  },
+  statements: [
+    statement(1, `DROP TABLE "${HOSTILE}" -- <!-- ]]> </pre> | **bold** \u0000 \u009b31m`, {
+      error: {
+        sqlstate: '42P01',
+        message: `table "${HOSTILE}" does not exist`,
+        detail: '\x1b]8;;http://evil.example\x07click me\x1b]8;;\x07',
+        hint: '\b\b\b\b',
+        position: 12,
+      },
+    }),
+  ],
+  schema: {
+    ...FINGERPRINTS,
+    changes: [
+      { verb: 'drop', kind: 'table', object: `public."${HOSTILE}"`, sql: `DROP TABLE x`, dataLoss: true },
+      {
+        verb: 'create',
+        kind: 'table',
+        object: 'public."客户订单 👩‍👩‍👧 🇩🇪"',
+        sql: 'CREATE TABLE x',
+        dataLoss: false,
+      },
+      {
+        verb: 'create',
+        kind: 'table',
+        object: `public."${'a_very_long_name_without_any_blank_'.repeat(3)}"`,
+        sql: 'CREATE TABLE x',
+        dataLoss: false,
+      },
+    ],
+    renames: [{ kind: 'table', from: 'public."a\nb"', to: 'public."\u200bab"' }],
+    unmodeled: [],
+    rollbackSql: null,
+    rollbackLoses: [],
+    leftovers: [],
+  },
+  data: {
+    tables: [
+      {
+        relation: 'public."客户订单"',
+        rowsBefore: 10,
+        rowsAfter: 0,
+        exact: true,
+        bytesBefore: 8192,
+        bytesAfter: 0,
+        rewritten: true,
+      },
+    ],
+    unchangedTables: 0,
+    walBytes: 0,
+    sizeDeltaBytes: -8192,
+  },
+  limits: [],
+  verdict: { pass: false, reasons: [`the command failed: ${HOSTILE}`] },
+});
+
+const kinds = ['table', 'index', 'constraint', 'function'];
+const large = sampleReport({
+  command: { argv: ['npx', 'drizzle-kit', 'migrate'], durationMs: 7_512_000 },
+  schema: {
+    ...FINGERPRINTS,
+    changes: Array.from({ length: 5000 }, (_, index) => ({
+      verb:
+        index % 500 === 7 ? ('drop' as const) : index % 3 === 0 ? ('alter' as const) : ('create' as const),
+      kind: kinds[index % 4] ?? 'table',
+      object: `tenant_${Math.floor(index / 50)}.object_${index}`,
+      sql: `ALTER TABLE tenant.object_${index} …`,
+      dataLoss: index % 250 === 7,
+    })),
+    renames: [],
+    unmodeled: [],
+    rollbackSql: 'DROP TABLE x;\n'.repeat(5000),
+    rollbackLoses: [],
+    leftovers: [],
+  },
+  data: {
+    tables: Array.from({ length: 320 }, (_, index) => ({
+      relation: `tenant_${index}.orders`,
+      rowsBefore: 1000 * index,
+      rowsAfter: 1000 * index + 1,
+      exact: true,
+      bytesBefore: MB * index,
+      bytesAfter: MB * (index + 1),
+      rewritten: index % 100 === 0,
+    })),
+    unchangedTables: 12_480,
+    walBytes: 3 * GB,
+    sizeDeltaBytes: 320 * MB,
+  },
+  hazards: Array.from({ length: 25 }, (_, index) => ({
+    code: 'index-not-concurrent',
+    severity: 'warning' as const,
+    statement: index,
+    relation: `tenant_${index}.orders`,
+    message: 'Writers wait while the index is built.',
+    evidence: 'SHARE held for 1.2 s.',
+    advice: 'Use CREATE INDEX CONCURRENTLY.',
+    allowed: false,
+  })),
+  limits: [],
+  verdict: { pass: true, reasons: ['no hazard is an error'] },
+});
+
+const interrupted = sampleReport({
+  command: { exitCode: null, signal: 'SIGTERM', timedOut: true, durationMs: 600_000 },
+  schema: null,
+  data: null,
+  limits: [
+    {
+      path: 'schema',
+      kind: 'unmeasured',
+      reason: 'the run was stopped before the schema could be read again',
+    },
+    { path: 'data', kind: 'unmeasured', reason: 'the run was stopped before the schema could be read again' },
+  ],
+  verdict: { pass: false, reasons: [] },
+});
+
+export const sampleReports: Record<string, Report> = {
+  passed: sampleReport(),
+  'failed-command': failedCommand,
+  rewrite,
+  'target-changed': targetChanged,
+  unreached,
+  hostile,
+  large,
+  interrupted,
+};

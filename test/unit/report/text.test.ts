@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import type { TextStyle } from '../../../src/report/layout.ts';
+import { countStatements } from '../../../src/report/text/aftermath.ts';
+import { renderText } from '../../../src/report/text.ts';
+import { displayWidth } from '../../../src/report/width.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const styles: Record<string, TextStyle> = {
+  '80': { columns: 80, colour: true, unicode: true },
+  '40': { columns: 40, colour: false, unicode: true },
+  plain: { columns: 80, colour: false, unicode: false },
+};
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are escape sequences
+const SGR = /\x1b\[[0-9;]*m/g;
+const plain = { columns: 80, colour: false, unicode: true };
+
+describe.each(Object.entries(sampleReports))('the report %s', (name, report) => {
+  test.each(Object.entries(styles))('reads well in style %s', async (styleName, style) => {
+    await expect(renderText(report, style)).toMatchFileSnapshot(`snapshots/${name}.${styleName}.txt`);
+  });
+
+  test.each([20, 40, 57, 80, 100])('has no line wider than %i columns', (columns) => {
+    for (const unicode of [true, false])
+      for (const line of renderText(report, { columns, colour: false, unicode }).split('\n'))
+        expect(displayWidth(line), line).toBeLessThanOrEqual(columns);
+  });
+
+  test('says the same with and without colour', () => {
+    const coloured = renderText(report, { ...plain, colour: true });
+    expect(coloured.replace(SGR, '')).toBe(renderText(report, plain));
+    expect(coloured).not.toBe(renderText(report, plain));
+  });
+
+  test('lets nothing but line ends and our own colours control the terminal', () => {
+    expect(renderText(report, plain)).not.toMatch(/[^\P{Cc}\n]/u);
+    expect(renderText(report, plain)).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
+  });
+});
+
+test('a name cannot fake a verdict: its escape sequence is shown, not obeyed', () => {
+  expect(renderText(sampleReports.hostile ?? sampleReport(), plain)).toContain('\\x1b[2J\\x1b]0;owned\\x07');
+});
+
+test('the first line is the verdict, even when the policy gave no reason', () => {
+  const failed = sampleReport({ command: { exitCode: 7 }, verdict: { pass: false, reasons: [] } });
+  expect(renderText(failed, plain).split('\n')[0]).toBe(
+    '✗ DID NOT PASS: the command failed with exit code 7 after 2.2 s',
+  );
+});
+
+test('a list that is cut keeps what destroys data', () => {
+  const text = renderText(sampleReports.large ?? sampleReport(), plain);
+  expect(text).toContain('… and 4,985 more, 5 of which lose data, see the JSON report');
+  expect(text.match(/LOSES DATA/g)).toHaveLength(15);
+});
+
+test('a statement of several megabytes is cut without being measured whole', () => {
+  const [statement] = sampleReports['failed-command']?.statements ?? [];
+  const sql = `INSERT INTO t VALUES ${"('x'),".repeat(500_000)}`;
+  const text = renderText(sampleReport({ statements: statement ? [{ ...statement, sql }] : [] }), plain);
+  expect(text).toContain('1. INSERT INTO t VALUES');
+  expect(text.length).toBeLessThan(4000);
+});
+
+test.each([
+  ['', 0],
+  ['-- only; a comment', 0],
+  ['select 1', 1],
+  ['insert into t values (\'a;b\'); drop table "x;y";', 2],
+  ["select E'it\\'s; one';", 1],
+  ['create function f() returns int as $f$ begin; $$;$$; end; $f$ language plpgsql; select 1;', 2],
+  ['select 1; /* ; */ ;', 1],
+])('the way back counts the statements of %j', (sql, count) => {
+  expect(countStatements(sql)).toBe(count);
+});
+
+test('the way back gives no number where the body of a function makes it uncertain', () => {
+  expect(countStatements('create function f() begin atomic select 1; select 2; end;')).toBeUndefined();
+});
