@@ -20,6 +20,8 @@ export interface SessionOptions {
   readonly lockTimeoutMs?: number;
   readonly readOnly?: boolean;
   readonly audit?: Audit;
+  /** Accept a pooler in between, for single statements: nothing that a session holds is reliable, nor is `pid`. */
+  readonly throughPooler?: boolean;
   /** Ends the connecting, and later cancels the query that runs at that moment; the session stays usable. */
   readonly signal?: AbortSignal;
 }
@@ -28,14 +30,17 @@ const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_TIMEOUT_MS = 5_000;
 const MAX_NAME_BYTES = 63;
 
-// Settings are made after the login, because poolers refuse unknown start-up parameters, and schema-qualified,
-// because the role's own search_path still holds here. event_triggers exists from version 17 on.
-const SET_UP = `SELECT pg_catalog.set_config(setting.name, setting.value, false), pg_catalog.pg_backend_pid() AS pid
-  FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
-       AS setting(name, value)
- WHERE setting.name OPERATOR(pg_catalog.<>) 'event_triggers'
-    OR (pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'
-        AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL)`;
+// Settings are made after the login, because poolers refuse unknown start-up parameters; schema-qualified, because the
+// role's own search_path still holds here; and only where the backend is the one that the login announced, because
+// behind a pooler they would stay on a connection that belongs to others. event_triggers exists from version 17 on.
+const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
+  (SELECT pg_catalog.count(pg_catalog.set_config(setting.name, setting.value, false))
+     FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
+          AS setting(name, value)
+    WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $3::pg_catalog.int4
+      AND (setting.name OPERATOR(pg_catalog.<>) 'event_triggers'
+           OR (pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'
+               AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL)))`;
 
 /**
  * Opens a session of our own.

@@ -14,6 +14,8 @@ import {
 import { acceptsServer, type SessionAttributes, sessionAttributePasses } from './session-attributes.ts';
 import type { ConnectionSettings, HostAndPort } from './settings.ts';
 
+export { openLink } from './link.ts';
+
 /** A connection that is ready for the start-up message: nothing has been sent or read but the TLS handshake. */
 export interface Link {
   /** A TLSSocket where `encrypted`. */
@@ -58,14 +60,6 @@ export async function dial<T>(
     }
   }
   throw connectionFailure(settings, attempts);
-}
-
-/** Opens a connection without logging in, to the address and in the way that a former login had success with. */
-export async function openLink(settings: ConnectionSettings, host: HostAndPort, rung: Rung): Promise<Socket> {
-  const [address] = await resolveHost(host, undefined);
-  if (!address) throw new Unreachable(`${host.host} has no address`);
-  const socket = await openSocket(address, () => {});
-  return rung === 'tls' ? await encrypt(socket, address, settings) : socket;
 }
 
 interface HostTry<T> {

@@ -96,6 +96,14 @@ export async function encrypt(
   });
 }
 
+/** Opens a connection without logging in, to the address and in the way that a former login had success with. */
+export async function openLink(settings: ConnectionSettings, host: HostAndPort, rung: Rung): Promise<Socket> {
+  const [address] = await resolveHost(host, undefined);
+  if (!address) throw new Unreachable(`${host.host} has no address`);
+  const socket = await openSocket(address, () => {});
+  return rung === 'tls' ? await encrypt(socket, address, settings) : socket;
+}
+
 async function askForTls(socket: Socket): Promise<void> {
   const answer = await new Promise<Buffer>((resolve, reject) => {
     const settle = settler(socket, (error) => reject(new TlsFailed(error.message, { cause: error })));

@@ -1,6 +1,7 @@
 import type { Client, QueryResult } from 'pg';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import { type Link, openLink } from './dial.ts';
+import type { Link } from './dial.ts';
+import { openLink } from './link.ts';
 import type { Audit, Session } from './session.ts';
 import type { ConnectionSettings, HostAndPort } from './settings.ts';
 import { pooler } from './supported.ts';
@@ -23,6 +24,7 @@ export class PgSession implements Session {
   readonly #settings: ConnectionSettings;
   readonly #link: Link;
   readonly #signal: AbortSignal | undefined;
+  readonly #throughPooler: boolean;
   readonly #listeners: ((reason: string) => void)[] = [];
   readonly #onAbort = () => void this.cancel();
   #key: BackendKey | undefined;
@@ -39,7 +41,7 @@ export class PgSession implements Session {
     client: Client,
     settings: ConnectionSettings,
     link: Link,
-    options: { purpose: string; audit?: Audit; signal?: AbortSignal },
+    options: { purpose: string; audit?: Audit; signal?: AbortSignal; throughPooler?: boolean },
   ) {
     this.client = client;
     this.database = settings.database;
@@ -47,6 +49,7 @@ export class PgSession implements Session {
     this.#settings = settings;
     this.#link = link;
     this.#signal = options.signal;
+    this.#throughPooler = options.throughPooler ?? false;
     this.#watch();
     this.#auditEverything(options.purpose, options.audit);
   }
@@ -57,10 +60,15 @@ export class PgSession implements Session {
 
   /** To be called once after the login. @throws SafemigrateError `SERVER` when a pooler is in the way. */
   async setUp(sql: string, settings: Readonly<Record<string, string>>): Promise<void> {
-    const rows = await this.query<{ pid: number }>(sql, [Object.keys(settings), Object.values(settings)]);
+    const announced = this.#key?.processID ?? 0;
+    const rows = await this.query<{ pid: number }>(sql, [
+      Object.keys(settings),
+      Object.values(settings),
+      announced,
+    ]);
     this.#pid = rows[0]?.pid ?? 0;
     // A pooler hands out cancel keys of its own.
-    if (this.#key?.processID !== this.#pid) throw pooler(this.address);
+    if (announced !== this.#pid && !this.#throughPooler) throw pooler(this.address);
     this.#signal?.addEventListener('abort', this.#onAbort);
   }
 

@@ -1,0 +1,84 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Session } from './session.ts';
+
+/** Somebody connected to a database. What the role may not see is null. */
+export interface ActivitySession {
+  readonly pid: number;
+  /** null for processes of the server itself, such as autovacuum workers. */
+  readonly user: string | null;
+  readonly application: string;
+  readonly clientAddress: string | null;
+  /** `active`, `idle`, `idle in transaction`, … */
+  readonly state: string | null;
+  /** When it came into that state, ISO 8601. */
+  readonly since: string | null;
+  /** The running statement, or the last one. */
+  readonly query: string | null;
+  /** `client backend`, `autovacuum worker`, `walsender`, … */
+  readonly backendType: string | null;
+}
+
+const OTHER_SESSIONS = `
+SELECT pid, usename::text AS "user", coalesce(application_name, '') AS application,
+       host(client_addr) AS "clientAddress", state, to_json(state_change) #>> '{}' AS since,
+       CASE WHEN query NOT IN ('', '<insufficient privilege>') THEN query END AS query,
+       backend_type AS "backendType"
+  FROM pg_stat_activity
+ WHERE datid = $1 AND pid <> pg_backend_pid() AND pid <> ALL ($2::int[])
+ ORDER BY backend_start, pid`;
+
+/** Who is connected to the database (by OID), but for the session itself and the backends named as ours. */
+export function otherSessions(
+  session: Session,
+  databaseOid: number,
+  ourPids: readonly number[] = [],
+): Promise<ActivitySession[]> {
+  return session.query<ActivitySession>(OTHER_SESSIONS, [databaseOid, ourPids]);
+}
+
+/** A transaction that PREPARE TRANSACTION left behind; it holds its locks until somebody ends it. */
+export interface PreparedTransaction {
+  readonly gid: string;
+  readonly owner: string;
+  /** ISO 8601. */
+  readonly preparedAt: string;
+}
+
+const PREPARED = `
+SELECT gid, owner::text, to_json(prepared) #>> '{}' AS "preparedAt"
+  FROM pg_prepared_xacts WHERE database = $1 ORDER BY prepared`;
+
+export function preparedTransactions(session: Session, database: string): Promise<PreparedTransaction[]> {
+  return session.query<PreparedTransaction>(PREPARED, [database]);
+}
+
+const TRANSACTIONS = `
+SELECT xact_commit + xact_rollback AS transactions, extract(epoch FROM clock_timestamp())::float8 AS now,
+       extract(epoch FROM coalesce(stats_reset, pg_postmaster_start_time()))::float8 AS since
+  FROM pg_stat_database WHERE datid = $1`;
+
+/**
+ * Transactions per second in the database: over `observeMs` from now, or with 0 on average since the counters were
+ * reset. Backends report at most once a second, so that a shorter observation sees only part.
+ */
+export async function transactionsPerSecond(
+  session: Session,
+  databaseOid: number,
+  observeMs: number,
+): Promise<number> {
+  const read = async () => {
+    const [row] = await session.query<{ transactions: string; now: number; since: number }>(TRANSACTIONS, [
+      databaseOid,
+    ]);
+    return { transactions: Number(row?.transactions ?? 0), now: row?.now ?? 0, since: row?.since ?? 0 };
+  };
+  const last = await read();
+  if (observeMs === 0) return rate(last.transactions, last.now - last.since);
+  await pause(observeMs);
+  const next = await read();
+  return rate(next.transactions - last.transactions, next.now - last.now);
+}
+
+function rate(transactions: number, seconds: number): number {
+  return seconds > 0 ? Math.max(0, transactions) / seconds : 0;
+}

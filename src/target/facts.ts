@@ -1,0 +1,138 @@
+import { SafemigrateError } from '../errors.ts';
+import type { Session } from './session.ts';
+import { notPostgres } from './supported.ts';
+import type { DatabaseFacts, RoleFacts, ServerFacts } from './target.ts';
+
+export interface Facts {
+  readonly server: ServerFacts;
+  readonly role: RoleFacts;
+  readonly database: DatabaseFacts;
+}
+
+const SERVER_AND_ROLE = `
+SELECT current_setting('server_version_num')::int AS version_num,
+       current_setting('server_version') AS server_version,
+       version() AS version,
+       current_setting('max_connections')::int AS max_connections,
+       current_setting('block_size')::int AS block_size,
+       pg_is_in_recovery() AS in_recovery,
+       has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS reads_control,
+       r.rolname, r.rolsuper, r.rolcreatedb,
+       ARRAY(SELECT p.rolname::text FROM pg_roles p
+              WHERE p.rolname LIKE 'pg\\_%' AND pg_has_role(p.oid, 'USAGE')) AS predefined
+  FROM pg_roles r WHERE r.rolname = current_user`;
+
+// An estimate from the catalogue, since relpages is as old as the last VACUUM or ANALYZE: each GB of a relation is a
+// file, a table with pages has a free space map, one with all-visible pages a visibility map, and what is unlogged
+// an init fork.
+const DATABASE = `
+SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
+       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files
+  FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
+ CROSS JOIN (SELECT count(*) AS relations,
+                    coalesce(sum(1 + relpages::int8 * current_setting('block_size')::int8 / 1073741824
+                                 + CASE WHEN relkind IN ('r', 'm', 't') AND relpages > 0 THEN 1 ELSE 0 END
+                                 + CASE WHEN relallvisible > 0 THEN 1 ELSE 0 END
+                                 + CASE WHEN relpersistence = 'u' THEN 1 ELSE 0 END), 0) AS files
+               FROM pg_class WHERE relkind IN ('r', 'm', 't', 'i', 'S')) c
+ WHERE d.datname = current_database()`;
+
+const SYSTEM_IDENTIFIER = 'SELECT system_identifier::text AS id FROM pg_control_system()';
+
+/** Forks and look-alikes by the word in version() that gives them away. */
+const OTHERS: readonly (readonly [word: string, name: string])[] = [
+  ['CockroachDB', 'CockroachDB'],
+  ['Redshift', 'Amazon Redshift'],
+  ['-YB-', 'YugabyteDB'],
+  ['Greenplum', 'Greenplum'],
+  ['Materialize', 'Materialize'],
+];
+
+interface ServerRow {
+  version_num: number;
+  server_version: string;
+  version: string;
+  max_connections: number;
+  block_size: number;
+  in_recovery: boolean;
+  reads_control: boolean;
+  rolname: string;
+  rolsuper: boolean;
+  rolcreatedb: boolean;
+  predefined: string[];
+}
+
+interface DatabaseRow {
+  oid: string;
+  datname: string;
+  owner: string;
+  owned: boolean;
+  datistemplate: boolean;
+  spcname: string;
+  size_bytes: string;
+  relations: string;
+  files: string;
+}
+
+/**
+ * What there is to know about the server, our role and the session's database, in two or three round trips.
+ * @throws SafemigrateError `SERVER` for a standby or something that is no PostgreSQL.
+ */
+export async function readFacts(session: Session): Promise<Facts> {
+  const server = one(await session.query<ServerRow>(SERVER_AND_ROLE));
+  const other = OTHERS.find(([word]) => server.version.includes(word));
+  if (other) throw notPostgres(other[1]);
+  if (server.in_recovery) throw standby();
+  const database = one(await session.query<DatabaseRow>(DATABASE));
+  return {
+    server: {
+      versionNum: server.version_num,
+      version: server.server_version.split(' ', 1)[0] ?? '',
+      systemIdentifier: server.reads_control
+        ? one(await session.query<{ id: string }>(SYSTEM_IDENTIFIER)).id
+        : null,
+      maxConnections: server.max_connections,
+      blockSize: server.block_size,
+    },
+    role: roleFacts(server),
+    database: {
+      oid: Number(database.oid),
+      name: database.datname,
+      owner: database.owner,
+      owned: database.owned,
+      isTemplate: database.datistemplate,
+      sizeBytes: Number(database.size_bytes),
+      files: Number(database.files),
+      relations: Number(database.relations),
+      tablespace: database.spcname,
+    },
+  };
+}
+
+function roleFacts(row: ServerRow): RoleFacts {
+  const may = (predefined: string) => row.rolsuper || row.predefined.includes(predefined);
+  return {
+    name: row.rolname,
+    superuser: row.rolsuper,
+    createdb: row.rolcreatedb || row.rolsuper,
+    // Before version 15 there is no pg_checkpoint, and only superusers may.
+    mayCheckpoint: may('pg_checkpoint'),
+    maySignal: may('pg_signal_backend'),
+    seesActivity: may('pg_read_all_stats'),
+  };
+}
+
+function standby(): SafemigrateError {
+  return new SafemigrateError(
+    'SERVER',
+    'The server is a standby: it is read-only, and no clone can be made on it.',
+    {
+      hint: 'Give the address of the primary, or target_session_attrs=read-write with several hosts in the URL.',
+    },
+  );
+}
+
+function one<Row>([row]: readonly Row[]): Row {
+  if (row === undefined) throw new Error('a catalogue query that has exactly one row had none');
+  return row;
+}
