@@ -44,11 +44,10 @@ export async function compareWith(before: Snapshot, session: Session): Promise<C
     before: fingerprint(before),
     after: fingerprint(after),
     renames: kept.renames,
-    unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
     leftovers: leftovers(before.identity, after.identity),
   };
   const limits: Limit[] = [];
-  let base: Pick<Snapshot, 'facts' | 'identity'> = after;
+  let base = after;
   if (kept.steps.length > 0) {
     try {
       base = await snapshotAfter(
@@ -61,7 +60,15 @@ export async function compareWith(before: Snapshot, session: Session): Promise<C
       const changes = changesOf(planBetween(before.facts, after.facts), who?.owner ?? '');
       const way = { rollbackSql: null, rollbackLoses: losses(before, after, []) };
       limits.push({ path: 'schema.rollbackSql', kind: 'unmeasured', reason: why });
-      return { section: { ...section, changes, ...way }, limits };
+      return {
+        section: {
+          ...section,
+          unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
+          changes,
+          ...way,
+        },
+        limits,
+      };
     }
   }
   const again = recreated(before.identity, base.identity);
@@ -82,9 +89,10 @@ export async function compareWith(before: Snapshot, session: Session): Promise<C
   return {
     section: {
       ...section,
+      unmodeled: compareUnmodeled(before.unmodeled, base.unmodeled),
       changes: forward,
       rollbackSql: wrong.length > 0 ? null : statements.map((sql) => `${sql};\n`).join(''),
-      rollbackLoses: losses(before, { ...after, identity: base.identity }, [...back.deltas]),
+      rollbackLoses: losses(before, base, back.deltas),
     },
     limits,
   };

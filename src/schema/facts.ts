@@ -46,7 +46,8 @@ export function snapshotAfter(session: Session, statements: readonly string[]): 
   return inTransaction(session, BEGIN_UNDOING, async () => {
     for (const sql of statements) await session.query(sql);
     const identity = await readIdentity(session);
-    return { identity, unmodeled: new Map(), facts: await readFacts(session) };
+    const unmodeled = await readUnmodeled(session);
+    return { identity, unmodeled, facts: await readFacts(session) };
   });
 }
 

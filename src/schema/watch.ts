@@ -90,7 +90,10 @@ export async function openSchemaWatch(
 }
 
 function errorOf({ code, message, hint, sqlstate, stack }: Failure): Error {
-  const details = { ...(hint === undefined ? {} : { hint }), ...(sqlstate === undefined ? {} : { sqlstate }) };
+  const details = {
+    ...(hint === undefined ? {} : { hint }),
+    ...(sqlstate === undefined ? {} : { sqlstate }),
+  };
   const error = code === null ? new Error(message) : new SafemigrateError(code, message, details);
   if (stack !== undefined) error.stack = stack;
   return error;
