@@ -63,9 +63,10 @@ export function progress(stream: { write(text: string): unknown }, style: Termin
     clearInterval(timer);
     timer = undefined;
     const live = style.interactive && running.length > 0 && !running.some(({ phase }) => phase === 'command');
-    if (!live) return erase();
-    draw();
-    timer = setInterval(draw, REDRAW_MS).unref();
+    if (live) {
+      draw();
+      timer = setInterval(draw, REDRAW_MS).unref();
+    } else erase();
   }
 
   function print(text: string): void {
@@ -74,26 +75,19 @@ export function progress(stream: { write(text: string): unknown }, style: Termin
   }
 
   function emit(event: RunEvent): void {
-    switch (event.type) {
-      case 'phase':
-        running.push({ phase: event.phase, detail: event.detail, since: performance.now() });
-        return watch();
-      case 'progress': {
-        const current = running.findLast(({ phase }) => phase === event.phase);
-        // The timer shows it: a copy of many files reports more often than anybody can read.
-        if (current) current.progress = event;
-        return;
-      }
-      case 'phase-end': {
-        const index = running.findLastIndex(({ phase }) => phase === event.phase);
-        if (index >= 0) running.splice(index, 1);
-        if (event.durationMs > NOTICEABLE_MS) print(doneLine(event, style));
-        return watch();
-      }
-      case 'notice':
-        print(`${style.unicode ? '•' : '*'} ${event.message}`);
-        return watch();
-    }
+    if (event.type === 'phase') {
+      running.push({ phase: event.phase, detail: event.detail, since: performance.now() });
+    } else if (event.type === 'progress') {
+      const current = running.findLast(({ phase }) => phase === event.phase);
+      if (current) current.progress = event;
+      // The timer shows it: a copy of many files reports more often than anybody can read.
+      return;
+    } else if (event.type === 'phase-end') {
+      const index = running.findLastIndex(({ phase }) => phase === event.phase);
+      if (index >= 0) running.splice(index, 1);
+      if (event.durationMs > NOTICEABLE_MS) print(doneLine(event, style));
+    } else print(`${style.unicode ? '•' : '*'} ${event.message}`);
+    watch();
   }
 
   function finish(): void {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { report } from './model.ts';
 
 /** The JSON Schema (draft 2020-12) of the report. Unknown keys are allowed: later versions may add paths. */
-export function reportJsonSchema(): object {
+export function reportJsonSchema(): z.core.JSONSchema.JSONSchema {
   return {
     ...z.toJSONSchema(report, { io: 'input' }),
     title: 'safemigrate report',

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { report as reportModel } from '../../../src/report/model.ts';
+import { formatOfFile, render } from '../../../src/report/render.ts';
+import { reportJsonSchema } from '../../../src/report/schema.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const style = { columns: 80, colour: false, unicode: true };
+const schema = reportJsonSchema();
+const published = z.fromJSONSchema(schema);
+
+describe.each(Object.entries(sampleReports))('the report %s as JSON', (_, report) => {
+  const json = render(report, 'json', style);
+
+  test('is the report, as the model and the published schema have it', () => {
+    expect(JSON.parse(json)).toEqual(report);
+    expect(reportModel.parse(JSON.parse(json))).toEqual(report);
+    expect(published.safeParse(JSON.parse(json)).error).toBeUndefined();
+  });
+
+  test('ends in a newline and cannot control a terminal', () => {
+    expect(json.endsWith('}\n')).toBe(true);
+    expect(json).not.toMatch(/[^\P{Cc}\n]/u);
+  });
+});
+
+test('the keys have the order of the model, whatever order they were assembled in', () => {
+  const backwards = Object.fromEntries(Object.entries(sampleReport()).reverse());
+  expect(render(backwards as ReturnType<typeof sampleReport>, 'json', style)).toBe(
+    render(sampleReport(), 'json', style),
+  );
+});
+
+test('a report that breaks the model is printed all the same', () => {
+  const broken = sampleReport({ target: { sizeBytes: 1.5 } });
+  expect(JSON.parse(render(broken, 'json', style))).toEqual(broken);
+});
+
+test('the published schema refuses what is no report', () => {
+  expect(published.safeParse({ ...sampleReport(), version: 2 }).success).toBe(false);
+  expect(published.safeParse(sampleReport({ command: { exitCode: 1.5 } })).success).toBe(false);
+  const { verdict, ...incomplete } = sampleReport();
+  expect(verdict).toBeDefined();
+  expect(published.safeParse(incomplete).success).toBe(false);
+});
+
+test('the published schema lets later versions add paths', () => {
+  expect(published.safeParse({ ...sampleReport(), later: true }).error).toBeUndefined();
+});
+
+test.each([
+  'run.tool.version',
+  'target.serverVersion',
+  'clone.uniqueBytes',
+  'command.exitCode',
+  'statements.locks.blocks',
+  'statements.error.sqlstate',
+  'schema.changes.dataLoss',
+  'schema.rollbackSql',
+  'data.tables.rewritten',
+  'hazards.evidence',
+  'limits.reason',
+  'verdict.pass',
+  'cleanup.failed.reason',
+])('the published schema has the stable path %s', (path) => {
+  expect(lookUp(schema, path.split('.'))).toBeDefined();
+});
+
+/** Follows a path through objects, and through what arrays and nullable sections hold. */
+function lookUp(node: unknown, path: string[]): unknown {
+  const { properties, items, anyOf } = node as {
+    properties?: Record<string, unknown>;
+    items?: unknown;
+    anyOf?: unknown[];
+  };
+  if (items) return lookUp(items, path);
+  if (anyOf) return anyOf.map((each) => lookUp(each, path)).find((found) => found !== undefined);
+  const [key, ...rest] = path;
+  if (key === undefined) return node;
+  const next = properties?.[key];
+  return next === undefined ? undefined : lookUp(next, rest);
+}
+
+test.each([
+  ['report.json', 'json'],
+  ['out/Report.TXT', 'text'],
+  ['report', undefined],
+  ['report.json.gz', undefined],
+  ['.json', undefined],
+])('the file %s asks for the format %s', (path, format) => {
+  expect(formatOfFile(path)).toBe(format);
+});
