@@ -1,7 +1,7 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
-import { formatBytes, formatDuration } from '../../report/format.ts';
+import { formatDuration, formatBytes } from '../../report/format.ts';
 import { identifier } from '../../sql.ts';
-import { otherSessions } from '../../target/activity.ts';
+import { transactionsPerSecond } from '../../target/activity.ts';
 import type { Session } from '../../target/session.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { birthLimit } from '../../upkeep/run-id.ts';
@@ -9,7 +9,7 @@ import type { CloneContext, Possible } from '../method.ts';
 import { rankHere } from './assess.ts';
 import type { Strategy } from './estimate.ts';
 import { reportProgress } from './progress.ts';
-import { endSessions, pause, sessionsInTheWay, waitForSessions } from './sessions.ts';
+import { clientSessions, endSessions, pause, sessionsInTheWay, waitForSessions } from './sessions.ts';
 
 export interface Made {
   readonly strategy: Strategy;
@@ -69,7 +69,7 @@ async function createBy(context: CloneContext, name: string, strategy: Strategy)
         throw stalled(context, limitMs);
       if (sqlstateOf(error) !== '55006') throw error;
       if (Date.now() >= deadline) {
-        throw sessionsInTheWay(context, await otherSessions(context.control, context.target.database.oid));
+        throw sessionsInTheWay(context, await clientSessions(context.control, context.target.database.oid));
       }
       await pause(100, context.signal);
     }
@@ -185,19 +185,11 @@ function stalled(context: CloneContext, limitMs: number): SafemigrateError {
   );
 }
 
-/** How often somebody has connected to the target since its statistics began. */
-const ARRIVALS = 'SELECT coalesce(sessions, 0)::int8 AS arrivals FROM pg_stat_database WHERE datid = $1';
-
 /** Somebody uses the target: is connected now, or, before a statement that would be felt, comes within a moment. */
-async function isBusy({ control, target, signal }: CloneContext, expectedMs: number): Promise<boolean> {
+async function isBusy({ control, target }: CloneContext, expectedMs: number): Promise<boolean> {
   const { oid } = target.database;
-  if ((await otherSessions(control, oid)).length > 0) return true;
-  if (expectedMs < FELT_MS) return false;
-  const arrivals = async () =>
-    Number((await control.query<{ arrivals: string }>(ARRIVALS, [oid]))[0]?.arrivals ?? 0);
-  const before = await arrivals();
-  await pause(250, signal);
-  return (await arrivals()) > before;
+  if ((await clientSessions(control, oid)).length > 0) return true;
+  return expectedMs >= FELT_MS && (await transactionsPerSecond(control, oid, 250)) > 0;
 }
 
 const FELT_MS = 1_000;

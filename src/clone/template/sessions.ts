@@ -1,7 +1,15 @@
-import { SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { type ActivitySession, otherSessions } from '../../target/activity.ts';
 import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
+
+/** Who is in the way: the server itself ends autovacuum when a database is cloned, and parallel workers go with their leader. */
+export async function clientSessions(session: Session, databaseOid: number): Promise<ActivitySession[]> {
+  const others = await otherSessions(session, databaseOid);
+  return others.filter(({ backendType }) => !NOT_CLIENTS.includes(backendType ?? ''));
+}
+
+const NOT_CLIENTS = ['autovacuum worker', 'parallel worker'];
 
 /** Which of these sessions the user allowed us to end. */
 export function mayEnd(session: ActivitySession, disconnect: CloneContext['limits']['disconnect']): boolean {
@@ -33,7 +41,7 @@ export async function endSessions(session: Session, context: CloneContext): Prom
     if (sqlstateOf(error) !== '42501') throw error;
     throw new SafemigrateError(
       'PRIVILEGE',
-      `sessions on the target may not be ended by this role: ${String(error)}`,
+      `sessions on the target may not be ended by this role: ${messageOf(error)}`,
       {
         cause: error,
         hint: 'GRANT pg_signal_backend lets it end those of ordinary roles; only a superuser ends those of superusers.',
@@ -46,7 +54,7 @@ export async function endSessions(session: Session, context: CloneContext): Prom
 export async function waitForSessions(context: CloneContext, deadline: number): Promise<void> {
   const { control, target, limits, signal } = context;
   for (let announced = false; ; ) {
-    const others = await otherSessions(control, target.database.oid);
+    const others = await clientSessions(control, target.database.oid);
     const inTheWay = others.filter((session) => !mayEnd(session, limits.disconnect));
     if (inTheWay.length === 0) return;
     if (Date.now() >= deadline) throw sessionsInTheWay(context, inTheWay);

@@ -1,0 +1,62 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { type OptionTable, type Source, variableOf } from './options.ts';
+
+const FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
+
+/** What the SAFEMIGRATE_* variables say; an empty one counts as not set. */
+export function environmentSource(table: OptionTable, env: NodeJS.ProcessEnv): Source {
+  const values = Object.fromEntries(
+    Object.keys(table).map((key) => [key, env[variableOf(key)] || undefined]),
+  );
+  return { strict: false, values, nameOf: variableOf };
+}
+
+/**
+ * What the config file in the folder says, if there is one: `safemigrate.config.{js,mjs,json}` or the key
+ * `safemigrate` of package.json. @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
+ */
+export async function configSource(folder: string): Promise<Source | undefined> {
+  const found = FILES.filter((name) => existsSync(join(folder, name)));
+  const inPackage = readPackageKey(folder);
+  const places = [...found, ...(inPackage === undefined ? [] : ['package.json'])];
+  const [place] = places;
+  if (place === undefined) return undefined;
+  if (places.length > 1) {
+    throw new SafemigrateError(
+      'CONFIGURATION',
+      `there are several configurations here: ${places.join(', ')}`,
+      {
+        hint: 'Keep one of them.',
+      },
+    );
+  }
+  const values = place === 'package.json' ? inPackage : await readConfigFile(join(folder, place));
+  if (typeof values !== 'object' || values === null || Array.isArray(values))
+    throw new SafemigrateError('CONFIGURATION', `${place}: the configuration is not an object of options`);
+  return { strict: true, values: { ...values }, nameOf: (key) => `${place}: ${key}` };
+}
+
+async function readConfigFile(path: string): Promise<unknown> {
+  try {
+    if (path.endsWith('.json')) return JSON.parse(readFileSync(path, 'utf8'));
+    const module: { default?: unknown } = await import(pathToFileURL(path).href);
+    return module.default;
+  } catch (error) {
+    throw new SafemigrateError('CONFIGURATION', `${path} cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** A package.json that cannot be read is not ours to complain about. */
+function readPackageKey(folder: string): unknown {
+  try {
+    const content: { safemigrate?: unknown } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    return content.safemigrate;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,44 @@
+import { constants } from 'node:os';
+import type { ErrorCode } from '../errors.ts';
+import type { Report } from '../report/model.ts';
+
+/** What a script learns from the exit code; documented in the README. */
+export const EXIT = {
+  passed: 0,
+  failed: 1,
+  usage: 2,
+  cannotRehearse: 3,
+  refused: 4,
+  targetChanged: 5,
+} as const;
+
+const OF_ERROR: Record<ErrorCode, number> = {
+  USAGE: EXIT.usage,
+  CONFIGURATION: EXIT.usage,
+  COMMAND: EXIT.usage,
+  CONNECTION: EXIT.cannotRehearse,
+  SERVER: EXIT.cannotRehearse,
+  PRIVILEGE: EXIT.cannotRehearse,
+  SESSIONS: EXIT.cannotRehearse,
+  STALL: EXIT.cannotRehearse,
+  DISK: EXIT.cannotRehearse,
+  CLONE: EXIT.cannotRehearse,
+  LOST: EXIT.cannotRehearse,
+  NOT_OURS: EXIT.cannotRehearse,
+  INTERRUPTED: EXIT.cannotRehearse,
+};
+
+export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefined): number {
+  return signal ? exitCodeOfSignal(signal) : OF_ERROR[code];
+}
+
+/** A change of the target outweighs everything, even the signal that ended the run. */
+export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefined): number {
+  if (report.target.changes.some(({ madeBy }) => madeBy === 'command')) return EXIT.targetChanged;
+  if (signal) return exitCodeOfSignal(signal);
+  return report.verdict.pass ? EXIT.passed : EXIT.failed;
+}
+
+function exitCodeOfSignal(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}

@@ -1,0 +1,179 @@
+import { SafemigrateError } from '../errors.ts';
+
+/**
+ * Every option, declared once: its flag, its SAFEMIGRATE_* variable and its key in the config file follow from the
+ * key; one parser reads all three, so that a value means the same wherever it stands.
+ */
+interface OptionSpec<T> {
+  /** As on the command line, `--max-stall DURATION`; without an argument it is a switch. */
+  readonly flag: string;
+  readonly description: string;
+  /** @throws Error with what is wrong with the value. */
+  readonly parse: (text: string) => T;
+  readonly repeatable?: boolean;
+  /** Shown in the help. */
+  readonly default?: string;
+}
+
+const option = <T>(
+  flag: string,
+  description: string,
+  parse: (text: string) => T,
+  more: { default?: string } = {},
+): OptionSpec<T> => ({ flag, description, parse, ...more });
+
+const list = <T>(flag: string, description: string, parse: (text: string) => T): OptionSpec<T[]> => ({
+  flag,
+  description,
+  parse: (text) => [parse(text)],
+  repeatable: true,
+});
+
+const text = (value: string): string => {
+  if (value === '') throw new Error('is empty');
+  return value;
+};
+
+const oneOf =
+  <const T extends string>(...values: T[]) =>
+  (value: string): T => {
+    const found = values.find((candidate) => candidate === value);
+    if (found === undefined) throw new Error(`is "${value}", and can be ${values.join(', ')}`);
+    return found;
+  };
+
+const flag = (value: string): boolean => {
+  if (['true', '1', 'yes', 'on'].includes(value)) return true;
+  if (['false', '0', 'no', 'off', ''].includes(value)) return false;
+  throw new Error(`is "${value}", and can be true or false`);
+};
+
+const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000 };
+
+/** `500ms`, `5s`, `1.5m`, `2h` in milliseconds. */
+export function parseDuration(value: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)$/.exec(value.trim());
+  const unit = UNITS[match?.[2] ?? ''];
+  if (!match || unit === undefined) throw new Error(`is "${value}", and is written like 500ms, 5s, 2m or 1h`);
+  return Number(match[1]) * unit;
+}
+
+function parseSeconds(value: string): number {
+  if (/^\d+(\.\d+)?$/.test(value.trim())) return Number(value) * 1000;
+  return parseDuration(value);
+}
+
+function parseReportFile(value: string): string {
+  if (!REPORT_ENDINGS.some((ending) => value.endsWith(ending)))
+    throw new Error(`is "${value}", and ends in ${REPORT_ENDINGS.join(' or ')}`);
+  return value;
+}
+
+const REPORT_ENDINGS = ['.json', '.txt'];
+
+export const TARGET_OPTIONS = {
+  url: option('--url URL', 'the target: postgresql://user:password@host:port/database', text),
+  urlEnv: option('--url-env NAME', 'the variable that holds the target', text, { default: 'DATABASE_URL' }),
+};
+
+export const RUN_OPTIONS = {
+  ...TARGET_OPTIONS,
+  clone: option('--clone METHOD', 'how to make the clone: auto, template', oneOf('auto', 'template'), {
+    default: 'auto',
+  }),
+  disconnect: option(
+    '--disconnect WHOM',
+    'sessions on the target that may be ended for the clone: never, idle, all',
+    oneOf('never', 'idle', 'all'),
+    { default: 'never' },
+  ),
+  wait: option('--wait SECONDS', 'how long to wait for sessions on the target to go', parseSeconds, {
+    default: '10',
+  }),
+  maxStall: option(
+    '--max-stall DURATION',
+    'how long new connections to a target in use may have to wait',
+    parseDuration,
+    { default: '5s' },
+  ),
+  timeout: option('--timeout DURATION', 'end the command after this time', parseDuration),
+  keep: option('--keep', 'keep the clone afterwards, and say how to connect to it', flag),
+  format: option('--format FORMAT', 'print the report on standard output: text, json', oneOf('text', 'json')),
+  report: list('--report FILE', 'write the report, by its ending (.json, .txt); repeatable', parseReportFile),
+  plan: option('--plan', 'print every statement that would touch the target, and stop', flag),
+  audit: option('--audit FILE', 'record every statement that safemigrate itself sends to the server', text),
+};
+
+export const CLEAN_OPTIONS = {
+  ...TARGET_OPTIONS,
+  kept: option('--kept', 'also drop clones that were kept with --keep', flag),
+};
+
+export const LIST_OPTIONS = {
+  ...TARGET_OPTIONS,
+  format: option('--format FORMAT', 'text or json', oneOf('text', 'json'), { default: 'text' }),
+};
+
+export type OptionTable = Readonly<Record<string, OptionSpec<unknown>>>;
+export type Values<T extends OptionTable> = { [K in keyof T]?: ReturnType<T[K]['parse']> };
+
+/** One source of values: what the user wrote, and how to name it in a mistake. */
+export interface Source {
+  /** Whether it must hold nothing but known keys. */
+  readonly strict: boolean;
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly nameOf: (key: string) => string;
+}
+
+export const variableOf = (key: string): string =>
+  `SAFEMIGRATE_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+
+export const flagOf = (key: string): string =>
+  `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/**
+ * Reads the sources in order of precedence, the first that names a key wins.
+ * @throws SafemigrateError `CONFIGURATION` with every mistake of all sources at once.
+ */
+export function readOptions<T extends OptionTable>(
+  table: T,
+  known: OptionTable,
+  sources: Source[],
+): Values<T> {
+  const mistakes: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const source of sources) {
+    for (const [key, value] of Object.entries(source.values)) {
+      if (value === undefined) continue;
+      const spec = table[key];
+      if (spec === undefined) {
+        if (source.strict && !(key in known))
+          mistakes.push(`${source.nameOf(key)} is no option of safemigrate`);
+        continue;
+      }
+      try {
+        const parsed = parseValue(spec, value);
+        values[key] ??= parsed;
+      } catch (error) {
+        mistakes.push(`${source.nameOf(key)} ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+  if (mistakes.length > 0) {
+    throw new SafemigrateError('CONFIGURATION', mistakes.join('\n'), {
+      hint: 'Nothing was touched. All options: safemigrate --help',
+    });
+  }
+  return values as Values<T>;
+}
+
+function parseValue(spec: OptionSpec<unknown>, value: unknown): unknown {
+  const items = Array.isArray(value) ? value : [value];
+  if (items.length > 1 && !spec.repeatable) throw new Error('can be given only once');
+  for (const item of items) {
+    if (!['string', 'number', 'boolean'].includes(typeof item))
+      throw new Error(`is ${JSON.stringify(item)}, and must be a plain value`);
+  }
+  const parsed = items.map((item) => spec.parse(String(item)));
+  return spec.repeatable ? parsed.flat() : parsed[0];
+}

@@ -1,0 +1,84 @@
+import { Command, CommanderError, Option } from 'commander';
+import { SafemigrateError } from '../errors.ts';
+import { CLEAN_OPTIONS, flagOf, LIST_OPTIONS, type OptionTable, RUN_OPTIONS } from './options.ts';
+
+/** What the words before `--` ask for; the values are still text. */
+export interface Asked {
+  readonly action: 'rehearse' | 'list' | 'clean' | 'demo';
+  readonly values: Record<string, unknown>;
+}
+
+const EXAMPLES = `
+Examples:
+  $ safemigrate -- npx prisma migrate deploy
+  $ safemigrate --report report.json -- npx knex migrate:latest
+  $ safemigrate --url-env STAGING_URL --disconnect idle -- dbmate up
+  $ safemigrate --keep -- psql -v ON_ERROR_STOP=1 -f migration.sql
+  $ safemigrate -- flyway -url={safemigrate:jdbc-url} migrate
+
+The target is taken from --url, else $DATABASE_URL (--url-env), else the PG* variables, else DATABASE_URL in ./.env.
+Every option can also be set as SAFEMIGRATE_<OPTION> or in safemigrate.config.{js,mjs,json}.
+
+Exit codes:
+  0  passed
+  1  did not pass: the command failed on the clone, or the verdict says no; the target is untouched
+  2  wrong usage or configuration
+  3  could not rehearse: connection, privilege, disk, no usable way to clone
+  5  the target was changed: a person must look
+  128+n  ended by signal n, after cleaning up`;
+
+/**
+ * Reads the words before `--`. Printing help is commander's; everything wrong is thrown.
+ * @throws SafemigrateError `USAGE`; `'shown'` is returned after help was printed.
+ */
+export function readWords(own: readonly string[], version: string, hasCommand: boolean): Asked | 'shown' {
+  let asked: Asked | undefined;
+  const program = configure(new Command('safemigrate'), RUN_OPTIONS)
+    .usage('[options] -- <command> [args...]\n       safemigrate list | clean | demo [options]')
+    .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
+    .version(version)
+    .allowExcessArguments(false)
+    .addHelpText('after', EXAMPLES)
+    .action(() => {
+      asked = { action: 'rehearse', values: program.opts() };
+    });
+  if (!hasCommand) {
+    const subcommand = (action: 'list' | 'clean' | 'demo', description: string, table: OptionTable) => {
+      const command = configure(program.command(action), table).description(description);
+      command.allowExcessArguments(false).action(() => {
+        asked = { action, values: command.opts() };
+      });
+    };
+    subcommand('list', 'show the databases that safemigrate made, and whose they are', LIST_OPTIONS);
+    subcommand('clean', 'drop what dead runs left behind, and nothing else', CLEAN_OPTIONS);
+    subcommand('demo', 'the whole thing on a PostgreSQL of its own, nothing to set up', {});
+  }
+  try {
+    program.parse([...own], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return 'shown';
+    throw new SafemigrateError('USAGE', error.message.replace(/^error: /, ''), {
+      hint: 'All options: safemigrate --help',
+    });
+  }
+  return asked ?? 'shown';
+}
+
+function configure(command: Command, table: OptionTable): Command {
+  command
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} })
+    .helpOption('--help', 'show this help');
+  for (const [key, spec] of Object.entries(table)) {
+    const option = new Option(
+      spec.flag,
+      spec.default ? `${spec.description} (default: ${spec.default})` : spec.description,
+    );
+    if (option.attributeName() !== key)
+      throw new Error(`${spec.flag} is declared under the key ${key}, not ${flagOf(key)}`);
+    option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
+    command.addOption(option);
+  }
+  return command;
+}

@@ -1,0 +1,37 @@
+import { locateTarget } from '../target/locate.ts';
+import { surroundings } from '../target/surroundings.ts';
+import type { Target } from '../target/target.ts';
+import { configSource, environmentSource } from './config.ts';
+import {
+  CLEAN_OPTIONS,
+  flagOf,
+  LIST_OPTIONS,
+  type OptionTable,
+  RUN_OPTIONS,
+  readOptions,
+  type Values,
+} from './options.ts';
+
+/** Flags, then SAFEMIGRATE_* variables, then the config file of the current folder. */
+export async function gatherOptions<T extends OptionTable>(
+  table: T,
+  flags: Record<string, unknown>,
+): Promise<Values<T>> {
+  const config = await configSource(process.cwd());
+  const known = { ...RUN_OPTIONS, ...LIST_OPTIONS, ...CLEAN_OPTIONS };
+  return readOptions(table, known, [
+    { strict: true, values: flags, nameOf: flagOf },
+    environmentSource(table, process.env),
+    ...(config ? [config] : []),
+  ]);
+}
+
+/** The target that a subcommand works on, inspected. */
+export async function inspectNamedTarget(
+  options: { url?: string; urlEnv?: string },
+  signal: AbortSignal,
+): Promise<Target> {
+  const { inspectTarget } = await import('../target/inspect.ts');
+  const { settings, source } = locateTarget(options, surroundings(process.env, process.cwd()));
+  return inspectTarget(settings, source, { signal });
+}
