@@ -41,7 +41,10 @@ interface Running {
   progress?: Extract<RunEvent, { type: 'progress' }>;
 }
 
-export function progress(stream: { write(text: string): unknown }, style: TerminalStyle): Progress {
+export function progress(
+  stream: { write(text: string): unknown; readonly columns?: number },
+  style: TerminalStyle,
+): Progress {
   const running: Running[] = [];
   let timer: NodeJS.Timeout | undefined;
   let drawn = false;
@@ -53,7 +56,9 @@ export function progress(stream: { write(text: string): unknown }, style: Termin
 
   function draw(): void {
     const current = running.at(-1);
-    const text = current && liveLine(current, style);
+    const text =
+      current &&
+      liveLine(current, { ...style, columns: Math.min(style.columns, stream.columns || style.columns) });
     stream.write(`${drawn ? ERASE_LINE : ''}${text ?? ''}`);
     drawn = text !== undefined;
   }

@@ -49,7 +49,7 @@ export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[
   let line = lead;
   let start = line.length;
   let width = widthOf(line);
-  for (const cell of cellsOf(spans)) {
+  for (const cell of withoutTrailingBlanks(cellsOf(spans))) {
     if (width + cell.width > room) {
       const space = breakIn(line, start);
       // A word that alone would leave the line half empty is broken instead: it is a long name or a literal.
@@ -84,6 +84,10 @@ function cellsOf(spans: Span[]): Cell[] {
   });
 }
 
+function withoutTrailingBlanks(cells: Cell[]): Cell[] {
+  return cells.slice(0, cells.findLastIndex((cell) => cell.text !== ' ') + 1);
+}
+
 function blanks(count: number): Cell[] {
   return Array.from({ length: count }, () => ({ text: ' ', width: 1, tone: 'plain' as const }));
 }
@@ -93,10 +97,9 @@ function widthOf(cells: Cell[]): number {
 }
 
 function paint(style: TextStyle, cells: Cell[]): string {
-  const end = cells.findLastIndex((cell) => cell.text !== ' ') + 1;
   let text = '';
   let current: Tone = 'plain';
-  for (const cell of cells.slice(0, end)) {
+  for (const cell of withoutTrailingBlanks(cells)) {
     if (style.colour && cell.tone !== current) {
       text += `${current === 'plain' ? '' : '\x1b[0m'}${cell.tone === 'plain' ? '' : `\x1b[${SGR[cell.tone]}m`}`;
       current = cell.tone;

@@ -35,7 +35,7 @@ function tableRow(each: Table, schema: Report['schema'], style: TextStyle): Row 
   const about = each.exact ? '' : '~';
   const rows = (count: number | null) => (count === null ? null : `${about}${formatCount(count)}`);
   const size = (bytes: number | null) => (bytes === null ? null : formatBytes(bytes));
-  const gone = each.rowsAfter !== null && each.rowsBefore !== null && each.rowsAfter < each.rowsBefore;
+  const lost = each.exact ? (each.rowsBefore ?? 0) - (each.rowsAfter ?? each.rowsBefore ?? 0) : 0;
   const verb = schema?.changes.find(
     (change) => change.object === each.relation && (change.verb === 'create' || change.verb === 'drop'),
   )?.verb;
@@ -43,13 +43,11 @@ function tableRow(each: Table, schema: Report['schema'], style: TextStyle): Row 
   return {
     columns: [
       tone('strong', each.relation),
-      tone(
-        gone ? 'warning' : 'plain',
-        `${fromTo({ ...sides, before: rows(each.rowsBefore), after: rows(each.rowsAfter) })} rows`,
-      ),
+      `${fromTo({ ...sides, before: rows(each.rowsBefore), after: rows(each.rowsAfter) })} rows`,
       fromTo({ ...sides, before: size(each.bytesBefore), after: size(each.bytesAfter) }),
       verb === 'create' ? 'NEW' : verb === 'drop' ? tone('warning', 'DROPPED') : '',
       each.rewritten ? tone('warning', 'REWRITTEN') : '',
+      lost > 0 ? tone('warning', `LOST ${plural(lost, 'ROW', 'ROWS')}`) : '',
     ],
     align: ['left', 'right', 'right'],
   };

@@ -16,8 +16,9 @@ export function fact(style: TextStyle, label: string, spans: Span[]): string[] {
   return flow(style, spans, 11, [tone('dim', `  ${label.padEnd(8)} `)]);
 }
 
-export function bullet(style: TextStyle, spans: Span[], indent = 2): string[] {
-  return flow(style, spans, indent + 2, [`${' '.repeat(indent)}- `]);
+/** A line of a list; the sign is another one where `-` could be read as "dropped". */
+export function bullet(style: TextStyle, spans: Span[], sign = '-'): string[] {
+  return flow(style, spans, 4, [`  ${sign} `]);
 }
 
 /** A message from outside, on one line and not endless. */

@@ -87,7 +87,7 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
     ...schema.unmodeled
       .slice(0, LISTED_ASIDES)
       .flatMap(({ kind, detail }) =>
-        bullet(style, [tone('warning', 'not compared'), `: ${kind}, ${message(style, detail)}`]),
+        bullet(style, [tone('warning', 'not compared'), `: ${kind}, ${message(style, detail)}`], '?'),
       ),
     ...andMore(style, schema.unmodeled.length - LISTED_ASIDES),
   ];

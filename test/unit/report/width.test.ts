@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { flow } from '../../../src/report/layout.ts';
+import { flow, table } from '../../../src/report/layout.ts';
 import { oneLine, visible, visibleJson } from '../../../src/report/visible.ts';
 import { cutToWidth, displayWidth } from '../../../src/report/width.ts';
 
@@ -52,4 +52,20 @@ test('lines break at blanks, keep a number with its unit, and break a word only 
     '- abcdefghijklmnopqr',
     '  stuvwxyz',
   ]);
+});
+
+test('a table that fits to the cell stays a table, and only a row too wide for it is wrapped', () => {
+  const style = { columns: 20, colour: false, unicode: true };
+  const rows = [
+    ['a', 'b', 'LOST 2 ROW'],
+    ['long', 'c'],
+    ['much_too_long_for_it', 'd'],
+  ];
+  expect(
+    table(
+      style,
+      rows.map((columns) => ({ columns })),
+      1,
+    ),
+  ).toEqual([' a     b  LOST 2 ROW', ' long  c', ' much_too_long_for_i', '     t  d']);
 });
