@@ -76,12 +76,16 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
     ...schema.leftovers
       .slice(0, LISTED_ASIDES)
       .flatMap(({ kind, object, preexisting }) =>
-        bullet(style, [
-          tone(preexisting ? 'plain' : 'warning', preexisting ? 'leftover' : 'LEFTOVER'),
-          `: ${kind} `,
-          tone('strong', object),
-          preexisting ? ' was there before the command' : ' was left by the command',
-        ]),
+        bullet(
+          style,
+          [
+            tone(preexisting ? 'plain' : 'warning', preexisting ? 'leftover' : 'LEFTOVER'),
+            `: ${kind} `,
+            tone('strong', object),
+            preexisting ? ' was there before the command' : ' was left by the command',
+          ],
+          '!',
+        ),
       ),
     ...andMore(style, schema.leftovers.length - LISTED_ASIDES),
     ...schema.unmodeled
