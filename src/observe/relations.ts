@@ -1,0 +1,211 @@
+import type { DataSection, Limit } from '../report/model.ts';
+import { identifier } from '../sql.ts';
+import type { Session } from '../target/session.ts';
+
+/** What one relation holds. Sizes in bytes, with TOAST, free space and visibility maps, without indexes. */
+export interface RelationData {
+  readonly oid: number;
+  readonly schema: string;
+  readonly name: string;
+  /** Another file means that the rows were written anew: a rewrite, or TRUNCATE. */
+  readonly filenode: number;
+  readonly sizeBytes: number | null;
+  /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
+  readonly rows: number | null;
+  readonly exact: boolean;
+}
+
+export interface RelationsData {
+  readonly relations: ReadonlyMap<number, RelationData>;
+  readonly databaseBytes: number;
+}
+
+const COUNT_UP_TO_BYTES = 8 * 1024 * 1024;
+const COUNT_BUDGET_MS = 300;
+const COUNT_AT_MOST = 2000;
+/** Relations counted by one statement: few enough to notice in time that the budget is spent. */
+const COUNT_AT_ONCE = 50;
+const COUNT_AT_ONCE_BYTES = 16 * 1024 * 1024;
+
+const RELATIONS = `
+select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, pg_catalog.pg_table_size(c.oid) as bytes,
+  pg_catalog.pg_relation_size(c.oid) as main, c.reltuples as tuples, c.relpages as pages,
+  pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
+    and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) and (c.relkind = 'r' or c.relispopulated) as readable
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'm') and c.relpersistence <> 't'
+  and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'`;
+
+const SIZES = `
+select pg_catalog.pg_database_size(b.oid) as bytes, pg_catalog.current_setting('block_size')::int as block
+from pg_catalog.pg_database b where b.datname = pg_catalog.current_database()`;
+
+interface Row {
+  oid: number;
+  schema: string;
+  name: string;
+  filenode: number;
+  bytes: string | null;
+  main: string | null;
+  tuples: number;
+  pages: number;
+  readable: boolean | null;
+}
+
+/**
+ * Reads what every table and materialized view of the session's database holds. Rows are counted where that is
+ * cheap: up to 8 MB each, for about 300 ms in all; relations that were counted `before` come first, so that the same
+ * ones are counted twice.
+ */
+export async function readRelations(session: Session, before?: RelationsData): Promise<RelationsData> {
+  const rows = await session.query<Row>(RELATIONS);
+  const [sizes] = await session.query<{ bytes: string; block: number }>(SIZES);
+  const counts = await countSmall(session, rows, before);
+  const relations = rows.map((row): RelationData => {
+    const count = row.main === '0' ? 0 : counts.get(row.oid);
+    return {
+      oid: row.oid,
+      schema: row.schema,
+      name: row.name,
+      filenode: row.filenode,
+      sizeBytes: row.bytes === null ? null : Number(row.bytes),
+      rows: count ?? estimate(row, sizes?.block ?? 8192),
+      exact: count !== undefined,
+    };
+  });
+  return {
+    relations: new Map(relations.map((relation) => [relation.oid, relation])),
+    databaseBytes: Number(sizes?.bytes ?? 0),
+  };
+}
+
+/** As the planner does: the density of rows at the last ANALYZE or VACUUM, times the pages of now. */
+function estimate({ tuples, pages, main }: Row, blockBytes: number): number | null {
+  if (tuples < 0 || main === null) return null;
+  return pages === 0 ? Math.round(tuples) : Math.round((tuples / pages) * (Number(main) / blockBytes));
+}
+
+async function countSmall(
+  session: Session,
+  rows: readonly Row[],
+  before: RelationsData | undefined,
+): Promise<Map<number, number>> {
+  const counts = new Map<number, number>();
+  const known = ({ oid }: Row) => (before?.relations.get(oid)?.exact === true ? 0 : 1);
+  const small = rows
+    .filter(
+      ({ main, readable }) => readable && main !== null && main !== '0' && Number(main) <= COUNT_UP_TO_BYTES,
+    )
+    .sort((a, b) => known(a) - known(b) || Number(a.main) - Number(b.main))
+    .slice(0, COUNT_AT_MOST);
+  const deadline = performance.now() + COUNT_BUDGET_MS;
+  for (let start = 0; start < small.length && performance.now() < deadline; ) {
+    const chunk = small.slice(start, start + chunkLength(small, start));
+    start += chunk.length;
+    const sql = chunk.map(({ oid, schema, name }) => {
+      const relation = `${identifier(schema)}.${identifier(name)}`;
+      return `select ${oid}::int8 as oid, pg_catalog.count(*) as n from only ${relation}`;
+    });
+    for (const { oid, n } of await session.query<{ oid: string; n: string }>(sql.join(' union all ')))
+      counts.set(Number(oid), Number(n));
+  }
+  return counts;
+}
+
+function chunkLength(rows: readonly Row[], start: number): number {
+  let bytes = 0;
+  let length = 0;
+  for (const { main } of rows.slice(start, start + COUNT_AT_ONCE)) {
+    bytes += Number(main);
+    if (length > 0 && bytes > COUNT_AT_ONCE_BYTES) break;
+    length++;
+  }
+  return length;
+}
+
+export interface Wal {
+  /** Difference of pg_current_wal_lsn() over the command; null where it could not be read. */
+  readonly bytes: number | null;
+  /** Others write to the same cluster meanwhile. */
+  readonly shared: boolean;
+}
+
+/** The report's data section: relations that changed in rows, size or storage are listed, the others counted. */
+export function compareRelations(
+  before: RelationsData,
+  after: RelationsData,
+  wal: Wal,
+): { section: DataSection; limits: Limit[] } {
+  const tables: DataSection['tables'] = [];
+  let unchangedTables = 0;
+  for (const oid of new Set([...before.relations.keys(), ...after.relations.keys()])) {
+    const [then, now] = [before.relations.get(oid), after.relations.get(oid)];
+    const named = now ?? then;
+    if (!named) continue;
+    const rewritten = then !== undefined && now !== undefined && then.filenode !== now.filenode;
+    const entry = {
+      relation: shown(named),
+      rowsBefore: then ? then.rows : 0,
+      rowsAfter: now ? now.rows : 0,
+      exact: (then?.exact ?? true) && (now?.exact ?? true),
+      bytesBefore: then ? then.sizeBytes : 0,
+      bytesAfter: now ? now.sizeBytes : 0,
+      rewritten,
+    };
+    const kept = then !== undefined && now !== undefined;
+    // Counted on one side and estimated on the other, a difference of the two is one of method.
+    const sameRows = then?.exact !== now?.exact || then?.rows === now?.rows;
+    if (kept && !rewritten && sameRows && then.sizeBytes === now.sizeBytes) unchangedTables++;
+    else tables.push(entry);
+  }
+  tables.sort((a, b) => a.relation.localeCompare(b.relation));
+  const sizeDeltaBytes = after.databaseBytes - before.databaseBytes;
+  return {
+    section: { tables, unchangedTables, walBytes: wal.bytes, sizeDeltaBytes },
+    limits: limitsOf(tables, wal),
+  };
+}
+
+function limitsOf(tables: DataSection['tables'], wal: Wal): Limit[] {
+  const limits: Limit[] = [];
+  const estimated = tables.filter(({ exact }) => !exact).length;
+  if (estimated > 0) {
+    const reason = `rows of ${estimated} listed relations are estimates from the last ANALYZE: only small relations are counted`;
+    limits.push({ path: 'data.tables', kind: 'estimate', reason });
+  }
+  if (tables.some(({ rowsBefore, rowsAfter }) => rowsBefore === null || rowsAfter === null)) {
+    const reason = 'relations that are too large to count and were never analysed have no number of rows';
+    limits.push({ path: 'data.tables', kind: 'unmeasured', reason });
+  }
+  if (wal.bytes === null) {
+    limits.push({
+      path: 'data.walBytes',
+      kind: 'unmeasured',
+      reason: 'the position in the WAL could not be read',
+    });
+  } else if (wal.shared) {
+    const reason = 'counted for the whole cluster, with what others wrote meanwhile';
+    limits.push({ path: 'data.walBytes', kind: 'estimate', reason });
+  }
+  return limits;
+}
+
+/** Rows that are gone from relations that are still there, in words: no way back restores them. */
+export function rowsGone(before: RelationsData, after: RelationsData): string[] {
+  return [...after.relations.values()]
+    .flatMap((now) => {
+      const then = before.relations.get(now.oid);
+      if (!then || then.rows === null || now.rows === null || then.exact !== now.exact) return [];
+      const gone = then.rows - now.rows;
+      if (gone <= 0) return [];
+      return [
+        `${now.exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${shown(now)}`,
+      ];
+    })
+    .sort();
+}
+
+const PLAIN = /^[a-z_][a-z0-9_$]*$/;
+const shown = ({ schema, name }: RelationData) =>
+  [schema, name].map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
