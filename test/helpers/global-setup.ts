@@ -1,0 +1,88 @@
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import type { TestProject } from 'vitest/node';
+import type { ServerVersion } from '../../src/server/binaries.ts';
+import { type Server, startServer } from '../../src/server/embedded.ts';
+import { literal } from '../../src/sql.ts';
+import { withClient } from './client.ts';
+import { removeStaleFileSystems } from './file-system.ts';
+import { requireAll } from './requirements.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Superuser URLs by major version; a version that has no build for this platform is missing. */
+    servers: Record<number, string>;
+  }
+}
+
+const ALL_VERSIONS: ServerVersion[] = [14, 15, 16, 17, 18];
+
+const SETTINGS = {
+  shared_buffers: '32MB',
+  max_connections: '200',
+  max_prepared_transactions: '20',
+  wal_level: 'logical',
+  autovacuum: 'off',
+};
+
+/** Starts every server once for the whole run; nothing of safemigrate's may be in them when it ends. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await removeStaleFileSystems();
+  const started = await Promise.allSettled(ALL_VERSIONS.map(start));
+  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? (result.value ?? []) : []));
+  const failed = started.find((result) => result.status === 'rejected');
+  if (failed) {
+    await stopAll(servers);
+    throw failed.reason;
+  }
+  project.provide('servers', Object.fromEntries(servers.map(({ version, url }) => [version, url])));
+  return async () => {
+    const left = (await Promise.all(servers.map(leftOn))).flat();
+    await stopAll(servers);
+    if (left.length > 0) throw new Error(`left behind after all tests:\n  ${left.join('\n  ')}`);
+  };
+}
+
+async function start(version: ServerVersion): Promise<Server | undefined> {
+  const binaries = testBinaries(version);
+  if (version !== 18 && binaries === undefined) {
+    const reason = `PostgreSQL ${version} has no build for ${process.platform}-${process.arch}`;
+    if (requireAll) throw new Error(reason);
+    console.warn(`SKIPPED: ${reason}`);
+    return undefined;
+  }
+  return startServer({ version, settings: SETTINGS, ...(binaries === undefined ? {} : { binaries }) });
+}
+
+/** 14 to 17 come with the workspace test/servers, under names of their own. */
+function testBinaries(version: ServerVersion): string | undefined {
+  try {
+    const require = createRequire(new URL('../servers/package.json', import.meta.url));
+    const entry = require.resolve(`postgresql-${version}-${process.platform}-${process.arch}`);
+    return path.join(path.dirname(entry), '..', 'native', 'bin');
+  } catch {
+    return undefined;
+  }
+}
+
+const LEFT = `
+SELECT 'database ' || datname AS what FROM pg_database WHERE datname ~ '_(rehearsal|probe)_[0-9a-z]{13}$'
+UNION ALL
+SELECT 'session ' || application_name || ' in ' || coalesce(datname, '-')
+  FROM pg_stat_activity WHERE application_name LIKE ${literal('safemigrate%')}
+UNION ALL
+SELECT 'replication slot ' || slot_name FROM pg_replication_slots
+UNION ALL
+SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts`;
+
+async function leftOn(server: Server): Promise<string[]> {
+  const rows = await withClient(
+    server.url,
+    async (client) => (await client.query<{ what: string }>(LEFT)).rows,
+  );
+  return rows.map(({ what }) => `PostgreSQL ${server.version}: ${what}`);
+}
+
+async function stopAll(servers: Server[]): Promise<void> {
+  await Promise.all(servers.map((server) => server.stop()));
+}

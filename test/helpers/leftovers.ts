@@ -1,0 +1,90 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll } from 'vitest';
+import { parseOwnedName } from '../../src/upkeep/mark.ts';
+import { withClient } from './client.ts';
+import { made, type TemporaryDatabase } from './database.ts';
+import { serverUrl } from './servers.ts';
+
+/**
+ * After each test file: fails on clones and probes of this file's databases, on safemigrate's sessions in those, and on
+ * processes that were started from here and still live. Other files run at the same time, so only what can be told to
+ * be of this file counts; the end of the whole run looks once more, at everything.
+ */
+
+/** Inherited by every process started from this test file, however far removed. */
+const OWNER = 'PROCESS_OF_TEST_FILE';
+process.env[OWNER] = `${process.pid}-${Date.now()}`;
+
+const PATIENCE_MS = 3_000;
+
+afterAll(async () => {
+  const deadline = performance.now() + PATIENCE_MS;
+  let left = await search();
+  // A backend ends, and a process is collected, a moment after its client was told so.
+  while (left.length > 0 && performance.now() < deadline) {
+    await delay(50);
+    left = await search();
+  }
+  for (const database of made.values()) await database.drop();
+  if (left.length > 0) throw new Error(`left behind by this test file:\n  ${left.join('\n  ')}`);
+});
+
+async function search(): Promise<string[]> {
+  const databases = [...made.values()];
+  const versions = [...new Set(databases.map(({ version }) => version))];
+  const found = await Promise.all(
+    versions.map((version) =>
+      onServer(
+        version,
+        databases.filter((database) => database.version === version),
+      ),
+    ),
+  );
+  return [...found.flat(), ...(await processes())];
+}
+
+async function onServer(
+  version: TemporaryDatabase['version'],
+  databases: TemporaryDatabase[],
+): Promise<string[]> {
+  return withClient(serverUrl(version), async (client) => {
+    const all = await client.query<{ datname: string }>('SELECT datname FROM pg_database');
+    const ours = all.rows.map(({ datname }) => datname).filter((name) => isDerived(name, databases));
+    const sessions = await client.query<{ name: string; datname: string }>(
+      `SELECT application_name AS name, datname FROM pg_stat_activity
+        WHERE application_name LIKE 'safemigrate%' AND datname = ANY ($1)`,
+      [[...ours, ...databases.map(({ name }) => name)]],
+    );
+    return [
+      ...ours.map((name) => `PostgreSQL ${version}: database ${name}`),
+      ...sessions.rows.map(({ name, datname }) => `PostgreSQL ${version}: session ${name} in ${datname}`),
+    ];
+  });
+}
+
+/** Kept originals (`_before_`) are what a swap is asked to leave; a test drops those itself. */
+function isDerived(name: string, databases: TemporaryDatabase[]): boolean {
+  const owned = parseOwnedName(name);
+  if (!owned || owned.kind === 'before') return false;
+  const stem = name.slice(0, name.lastIndexOf(`_${owned.kind}_`));
+  return stem !== '' && databases.some((database) => database.name.startsWith(stem));
+}
+
+/** Only on Linux, where a process's environment can be read. */
+async function processes(): Promise<string[]> {
+  const tag = `${OWNER}=${process.env[OWNER]}`;
+  const found: string[] = [];
+  for (const pid of await readdir('/proc').catch((): string[] => [])) {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
+    try {
+      const environment = await readFile(`/proc/${pid}/environ`, 'utf8');
+      if (!environment.split('\0').includes(tag)) continue;
+      const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ');
+      found.push(`process ${pid}: ${command.slice(0, 200)}`);
+    } catch {
+      // It ended meanwhile, or belongs to somebody else.
+    }
+  }
+  return found;
+}

@@ -1,0 +1,26 @@
+import { fileURLToPath } from 'node:url';
+import type { TestProjectInlineConfiguration } from 'vitest/config';
+import type { ProjectConfig } from 'vitest/node';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A group of test files that is given real servers, and looked over for what it leaves behind. */
+export function withServers(
+  name: string,
+  include: string[],
+  more: ProjectConfig = {},
+): TestProjectInlineConfiguration {
+  return {
+    root,
+    test: {
+      name,
+      include,
+      pool: 'forks',
+      testTimeout: 30_000,
+      hookTimeout: 30_000,
+      globalSetup: [`${root}test/helpers/global-setup.ts`],
+      setupFiles: [`${root}test/helpers/leftovers.ts`],
+      ...more,
+    },
+  };
+}

@@ -1,0 +1,10 @@
+import { defineConfig } from 'vitest/config';
+import { withServers } from './helpers/vitest-project.ts';
+
+/** Tests that look for rare failures by repeating themselves: `npm run soak`. */
+export default defineConfig({
+  test: {
+    maxWorkers: 1,
+    projects: [withServers('soak', ['test/soak/**/*.test.ts'], { testTimeout: 30 * 60_000 })],
+  },
+});
