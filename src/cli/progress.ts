@@ -1,5 +1,5 @@
 import type { Emit, Phase, RunEvent } from '../events.ts';
-import { formatBytes, formatCount, formatDuration } from '../report/format.ts';
+import { formatBytes, formatCount, formatDuration } from '../format.ts';
 import { visible } from '../report/visible.ts';
 import { cutToWidth } from '../report/width.ts';
 import type { TerminalStyle } from './style.ts';

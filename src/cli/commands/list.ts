@@ -1,4 +1,4 @@
-import { formatSize, formatDuration } from '../../report/format.ts';
+import { formatBytes, formatDuration } from '../../format.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import { startOf } from '../../upkeep/run-id.ts';
@@ -36,7 +36,7 @@ function asText(databases: OwnedDatabase[]): string {
     database.name,
     whatItIs(database),
     database.run ? `${formatDuration(Date.now() - startOf(database.run))} ago` : '',
-    database.sizeBytes === null ? '?' : formatSize(database.sizeBytes),
+    database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
   ]);
   return table(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows);

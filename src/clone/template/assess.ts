@@ -1,4 +1,4 @@
-import { formatDuration, formatBytes } from '../../report/format.ts';
+import { formatBytes, formatDuration } from '../../format.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type Estimate, rank, type Strategy } from './estimate.ts';
 import { type FileSystems, inspectFileSystems } from './filesystem.ts';

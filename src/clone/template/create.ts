@@ -1,5 +1,5 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
-import { formatDuration, formatBytes } from '../../report/format.ts';
+import { formatBytes, formatDuration } from '../../format.ts';
 import { identifier } from '../../sql.ts';
 import { transactionsPerSecond } from '../../target/activity.ts';
 import type { Session } from '../../target/session.ts';

@@ -1,4 +1,4 @@
-import { plural } from '../format.ts';
+import { plural } from '../../format.ts';
 import { flow, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { andMore, bullet, heading, message } from './parts.ts';

@@ -1,4 +1,4 @@
-import { formatBytes, formatBytesDelta, formatCount, plural } from '../format.ts';
+import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
 import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
 import type { DataSection, Report } from '../model.ts';
 import { andMore, heading } from './parts.ts';

@@ -1,4 +1,4 @@
-import { formatCount, plural } from '../format.ts';
+import { formatCount, plural } from '../../format.ts';
 import { flow, marks, type TextStyle, type Tone, tone } from '../layout.ts';
 import type { Hazard, Report } from '../model.ts';
 import { andMore, heading, message } from './parts.ts';

@@ -1,4 +1,4 @@
-import { formatCount } from '../format.ts';
+import { formatCount } from '../../format.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { oneLine } from '../visible.ts';

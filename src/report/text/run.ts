@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration } from '../format.ts';
+import { formatBytes, formatDuration } from '../../format.ts';
 import { marks, type Span, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { fact, limitAt, message } from './parts.ts';

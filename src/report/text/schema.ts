@@ -1,4 +1,4 @@
-import { formatCount, plural } from '../format.ts';
+import { formatCount, plural } from '../../format.ts';
 import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
 import type { Report, SchemaChange, SchemaSection } from '../model.ts';
 import { andMore, bullet, heading, message } from './parts.ts';

@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { flow, type Row, type Span, type TextStyle, table, tone } from '../layout.ts';
 import type { Report, StatementSection } from '../model.ts';
 import { andMore, heading, message } from './parts.ts';

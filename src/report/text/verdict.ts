@@ -1,4 +1,4 @@
-import { formatCount, formatDuration, plural } from '../format.ts';
+import { formatCount, formatDuration, plural } from '../../format.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { bullet, message } from './parts.ts';

@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  formatBytes,
-  formatBytesDelta,
-  formatCount,
-  formatDuration,
-  plural,
-} from '../../../src/report/format.ts';
+import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../src/format.ts';
 
 const MB = 1024 ** 2;
 const GB = 1024 ** 3;
