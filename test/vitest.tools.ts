@@ -5,6 +5,7 @@ import { withServers } from './helpers/vitest-project.ts';
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    passWithNoTests: true,
     projects: [withServers('tools', ['test/tools/**/*.test.ts'], { testTimeout: 120_000 })],
   },
 });

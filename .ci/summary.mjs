@@ -1,0 +1,28 @@
+// node summary.mjs FOLDER FAILED_STEPS: adds up vitest's results and prints `N passed, N failed`; exits with 1 on failures.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+const [folder = '.', failedSteps = '0'] = process.argv.slice(2);
+let passed = 0;
+let failed = Number(failedSteps);
+
+for (const file of readdirSync(folder).filter((name) => name.endsWith('.status'))) {
+  const exitCode = Number(readFileSync(`${folder}/${file}`, 'utf8'));
+  const json = `${folder}/${file.replace(/status$/, 'json')}`;
+  let failedHere = 0;
+  if (existsSync(json)) {
+    const results = JSON.parse(readFileSync(json, 'utf8'));
+    passed += results.numPassedTests;
+    failedHere = results.numFailedTests;
+    // A file that does not load, or that leaves something behind, fails without a failed test.
+    for (const { status, name, message, assertionResults } of results.testResults) {
+      if (status !== 'failed' || assertionResults.some((test) => test.status === 'failed')) continue;
+      failedHere += 1;
+      console.log(`failed as a whole: ${name}\n${message}`);
+    }
+    if (results.numPendingTests > 0) console.log(`${results.numPendingTests} skipped`);
+  }
+  failed += exitCode !== 0 && failedHere === 0 ? 1 : failedHere;
+}
+
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
