@@ -1,0 +1,74 @@
+/** The lock modes of relations, from PostgreSQL's documentation ("Explicit Locking"); everything else is derived. */
+export const LOCK_MODES = [
+  'ACCESS SHARE',
+  'ROW SHARE',
+  'ROW EXCLUSIVE',
+  'SHARE UPDATE EXCLUSIVE',
+  'SHARE',
+  'SHARE ROW EXCLUSIVE',
+  'EXCLUSIVE',
+  'ACCESS EXCLUSIVE',
+] as const;
+
+export type LockMode = (typeof LOCK_MODES)[number];
+
+/** By mode: those that another transaction cannot get while it is held. */
+const CONFLICTS: Readonly<Record<LockMode, readonly LockMode[]>> = {
+  'ACCESS SHARE': ['ACCESS EXCLUSIVE'],
+  'ROW SHARE': ['EXCLUSIVE', 'ACCESS EXCLUSIVE'],
+  'ROW EXCLUSIVE': ['SHARE', 'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE'],
+  'SHARE UPDATE EXCLUSIVE': [
+    'SHARE UPDATE EXCLUSIVE',
+    'SHARE',
+    'SHARE ROW EXCLUSIVE',
+    'EXCLUSIVE',
+    'ACCESS EXCLUSIVE',
+  ],
+  SHARE: ['ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE'],
+  'SHARE ROW EXCLUSIVE': [
+    'ROW EXCLUSIVE',
+    'SHARE UPDATE EXCLUSIVE',
+    'SHARE',
+    'SHARE ROW EXCLUSIVE',
+    'EXCLUSIVE',
+    'ACCESS EXCLUSIVE',
+  ],
+  EXCLUSIVE: [
+    'ROW SHARE',
+    'ROW EXCLUSIVE',
+    'SHARE UPDATE EXCLUSIVE',
+    'SHARE',
+    'SHARE ROW EXCLUSIVE',
+    'EXCLUSIVE',
+    'ACCESS EXCLUSIVE',
+  ],
+  'ACCESS EXCLUSIVE': [...LOCK_MODES],
+};
+
+/** What others do, and the mode that it needs. */
+const WORK = {
+  reads: 'ACCESS SHARE',
+  'row locks': 'ROW SHARE',
+  writes: 'ROW EXCLUSIVE',
+  vacuum: 'SHARE UPDATE EXCLUSIVE',
+  DDL: 'ACCESS EXCLUSIVE',
+} as const satisfies Readonly<Record<string, LockMode>>;
+
+export type Work = keyof typeof WORK;
+
+/** The modes that one transaction must wait for while another holds this one. */
+export function conflictsOf(mode: LockMode): readonly LockMode[] {
+  return CONFLICTS[mode];
+}
+
+/** What others cannot do while a transaction holds the mode: reads (SELECT), writes, vacuum, DDL, … */
+export function blocks(mode: LockMode): Work[] {
+  const works = Object.entries(WORK) as [Work, LockMode][];
+  return works.filter(([, needed]) => CONFLICTS[mode].includes(needed)).map(([work]) => work);
+}
+
+/** `AccessExclusiveLock`, as pg_locks has it, to `ACCESS EXCLUSIVE`; undefined for what is no mode of relations. */
+export function lockModeOf(pgLocksMode: string): LockMode | undefined {
+  const words = pgLocksMode.replace(/Lock$/, '').replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+  return LOCK_MODES.find((mode) => mode === words.toUpperCase());
+}

@@ -1,0 +1,286 @@
+import type { Socket } from 'node:net';
+import type { Piece } from './frames.ts';
+import {
+  commandTag,
+  errorFields,
+  movePosition,
+  parameterStatus,
+  SERVER,
+  type TransactionStatus,
+  transactionStatus,
+} from './messages.ts';
+import type { PieceReader } from './reader.ts';
+
+/** Something sent to the server that it answers, and what becomes of the answer. */
+export interface Turn {
+  /** What ends it: the ReadyForQuery of a Query or Sync, or the completion of one Execute. */
+  readonly ends: 'ready' | 'completion';
+  /**
+   * What of the answer the client gets.
+   * - `whole`: everything.
+   * - `inner`: a part of the client's text: all but the ReadyForQuery.
+   * - `last`: as inner, and the last completion is held back until it is known that the transaction commits.
+   * - `own`: our BEGIN, COMMIT or ROLLBACK: neither completion nor ReadyForQuery.
+   */
+  readonly relay: 'whole' | 'inner' | 'last' | 'own';
+  /** Counts the characters of the client's text before what was sent. */
+  readonly shift?: () => number;
+  /** What the client gets in place of an error; undefined: nothing. */
+  readonly onError?: (error: Buffer) => Buffer | undefined;
+  readonly onCompletion?: (tag: string | null) => void;
+  readonly onSuspended?: () => void;
+  readonly onFailure?: (fields: ReadonlyMap<string, string>) => void;
+}
+
+/** `failed` also where the turn was skipped because of an error before it. */
+export type TurnState = 'open' | 'succeeded' | 'failed' | 'lost';
+
+export interface Pending {
+  readonly turn: Turn;
+  state: TurnState;
+}
+
+/**
+ * The server's half of a session: what has been sent and is not yet answered, in order, and the relay of the answers.
+ *
+ * Frames go to the client as they came, but for those that a turn keeps from it. A turn that ends makes way for the
+ * next. After an error the server skips everything up to the next Sync, and so do the turns up to the next `ready`.
+ * ParameterStatus within a split text waits for the ReadyForQuery at its end, where the server would have sent it.
+ */
+export class Exchange {
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #parameters: Map<string, string>;
+  #pending: Pending[] = [];
+  #held: Buffer | undefined;
+  #deferred = new Map<string, Buffer>();
+  #wake: (() => void) | undefined;
+  #status: TransactionStatus = 'I';
+  #lost = false;
+  #copyingIn = false;
+  readonly #onStatus: (status: TransactionStatus) => void;
+
+  constructor(
+    client: Socket,
+    server: Socket,
+    parameters: ReadonlyMap<string, string>,
+    onStatus: (status: TransactionStatus) => void,
+  ) {
+    this.#client = client;
+    this.#server = server;
+    this.#parameters = new Map(parameters);
+    this.#onStatus = onStatus;
+  }
+
+  /** Relays what the server sends from now on. */
+  listen(reader: PieceReader): void {
+    reader.listen((pieces) => this.#relay(pieces));
+  }
+
+  /** As of the last ReadyForQuery. */
+  get status(): TransactionStatus {
+    return this.#status;
+  }
+
+  /** Extended messages have been sent, and no Sync behind them. */
+  unsynced = false;
+  /** The server skips everything up to the next Sync. */
+  skipping = false;
+
+  /** The server waits for copied data. */
+  get copyingIn(): boolean {
+    return this.#copyingIn;
+  }
+
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  /** Whether an answer is outstanding. */
+  get busy(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  parameter(name: string): string | undefined {
+    return this.#parameters.get(name);
+  }
+
+  /** To be called together with sending what the turn is about. */
+  expect(turn: Turn): Pending {
+    const pending: Pending = { turn, state: this.#lost ? 'lost' : 'open' };
+    if (!this.#lost) this.#pending.push(pending);
+    return pending;
+  }
+
+  /** Resolves when the turn has ended, or the server waits for copied data in it: then its state is `open`. */
+  async settled(pending: Pending): Promise<TurnState> {
+    while (pending.state === 'open' && !this.#copyingIn) await this.#change();
+    return pending.state;
+  }
+
+  /** Resolves when every turn has ended, or the server waits for copied data. */
+  async drained(): Promise<void> {
+    while (this.#pending.length > 0 && !this.#copyingIn) await this.#change();
+  }
+
+  /** Resolves when the server no longer waits for copied data. */
+  async copyOver(): Promise<void> {
+    while (this.#copyingIn) await this.#change();
+  }
+
+  /** The client has said that the copied data is complete, or has failed. */
+  copyEnded(): void {
+    this.#copyingIn = false;
+  }
+
+  /** The completion that was held back goes to the client (`deliver`), or never does. */
+  release(deliver: boolean): void {
+    if (deliver && this.#held) this.#forward(this.#held);
+    this.#held = undefined;
+  }
+
+  /** What the server would have said together with the last ReadyForQuery. */
+  flushParameters(): void {
+    for (const frame of this.#deferred.values()) this.#forward(frame);
+    this.#deferred.clear();
+  }
+
+  /** The server's side is gone: nothing will be answered any more. */
+  lose(): void {
+    this.#lost = true;
+    for (const pending of this.#pending) pending.state = 'lost';
+    this.#pending = [];
+    this.#copyingIn = false;
+    this.#wake?.();
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #relay(pieces: Iterable<Piece>): void {
+    this.#client.cork();
+    for (const piece of pieces) {
+      if (piece.kind === 'slice') this.#forward(piece.bytes);
+      else this.#frame(piece.type, piece.bytes);
+    }
+    this.#client.uncork();
+    if (!this.#client.writableNeedDrain) return;
+    this.#server.pause();
+    this.#client.once('drain', () => this.#server.resume());
+  }
+
+  #forward(bytes: Buffer): void {
+    if (!this.#client.writableEnded && !this.#client.destroyed) this.#client.write(bytes);
+  }
+
+  #frame(type: number, bytes: Buffer): void {
+    switch (type) {
+      case SERVER.commandComplete:
+        this.#completed(bytes, commandTag(bytes));
+        break;
+      case SERVER.emptyQuery:
+        this.#completed(bytes, null);
+        break;
+      case SERVER.portalSuspended:
+        this.#suspended(bytes);
+        break;
+      case SERVER.errorResponse:
+        this.#failed(bytes);
+        break;
+      case SERVER.noticeResponse:
+        this.#passOn(movePosition(bytes, this.#turn()?.shift?.() ?? 0));
+        break;
+      case SERVER.parameterStatus:
+        this.#parameter(bytes);
+        break;
+      case SERVER.copyInResponse:
+      case SERVER.copyBothResponse:
+        this.#copyIn(bytes);
+        break;
+      case SERVER.readyForQuery:
+        this.#ready(bytes);
+        break;
+      default:
+        this.#passOn(bytes);
+        break;
+    }
+  }
+
+  #turn(): Turn | undefined {
+    return this.#pending[0]?.turn;
+  }
+
+  /** A completion that was held and is followed by something of the same text was not the last. */
+  #passOn(bytes: Buffer): void {
+    if (this.#turn()?.relay === 'last') this.release(true);
+    this.#forward(bytes);
+  }
+
+  #completed(bytes: Buffer, tag: string | null): void {
+    const turn = this.#turn();
+    turn?.onCompletion?.(tag);
+    if (turn?.relay === 'last') {
+      this.release(true);
+      this.#held = bytes;
+    } else if (turn?.relay !== 'own') this.#forward(bytes);
+    if (turn?.ends === 'completion') this.#end('succeeded');
+  }
+
+  #suspended(bytes: Buffer): void {
+    this.#forward(bytes);
+    this.#turn()?.onSuspended?.();
+    if (this.#turn()?.ends === 'completion') this.#end('succeeded');
+  }
+
+  #failed(bytes: Buffer): void {
+    const pending = this.#pending[0];
+    const moved = movePosition(bytes, pending?.turn.shift?.() ?? 0);
+    const told = pending?.turn.onError ? pending.turn.onError(moved) : moved;
+    pending?.turn.onFailure?.(errorFields(told ?? moved));
+    this.#copyingIn = false;
+    if (told) this.#passOn(told);
+    if (this.unsynced && !this.#pending.some(({ turn }) => turn.ends === 'ready')) this.skipping = true;
+    if (!pending) return;
+    if (pending.turn.ends === 'ready') pending.state = 'failed';
+    while (this.#turn()?.ends === 'completion') this.#end('failed');
+    this.#wake?.();
+  }
+
+  #parameter(bytes: Buffer): void {
+    const { name, value } = parameterStatus(bytes);
+    this.#parameters.set(name, value);
+    const relay = this.#turn()?.relay ?? 'whole';
+    if (relay === 'whole') this.#forward(bytes);
+    else this.#deferred.set(name, bytes);
+  }
+
+  /** What was sent behind the COPY before this, the server ignores: Sync and Flush, where clients send them ahead. */
+  #copyIn(bytes: Buffer): void {
+    this.#passOn(bytes);
+    this.#copyingIn = true;
+    for (const ignored of this.#pending.splice(1)) ignored.state = 'succeeded';
+    this.#wake?.();
+  }
+
+  #ready(bytes: Buffer): void {
+    this.#copyingIn = false;
+    this.#status = transactionStatus(bytes);
+    while (this.#turn()?.ends === 'completion') this.#end('failed');
+    const pending = this.#pending[0];
+    this.#onStatus(this.#status);
+    if ((pending?.turn.relay ?? 'whole') === 'whole') {
+      this.flushParameters();
+      this.#forward(bytes);
+    }
+    if (pending) this.#end(pending.state === 'failed' ? 'failed' : 'succeeded');
+  }
+
+  #end(state: TurnState): void {
+    const pending = this.#pending.shift();
+    if (pending) pending.state = state;
+    this.#wake?.();
+  }
+}

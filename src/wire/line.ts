@@ -1,0 +1,107 @@
+import type { Socket } from 'node:net';
+import type { Exchange, Pending, TurnState } from './exchange.ts';
+import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
+import type { Gate, Intent, Observe } from './observed.ts';
+import type { ParsedStatement } from './parse.ts';
+import type { PieceReader } from './reader.ts';
+import type { Recorder } from './record.ts';
+
+/** What both protocols, the simple and the extended, share of one session. */
+export class Line {
+  readonly client: Socket;
+  readonly reader: PieceReader;
+  readonly server: Socket;
+  readonly exchange: Exchange;
+  readonly recorder: Recorder;
+  /** Asks the server to cancel what it runs for this session. */
+  readonly cancel: () => void;
+  readonly #observe: Observe;
+  readonly #gate: Gate;
+  readonly #who: Pick<Intent, 'session' | 'user' | 'database'>;
+
+  constructor(parts: {
+    client: Socket;
+    reader: PieceReader;
+    server: Socket;
+    exchange: Exchange;
+    recorder: Recorder;
+    cancel: () => void;
+    observe: Observe;
+    gate: Gate;
+    who: Pick<Intent, 'session' | 'user' | 'database'>;
+  }) {
+    this.client = parts.client;
+    this.reader = parts.reader;
+    this.server = parts.server;
+    this.exchange = parts.exchange;
+    this.recorder = parts.recorder;
+    this.cancel = parts.cancel;
+    this.#observe = parts.observe;
+    this.#gate = parts.gate;
+    this.#who = parts.who;
+  }
+
+  /** Whether statements may be taken apart and held back: texts are read as the server reads them. */
+  get exact(): boolean {
+    return (
+      this.#observe === 'exact' &&
+      this.exchange.parameter('client_encoding') === 'UTF8' &&
+      this.exchange.parameter('standard_conforming_strings') === 'on'
+    );
+  }
+
+  /** The gate's refusal, or undefined when the statement may run. */
+  refusal(sql: string, parsed: ParsedStatement | null): PostgresError | undefined {
+    const answer = this.#gate.before({ ...this.#who, sql, parsed });
+    return answer === 'run' ? undefined : answer;
+  }
+
+  /** Sends to the server, at its pace. */
+  async send(bytes: Buffer): Promise<void> {
+    const { server } = this;
+    if (server.destroyed || server.writableEnded || server.write(bytes)) return;
+    await new Promise<void>((resolve) => {
+      const settle = () => {
+        server.off('drain', settle).off('close', settle);
+        resolve();
+      };
+      server.on('drain', settle).on('close', settle);
+    });
+  }
+
+  /** The end of a turn; where the server asks for copied data in it, the client's data goes there meanwhile. */
+  async outcome(pending: Pending, protocol: 'simple' | 'extended'): Promise<TurnState> {
+    let state = await this.exchange.settled(pending);
+    while (state === 'open') {
+      await this.#copyIn(protocol);
+      state = await this.exchange.settled(pending);
+    }
+    return state;
+  }
+
+  /**
+   * While the server copies in, it ignores Flush and Sync, which therefore go on as any other message does; in the
+   * extended protocol the answer to the end of the data must be asked for. An error ends the copying; what the
+   * client sends of its data behind one, the server drops.
+   */
+  async #copyIn(protocol: 'simple' | 'extended'): Promise<void> {
+    const { exchange, reader } = this;
+    const over = exchange.copyOver();
+    while (exchange.copyingIn) {
+      await Promise.race([reader.ready(), over]);
+      if (!exchange.copyingIn) return;
+      const piece = reader.take();
+      if (!piece) {
+        // The client has gone in the middle of its data, which the server must not take for the end.
+        this.server.destroy();
+        exchange.lose();
+        return;
+      }
+      await this.send(piece.bytes);
+      if (piece.kind === 'slice' || (piece.type !== CLIENT.copyDone && piece.type !== CLIENT.copyFail))
+        continue;
+      exchange.copyEnded();
+      if (protocol === 'extended') await this.send(FLUSH);
+    }
+  }
+}

@@ -1,0 +1,210 @@
+/** The few messages of the protocol that are written or read here, one small function each. */
+
+/** Type bytes of messages from the client. */
+export const CLIENT = {
+  bind: 0x42, // B
+  close: 0x43, // C
+  copyData: 0x64, // d
+  copyDone: 0x63, // c
+  copyFail: 0x66, // f
+  describe: 0x44, // D
+  execute: 0x45, // E
+  flush: 0x48, // H
+  functionCall: 0x46, // F
+  parse: 0x50, // P
+  password: 0x70, // p
+  query: 0x51, // Q
+  sync: 0x53, // S
+  terminate: 0x58, // X
+} as const;
+
+/** Type bytes of messages from the server. */
+export const SERVER = {
+  authentication: 0x52, // R
+  backendKeyData: 0x4b, // K
+  bindComplete: 0x32, // 2
+  commandComplete: 0x43, // C
+  copyBothResponse: 0x57, // W
+  copyInResponse: 0x47, // G
+  emptyQuery: 0x49, // I
+  errorResponse: 0x45, // E
+  negotiateProtocolVersion: 0x76, // v
+  noData: 0x6e, // n
+  noticeResponse: 0x4e, // N
+  parameterStatus: 0x53, // S
+  parseComplete: 0x31, // 1
+  portalSuspended: 0x73, // s
+  readyForQuery: 0x5a, // Z
+} as const;
+
+/** The `AuthenticationXXX` requests that are known here, by their number. */
+export const AUTHENTICATION = {
+  ok: 0,
+  cleartextPassword: 3,
+  md5Password: 5,
+  sasl: 10,
+  saslContinue: 11,
+  saslFinal: 12,
+} as const;
+
+/** The second number of a start-up packet in place of a version. */
+export const STARTUP = {
+  version3: 0x0003_0000,
+  cancel: 80_877_102,
+  ssl: 80_877_103,
+  gssapi: 80_877_104,
+} as const;
+
+const HEADER_BYTES = 5;
+
+export function message(type: number, ...parts: readonly (Buffer | string)[]): Buffer {
+  const payload = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
+  const header = Buffer.alloc(HEADER_BYTES);
+  header[0] = type;
+  header.writeUInt32BE(
+    payload.reduce((bytes, part) => bytes + part.length, 4),
+    1,
+  );
+  return Buffer.concat([header, ...payload]);
+}
+
+export function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** A Query; the text may be a range of the client's own bytes. */
+export function query(text: Buffer | string): Buffer {
+  return message(CLIENT.query, text, '\0');
+}
+
+export const SYNC = message(CLIENT.sync);
+export const FLUSH = message(CLIENT.flush);
+
+export function authentication(request: number, ...parts: readonly (Buffer | string)[]): Buffer {
+  return message(SERVER.authentication, int32(request), ...parts);
+}
+
+export function payloadOf(frame: Buffer): Buffer {
+  return frame.subarray(HEADER_BYTES);
+}
+
+/** The string that starts at the offset, and where the next field does. */
+export function readCString(bytes: Buffer, from: number): { text: string; next: number } {
+  const end = bytes.indexOf(0, from);
+  if (end === -1) return { text: bytes.toString('utf8', from), next: bytes.length };
+  return { text: bytes.toString('utf8', from, end), next: end + 1 };
+}
+
+/** The text of a Query, without the zero that ends it. */
+export function queryText(frame: Buffer): Buffer {
+  const payload = payloadOf(frame);
+  return payload.subarray(0, zeroOf(payload, 0));
+}
+
+function zeroOf(bytes: Buffer, from: number): number {
+  const at = bytes.indexOf(0, from);
+  return at === -1 ? bytes.length : at;
+}
+
+export function parseMessage(frame: Buffer): { name: string; text: Buffer } {
+  const payload = payloadOf(frame);
+  const { text: name, next } = readCString(payload, 0);
+  return { name, text: payload.subarray(next, zeroOf(payload, next)) };
+}
+
+/** The names that start a Bind; its head is enough. */
+export function bindMessage(frame: Buffer): { portal: string; statement: string } {
+  const payload = payloadOf(frame);
+  const { text: portal, next } = readCString(payload, 0);
+  return { portal, statement: readCString(payload, next).text };
+}
+
+export function executeMessage(frame: Buffer): { portal: string } {
+  return { portal: readCString(payloadOf(frame), 0).text };
+}
+
+export function closeMessage(frame: Buffer): { kind: 'statement' | 'portal'; name: string } {
+  const payload = payloadOf(frame);
+  return { kind: payload[0] === CLIENT.sync ? 'statement' : 'portal', name: readCString(payload, 1).text };
+}
+
+export function commandTag(frame: Buffer): string {
+  return readCString(payloadOf(frame), 0).text;
+}
+
+/** The number of rows that a command tag ends in: `INSERT 0 5`, `SELECT 3`; null where it has none. */
+export function rowsOf(tag: string): number | null {
+  const digits = /^(?:SELECT|INSERT 0|INSERT \d+|UPDATE|DELETE|MERGE|COPY|FETCH|MOVE) (\d+)$/.exec(tag)?.[1];
+  return digits === undefined ? null : Number(digits);
+}
+
+/** In no transaction, in one, or in a failed one. */
+export type TransactionStatus = 'I' | 'T' | 'E';
+
+export function transactionStatus(frame: Buffer): TransactionStatus {
+  const status = String.fromCharCode(payloadOf(frame)[0] ?? 0);
+  return status === 'T' || status === 'E' ? status : 'I';
+}
+
+export function parameterStatus(frame: Buffer): { name: string; value: string } {
+  const payload = payloadOf(frame);
+  const { text: name, next } = readCString(payload, 0);
+  return { name, value: readCString(payload, next).text };
+}
+
+export function parameterStatusMessage(name: string, value: string): Buffer {
+  return message(SERVER.parameterStatus, `${name}\0${value}\0`);
+}
+
+/** The fields of an ErrorResponse or NoticeResponse by their letters: `C` is the SQLSTATE, `M` the message, … */
+export function errorFields(frame: Buffer): Map<string, string> {
+  const payload = payloadOf(frame);
+  const fields = new Map<string, string>();
+  for (let at = 0; at < payload.length && payload[at] !== 0; ) {
+    const letter = String.fromCharCode(payload[at] ?? 0);
+    const { text, next } = readCString(payload, at + 1);
+    fields.set(letter, text);
+    at = next;
+  }
+  return fields;
+}
+
+/** The same error or notice with its position moved: what the server counts from is a part of the client's text. */
+export function movePosition(frame: Buffer, characters: number): Buffer {
+  if (characters === 0) return frame;
+  const parts: Buffer[] = [];
+  const payload = payloadOf(frame);
+  let moved = false;
+  let from = 0;
+  while (from < payload.length && payload[from] !== 0) {
+    const end = zeroOf(payload, from) + 1;
+    if (payload[from] === POSITION) {
+      const position = Number(payload.toString('latin1', from + 1, end - 1));
+      parts.push(Buffer.from(`P${position + characters}\0`));
+      moved = true;
+    } else parts.push(payload.subarray(from, end));
+    from = end;
+  }
+  return moved ? message(frame[0] ?? 0, ...parts, '\0') : frame;
+}
+
+const POSITION = 'P'.charCodeAt(0);
+
+/** What PostgreSQL calls an error, as far as it is made here. */
+export interface PostgresError {
+  readonly severity?: 'ERROR' | 'FATAL';
+  readonly sqlstate: string;
+  readonly message: string;
+  readonly detail?: string;
+  readonly hint?: string;
+}
+
+export function errorResponse(error: PostgresError): Buffer {
+  const severity = error.severity ?? 'ERROR';
+  const fields = [`S${severity}`, `V${severity}`, `C${error.sqlstate}`, `M${error.message}`];
+  if (error.detail !== undefined) fields.push(`D${error.detail}`);
+  if (error.hint !== undefined) fields.push(`H${error.hint}`);
+  return message(SERVER.errorResponse, `${fields.join('\0')}\0\0`);
+}

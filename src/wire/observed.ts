@@ -1,0 +1,93 @@
+import type { PostgresError } from './messages.ts';
+import type { ParsedStatement } from './parse.ts';
+
+/**
+ * How well the locks of a statement are known.
+ * - `exact`: read after its end, before its transaction's end.
+ * - `group`: it is one of a run of like DML, whose locks were read once.
+ * - `sampled`: it went through as it came; what it held was seen by looking now and then, if at all.
+ * - `unknown`: it failed, and its locks were gone with it, or the observer was not there.
+ */
+export type Exactness = 'exact' | 'group' | 'sampled' | 'unknown';
+
+export type Observe = 'exact' | 'sampled' | 'off';
+
+/** A relation lock as pg_lock_status() has it. */
+export interface RelationLock {
+  /** OID of the database; 0 for a shared relation. */
+  readonly database: number;
+  readonly relation: number;
+  /** `AccessExclusiveLock`, … */
+  readonly mode: string;
+}
+
+/** One statement that the command sends. */
+export interface Statement {
+  /** Counts from 1 in the order of beginning, over all sessions of the proxy. */
+  readonly id: number;
+  readonly session: number;
+  /** The client's own text, or a note in brackets where there is none to show. */
+  readonly sql: string;
+  /** Counts from 1 over all sessions of the proxy. */
+  readonly transaction: number;
+  /** Within the command's own BEGIN … COMMIT. */
+  readonly explicit: boolean;
+  readonly startedAt: Date;
+}
+
+export interface Outcome {
+  readonly tag: string | null;
+  readonly rows: number | null;
+  /** The fields of PostgreSQL's error by their protocol letters; null when it succeeded. */
+  readonly error: ReadonlyMap<string, string> | null;
+  readonly durationMs: number;
+}
+
+/** What the proxy tells while it goes on, in the order in which it happens within a session. */
+export type Observed =
+  | { type: 'session'; session: number; pid: number; user: string; database: string; application: string }
+  | { type: 'session-end'; session: number; at: Date }
+  | { type: 'begin'; statement: Statement }
+  | { type: 'end'; statement: Statement; outcome: Outcome }
+  /**
+   * What is known of the locks of statements that have ended: those that they added to their transaction's.
+   * `like`: the statement of the same shape that was observed in their place.
+   */
+  | {
+      type: 'locks';
+      statements: readonly Statement[];
+      exactness: Exactness;
+      locks: readonly RelationLock[] | null;
+      like?: Statement;
+    }
+  | {
+      type: 'transaction-end';
+      session: number;
+      transaction: number;
+      at: Date;
+      outcome: 'committed' | 'rolled back';
+    };
+
+export type Observer = (event: Observed) => void;
+
+/** A statement before it is sent. */
+export interface Intent {
+  readonly session: number;
+  readonly user: string;
+  /** As the command names it. */
+  readonly database: string;
+  readonly sql: string;
+  /** null where the parser did not accept the text, or it was too large to be read. */
+  readonly parsed: ParsedStatement | null;
+}
+
+/**
+ * Decides of each statement whether it may run; a refusal is answered as an error of the server's would be, with
+ * all that follows from one. Not asked: a text over 2 MB, and a repetition of DML that was let through.
+ */
+export interface Gate {
+  before(intent: Intent): 'run' | PostgresError;
+}
+
+/** Reads the relation locks that a backend holds now; null where they cannot be had. Never rejects. */
+export type ReadLocks = (pid: number) => Promise<readonly RelationLock[] | null>;

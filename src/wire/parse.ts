@@ -1,0 +1,116 @@
+import { isUtf8 } from 'node:buffer';
+import { createRequire } from 'node:module';
+import { Worker } from 'node:worker_threads';
+import { LARGEST_TEXT_BYTES } from './frames.ts';
+import { shapeOf } from './shape.ts';
+import { isDml, meansTheSameInBlock, type Node, type Role, roleOf } from './statement-kind.ts';
+
+/** One statement of a client's text. */
+export interface ParsedStatement {
+  /** Where it stands in the text, in bytes; `to` is before the semicolon. */
+  readonly from: number;
+  readonly to: number;
+  readonly node: Node;
+  readonly role: Role;
+  /** Alone, it does the same between BEGIN and COMMIT. */
+  readonly wraps: boolean;
+  /** What it has in common with others of its loop; null for all but INSERT, UPDATE, DELETE and MERGE. */
+  readonly shape: string | null;
+}
+
+interface RawStatement {
+  readonly stmt?: Node;
+  readonly stmt_location?: number;
+  readonly stmt_len?: number;
+}
+
+/** Above this the parser would keep the other sessions waiting for more than a few milliseconds. */
+const WORKER_FROM_BYTES = 16 * 1024;
+const CACHED_TEXTS = 500;
+const CACHED_TEXT_BYTES = 4096;
+
+const cache = new Map<string, readonly ParsedStatement[] | null>();
+
+/**
+ * The statements of a text by PostgreSQL's own parser. null where it cannot be had: a syntax error, no statement at
+ * all, text that is not UTF-8 or too large; such text is for the server itself to judge.
+ */
+export async function parseText(text: Buffer): Promise<readonly ParsedStatement[] | null> {
+  if (text.length === 0 || text.length > LARGEST_TEXT_BYTES || !isUtf8(text)) return null;
+  const sql = text.toString();
+  const cached = cache.get(sql);
+  if (cached !== undefined) return cached;
+  const raw = await (text.length > WORKER_FROM_BYTES ? parseInWorker(sql) : parseHere(sql));
+  const statements = raw && raw.length > 0 ? raw.map((statement) => read(text, statement)) : null;
+  if (text.length <= CACHED_TEXT_BYTES) remember(sql, statements);
+  return statements;
+}
+
+function remember(sql: string, statements: readonly ParsedStatement[] | null): void {
+  const [oldest] = cache.keys();
+  if (oldest !== undefined && cache.size >= CACHED_TEXTS) cache.delete(oldest);
+  cache.set(sql, statements);
+}
+
+function read(text: Buffer, raw: RawStatement): ParsedStatement {
+  // The parser leaves out a location of 0, and a length that reaches to the end.
+  const from = raw.stmt_location ?? 0;
+  const to = raw.stmt_len ? from + raw.stmt_len : text.length;
+  const node = raw.stmt ?? {};
+  return {
+    from,
+    to,
+    node,
+    role: roleOf(node),
+    wraps: meansTheSameInBlock(node),
+    shape: isDml(node) ? shapeOf(text.toString('utf8', from, to)) : null,
+  };
+}
+
+async function parseHere(sql: string): Promise<readonly RawStatement[] | null> {
+  // WebAssembly of 2 MB; a run that never sees a statement need not load it.
+  const { parse } = await import('libpg-query');
+  try {
+    return ((await parse(sql)).stmts as RawStatement[] | undefined) ?? [];
+  } catch {
+    return null;
+  }
+}
+
+const WORKER = `
+const { parentPort, workerData } = require('node:worker_threads');
+const { parse } = require(workerData);
+parentPort.on('message', async ({ id, sql }) => {
+  const stmts = await parse(sql).then((tree) => tree.stmts ?? [], () => null);
+  parentPort.postMessage({ id, stmts });
+});`;
+
+let worker: Worker | undefined;
+let lastId = 0;
+const waiting = new Map<number, (stmts: readonly RawStatement[] | null) => void>();
+
+function parseInWorker(sql: string): Promise<readonly RawStatement[] | null> {
+  worker ??= startWorker();
+  const id = ++lastId;
+  const answer = new Promise<readonly RawStatement[] | null>((resolve) => waiting.set(id, resolve));
+  worker.postMessage({ id, sql });
+  return answer;
+}
+
+function startWorker(): Worker {
+  const parser = createRequire(import.meta.url).resolve('libpg-query');
+  const started = new Worker(WORKER, { eval: true, workerData: parser });
+  started.on('message', ({ id, stmts }: { id: number; stmts: readonly RawStatement[] | null }) => {
+    waiting.get(id)?.(stmts);
+    waiting.delete(id);
+  });
+  // A text that the parser dies of is one that it did not accept.
+  started.on('error', () => {
+    worker = undefined;
+    for (const answer of waiting.values()) answer(null);
+    waiting.clear();
+  });
+  // It must not keep the process alive; while a text is parsed, the client's socket does.
+  started.unref();
+  return started;
+}

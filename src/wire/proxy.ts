@@ -1,0 +1,185 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Route } from '../command/route.ts';
+import { messageOf } from '../errors.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import { ProtocolError } from './frames.ts';
+import { AUTHENTICATION, authentication, errorResponse } from './messages.ts';
+import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
+import type { PieceReader } from './reader.ts';
+import { RunRecord } from './record.ts';
+import { ScramVerifier } from './scram.ts';
+import { Session } from './session.ts';
+import { type Arrival, authenticate, Refusal, receive, type Startup } from './startup.ts';
+import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
+
+export interface ProxyOptions {
+  /** Who is let in, under which name of a database, and where that leads. */
+  readonly routes: readonly Pick<Route, 'user' | 'database' | 'upstream'>[];
+  /** The password for all of them. */
+  readonly secret: string;
+  /** Default: this machine alone (127.0.0.1), any free port. */
+  readonly listen?: { readonly host: string; readonly port?: number };
+  /** Default `exact`. */
+  readonly observe?: Observe;
+  readonly observer?: Observer;
+  /** Needed for `exact`; without it, locks are `unknown`. */
+  readonly readLocks?: ReadLocks;
+  /** Default: everything may run. */
+  readonly gate?: Gate;
+  /**
+   * Where another name of a database leads, for the user of a route (a maintenance database, databases that the
+   * command creates). undefined: there is no such database.
+   */
+  readonly otherDatabase?: (name: string, upstream: ConnectionSettings) => ConnectionSettings | undefined;
+}
+
+export interface Proxy {
+  readonly host: string;
+  readonly port: number;
+  /** Sessions that were let in so far. */
+  readonly sessions: number;
+  /** Ends every session and stops listening; resolves when nothing of it is left. */
+  close(): Promise<void>;
+}
+
+const UNKNOWN_DATABASE = '3D000';
+const INVALID_AUTHORIZATION = '28000';
+const CONNECTION_FAILURE = '08006';
+const PROTOCOL_VIOLATION = '08P01';
+const STARTUP_TIMEOUT_MS = 60_000;
+
+/** Starts the proxy. @throws Node's error when the address cannot be listened on. */
+export async function startProxy(options: ProxyOptions): Promise<Proxy> {
+  const proxy = new ObservingProxy(options);
+  await proxy.listen(options.listen ?? { host: '127.0.0.1' });
+  return proxy;
+}
+
+class ObservingProxy implements Proxy {
+  host = '';
+  port = 0;
+  sessions = 0;
+  readonly #options: ProxyOptions;
+  readonly #verifier: ScramVerifier;
+  readonly #run: RunRecord;
+  readonly #observer: Observer;
+  /** By the key that a cancel request repeats. */
+  readonly #running = new Map<string, Session>();
+  readonly #sockets = new Set<Socket>();
+  readonly #served = new Set<Promise<void>>();
+  readonly #stop = new AbortController();
+  readonly #server: Server;
+
+  constructor(options: ProxyOptions) {
+    this.#options = options;
+    this.#verifier = new ScramVerifier(options.secret);
+    this.#observer = options.observe === 'off' ? () => {} : (options.observer ?? (() => {}));
+    this.#run = new RunRecord(this.#observer, options.readLocks ?? (async () => null));
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
+      const served = this.#serve(socket).finally(() => this.#served.delete(served));
+      this.#served.add(served);
+    });
+  }
+
+  async listen({ host, port }: { host: string; port?: number }): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ host, port: port ?? 0, backlog: 511 }, resolve);
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('the proxy has no address');
+    this.host = address.address;
+    this.port = address.port;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#stop.abort();
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all([...this.#served, closed]);
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => {});
+    const timer = setTimeout(() => socket.destroy(), STARTUP_TIMEOUT_MS);
+    try {
+      const arrival = await receive(socket);
+      if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
+      if (arrival?.kind !== 'session') return;
+      const { reader, upstream } = await this.#admit(socket, arrival);
+      clearTimeout(timer);
+      await this.#converse(socket, reader, upstream, arrival.startup);
+    } catch (error) {
+      if (socket.writable) socket.write(farewell(error));
+    } finally {
+      clearTimeout(timer);
+      socket.end();
+    }
+  }
+
+  /** Who knows the secret is logged in upstream, and greeted in the server's own words. */
+  async #admit(
+    socket: Socket,
+    { startup, rest }: Extract<Arrival, { kind: 'session' }>,
+  ): Promise<{ reader: PieceReader; upstream: Upstream }> {
+    const reader = await authenticate(socket, { startup, rest }, this.#verifier);
+    const upstream = await logIn(this.#settingsFor(startup), startup.parameters, this.#stop.signal);
+    socket.write(Buffer.concat([authentication(AUTHENTICATION.ok), ...upstream.greeting]));
+    return { reader, upstream };
+  }
+
+  async #converse(socket: Socket, reader: PieceReader, upstream: Upstream, startup: Startup): Promise<void> {
+    const number = ++this.sessions;
+    const { user, database } = startup;
+    const session = new Session({
+      client: socket,
+      reader,
+      upstream,
+      run: this.#run,
+      observe: this.#options.observe ?? 'exact',
+      gate: this.#options.gate ?? { before: () => 'run' },
+      who: { session: number, user, database },
+    });
+    const key = upstream.key.toString('base64');
+    const application = new Map(startup.parameters).get('application_name') ?? '';
+    this.#observer({ type: 'session', session: number, pid: upstream.pid, user, database, application });
+    this.#running.set(key, session);
+    await session.run();
+    this.#running.delete(key);
+    this.#observer({ type: 'session-end', session: number, at: new Date() });
+  }
+
+  #settingsFor({ user, database }: Startup): ConnectionSettings {
+    const { routes, otherDatabase } = this.#options;
+    const ofUser = routes.filter((route) => route.user === user);
+    const [first] = ofUser;
+    if (!first)
+      throw new Refusal({
+        sqlstate: INVALID_AUTHORIZATION,
+        message: `The role "${user}" is not one that the rehearsal was given.`,
+        hint: `It was given ${named(routes.map((route) => route.user))}.`,
+      });
+    const found = ofUser.find((route) => route.database === database)?.upstream;
+    const settings = found ?? otherDatabase?.(database, first.upstream);
+    if (settings) return settings;
+    throw new Refusal({
+      sqlstate: UNKNOWN_DATABASE,
+      message: `database "${database}" is not part of this rehearsal`,
+      hint: `It offers ${named(ofUser.map((route) => route.database))}.`,
+    });
+  }
+}
+
+function named(names: readonly string[]): string {
+  return [...new Set(names)].map((name) => `"${name}"`).join(', ');
+}
+
+/** The error that a client is told when its connection does not come about. */
+function farewell(error: unknown): Buffer {
+  if (error instanceof Refusal) return error.response;
+  if (error instanceof Error && error.cause instanceof ServerRefusal) return error.cause.response;
+  const sqlstate = error instanceof ProtocolError ? PROTOCOL_VIOLATION : CONNECTION_FAILURE;
+  return errorResponse({ severity: 'FATAL', sqlstate, message: messageOf(error) });
+}

@@ -1,0 +1,102 @@
+import type { Socket } from 'node:net';
+import type { FrameSplitter, Piece } from './frames.ts';
+
+/** Beyond this, what waits to be taken makes the socket pause, and so its sender wait. */
+const WAITING_BYTES = 256 * 1024;
+
+/**
+ * The pieces of a socket's stream, taken one at a time. It reads ahead a little even while nobody takes anything,
+ * because only a socket that is read tells that its other end has gone.
+ */
+export class PieceReader {
+  readonly #socket: Socket;
+  readonly #splitter: FrameSplitter;
+  #waiting: Piece[] = [];
+  #waitingBytes = 0;
+  #ended = false;
+  #failure: Error | undefined;
+  #wake: (() => void) | undefined;
+  #listener: ((pieces: Iterable<Piece>) => void) | undefined;
+
+  /** `rest`: what was read of the stream already. */
+  constructor(socket: Socket, splitter: FrameSplitter, rest?: Buffer) {
+    this.#socket = socket;
+    this.#splitter = splitter;
+    if (rest && rest.length > 0) this.#read(rest);
+    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    socket.on('end', () => this.#end());
+    socket.on('close', () => this.#end());
+    socket.on('error', () => this.#end());
+    socket.resume();
+  }
+
+  get atBoundary(): boolean {
+    return this.#splitter.atBoundary;
+  }
+
+  /** Whether the other side will send no more; pieces may still wait. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Resolves when take() has something to say. */
+  async ready(): Promise<void> {
+    while (this.#waiting.length === 0 && !this.#ended && !this.#failure)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+  }
+
+  /** The next piece; undefined at the stream's end or while none is there. @throws ProtocolError */
+  take(): Piece | undefined {
+    const piece = this.#waiting.shift();
+    if (!piece) {
+      if (this.#failure) throw this.#failure;
+      return undefined;
+    }
+    this.#waitingBytes -= piece.bytes.length;
+    if (this.#waitingBytes < WAITING_BYTES && this.#socket.isPaused()) this.#socket.resume();
+    return piece;
+  }
+
+  /** The next piece; undefined at the stream's end. @throws ProtocolError */
+  async next(): Promise<Piece | undefined> {
+    if (this.#waiting.length === 0) await this.ready();
+    return this.take();
+  }
+
+  /** From now on every chunk's pieces go to the listener at once, and it alone pauses the socket. */
+  listen(listener: (pieces: Iterable<Piece>) => void): void {
+    this.#listener = listener;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    if (waiting.length > 0) listener(waiting);
+    if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#failure) return;
+    try {
+      const pieces = this.#splitter.push(chunk);
+      if (this.#listener) {
+        this.#listener(pieces);
+        return;
+      }
+      for (const piece of pieces) {
+        this.#waiting.push(piece);
+        this.#waitingBytes += piece.bytes.length;
+      }
+    } catch (error) {
+      this.#failure = error instanceof Error ? error : new Error(String(error));
+      if (this.#listener) this.#socket.destroy(this.#failure);
+    }
+    if (this.#waitingBytes >= WAITING_BYTES) this.#socket.pause();
+    this.#wake?.();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+}

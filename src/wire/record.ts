@@ -1,0 +1,269 @@
+import type { TransactionStatus } from './messages.ts';
+import { rowsOf } from './messages.ts';
+import type {
+  Exactness,
+  Observed,
+  Observer,
+  Outcome,
+  ReadLocks,
+  RelationLock,
+  Statement,
+} from './observed.ts';
+import type { ParsedStatement } from './parse.ts';
+import { isDml, kindOf, type Node } from './statement-kind.ts';
+
+/** What the sessions of one proxy share: the counters, and the shapes of DML that were observed in autocommit. */
+export class RunRecord {
+  readonly observer: Observer;
+  readonly readLocks: ReadLocks;
+  readonly repeated = new Map<string, { statement: Statement; parsed: ParsedStatement }>();
+  #statements = 0;
+  #transactions = 0;
+
+  constructor(observer: Observer, readLocks: ReadLocks) {
+    this.observer = observer;
+    this.readLocks = readLocks;
+  }
+
+  nextStatement(): number {
+    return ++this.#statements;
+  }
+
+  nextTransaction(): number {
+    return ++this.#transactions;
+  }
+
+  /** Keeps a shape, so that its next statement in autocommit can go straight through. */
+  keepShape(shape: string, statement: Statement, parsed: ParsedStatement): void {
+    if (this.repeated.size >= KEPT_SHAPES) this.repeated.clear();
+    this.repeated.set(shape, { statement, parsed });
+  }
+}
+
+const KEPT_SHAPES = 5000;
+
+/**
+ * How the locks of a statement are to be learnt.
+ * - `read`: once it has ended, with those that ended since the last reading.
+ * - `like`: it takes those of the statement of its shape that was observed before.
+ * - `control`: it begins or ends a transaction, and takes none.
+ */
+type Learning = 'read' | 'like' | 'control' | 'sampled';
+
+export interface Running {
+  readonly statement: Statement;
+  readonly parsed: ParsedStatement | null;
+  readonly learning: Learning;
+  readonly startedMs: number;
+  queued: boolean;
+}
+
+/** Statements that leave the locks of DML as they were: after any other, shapes are observed anew. */
+const HARMLESS = new Set([
+  'SelectStmt',
+  'TransactionStmt',
+  'VariableSetStmt',
+  'VariableShowStmt',
+  'FetchStmt',
+]);
+
+/**
+ * The statements, transactions and locks of one session.
+ *
+ * Locks are read at the latest moment before they could change or go: before the next statement that is not of the
+ * same run, and before the end of the transaction. A failed statement's locks are gone with it.
+ */
+export class Recorder {
+  readonly #run: RunRecord;
+  readonly #session: number;
+  readonly #pid: number;
+  readonly #open = new Set<Running>();
+  /** Ended, and its locks not read. */
+  #unread: Running[] = [];
+  /** Shapes of DML whose locks were read in this transaction. */
+  readonly #shapes = new Set<string>();
+  readonly #known = new Set<string>();
+  #reading: Promise<void> | undefined;
+  #transaction: number | undefined;
+  #rolledBack = false;
+  #inBlock = false;
+
+  constructor(run: RunRecord, session: number, pid: number) {
+    this.#run = run;
+    this.#session = session;
+    this.#pid = pid;
+  }
+
+  /** A BEGIN of the command's own has been answered, and its end not yet. */
+  get inBlock(): boolean {
+    return this.#inBlock;
+  }
+
+  /** Whether a statement need not be observed again, and what the parser said of its like. */
+  repeats(shape: string): ParsedStatement | undefined {
+    const known = this.#run.repeated.get(shape);
+    return this.#shapes.has(shape) || !this.#inBlock ? known?.parsed : undefined;
+  }
+
+  begin(sql: string, parsed: ParsedStatement | null, explicit: boolean, learning: Learning): Running {
+    this.#transaction ??= this.#run.nextTransaction();
+    const statement: Statement = {
+      id: this.#run.nextStatement(),
+      session: this.#session,
+      sql,
+      transaction: this.#transaction,
+      explicit,
+      startedAt: new Date(),
+    };
+    const running = { statement, parsed, learning, startedMs: performance.now(), queued: false };
+    this.#open.add(running);
+    this.#emit({ type: 'begin', statement });
+    return running;
+  }
+
+  succeed(running: Running, tag: string | null): void {
+    this.tag(tag);
+    if (running.parsed?.role === 'end') this.#inBlock = false;
+    this.#end(running, { tag, rows: tag === null ? null : rowsOf(tag), error: null });
+    this.touched(running);
+    if (running.parsed && changesDml(running.parsed.node)) this.#run.repeated.clear();
+  }
+
+  fail(running: Running, fields: ReadonlyMap<string, string>): void {
+    this.#rolledBack = true;
+    this.#end(running, { tag: null, rows: null, error: fields });
+    this.#tell([running.statement], running.learning === 'sampled' ? 'sampled' : 'unknown', null);
+    this.#forget();
+  }
+
+  /** The statement holds its locks now, ended or suspended. */
+  touched(running: Running): void {
+    if (running.queued) return;
+    running.queued = true;
+    const { statement, parsed, learning } = running;
+    const like = parsed?.shape == null ? undefined : this.#run.repeated.get(parsed.shape)?.statement;
+    if (learning === 'control') this.#tell([statement], 'exact', []);
+    else if (learning === 'sampled') this.#tell([statement], 'sampled', null);
+    else if (learning === 'like' && like)
+      this.#emit({ type: 'locks', statements: [statement], exactness: 'group', locks: null, like });
+    else this.#unread.push(running);
+  }
+
+  /** A completion's tag, also that of our own COMMIT and ROLLBACK. */
+  tag(tag: string | null): void {
+    if (tag === 'BEGIN' || tag === 'START TRANSACTION') this.#inBlock = true;
+    if (tag === 'COMMIT' || tag === 'ROLLBACK') this.#rolledBack = tag === 'ROLLBACK';
+  }
+
+  get hasUnread(): boolean {
+    return this.#unread.length > 0;
+  }
+
+  /** Reads the locks of what ended since the last reading, and waits for it. */
+  async read(): Promise<void> {
+    await this.#reading;
+    if (this.#unread.length === 0) return;
+    this.startReading();
+    await this.#reading;
+  }
+
+  /** The same without waiting: the client may think meanwhile, and settle() waits before anything else is sent. */
+  startReading(): void {
+    if (this.#reading || this.#unread.length === 0) return;
+    const read = this.#unread;
+    this.#unread = [];
+    this.#reading = this.#run.readLocks(this.#pid).then((held) => {
+      this.#attribute(read, held);
+      this.#reading = undefined;
+    });
+  }
+
+  async settle(): Promise<void> {
+    await this.#reading;
+  }
+
+  /** As the server said it with a ReadyForQuery. */
+  status(status: TransactionStatus): void {
+    this.#inBlock = status !== 'I';
+    if (status === 'I') this.#endTransaction();
+  }
+
+  /** The connection to the server is gone. */
+  lost(): void {
+    this.#rolledBack = true;
+    for (const running of [...this.#open]) this.fail(running, LOST);
+    this.#endTransaction();
+  }
+
+  #endTransaction(): void {
+    for (const running of [...this.#open]) {
+      // A portal that was never run to its end.
+      this.#end(running, { tag: null, rows: null, error: null });
+      this.touched(running);
+    }
+    this.#forget();
+    this.#known.clear();
+    this.#shapes.clear();
+    if (this.#transaction === undefined) return;
+    this.#emit({
+      type: 'transaction-end',
+      session: this.#session,
+      transaction: this.#transaction,
+      at: new Date(),
+      outcome: this.#rolledBack ? 'rolled back' : 'committed',
+    });
+    this.#transaction = undefined;
+    this.#rolledBack = false;
+  }
+
+  /** The locks of what was not read are gone. */
+  #forget(): void {
+    const lost = this.#unread.map(({ statement }) => statement);
+    this.#unread = [];
+    if (lost.length > 0) this.#tell(lost, 'unknown', null);
+  }
+
+  #attribute(read: readonly Running[], held: readonly RelationLock[] | null): void {
+    const statements = read.map(({ statement }) => statement);
+    if (!held) {
+      this.#tell(statements, 'unknown', null);
+      return;
+    }
+    const gained = held.filter((lock) => !this.#known.has(keyOf(lock)));
+    this.#known.clear();
+    for (const lock of held) this.#known.add(keyOf(lock));
+    this.#tell(statements, read.length === 1 ? 'exact' : 'group', gained);
+    for (const { parsed, statement } of read) {
+      if (parsed?.shape == null) continue;
+      this.#shapes.add(parsed.shape);
+      this.#run.keepShape(parsed.shape, statement, parsed);
+    }
+  }
+
+  #end(running: Running, outcome: Omit<Outcome, 'durationMs'>): void {
+    if (!this.#open.delete(running)) return;
+    const durationMs = performance.now() - running.startedMs;
+    this.#emit({ type: 'end', statement: running.statement, outcome: { ...outcome, durationMs } });
+  }
+
+  #tell(statements: readonly Statement[], exactness: Exactness, locks: readonly RelationLock[] | null): void {
+    this.#emit({ type: 'locks', statements, exactness, locks });
+  }
+
+  #emit(event: Observed): void {
+    this.#run.observer(event);
+  }
+}
+
+const LOST: ReadonlyMap<string, string> = new Map([
+  ['C', '08006'],
+  ['M', 'the connection was lost while the statement ran'],
+]);
+
+function keyOf({ database, relation, mode }: RelationLock): string {
+  return `${database}/${relation}/${mode}`;
+}
+
+function changesDml(node: Node): boolean {
+  return !isDml(node) && !HARMLESS.has(kindOf(node));
+}

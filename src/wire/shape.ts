@@ -1,0 +1,24 @@
+/**
+ * A text with its literals, comments and spacing taken out: what statements of a loop have in common. Only for
+ * telling whether a statement is like one that was observed already, so it need not be the server's own lexer;
+ * where it errs, a statement is observed once more, or goes through as the client sent it.
+ */
+export function shapeOf(text: string): string {
+  const bare = text.replace(TOKEN, (_token, skipped: string | undefined, name: string | undefined) => {
+    if (name !== undefined) return name;
+    return skipped !== undefined ? ' ' : '?';
+  });
+  return bare.replace(/^ +|[ ;]+$/g, '');
+}
+
+const SKIPPED = String.raw`\s+|--[^\n]*|/\*[\s\S]*?\*/`;
+const QUOTED_NAME = '"(?:[^"]|"")*"';
+const WORD = String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*(?!['\w])`;
+const ESCAPE_STRING = String.raw`[eE]'(?:[^'\\]|\\[\s\S]|'')*'`;
+const STRING = `(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*'`;
+const DOLLAR_STRING = String.raw`\$([A-Za-z_]*)\$[\s\S]*?\$\3\$`;
+const NUMBER = String.raw`\d[\w.]*`;
+const TOKEN = new RegExp(
+  `(${SKIPPED})|(${QUOTED_NAME}|${WORD}|\\$\\d+)|${ESCAPE_STRING}|${STRING}|${DOLLAR_STRING}|${NUMBER}`,
+  'g',
+);

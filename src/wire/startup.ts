@@ -1,0 +1,184 @@
+import type { Socket } from 'node:net';
+import { FROM_CLIENT, FrameSplitter, ProtocolError, StartupSplitter } from './frames.ts';
+import {
+  AUTHENTICATION,
+  authentication,
+  CLIENT,
+  errorResponse,
+  int32,
+  message,
+  type PostgresError,
+  payloadOf,
+  readCString,
+  SERVER,
+  STARTUP,
+} from './messages.ts';
+import { PieceReader } from './reader.ts';
+import { SCRAM, ScramError, ScramServer, type ScramVerifier } from './scram.ts';
+
+/** What a client that connects wants. */
+export type Arrival =
+  | { readonly kind: 'session'; readonly startup: Startup; readonly rest: Buffer }
+  | { readonly kind: 'cancel'; readonly key: Buffer };
+
+/** A start-up packet of protocol 3. */
+export interface Startup {
+  readonly user: string;
+  readonly database: string;
+  /** In the client's order, `user` and `database` included. */
+  readonly parameters: readonly (readonly [name: string, value: string])[];
+  /** To be sent before authentication when the client asked for more than is understood here. */
+  readonly negotiation: Buffer | undefined;
+}
+
+/** The client is told this and let go. */
+export class Refusal extends Error {
+  readonly response: Buffer;
+
+  constructor(error: PostgresError) {
+    super(error.message);
+    this.response = errorResponse({ severity: 'FATAL', ...error });
+  }
+}
+
+const NO = Buffer.from('N');
+const PROTOCOL_VIOLATION = '08P01';
+const FEATURE_NOT_SUPPORTED = '0A000';
+const INVALID_AUTHORIZATION = '28000';
+const INVALID_PASSWORD = '28P01';
+
+/**
+ * Reads what a new client sends first. Requests for encryption are answered "no": the way is this machine's own.
+ * @throws Refusal, ProtocolError; resolves with undefined when the client goes away.
+ */
+export async function receive(socket: Socket): Promise<Arrival | undefined> {
+  const splitter = new StartupSplitter();
+  for await (const chunk of chunksOf(socket)) {
+    let found = splitter.push(chunk);
+    while (found) {
+      const code = found.packet.readUInt32BE(0);
+      if (code === STARTUP.cancel) return { kind: 'cancel', key: found.packet.subarray(4) };
+      if (code !== STARTUP.ssl && code !== STARTUP.gssapi)
+        return { kind: 'session', startup: readStartup(found.packet), rest: found.rest };
+      // Bytes behind the request, before our answer, are a client's that does not wait: it must not be believed.
+      if (found.rest.length > 0) throw new ProtocolError('Data came behind a request for encryption.');
+      socket.write(NO);
+      found = splitter.push(found.rest);
+    }
+  }
+  return undefined;
+}
+
+/** The chunks of a socket that stays open and paused when the loop is left. */
+async function* chunksOf(socket: Socket): AsyncGenerator<Buffer> {
+  for (;;) {
+    const chunk = await new Promise<Buffer | undefined>((resolve) => {
+      const settle = (value?: Buffer) => {
+        socket.pause();
+        socket.off('data', settle).off('end', onEnd).off('close', onEnd);
+        resolve(value);
+      };
+      const onEnd = () => settle();
+      socket.on('data', settle).on('end', onEnd).on('close', onEnd);
+      if (socket.destroyed || socket.readableEnded) settle();
+      else socket.resume();
+    });
+    if (chunk === undefined) return;
+    yield chunk;
+  }
+}
+
+function readStartup(packet: Buffer): Startup {
+  const version = packet.readUInt32BE(0);
+  if (version >>> 16 !== 3)
+    throw new Refusal({
+      sqlstate: FEATURE_NOT_SUPPORTED,
+      message: `The protocol version ${version >>> 16}.${version & 0xffff} is not supported; 3.0 is.`,
+    });
+  const parameters: [string, string][] = [];
+  for (let at = 4; at < packet.length && packet[at] !== 0; ) {
+    const name = readCString(packet, at);
+    const value = readCString(packet, name.next);
+    parameters.push([name.text, value.text]);
+    at = value.next;
+  }
+  const given = new Map(parameters);
+  const user = given.get('user');
+  if (!user)
+    throw new Refusal({ sqlstate: INVALID_AUTHORIZATION, message: 'The start-up packet names no user.' });
+  refuseReplication(given.get('replication'));
+  const extensions = parameters.filter(([name]) => name.startsWith('_pq_.'));
+  return {
+    user,
+    database: given.get('database') || user,
+    parameters: parameters.filter(([name]) => !name.startsWith('_pq_.')),
+    negotiation:
+      version === STARTUP.version3 && extensions.length === 0
+        ? undefined
+        : negotiation(extensions.map(([name]) => name)),
+  };
+}
+
+function refuseReplication(value: string | undefined): void {
+  if (value === undefined || ['false', 'off', 'no', '0', 'f', 'n'].includes(value.toLowerCase())) return;
+  throw new Refusal({
+    sqlstate: FEATURE_NOT_SUPPORTED,
+    message: 'A rehearsal offers no replication connections.',
+    detail: 'Replication concerns the whole server, and would leave the clone.',
+  });
+}
+
+/** NegotiateProtocolVersion: 3.0, and none of the extensions. */
+function negotiation(extensions: readonly string[]): Buffer {
+  return message(
+    SERVER.negotiateProtocolVersion,
+    int32(STARTUP.version3),
+    int32(extensions.length),
+    ...extensions.map((name) => `${name}\0`),
+  );
+}
+
+/**
+ * Lets in who knows the run's secret, by SCRAM, which every driver understands and which hides the secret even from
+ * who reads along. AuthenticationOk is not sent yet. @throws Refusal, ProtocolError
+ */
+export async function authenticate(
+  socket: Socket,
+  { startup, rest }: { startup: Startup; rest: Buffer },
+  verifier: ScramVerifier,
+): Promise<PieceReader> {
+  if (startup.negotiation) socket.write(startup.negotiation);
+  const reader = new PieceReader(socket, new FrameSplitter(FROM_CLIENT), rest);
+  socket.write(authentication(AUTHENTICATION.sasl, `${SCRAM}\0\0`));
+  try {
+    const server = new ScramServer(verifier);
+    const initial = await password(reader);
+    const { text: mechanism, next } = readCString(initial, 0);
+    if (mechanism !== SCRAM) throw new ScramError(`the client chose ${mechanism}, which was not offered`);
+    const challenge = server.challenge(initial.toString('utf8', next + 4));
+    socket.write(authentication(AUTHENTICATION.saslContinue, challenge));
+    const final = server.check((await password(reader)).toString());
+    if (final === undefined)
+      throw new Refusal({
+        sqlstate: INVALID_PASSWORD,
+        message: `password authentication failed for user "${startup.user}"`,
+        detail: 'Only the command that safemigrate started may enter here.',
+      });
+    socket.write(authentication(AUTHENTICATION.saslFinal, final));
+  } catch (error) {
+    if (error instanceof ScramError)
+      throw new Refusal({
+        sqlstate: PROTOCOL_VIOLATION,
+        message: `Authentication failed: ${error.message}.`,
+      });
+    throw error;
+  }
+  return reader;
+}
+
+async function password(reader: PieceReader): Promise<Buffer> {
+  const piece = await reader.next();
+  if (piece?.kind !== 'frame' || piece.type !== CLIENT.password)
+    throw new ProtocolError('The client did not answer the request for authentication.');
+  return payloadOf(piece.bytes);
+}

@@ -1,0 +1,101 @@
+/** What the session must know of a statement's meaning, read from the parser's tree. */
+export type Role =
+  /** BEGIN, START TRANSACTION. */
+  | 'begin'
+  /** COMMIT, ROLLBACK, END, ABORT. */
+  | 'end'
+  /** COMMIT AND CHAIN, ROLLBACK AND CHAIN: the block goes on as a new transaction. */
+  | 'chain'
+  /** SAVEPOINT, RELEASE, ROLLBACK TO. */
+  | 'savepoint'
+  /** PREPARE TRANSACTION ends the block without ending the transaction. */
+  | 'prepare-transaction'
+  | 'ordinary';
+
+/** A statement as the parser has it: one key, the kind of node, and its fields. */
+export type Node = Readonly<Record<string, unknown>>;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const ROLES: Readonly<Record<string, Role>> = {
+  TRANS_STMT_BEGIN: 'begin',
+  TRANS_STMT_START: 'begin',
+  TRANS_STMT_COMMIT: 'end',
+  TRANS_STMT_ROLLBACK: 'end',
+  TRANS_STMT_SAVEPOINT: 'savepoint',
+  TRANS_STMT_RELEASE: 'savepoint',
+  TRANS_STMT_ROLLBACK_TO: 'savepoint',
+  TRANS_STMT_PREPARE: 'prepare-transaction',
+};
+
+export function kindOf(node: Node): string {
+  return Object.keys(node)[0] ?? '';
+}
+
+function fieldsOf(node: Node): Fields {
+  const fields = node[kindOf(node)];
+  return isFields(fields) ? fields : {};
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null;
+}
+
+export function roleOf(node: Node): Role {
+  if (kindOf(node) !== 'TransactionStmt') return 'ordinary';
+  const fields = fieldsOf(node);
+  const role = ROLES[String(fields.kind)] ?? 'ordinary';
+  return role === 'end' && fields.chain === true ? 'chain' : role;
+}
+
+/** INSERT, UPDATE, DELETE, MERGE: what loops consist of. */
+export function isDml(node: Node): boolean {
+  return DML.has(kindOf(node));
+}
+
+const DML = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
+
+/**
+ * Whether a statement that is alone outside a transaction does the same between BEGIN and COMMIT. What the server
+ * refuses there (SQLSTATE 25001) although this says yes, partitioned tables for example, is sent again without them.
+ */
+export function meansTheSameInBlock(node: Node): boolean {
+  const differs = DIFFERS[kindOf(node)];
+  return differs === undefined ? true : !differs(fieldsOf(node));
+}
+
+const always = () => true;
+
+/** By kind of node: whether the statement may not run in a block, or means something else there. */
+const DIFFERS: Readonly<Record<string, (fields: Fields) => boolean>> = {
+  TransactionStmt: always,
+  // Outside a block these are errors or warnings.
+  LockStmt: always,
+  DeclareCursorStmt: always,
+  ConstraintsSetStmt: always,
+  VariableSetStmt: ({ is_local: isLocal, name }) =>
+    isLocal === true || name === 'TRANSACTION' || name === 'TRANSACTION SNAPSHOT',
+  // Their bodies may COMMIT.
+  CallStmt: always,
+  DoStmt: always,
+  AlterSystemStmt: always,
+  CreatedbStmt: always,
+  DropdbStmt: always,
+  AlterDatabaseStmt: always,
+  CreateTableSpaceStmt: always,
+  DropTableSpaceStmt: always,
+  CreateSubscriptionStmt: always,
+  AlterSubscriptionStmt: always,
+  DropSubscriptionStmt: always,
+  IndexStmt: ({ concurrent }) => concurrent === true,
+  DropStmt: ({ concurrent }) => concurrent === true,
+  AlterTableStmt: ({ cmds }) => JSON.stringify(cmds ?? []).includes('"concurrent":true'),
+  ReindexStmt: ({ kind, params }) =>
+    !['REINDEX_OBJECT_TABLE', 'REINDEX_OBJECT_INDEX'].includes(String(kind)) ||
+    JSON.stringify(params ?? []).includes('"concurrently"'),
+  ClusterStmt: ({ relation }) => relation === undefined,
+  // ANALYZE of one table is the same in a block; of many it holds their locks until the end.
+  VacuumStmt: ({ is_vacuumcmd: isVacuum, rels }) =>
+    isVacuum === true || !Array.isArray(rels) || rels.length !== 1,
+  DiscardStmt: ({ target }) => target === undefined || target === 'DISCARD_ALL',
+};

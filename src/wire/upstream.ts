@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { dial, type Link } from '../target/dial.ts';
+import { openLink } from '../target/link.ts';
+import type { ConnectionSettings, HostAndPort } from '../target/settings.ts';
+import { FROM_SERVER, FrameSplitter } from './frames.ts';
+import {
+  AUTHENTICATION,
+  CLIENT,
+  errorFields,
+  int32,
+  message,
+  parameterStatus,
+  payloadOf,
+  SERVER,
+  STARTUP,
+} from './messages.ts';
+import { PieceReader } from './reader.ts';
+import { SCRAM, ScramClient } from './scram.ts';
+
+/** A connection to the server that is logged in; its next message is one that the client waits for. */
+export interface Upstream {
+  readonly socket: Socket;
+  readonly reader: PieceReader;
+  /** What the server said between AuthenticationOk and the first ReadyForQuery, this included, byte by byte. */
+  readonly greeting: readonly Buffer[];
+  readonly parameters: ReadonlyMap<string, string>;
+  readonly pid: number;
+  /** The payload of BackendKeyData: what a CancelRequest must repeat. */
+  readonly key: Buffer;
+  /** Asks the server to cancel what this connection runs. Never rejects: the server does not answer either. */
+  cancel(): Promise<void>;
+}
+
+/** The server's own ErrorResponse to a login. */
+export class ServerRefusal extends Error {
+  readonly response: Buffer;
+  readonly code: string;
+  readonly severity: string;
+
+  constructor(response: Buffer) {
+    const fields = errorFields(response);
+    super(fields.get('M') ?? 'the server refused the login');
+    this.response = response;
+    this.code = fields.get('C') ?? '';
+    this.severity = fields.get('V') ?? 'FATAL';
+  }
+}
+
+/** The login cannot go on, for a reason that libpq has as well. */
+class LoginFailed extends Error {
+  readonly code = '28000';
+  readonly severity = 'FATAL';
+}
+
+/**
+ * Logs in with the route's credentials, handing on the client's own start-up parameters but for user and database.
+ * @throws SafemigrateError (dial's); its `cause` is a ServerRefusal where the server said no.
+ */
+export async function logIn(
+  settings: ConnectionSettings,
+  parameters: readonly (readonly [string, string])[],
+  signal: AbortSignal,
+): Promise<Upstream> {
+  const own = new Map([
+    ['user', settings.user],
+    ['database', settings.database],
+  ]);
+  const others = parameters.filter(([name]) => !own.has(name));
+  const packet = startupPacket([...own, ...others]);
+  return await dial(
+    settings,
+    async (link) => {
+      const reader = new PieceReader(link.socket, new FrameSplitter(FROM_SERVER));
+      link.socket.write(packet);
+      await authenticate(link, reader);
+      return await greet(link, reader, settings);
+    },
+    signal,
+  );
+}
+
+function startupPacket(parameters: readonly (readonly [string, string])[]): Buffer {
+  const body = Buffer.concat([
+    int32(STARTUP.version3),
+    Buffer.from(parameters.map(([name, value]) => `${name}\0${value}\0`).join('')),
+    Buffer.from([0]),
+  ]);
+  return Buffer.concat([int32(body.length + 4), body]);
+}
+
+/** Answers the server's requests until AuthenticationOk. */
+async function authenticate(link: Link, reader: PieceReader): Promise<void> {
+  const { socket, user, password } = link;
+  const needed = () => {
+    if (password === undefined) throw new LoginFailed('the server asks for a password, and none is known');
+    return password;
+  };
+  let scram: ScramClient | undefined;
+  for (;;) {
+    const frame = await answer(reader);
+    if (frame[0] !== SERVER.authentication) continue;
+    const payload = payloadOf(frame);
+    const data = payload.subarray(4);
+    switch (payload.readUInt32BE(0)) {
+      case AUTHENTICATION.ok:
+        return;
+      case AUTHENTICATION.cleartextPassword:
+        socket.write(message(CLIENT.password, `${needed()}\0`));
+        break;
+      case AUTHENTICATION.md5Password:
+        socket.write(message(CLIENT.password, `md5${md5(md5(needed() + user), data)}\0`));
+        break;
+      case AUTHENTICATION.sasl: {
+        if (!data.toString('latin1').split('\0').includes(SCRAM))
+          throw new LoginFailed('the server offers no SASL mechanism that is known here');
+        scram = new ScramClient(needed());
+        const first = Buffer.from(scram.first);
+        socket.write(message(CLIENT.password, `${SCRAM}\0`, int32(first.length), first));
+        break;
+      }
+      case AUTHENTICATION.saslContinue:
+        socket.write(message(CLIENT.password, (await scram?.proof(data.toString())) ?? ''));
+        break;
+      case AUTHENTICATION.saslFinal:
+        scram?.verify(data.toString());
+        break;
+      default:
+        throw new LoginFailed(
+          'the server asks for GSSAPI, SSPI or another way to log in that is not supported',
+        );
+    }
+  }
+}
+
+function md5(text: string, salt?: Buffer): string {
+  const hash = createHash('md5').update(text);
+  return (salt ? hash.update(salt) : hash).digest('hex');
+}
+
+async function greet(link: Link, reader: PieceReader, settings: ConnectionSettings): Promise<Upstream> {
+  const greeting: Buffer[] = [];
+  const parameters = new Map<string, string>();
+  let key: Buffer = Buffer.alloc(8);
+  for (;;) {
+    const frame = await answer(reader);
+    greeting.push(frame);
+    if (frame[0] === SERVER.parameterStatus) {
+      const { name, value } = parameterStatus(frame);
+      parameters.set(name, value);
+    }
+    if (frame[0] === SERVER.backendKeyData) key = Buffer.from(payloadOf(frame));
+    if (frame[0] === SERVER.readyForQuery) break;
+  }
+  link.accept(parameters);
+  return {
+    socket: link.socket,
+    reader,
+    greeting,
+    parameters,
+    pid: key.readUInt32BE(0),
+    key,
+    cancel: () => cancel(settings, link.address, link.encrypted, key),
+  };
+}
+
+async function answer(reader: PieceReader): Promise<Buffer> {
+  const piece = await reader.next();
+  if (!piece) throw new Error('the server closed the connection during the login');
+  if (piece.kind !== 'slice' && piece.type === SERVER.errorResponse) throw new ServerRefusal(piece.bytes);
+  return piece.bytes;
+}
+
+/** The server closes the connection when it has signalled the backend. */
+async function cancel(
+  settings: ConnectionSettings,
+  address: HostAndPort,
+  encrypted: boolean,
+  key: Buffer,
+): Promise<void> {
+  try {
+    const socket = await openLink(settings, address, encrypted ? 'tls' : 'plain');
+    socket.on('error', () => {});
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.end(Buffer.concat([int32(key.length + 8), int32(STARTUP.cancel), key]));
+    socket.resume();
+    await closed;
+  } catch {
+    // A server that cannot be reached runs nothing that could be cancelled from here.
+  }
+}
