@@ -1,5 +1,10 @@
 import { SafemigrateError } from '../errors.ts';
-import { readConnectionText, withoutPassword, writeConnectionText } from './connection-text.ts';
+import {
+  type ConnectionText,
+  readConnectionText,
+  withoutPassword,
+  writeConnectionText,
+} from './connection-text.ts';
 import { nameHost } from './failures.ts';
 import { isSocketFolder } from './link.ts';
 import { passwordFromFile } from './password-file.ts';
@@ -7,7 +12,8 @@ import { serviceParameters } from './service-file.ts';
 import type { ConnectionSettings, HostAndPort, SslMode } from './settings.ts';
 import type { Surroundings } from './surroundings.ts';
 
-const VARIABLES: Readonly<Record<string, string>> = {
+/** libpq's variables, by the parameters they stand for. */
+export const VARIABLES: Readonly<Record<string, string>> = {
   host: 'PGHOST',
   hostaddr: 'PGHOSTADDR',
   port: 'PGPORT',
@@ -55,9 +61,12 @@ const NOT_PARAMETERS = new Set([
  * taken from the service file, the PG* variables, the password file and the defaults; undefined is nothing but those.
  * @throws SafemigrateError `CONFIGURATION`, which never shows a password.
  */
-export function parseSettings(text: string | undefined, around: Surroundings): ConnectionSettings {
-  const given = new Map(text === undefined ? [] : readConnectionText(text).values);
-  const values = new Map(given);
+export function parseSettings(
+  text: string | ConnectionText | undefined,
+  around: Surroundings,
+): ConnectionSettings {
+  const given = typeof text === 'string' ? readConnectionText(text) : text;
+  const values = new Map(given?.values);
   const service = values.get('service') ?? around.env.PGSERVICE;
   if (service) fill(values, serviceParameters(service, around));
   for (const [key, variable] of Object.entries(VARIABLES)) {
@@ -70,7 +79,7 @@ export function parseSettings(text: string | undefined, around: Surroundings): C
     return complete(values, around);
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
-    const where = text === undefined ? 'The PG* variables' : withoutPassword(text);
+    const where = given === undefined ? 'The PG* variables' : withoutPassword(writeConnectionText(given));
     throw new SafemigrateError('CONFIGURATION', `${where}: ${error.message}.`);
   }
 }

@@ -1,0 +1,35 @@
+import type { ConnectionSettings } from '../target/settings.ts';
+
+/** What the child process is given; the mentions write into it. */
+export interface Child {
+  readonly argv: string[];
+  readonly env: Record<string, string>;
+}
+
+/** A place in the environment or the arguments where a connection stands. */
+export interface Mention {
+  /** For the report: `DATABASE_URL`, `DATABASE_URL (from .env)`, `argument 3`, `DB_HOST, DB_NAME`. */
+  readonly label: string;
+  readonly settings: ConnectionSettings;
+  /** Writes another connection into the same place. */
+  apply(child: Child, entry: ConnectionSettings): void;
+}
+
+export interface Undecided {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** The variables that the command sees: those of `./.env`, which many tools read themselves, rank below the environment. */
+export interface Variables {
+  readonly env: Readonly<Record<string, string>>;
+  readonly dotenv: ReadonlyMap<string, string>;
+}
+
+export function effective({ env, dotenv }: Variables): Record<string, string> {
+  return { ...Object.fromEntries(dotenv), ...env };
+}
+
+export function labelOf(name: string, { env, dotenv }: Variables): string {
+  return name in env || !dotenv.has(name) ? name : `${name} (from .env)`;
+}

@@ -1,0 +1,59 @@
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Surroundings } from '../target/surroundings.ts';
+import { connectionValues, parseSettings, VARIABLES } from '../target/url.ts';
+import { effective, type Mention, type Undecided, type Variables } from './mention.ts';
+import type { Compare } from './same-target.ts';
+import { isSameServer } from './url-mentions.ts';
+
+const ABOUT_PLACE = ['PGHOST', 'PGHOSTADDR', 'PGPORT', 'PGDATABASE', 'PGSERVICE'];
+const NAME_OF_SETTINGS = 'PG* variables';
+/** Set only where the command has no value of its own: they are not about where and who. */
+const OPTIONAL = new Set(['options', 'application_name', 'connect_timeout']);
+
+/**
+ * libpq's own variables. A command that names no database of its own falls back to them, so they are set to the clone
+ * even if they were not set at all; they are left alone when they name something else than the target.
+ */
+export async function findPgVariables(
+  variables: Variables,
+  around: Surroundings,
+  target: ConnectionSettings,
+  compare: Compare,
+): Promise<{ mention?: Mention; undecided?: Undecided }> {
+  const values = effective(variables);
+  const named = ABOUT_PLACE.some((name) => values[name]);
+  if (!named) return { mention: mention({ ...target, user: values.PGUSER || target.user }, values) };
+  const namesDatabase = Boolean(values.PGDATABASE || values.PGSERVICE);
+  const settings = parseSettings(undefined, { ...around, env: values });
+  const verdict = await compare(namesDatabase ? settings : { ...settings, database: target.database });
+  switch (verdict.kind) {
+    case 'same':
+      return { mention: mention(settings, values) };
+    case 'other-database':
+      return { undecided: { name: NAME_OF_SETTINGS, reason: 'names another database on the same server' } };
+    case 'other-server':
+      return {};
+    case 'undecided':
+      return { undecided: { name: NAME_OF_SETTINGS, reason: verdict.reason } };
+  }
+}
+
+function mention(settings: ConnectionSettings, values: Readonly<Record<string, string>>): Mention {
+  return {
+    label: NAME_OF_SETTINGS,
+    settings,
+    apply: (child, entry) => {
+      const wanted = connectionValues(entry);
+      const keepsServer = isSameServer(settings, entry);
+      // A service ranks above the variables, so it would lead back to the target.
+      delete child.env.PGSERVICE;
+      for (const [key, variable] of Object.entries(VARIABLES)) {
+        if (key === 'service' || key === 'passfile') continue;
+        const value = wanted.get(key);
+        if (value !== undefined && !(OPTIONAL.has(key) && values[variable])) child.env[variable] = value;
+        else if (value === undefined && !OPTIONAL.has(key) && !keepsServer) delete child.env[variable];
+      }
+      if (!wanted.has('hostaddr')) delete child.env.PGHOSTADDR;
+    },
+  };
+}

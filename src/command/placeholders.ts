@@ -1,0 +1,35 @@
+import { writeConnectionText } from '../target/connection-text.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import { connectionValues, formatUrl } from '../target/url.ts';
+import { type Child, effective, type Variables } from './mention.ts';
+
+const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;
+
+/** Writes the clone's connection where the user asked for it, in arguments and in variables. */
+export function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
+  const values = placeholderValues(entry);
+  const fill = (text: string) => text.replace(PLACEHOLDER, (_all, name: keyof typeof values) => values[name]);
+  for (const [index, argument] of child.argv.entries()) child.argv[index] = fill(argument);
+  for (const [name, value] of Object.entries({ ...effective(variables), ...child.env })) {
+    const filled = fill(value);
+    if (filled !== value) child.env[name] = filled;
+  }
+}
+
+function placeholderValues(entry: ConnectionSettings) {
+  const [first] = entry.hosts;
+  const jdbc = writeConnectionText({
+    form: 'jdbc',
+    scheme: 'jdbc:postgresql',
+    values: connectionValues(entry),
+  });
+  return {
+    url: formatUrl(entry),
+    'jdbc-url': jdbc,
+    host: first?.host ?? '',
+    port: String(first?.port ?? ''),
+    user: entry.user,
+    password: entry.password ?? '',
+    database: entry.database,
+  };
+}

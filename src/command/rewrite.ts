@@ -1,0 +1,134 @@
+import { readDotenv } from '../target/locate.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Surroundings } from '../target/surroundings.ts';
+import { formatUrl } from '../target/url.ts';
+import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
+import { findPgVariables } from './pg-variables.ts';
+import { fillPlaceholders } from './placeholders.ts';
+import type { Route } from './route.ts';
+import type { Compare } from './same-target.ts';
+import { findSplitVariables } from './split-variables.ts';
+import { findUrls } from './url-mentions.ts';
+
+/** What the command would be started with, if it were not for us. */
+export interface CommandInput {
+  readonly argv: readonly string[];
+  readonly around: Surroundings;
+  readonly target: ConnectionSettings;
+  /** The variable that the command reads its URL from: set in any case. */
+  readonly urlVariable: string;
+}
+
+/** Where the command knows the target from, and under which logins. */
+export interface Logins {
+  /** The target's own login first, then one for each further user. */
+  readonly logins: readonly Login[];
+  readonly mentions: readonly Mention[];
+  readonly undecided: readonly Undecided[];
+  readonly variables: Variables;
+}
+
+export type Login = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
+
+export interface Rewritten {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** `DATABASE_URL`, `DIRECT_URL (from .env)`, `argument 3`: what differs from what the user gave. */
+  readonly rewritten: readonly string[];
+  readonly undecided: readonly Undecided[];
+}
+
+const OTHER_DATABASE = 'names another database on the same server';
+
+/** Finds every place that names the target. @throws SafemigrateError `INTERRUPTED` */
+export async function findLogins(input: CommandInput, compare: Compare): Promise<Logins> {
+  const { argv, around, target } = input;
+  const variables: Variables = { env: definedOnly(around.env), dotenv: readDotenv(around) };
+  const found = findUrls(argv, variables, { ...around, env: effective(variables) }, target.user);
+  const undecided: Undecided[] = [...found.undecided];
+  const mentions: Mention[] = [];
+  const split = findSplitVariables(variables, target);
+  const pg = await findPgVariables(variables, around, target, compare);
+  if (pg.undecided) undecided.push(pg.undecided);
+  for (const mention of [...found.mentions, ...split]) {
+    const verdict = await compare(mention.settings);
+    // The variable of the target's URL is the command's way in, whatever it held.
+    const isUrlVariable = mention.label === labelOf(input.urlVariable, variables);
+    if (verdict.kind === 'same') mentions.push(mention);
+    else if (isUrlVariable) continue;
+    else if (verdict.kind === 'other-database')
+      undecided.push({ name: mention.label, reason: OTHER_DATABASE });
+    else if (verdict.kind === 'undecided') undecided.push({ name: mention.label, reason: verdict.reason });
+  }
+  undecided.push(...bareNames(argv, target));
+  if (pg.mention) mentions.push(pg.mention);
+  return { logins: loginsOf(target, mentions), mentions, undecided, variables };
+}
+
+/** One way in for each user. @param clone leads to the clone as the target's own user. */
+export function planRoutes(logins: readonly Login[], clone: ConnectionSettings): Route[] {
+  return logins.map((login) => {
+    const { password: _clonePassword, ...place } = clone;
+    const upstream: ConnectionSettings = {
+      ...place,
+      user: login.user,
+      ...(login.password === undefined ? {} : { password: login.password }),
+    };
+    return { user: login.user, database: login.database, upstream, entry: upstream };
+  });
+}
+
+/** The command as it is started, with the routes' entries in the place of the target. */
+export function rewriteCommand(
+  input: CommandInput,
+  { mentions, undecided, variables }: Logins,
+  routes: readonly Route[],
+): Rewritten {
+  const [first] = routes;
+  if (!first) throw new Error('there is no route into the clone');
+  const child: Child = { argv: [...input.argv], env: { ...variables.env } };
+  for (const mention of mentions.toReversed()) {
+    const route = routes.find(({ user }) => user === mention.settings.user) ?? first;
+    mention.apply(child, route.entry);
+  }
+  const { urlVariable } = input;
+  const inUse = mentions.some(({ label }) => label === labelOf(urlVariable, variables));
+  if (!inUse) child.env[urlVariable] = formatUrl(first.entry);
+  fillPlaceholders(child, variables, first.entry);
+  return { ...child, rewritten: differences(input.argv, variables, child), undecided };
+}
+
+function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): Login[] {
+  const logins = new Map<string, Login>();
+  for (const { user, password, database } of [target, ...mentions.map(({ settings }) => settings)]) {
+    const known = logins.get(user);
+    const withPassword = known?.password ?? password;
+    logins.set(user, { user, database, ...(withPassword === undefined ? {} : { password: withPassword }) });
+  }
+  return [...logins.values()];
+}
+
+/** `psql -h db shop`: nobody but psql knows what such a word means. */
+function bareNames(argv: readonly string[], { database }: ConnectionSettings): Undecided[] {
+  const reason = `it is the target's name; if it is meant as the database, write {safemigrate:database} there`;
+  return argv.flatMap((argument, index) =>
+    index > 0 && (argument === database || argument.endsWith(`=${database}`) || argument === `-d${database}`)
+      ? [{ name: `argument ${index}`, reason }]
+      : [],
+  );
+}
+
+function differences(argv: readonly string[], variables: Variables, child: Child): string[] {
+  const names = new Set([...Object.keys(variables.env), ...Object.keys(child.env)]);
+  const changed = [...names].filter((name) => variables.env[name] !== child.env[name]);
+  return [
+    ...changed.sort().map((name) => labelOf(name, variables)),
+    ...child.argv.flatMap((argument, index) => (argument === argv[index] ? [] : [`argument ${index}`])),
+  ];
+}
+
+function definedOnly(env: Surroundings['env']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}

@@ -1,0 +1,109 @@
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { openSession } from '../target/connect.ts';
+import { isSocketFolder } from '../target/link.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+
+/** What a connection that the command knows of is, compared with the target. */
+export type Verdict =
+  | { readonly kind: 'same' }
+  /** The target's server, but another database there. */
+  | { readonly kind: 'other-database' }
+  | { readonly kind: 'other-server' }
+  | { readonly kind: 'undecided'; readonly reason: string };
+
+export type Compare = (settings: ConnectionSettings) => Promise<Verdict>;
+
+const CONNECT_TIMEOUT_S = '3';
+
+// The start time tells a server from its standbys and from file-level copies, which have the same identifier and OIDs.
+const IDENTITY = `SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text AS started,
+       (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())::pg_catalog.int8 AS oid,
+       CASE WHEN pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') THEN 1 END AS control`;
+const SYSTEM_IDENTIFIER =
+  'SELECT system_identifier::pg_catalog.text AS id FROM pg_catalog.pg_control_system()';
+
+interface Identity {
+  readonly started: string;
+  readonly oid: string;
+  readonly systemIdentifier: string | null;
+}
+
+/** Decides by text where that is enough, else by asking both servers; each connection is asked about once. */
+export function comparer(target: ConnectionSettings, signal?: AbortSignal): Compare {
+  const known = new Map<string, Promise<Verdict>>();
+  let own: Promise<Identity> | undefined;
+  return (settings) => {
+    const byText = compareByText(settings, target);
+    if (byText) return Promise.resolve(byText);
+    const key = JSON.stringify([settings.hosts, settings.user, settings.database]);
+    own ??= identify(target, signal);
+    const verdict = known.get(key) ?? compareByConnecting(settings, own, signal);
+    known.set(key, verdict);
+    return verdict;
+  };
+}
+
+/** undefined: different words that may mean the same server. */
+export function compareByText(settings: ConnectionSettings, target: ConnectionSettings): Verdict | undefined {
+  const theirs = settings.hosts.map(serverName);
+  const ours = target.hosts.map(serverName);
+  if (!theirs.some((name) => ours.includes(name))) return undefined;
+  return { kind: settings.database === target.database ? 'same' : 'other-database' };
+}
+
+/** One name for all ways to say "this machine": a socket's server listens on the port that is in its name. */
+function serverName({ host, port }: ConnectionSettings['hosts'][number]): string {
+  const name = host.toLowerCase().replace(/\.$/, '');
+  const local =
+    isSocketFolder(host) || name === 'localhost' || name === '::1' || /^127\.\d+\.\d+\.\d+$/.test(name);
+  return `${local ? 'localhost' : name}:${port}`;
+}
+
+async function compareByConnecting(
+  settings: ConnectionSettings,
+  target: Promise<Identity>,
+  signal: AbortSignal | undefined,
+): Promise<Verdict> {
+  let own: Identity;
+  try {
+    own = await target;
+  } catch (error) {
+    return { kind: 'undecided', reason: `the target could not be asked who it is: ${messageOf(error)}` };
+  }
+  try {
+    return compareIdentities(await identify(settings, signal), own);
+  } catch (error) {
+    if (error instanceof SafemigrateError && error.code === 'INTERRUPTED') throw error;
+    const reason =
+      error instanceof SafemigrateError && error.code === 'SERVER'
+        ? 'it is not a plain server'
+        : 'it could not be connected to';
+    return { kind: 'undecided', reason: `${reason}: ${messageOf(error).split('\n', 1)[0]}` };
+  }
+}
+
+function compareIdentities(theirs: Identity, own: Identity): Verdict {
+  const bothKnown = theirs.systemIdentifier !== null && own.systemIdentifier !== null;
+  if (theirs.started === own.started) return { kind: theirs.oid === own.oid ? 'same' : 'other-database' };
+  if (bothKnown && theirs.systemIdentifier === own.systemIdentifier)
+    return { kind: 'undecided', reason: "it names a standby or a copy of the target's server" };
+  return { kind: 'other-server' };
+}
+
+async function identify(settings: ConnectionSettings, signal: AbortSignal | undefined): Promise<Identity> {
+  const hasty = { ...settings, parameters: { ...settings.parameters, connect_timeout: CONNECT_TIMEOUT_S } };
+  const session = await openSession(hasty, {
+    purpose: 'identify',
+    readOnly: true,
+    throughPooler: true,
+    statementTimeoutMs: Number(CONNECT_TIMEOUT_S) * 1000,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  try {
+    const [row] = await session.query<{ started: string; oid: string; control: number | null }>(IDENTITY);
+    const control = row?.control ? await session.query<{ id: string }>(SYSTEM_IDENTIFIER) : [];
+    return { started: row?.started ?? '', oid: row?.oid ?? '', systemIdentifier: control[0]?.id ?? null };
+  } finally {
+    await session.close();
+  }
+}

@@ -1,0 +1,118 @@
+import type { ConnectionSettings, HostAndPort } from '../target/settings.ts';
+import { effective, labelOf, type Mention, type Variables } from './mention.ts';
+
+type Part = 'host' | 'port' | 'database' | 'user' | 'password' | 'sslmode' | 'ssl';
+
+/** What the last words of a variable's name say, the longer ones first; what stands before is the group. */
+const PARTS: readonly (readonly [ending: string, part: Part])[] = [
+  ['HOSTNAME', 'host'],
+  ['HOST', 'host'],
+  ['SERVER', 'host'],
+  ['ADDRESS', 'host'],
+  ['ADDR', 'host'],
+  ['PORT', 'port'],
+  ['DATABASE_NAME', 'database'],
+  ['DATABASE', 'database'],
+  ['DB_NAME', 'database'],
+  ['DBNAME', 'database'],
+  ['NAME', 'database'],
+  ['DB', 'database'],
+  ['USERNAME', 'user'],
+  ['USER_NAME', 'user'],
+  ['USER', 'user'],
+  ['LOGIN', 'user'],
+  ['PASSWORD', 'password'],
+  ['PASSWD', 'password'],
+  ['PASS', 'password'],
+  ['PWD', 'password'],
+  ['SSL_MODE', 'sslmode'],
+  ['SSLMODE', 'sslmode'],
+  ['SSL', 'ssl'],
+];
+
+const DEFAULT_PORT = 5432;
+
+type Group = Map<Part, string[]>;
+
+/**
+ * Connections that are spread over variables with a common beginning: DB_HOST, DB_PORT, DB_NAME; POSTGRES_DB, …
+ * A group without a database, or with neither host nor user, names nothing.
+ */
+export function findSplitVariables(variables: Variables, target: ConnectionSettings): Mention[] {
+  const values = effective(variables);
+  const mentions: Mention[] = [];
+  for (const [prefix, group] of groupsOf(values)) {
+    const read = (part: Part) => values[group.get(part)?.[0] ?? ''];
+    const database = read('database');
+    const user = read('user');
+    const host = read('host');
+    if (!database || (!host && !user) || host?.includes('://') || database.includes('://')) continue;
+    const port = Number(read('port') || DEFAULT_PORT);
+    if (!Number.isInteger(port)) continue;
+    const password = read('password');
+    const settings: ConnectionSettings = {
+      // Without a host the group is about the server that everything else here is about.
+      hosts: host ? [{ host, port }] : target.hosts,
+      user: user || target.user,
+      ...(password ? { password } : target.password === undefined ? {} : { password: target.password }),
+      database,
+      sslmode: target.sslmode,
+      parameters: target.parameters,
+    };
+    const names = [...group.values()].flat();
+    mentions.push({
+      label: names.map((name) => labelOf(name, variables)).join(', '),
+      settings,
+      apply: (child, entry) => {
+        const moved = !settings.hosts.some((known) => sameAddress(known, entry.hosts[0]));
+        const wanted = valuesOf(entry, moved);
+        for (const [part, value] of wanted)
+          for (const name of group.get(part) ?? []) if (values[name] !== value) child.env[name] = value;
+        const portName = `${prefix}PORT`;
+        if (!group.has('port') && host && String(entry.hosts[0]?.port) !== String(port))
+          child.env[portName] = String(entry.hosts[0]?.port);
+      },
+    });
+  }
+  return mentions;
+}
+
+function valuesOf(entry: ConnectionSettings, moved: boolean): [Part, string][] {
+  const [first] = entry.hosts;
+  return [
+    ...(moved && first
+      ? ([
+          ['host', first.host],
+          ['port', String(first.port)],
+        ] satisfies [Part, string][])
+      : []),
+    ...(moved
+      ? ([
+          ['sslmode', entry.sslmode],
+          ['ssl', String(entry.sslmode !== 'disable')],
+        ] satisfies [Part, string][])
+      : []),
+    ['database', entry.database],
+    ['user', entry.user],
+    ...(entry.password === undefined ? [] : ([['password', entry.password]] satisfies [Part, string][])),
+  ];
+}
+
+function groupsOf(values: Readonly<Record<string, string>>): Map<string, Group> {
+  const groups = new Map<string, Group>();
+  for (const name of Object.keys(values)) {
+    for (const [ending, part] of PARTS) {
+      // A beginning is needed: HOST, PORT and USER alone are about other things.
+      if (!name.endsWith(`_${ending}`)) continue;
+      const prefix = name.slice(0, -ending.length);
+      const group = groups.get(prefix) ?? new Map<Part, string[]>();
+      group.set(part, [...(group.get(part) ?? []), name]);
+      groups.set(prefix, group);
+    }
+  }
+  return groups;
+}
+
+function sameAddress(known: HostAndPort, other: HostAndPort | undefined): boolean {
+  return known.host === other?.host && known.port === other.port;
+}

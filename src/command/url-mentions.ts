@@ -1,0 +1,198 @@
+import {
+  type ConnectionText,
+  looksLikeConnection,
+  readConnectionText,
+  writeConnectionText,
+} from '../target/connection-text.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Surroundings } from '../target/surroundings.ts';
+import { connectionValues, parseSettings, VARIABLES } from '../target/url.ts';
+import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
+
+interface Found {
+  readonly mentions: readonly Mention[];
+  readonly undecided: readonly Undecided[];
+}
+
+/** A value that is one connection as a whole, perhaps behind `--flag=`. */
+const WHOLE = /^(\s*(?:-{1,2}[\w.-]*=|[\w.]+=(?=(?:jdbc:)?[a-z+\d]+:\/\/))?)([\s\S]*)$/i;
+/** A URL inside other text, such as a shell's command or JSON. */
+const INSIDE = /\b(?:jdbc:)?(?:postgres(?:ql)?|postgis|pg)(?:\+\w+)?:\/\/[^\s"'`<>|;\\]+/gi;
+
+const PG_NAMES = new Set(Object.values(VARIABLES));
+/** The parts of a name that say "this is the URL", before which its siblings' prefix stands. */
+const URL_PART = /(?:JDBC_)?(?:URL|URI|DSN)$/;
+const USER_PARTS = ['USERNAME', 'USER'];
+const PASSWORD_PARTS = ['PASSWORD', 'PASS'];
+
+/** Every connection to PostgreSQL that is written as one string, in the variables and in the arguments. */
+export function findUrls(
+  argv: readonly string[],
+  variables: Variables,
+  around: Surroundings,
+  defaultUser: string,
+): Found {
+  const mentions: Mention[] = [];
+  const undecided: Undecided[] = [];
+  const look = (text: string, label: string, siblings: Siblings | undefined, place: Place) => {
+    for (const [start, end] of spans(text)) {
+      try {
+        const read = readConnectionText(text.slice(start, end));
+        mentions.push(mention({ read, start, end, label, siblings, place, around, defaultUser }));
+      } catch {
+        undecided.push({
+          name: label,
+          reason: 'it looks like a connection to PostgreSQL, but cannot be read as one',
+        });
+      }
+    }
+  };
+  const values = effective(variables);
+  for (const [name, value] of Object.entries(values)) {
+    if (!PG_NAMES.has(name))
+      look(value, labelOf(name, variables), siblingsOf(name, values), inVariable(name, value));
+  }
+  for (const [index, value] of argv.entries()) {
+    if (index > 0) look(value, `argument ${index}`, undefined, inArgument(index));
+  }
+  return { mentions, undecided };
+}
+
+interface Place {
+  read(child: Child): string;
+  write(child: Child, text: string): void;
+  /** Arguments are seen by everybody on the machine, so that no password may come in there that was not. */
+  readonly public: boolean;
+}
+
+function inVariable(name: string, value: string): Place {
+  return {
+    // A variable of .env is not in the environment before it is written there.
+    read: (child) => child.env[name] ?? value,
+    write: (child, text) => {
+      child.env[name] = text;
+    },
+    public: false,
+  };
+}
+
+function inArgument(index: number): Place {
+  return {
+    read: (child) => child.argv[index] ?? '',
+    write: (child, text) => {
+      child.argv[index] = text;
+    },
+    public: true,
+  };
+}
+
+function spans(text: string): [number, number][] {
+  const [, prefix = '', rest = ''] = WHOLE.exec(text) ?? [];
+  const inner = rest.trimEnd();
+  const start = prefix.length + rest.length - rest.trimStart().length;
+  const isKeywords = looksLikeConnection(inner) && !inner.includes('://');
+  const isUrl = /^(?:jdbc:)?(?:postgres(?:ql)?|postgis|pg)(?:\+\w+)?:(?:\/\/)?[^"'\s]*$/i.test(inner);
+  if (looksLikeConnection(inner) && (isKeywords || isUrl)) return [[start, prefix.length + inner.length]];
+  return [...text.matchAll(INSIDE)].map((match) => [match.index, match.index + match[0].length]);
+}
+
+interface Mentioned {
+  read: ConnectionText;
+  start: number;
+  end: number;
+  label: string;
+  siblings: Siblings | undefined;
+  place: Place;
+  around: Surroundings;
+  defaultUser: string;
+}
+
+/** Applied from the last to the first of a place, so that what stands before keeps its position. */
+function mention(it: Mentioned): Mention {
+  const { read, start, end, label, siblings, place, around } = it;
+  const settings = parseSettings(completed(it), around);
+  return {
+    label,
+    settings,
+    apply: (child, entry) => {
+      const text = place.read(child);
+      const written = rewriteText(read, settings, entry, !place.public);
+      place.write(child, text.slice(0, start) + written + text.slice(end));
+      if (!siblings) return;
+      const { user, password, values } = siblings;
+      if (user && values[user] !== entry.user) child.env[user] = entry.user;
+      if (password && entry.password !== undefined && values[password] !== entry.password)
+        child.env[password] = entry.password;
+    },
+  };
+}
+
+/** Variables beside a JDBC URL that hold its login: SPRING_DATASOURCE_URL, …_USERNAME, …_PASSWORD. */
+interface Siblings {
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly values: Readonly<Record<string, string>>;
+}
+
+function siblingsOf(name: string, values: Readonly<Record<string, string>>): Siblings | undefined {
+  if (!URL_PART.test(name) || !/^\s*jdbc:/i.test(values[name] ?? '')) return undefined;
+  const prefix = name.replace(URL_PART, '');
+  const first = (parts: readonly string[]) => parts.map((part) => prefix + part).find((key) => values[key]);
+  return { user: first(USER_PARTS), password: first(PASSWORD_PARTS), values };
+}
+
+function completed({ read, siblings, defaultUser }: Mentioned): ConnectionText {
+  if (read.form !== 'jdbc') return read;
+  const values = new Map(read.values);
+  const add = (key: string, value: string | undefined) => {
+    if (value && !values.has(key)) values.set(key, value);
+  };
+  add('user', siblings?.user ? siblings.values[siblings.user] : defaultUser);
+  add('password', siblings?.password ? siblings.values[siblings.password] : undefined);
+  return { ...read, values };
+}
+
+/** Parameters that belong to the server's address, and mean nothing or harm at another one. */
+const ABOUT_SERVER =
+  /^(ssl.*|channel_binding|hostaddr|target_session_attrs|targetServerType|load_balance_hosts|loadBalanceHosts|gssencmode|require_auth|service|passfile)$/;
+const ABOUT_LOGIN = ['user', 'password'];
+
+/** The same string for another address and database, with every parameter that still makes sense. */
+export function rewriteText(
+  text: ConnectionText,
+  settings: ConnectionSettings,
+  entry: ConnectionSettings,
+  mayAddPassword: boolean,
+): string {
+  const values = new Map(text.values);
+  const wanted = connectionValues(entry);
+  if (!isSameServer(settings, entry)) {
+    const encrypts = values.has('sslmode');
+    for (const key of [...values.keys()]) if (ABOUT_SERVER.test(key)) values.delete(key);
+    if (encrypts || entry.sslmode !== 'prefer') values.set('sslmode', entry.sslmode);
+    for (const [key, value] of Object.entries(entry.parameters))
+      if (ABOUT_SERVER.test(key)) values.set(key, value);
+    for (const key of ['host', 'port']) values.set(key, wanted.get(key) ?? '');
+  } else if (settings.hosts.length !== entry.hosts.length) {
+    for (const key of ['host', 'port', 'hostaddr']) {
+      const value = wanted.get(key);
+      if (value === undefined) values.delete(key);
+      else values.set(key, value);
+    }
+  }
+  values.delete('service');
+  values.set('dbname', entry.database);
+  for (const key of ABOUT_LOGIN) {
+    const value = wanted.get(key);
+    const add = text.form === 'url' || text.form === 'keywords' ? key === 'user' || mayAddPassword : false;
+    if (value !== undefined && (values.has(key) || add)) values.set(key, value);
+  }
+  return writeConnectionText({ ...text, values });
+}
+
+/** The entry leads to one of the hosts that the connection names, so that its TLS settings hold. */
+export function isSameServer(settings: ConnectionSettings, entry: ConnectionSettings): boolean {
+  return entry.hosts.every(({ host, port }) =>
+    settings.hosts.some((other) => other.host === host && other.port === port),
+  );
+}
