@@ -1,0 +1,121 @@
+import type { EventEmitter } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { endTree, signalProcess } from './process-tree.ts';
+
+export type InterruptSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+
+/** The signals that our own process gets, passed on by whoever listens to them. */
+export type Interrupts = EventEmitter<{ signal: [InterruptSignal] }>;
+
+export interface RunOptions {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly folder: string;
+  /** `stderr` where our own stdout is taken by the report. */
+  readonly stdout: 'inherit' | 'stderr';
+  /** There is a terminal, so that the command must stay in our process group to be able to use it. */
+  readonly terminal: boolean;
+  /** 0 is no limit. */
+  readonly timeoutMs: number;
+  readonly interrupts: Interrupts;
+  /** Ends the command as the timeout does. */
+  readonly signal?: AbortSignal;
+  /** Between SIGTERM and SIGKILL; default 10,000. */
+  readonly graceMs?: number;
+}
+
+export interface CommandResult {
+  /** null when a signal ended it. */
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly timedOut: boolean;
+  readonly durationMs: number;
+  readonly pid: number;
+}
+
+const DEFAULT_GRACE_MS = 10_000;
+const STDERR = 2;
+
+/**
+ * Runs the command with our own stdin, stdout and stderr until it ends.
+ *
+ * On a terminal it shares our process group: a group of its own would lose /dev/tty, and Ctrl-C reaches it by
+ * itself. Elsewhere it leads its own group, and every signal is passed on. The first SIGINT lets it end in its
+ * own way, the second kills it with everything that it started; the timeout and the abort end it all, politely first.
+ * @throws SafemigrateError `COMMAND` when it cannot be started.
+ */
+export async function runCommand(options: RunOptions): Promise<CommandResult> {
+  const { argv, env, folder, terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS } = options;
+  const [program = '', ...args] = argv;
+  const { execa } = await import('execa');
+  const startedAt = performance.now();
+  const child = execa(program, args, {
+    cwd: folder,
+    env,
+    extendEnv: false,
+    stdin: 'inherit',
+    stdout: options.stdout === 'stderr' ? STDERR : 'inherit',
+    stderr: 'inherit',
+    detached: !terminal,
+    reject: false,
+    buffer: false,
+    // Otherwise execa listens for the end of our process, which is the command line's business.
+    cleanup: false,
+  });
+  const { pid } = child;
+  if (pid === undefined) throw notStarted(program, (await child).cause);
+
+  let timedOut = false;
+  let signals = 0;
+  let ending: Promise<void> | undefined;
+  const end = (grace: number) => {
+    ending ??= endTree(pid, grace);
+  };
+  const onSignal = (received: InterruptSignal) => {
+    signals += 1;
+    if (signals > 1) {
+      ending = Promise.all([ending, endTree(pid, 0)]).then(() => {});
+      return;
+    }
+    if (received === 'SIGINT' && terminal) return;
+    signalProcess(terminal ? pid : -pid, received);
+  };
+  const onAbort = () => end(graceMs);
+  const timer =
+    options.timeoutMs > 0
+      ? setTimeout(() => {
+          timedOut = true;
+          end(graceMs);
+        }, options.timeoutMs)
+      : undefined;
+  interrupts.on('signal', onSignal);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted) onAbort();
+  try {
+    const result = await child;
+    const durationMs = performance.now() - startedAt;
+    await ending;
+    return { exitCode: result.exitCode ?? null, signal: result.signal ?? null, timedOut, durationMs, pid };
+  } finally {
+    clearTimeout(timer);
+    interrupts.off('signal', onSignal);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Whether our process has a terminal, even if stdin, stdout and stderr are all redirected. */
+export function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r+'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function notStarted(program: string, cause: unknown): SafemigrateError {
+  return new SafemigrateError('COMMAND', `The command "${program}" cannot be started: ${messageOf(cause)}`, {
+    cause,
+  });
+}
