@@ -16,6 +16,8 @@ export interface Snapshot {
 
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 const BEGIN_UNDOING = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE';
+// Names are printed as far as the search path does not find them: whoever reads must see the same.
+const SEARCH_PATH = 'SET LOCAL search_path = pg_catalog';
 const ROLLBACK = 'ROLLBACK';
 
 const ATTEMPTS = 5;
@@ -76,6 +78,7 @@ function withinTransaction({ client }: Session): Pool {
 async function inTransaction<T>(session: Session, begin: string, read: () => Promise<T>): Promise<T> {
   await session.query(begin);
   try {
+    await session.query(SEARCH_PATH);
     return await read();
   } finally {
     // A lost connection has rolled back by itself, and the failure that is under way says so.

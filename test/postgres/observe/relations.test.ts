@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { compareRelations, readRelations, rowsGone } from '../../../src/observe/relations.ts';
+import { scratch } from '../../helpers/scratch.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+const QUIET = { bytes: 0, shared: false };
+
+describe.each(VERSIONS)('on %d', (version) => {
+  test('relations that changed are listed with exact counts, the others counted', async () => {
+    const { session, drop } = await scratch(version);
+    try {
+      await session.query(`
+        CREATE TABLE same (a integer); INSERT INTO same VALUES (1);
+        CREATE TABLE grown (a integer); INSERT INTO grown VALUES (1);
+        CREATE TABLE emptied (a integer); INSERT INTO emptied VALUES (1), (2);
+        CREATE TABLE widened (a integer); INSERT INTO widened VALUES (1);
+        CREATE TABLE gone (a integer); INSERT INTO gone VALUES (1)`);
+      const before = await readRelations(session);
+      await session.query(`
+        INSERT INTO grown VALUES (2); TRUNCATE emptied; ALTER TABLE widened ALTER a TYPE bigint; DROP TABLE gone;
+        CREATE TABLE "New" (a integer); INSERT INTO "New" VALUES (1), (2), (3)`);
+      const after = await readRelations(session, before);
+      const { section, limits } = compareRelations(before, after, QUIET);
+      expect(section.unchangedTables).toBe(1);
+      const brief = section.tables.map((t) => [t.relation, t.rowsBefore, t.rowsAfter, t.rewritten, t.exact]);
+      expect(brief).toEqual([
+        ['public."New"', 0, 3, false, true],
+        ['public.emptied', 2, 0, true, true],
+        ['public.gone', 1, 0, false, true],
+        ['public.grown', 1, 2, false, true],
+        ['public.widened', 1, 1, true, true],
+      ]);
+      expect(limits).toEqual([]);
+      expect(rowsGone(before, after)).toEqual(['2 rows deleted from public.emptied']);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('a large relation is estimated once it was analysed, and unmeasured before', async () => {
+    const { session, drop } = await scratch(version);
+    try {
+      await session.query(`CREATE TABLE large WITH (autovacuum_enabled = off) AS
+        SELECT i, repeat('x', 1000) AS v FROM generate_series(1, 10000) i`);
+      const unknown = await readRelations(session);
+      await session.query('ANALYZE large');
+      const known = await readRelations(session);
+      const rowsOf = (data: typeof known) =>
+        [...data.relations.values()].map(({ rows, exact }) => [rows, exact]);
+      expect(rowsOf(unknown)).toEqual([[null, false]]);
+      expect(rowsOf(known)).toEqual([[10000, false]]);
+      await session.query('ALTER TABLE large ADD COLUMN w uuid DEFAULT gen_random_uuid()');
+      const { limits } = compareRelations(unknown, await readRelations(session), { bytes: 5, shared: true });
+      expect(limits.map(({ path, kind }) => [path, kind])).toEqual([
+        ['data.tables', 'estimate'],
+        ['data.tables', 'unmeasured'],
+        ['data.walBytes', 'estimate'],
+      ]);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('rows behind row-level security are not counted as if they were not there', async () => {
+    const { session, settings, drop } = await scratch(version);
+    const role = `rls_${process.pid}`;
+    const { openSession } = await import('../../../src/target/connect.ts');
+    try {
+      await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'rls'; CREATE TABLE hidden (a integer); INSERT INTO hidden VALUES (1);
+        ALTER TABLE hidden ENABLE ROW LEVEL SECURITY; GRANT SELECT ON hidden TO ${role}`);
+      const reader = await openSession({ ...settings, user: role, password: 'rls' }, { purpose: 'test' });
+      const { relations } = await readRelations(reader);
+      await reader.close();
+      expect([...relations.values()].map(({ exact }) => exact)).toEqual([false]);
+    } finally {
+      await session.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+      await drop();
+    }
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { compareWith, fingerprint } from '../../../src/schema/compare.ts';
+import { takeSnapshot } from '../../../src/schema/facts.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import { scratch } from '../../helpers/scratch.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+const TYPES = "CREATE TYPE public.mood AS ENUM ('sad', 'glad')";
+const PEOPLE = 'CREATE TABLE public.people (id bigint PRIMARY KEY, name text NOT NULL, mood public.mood)';
+const PLACES = 'CREATE TABLE public.places (id bigserial PRIMARY KEY, name text UNIQUE, CHECK (id > 0))';
+const INDEX = 'CREATE INDEX by_name ON public.people (lower(name))';
+const STATISTICS = 'CREATE STATISTICS public.st ON id, name FROM public.people';
+
+describe.each(VERSIONS)('on %d', (version) => {
+  test('two databases with the same schema have the same fingerprint, whatever the order of its making', async () => {
+    const one = await scratch(version, [TYPES, PEOPLE, PLACES, INDEX, STATISTICS].join(';'));
+    const other = await scratch(version, [PLACES, TYPES, PEOPLE, STATISTICS, INDEX].join(';'));
+    try {
+      const first = fingerprint(await takeSnapshot(one.session));
+      expect(fingerprint(await takeSnapshot(other.session))).toBe(first);
+      await other.session.query(
+        "INSERT INTO people VALUES (1, 'a', 'sad'); ANALYZE; SELECT nextval('places_id_seq')",
+      );
+      expect(fingerprint(await takeSnapshot(other.session))).toBe(first);
+      for (const sql of [
+        'ALTER TABLE people ALTER name SET STATISTICS 7',
+        'DROP STATISTICS st',
+        'DROP INDEX by_name',
+      ]) {
+        const before = fingerprint(await takeSnapshot(other.session));
+        await other.session.query(sql);
+        expect(fingerprint(await takeSnapshot(other.session)), sql).not.toBe(before);
+      }
+    } finally {
+      await one.drop();
+      await other.drop();
+    }
+  });
+
+  test('what the comparison does not model is told by name', async () => {
+    const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}; ${PLACES}`);
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(`CREATE STATISTICS st ON id, name FROM people; CREATE CAST (text AS mood) WITH INOUT;
+        CREATE TEXT SEARCH CONFIGURATION ts (COPY = simple); ALTER TABLE people ALTER name SET STORAGE EXTERNAL;
+        ALTER TABLE people ALTER name SET STATISTICS 7; SELECT nextval('places_id_seq'); SELECT lo_create(0);
+        CREATE OPERATOR === (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4eq)`);
+      const { section } = await compareWith(before, session);
+      expect(section.changes).toEqual([]);
+      expect(section.after).not.toBe(section.before);
+      expect(section.unmodeled.map(({ kind, detail }) => `${kind}: ${detail}`).sort()).toEqual([
+        'cast: (pg_catalog.text AS public.mood) created',
+        'column statistics target: public.people.name created',
+        'column storage: public.people.name created',
+        'large object: large objects changed',
+        'operator: public.===(integer,integer) created',
+        'sequence value: public.places_id_seq created',
+        'statistics object: public.st created',
+        'text search configuration: public.ts created',
+      ]);
+      expect(section.rollbackLoses).toContain('statistics object: public.st created (not undone)');
+    } finally {
+      await drop();
+    }
+  });
+
+  test('what was left half-done is told, and whether the command did it', async () => {
+    const { session, drop } = await scratch(version, PEOPLE.replace('public.mood', 'text'));
+    const concurrently = (name: string) =>
+      session.query(`CREATE UNIQUE INDEX CONCURRENTLY ${name} ON people (name)`);
+    try {
+      await session.query("INSERT INTO people VALUES (1, 'a'), (2, 'a')");
+      await expect(concurrently('earlier')).rejects.toMatchObject({ code: '23505' });
+      const before = await takeSnapshot(session);
+      await expect(concurrently('later')).rejects.toMatchObject({ code: '23505' });
+      await session.query('ALTER TABLE people ADD CONSTRAINT c CHECK (id > 0) NOT VALID');
+      const { section } = await compareWith(before, session);
+      expect(section.leftovers).toEqual([
+        { kind: 'invalid index', object: 'public.earlier', preexisting: true },
+        { kind: 'invalid index', object: 'public.later', preexisting: false },
+        { kind: 'constraint not valid', object: 'public.people.c', preexisting: false },
+      ]);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('a table made anew under its old name is told as dropped, with its rows lost', async () => {
+    const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}`);
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(`DROP TABLE people; ${PEOPLE}`);
+      const { section } = await compareWith(before, session);
+      expect(section.changes.map(({ verb, object, dataLoss }) => [verb, object, dataLoss])).toEqual([
+        ['drop', 'public.people', true],
+        ['create', 'public.people', false],
+      ]);
+      expect(section.rollbackLoses).toEqual(['the rows of public.people']);
+      expect(section.after).toBe(section.before);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('a table that somebody holds locked delays the reading, and does not end it', async () => {
+    const { session, settings, drop } = await scratch(
+      version,
+      `${TYPES}; ${PEOPLE}; CREATE VIEW v AS SELECT id FROM public.people`,
+    );
+    const holder = await openSession(settings, { purpose: 'test' });
+    const onlooker = await openSession(settings, { purpose: 'test' });
+    try {
+      await session.query("SET lock_timeout = '100ms'");
+      const open = fingerprint(await takeSnapshot(session));
+      await holder.query('BEGIN; LOCK TABLE public.people, public.v IN ACCESS EXCLUSIVE MODE');
+      const reading = takeSnapshot(session);
+      const attempts = new Set<string>();
+      const waiting =
+        "SELECT xact_start::text AS at FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
+      await expect
+        .poll(async () => {
+          for (const { at } of await onlooker.query<{ at: string }>(waiting, [session.pid])) attempts.add(at);
+          return attempts.size;
+        })
+        .toBeGreaterThan(1);
+      await holder.query('ROLLBACK');
+      expect(fingerprint(await reading)).toBe(open);
+    } finally {
+      await holder.close();
+      await onlooker.close();
+      await drop();
+    }
+  });
+});

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { changesBetween, compareWith, fingerprint } from '../../../src/schema/compare.ts';
+import { takeSnapshot } from '../../../src/schema/facts.ts';
+import { scratch } from '../../helpers/scratch.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+const START = `
+CREATE SCHEMA sales;
+CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+CREATE DOMAIN public.positive AS integer CONSTRAINT above_zero CHECK (VALUE > 0);
+CREATE TYPE public.pair AS (a integer, b text);
+CREATE TABLE public.customers (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, mood public.mood);
+CREATE TABLE public.orders (id bigserial PRIMARY KEY, customer bigint REFERENCES public.customers, total numeric(10,2) DEFAULT 0,
+  note varchar(50), CONSTRAINT total_positive CHECK (total >= 0));
+CREATE INDEX orders_customer ON public.orders (customer);
+CREATE VIEW public.big AS SELECT o.id, c.name FROM public.orders o JOIN public.customers c ON c.id = o.customer WHERE o.total > 100;
+CREATE MATERIALIZED VIEW public.sums AS SELECT customer, sum(total) AS total FROM public.orders GROUP BY customer;
+CREATE FUNCTION public.touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER touched BEFORE UPDATE ON public.orders FOR EACH ROW EXECUTE FUNCTION public.touch();
+ALTER TABLE public.customers ENABLE ROW LEVEL SECURITY;
+CREATE POLICY everybody ON public.customers USING (true);
+CREATE TABLE public.events (at date NOT NULL, what text) PARTITION BY RANGE (at);
+CREATE TABLE public.events_2024 PARTITION OF public.events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+CREATE TABLE public.events_2025 (at date NOT NULL, what text);
+CREATE SEQUENCE public.counter;
+INSERT INTO public.customers (name, mood) VALUES ('a', 'sad'), ('b', 'glad');
+INSERT INTO public.orders (customer, total, note) VALUES (1, 10, 'x'), (2, 200, 'y');
+`;
+
+const MIGRATIONS: Record<string, string> = {
+  'adds a column with a default': 'ALTER TABLE orders ADD COLUMN paid boolean NOT NULL DEFAULT false',
+  'renames a table with a secondary index': 'ALTER TABLE orders RENAME TO purchases',
+  'renames a column': 'ALTER TABLE orders RENAME COLUMN total TO amount',
+  'renames table, column, index and constraint at once': `ALTER TABLE orders RENAME TO purchases;
+    ALTER TABLE purchases RENAME COLUMN customer TO buyer; ALTER INDEX orders_customer RENAME TO purchases_buyer;
+    ALTER TABLE purchases RENAME CONSTRAINT orders_pkey TO purchases_pkey`,
+  'renames and changes':
+    'ALTER TABLE customers RENAME TO people; ALTER TABLE people ADD COLUMN age integer; ALTER TABLE people DROP COLUMN mood',
+  'swaps two columns':
+    'ALTER TABLE customers RENAME COLUMN name TO t; ALTER TABLE customers RENAME COLUMN mood TO name; ALTER TABLE customers RENAME COLUMN t TO mood',
+  'puts a new table in the place of a renamed one': `ALTER TABLE orders RENAME TO orders_old; ALTER TABLE orders_old RENAME CONSTRAINT orders_pkey TO orders_old_pkey;
+    CREATE TABLE orders (id bigint, CONSTRAINT orders_pkey PRIMARY KEY (id)); INSERT INTO orders SELECT id FROM orders_old`,
+  'renames a schema and moves a table':
+    'ALTER SCHEMA sales RENAME TO shop; ALTER TABLE orders SET SCHEMA shop',
+  'moves and renames': 'ALTER TABLE orders SET SCHEMA sales; ALTER TABLE sales.orders RENAME TO o',
+  'renames types, values, attributes and domains': `ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'; ALTER TYPE mood RENAME TO feeling;
+    ALTER TYPE pair RENAME ATTRIBUTE a TO x; ALTER TYPE pair RENAME TO couple; ALTER DOMAIN positive RENAME CONSTRAINT above_zero TO gt0; ALTER DOMAIN positive RENAME TO natural_number`,
+  'renames function, trigger, policy, view, sequence, materialized view': `ALTER FUNCTION touch() RENAME TO touched;
+    ALTER TRIGGER touched ON orders RENAME TO on_touch; ALTER POLICY everybody ON customers RENAME TO everyone; ALTER VIEW big RENAME TO large;
+    ALTER SEQUENCE orders_id_seq RENAME TO o_seq; ALTER SEQUENCE counter RENAME TO ticker; ALTER MATERIALIZED VIEW sums RENAME TO totals; ALTER VIEW large RENAME COLUMN name TO who`,
+  'attaches a partition': `ALTER TABLE events ATTACH PARTITION events_2025 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')`,
+  'detaches a partition': 'ALTER TABLE events DETACH PARTITION events_2024',
+  'renames a column of a partitioned table': 'ALTER TABLE events RENAME COLUMN what TO something',
+  'changes types':
+    'ALTER TABLE orders ALTER COLUMN note TYPE text; DROP MATERIALIZED VIEW sums; DROP VIEW big; ALTER TABLE orders ALTER COLUMN total TYPE integer',
+  'drops a table and a view': 'DROP VIEW big; DROP MATERIALIZED VIEW sums; DROP TABLE orders',
+  'drops a column and adds it again': `ALTER TABLE orders DROP COLUMN note; ALTER TABLE orders ADD COLUMN note varchar(50)`,
+  'adds indexes, constraints, comments and grants': `CREATE UNIQUE INDEX names ON customers (name); ALTER TABLE orders ADD CONSTRAINT n CHECK (note <> '') NOT VALID;
+    COMMENT ON TABLE orders IS 'hello'; GRANT SELECT ON orders TO PUBLIC; ALTER TABLE orders ALTER COLUMN note SET NOT NULL`,
+  'adds an enum value': `ALTER TYPE mood ADD VALUE 'calm'`,
+  'replaces a function and a view': `CREATE OR REPLACE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.note := 1; RETURN NEW; END';
+    CREATE OR REPLACE VIEW big AS SELECT o.id, c.name, o.total FROM orders o JOIN customers c ON c.id = o.customer WHERE o.total > 10`,
+  'changes the collation of a column': 'ALTER TABLE orders ALTER COLUMN note TYPE varchar(50) COLLATE "C"',
+  'makes a primary key anew':
+    'ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ADD PRIMARY KEY (id, customer)',
+  'rewrites a table by copying': `CREATE TABLE n (LIKE customers INCLUDING ALL); INSERT INTO n OVERRIDING SYSTEM VALUE SELECT * FROM customers; ALTER TABLE orders DROP CONSTRAINT orders_customer_fkey;
+   DROP VIEW big; DROP TABLE customers; ALTER TABLE n RENAME TO customers`,
+};
+
+describe.each(VERSIONS)('on %d', (version) => {
+  test.each(Object.keys(MIGRATIONS))(
+    'the way back from a migration that %s restores the schema',
+    async (name) => {
+      const { session, drop } = await scratch(version);
+      try {
+        await session.query(START);
+        const before = await takeSnapshot(session);
+        const kept = new Set(
+          [...before.identity.values()]
+            .filter(
+              (o) =>
+                ['table', 'sequence'].includes(o.kind) ||
+                (o.kind === 'column' && before.identity.get(o.within ?? '')?.kind === 'table'),
+            )
+            .map((o) => o.key),
+        );
+        await session.query(MIGRATIONS[name] ?? '');
+        const after = await takeSnapshot(session);
+        const stayed = [...kept].filter((key) => after.identity.has(key));
+        const { section, limits } = await compareWith(before, session);
+        if (process.env.SHOW) console.log(name, JSON.stringify({ ...section, limits }, null, 1));
+        expect(fingerprint(await takeSnapshot(session))).toBe(fingerprint(after));
+        expect(section.after).toBe(fingerprint(after));
+        if (section.rollbackSql === null) return expect(limits).not.toEqual([]);
+        await session.query(section.rollbackSql);
+        const restored = await takeSnapshot(session);
+        expect(stayed.filter((key) => !restored.identity.has(key))).toEqual([]);
+        expect(changesBetween(before, restored)).toEqual([]);
+        expect(fingerprint(restored)).toBe(section.before);
+      } finally {
+        await drop();
+      }
+    },
+  );
+});

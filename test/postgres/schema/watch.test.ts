@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { openSchemaWatch } from '../../../src/schema/watch.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import type { AuditEntry } from '../../../src/target/session.ts';
+import { scratch } from '../../helpers/scratch.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+describe.each(VERSIONS)('on %d', (version) => {
+  test('a thread of its own compares before and after, and describes another database', async () => {
+    const clone = await scratch(version, 'CREATE TABLE public.t (a integer)');
+    const target = await scratch(version, 'CREATE TABLE public.t (a integer, b text)');
+    const audited: AuditEntry[] = [];
+    const watch = await openSchemaWatch(clone.settings, { audit: (entry) => audited.push(entry) });
+    try {
+      await watch.before();
+      await clone.session.query('ALTER TABLE t RENAME TO u; ALTER TABLE u ADD COLUMN c integer');
+      const { section, limits } = await watch.after();
+      expect(section.renames).toEqual([{ kind: 'table', from: 'public.t', to: 'public.u' }]);
+      expect(section.changes.map(({ verb, kind, object }) => [verb, kind, object])).toEqual([
+        ['create', 'column', 'public.t.c'],
+        ['rename', 'table', 'public.u'],
+      ]);
+      expect(limits).toEqual([]);
+      expect((await watch.describe(target.settings)).map(({ object }) => object)).toEqual(['public.t.b']);
+      expect(new Set(audited.map(({ database }) => database))).toEqual(
+        new Set([clone.settings.database, target.settings.database]),
+      );
+    } finally {
+      await watch.close();
+      await clone.drop();
+      await target.drop();
+    }
+  });
+
+  test('closing it ends what it is waiting for at once', async () => {
+    const { session, settings, drop } = await scratch(
+      version,
+      'CREATE TABLE public.t (a integer); CREATE VIEW public.v AS SELECT a FROM public.t',
+    );
+    const holder = await openSession(settings, { purpose: 'test' });
+    const watch = await openSchemaWatch(settings);
+    try {
+      await holder.query('BEGIN; LOCK TABLE public.t, public.v IN ACCESS EXCLUSIVE MODE');
+      const reading = expect(watch.before()).rejects.toMatchObject({ code: 'INTERRUPTED' });
+      await expect
+        .poll(() =>
+          session.query(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+          ),
+        )
+        .toHaveLength(1);
+      await watch.close();
+      await reading;
+    } finally {
+      await holder.close();
+      await drop();
+    }
+  });
+
+  test('a database that cannot be reached is told as it is elsewhere', async () => {
+    const { settings, drop } = await scratch(version);
+    const watch = await openSchemaWatch({ ...settings, database: 'not there' });
+    await expect(watch.before()).rejects.toMatchObject({ name: 'SafemigrateError', code: 'CONNECTION' });
+    await watch.close();
+    await drop();
+  });
+});
