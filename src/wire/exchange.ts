@@ -38,6 +38,8 @@ export type TurnState = 'open' | 'succeeded' | 'failed' | 'lost';
 export interface Pending {
   readonly turn: Turn;
   state: TurnState;
+  /** An error came; a ReadyForQuery will follow. */
+  erred: boolean;
 }
 
 /**
@@ -45,7 +47,8 @@ export interface Pending {
  *
  * Frames go to the client as they came, but for those that a turn keeps from it. A turn that ends makes way for the
  * next. After an error the server skips everything up to the next Sync, and so do the turns up to the next `ready`.
- * ParameterStatus within a split text waits for the ReadyForQuery at its end, where the server would have sent it.
+ * ParameterStatus and notifications within a split text wait for the ReadyForQuery at its end, where the server would
+ * have sent them.
  */
 export class Exchange {
   readonly #client: Socket;
@@ -53,7 +56,8 @@ export class Exchange {
   readonly #parameters: Map<string, string>;
   #pending: Pending[] = [];
   #held: Buffer | undefined;
-  #deferred = new Map<string, Buffer>();
+  readonly #parametersToTell = new Map<string, Buffer>();
+  #notifications: Buffer[] = [];
   #wake: (() => void) | undefined;
   #status: TransactionStatus = 'I';
   #lost = false;
@@ -107,7 +111,7 @@ export class Exchange {
 
   /** To be called together with sending what the turn is about. */
   expect(turn: Turn): Pending {
-    const pending: Pending = { turn, state: this.#lost ? 'lost' : 'open' };
+    const pending: Pending = { turn, state: this.#lost ? 'lost' : 'open', erred: false };
     if (!this.#lost) this.#pending.push(pending);
     return pending;
   }
@@ -140,9 +144,10 @@ export class Exchange {
   }
 
   /** What the server would have said together with the last ReadyForQuery. */
-  flushParameters(): void {
-    for (const frame of this.#deferred.values()) this.#forward(frame);
-    this.#deferred.clear();
+  flushDeferred(): void {
+    for (const frame of [...this.#notifications, ...this.#parametersToTell.values()]) this.#forward(frame);
+    this.#notifications = [];
+    this.#parametersToTell.clear();
   }
 
   /** The server's side is gone: nothing will be answered any more. */
@@ -196,6 +201,9 @@ export class Exchange {
       case SERVER.parameterStatus:
         this.#parameter(bytes);
         break;
+      case SERVER.notification:
+        this.#notified(bytes);
+        break;
       case SERVER.copyInResponse:
       case SERVER.copyBothResponse:
         this.#copyIn(bytes);
@@ -244,7 +252,7 @@ export class Exchange {
     if (told) this.#passOn(told);
     if (this.unsynced && !this.#pending.some(({ turn }) => turn.ends === 'ready')) this.skipping = true;
     if (!pending) return;
-    if (pending.turn.ends === 'ready') pending.state = 'failed';
+    pending.erred = true;
     while (this.#turn()?.ends === 'completion') this.#end('failed');
     this.#wake?.();
   }
@@ -254,7 +262,12 @@ export class Exchange {
     this.#parameters.set(name, value);
     const relay = this.#turn()?.relay ?? 'whole';
     if (relay === 'whole') this.#forward(bytes);
-    else this.#deferred.set(name, bytes);
+    else this.#parametersToTell.set(name, bytes);
+  }
+
+  #notified(bytes: Buffer): void {
+    if ((this.#turn()?.relay ?? 'whole') === 'whole') this.#forward(bytes);
+    else this.#notifications.push(bytes);
   }
 
   /** What was sent behind the COPY before this, the server ignores: Sync and Flush, where clients send them ahead. */
@@ -272,10 +285,10 @@ export class Exchange {
     const pending = this.#pending[0];
     this.#onStatus(this.#status);
     if ((pending?.turn.relay ?? 'whole') === 'whole') {
-      this.flushParameters();
+      this.flushDeferred();
       this.#forward(bytes);
     }
-    if (pending) this.#end(pending.state === 'failed' ? 'failed' : 'succeeded');
+    if (pending) this.#end(pending.erred ? 'failed' : 'succeeded');
   }
 
   #end(state: TurnState): void {

@@ -31,6 +31,7 @@ export const SERVER = {
   negotiateProtocolVersion: 0x76, // v
   noData: 0x6e, // n
   noticeResponse: 0x4e, // N
+  notification: 0x41, // A
   parameterStatus: 0x53, // S
   parseComplete: 0x31, // 1
   portalSuspended: 0x73, // s

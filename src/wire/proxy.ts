@@ -33,7 +33,7 @@ export interface ProxyOptions {
   readonly otherDatabase?: (name: string, upstream: ConnectionSettings) => ConnectionSettings | undefined;
 }
 
-export interface Proxy {
+export interface WireProxy {
   readonly host: string;
   readonly port: number;
   /** Sessions that were let in so far. */
@@ -49,13 +49,13 @@ const PROTOCOL_VIOLATION = '08P01';
 const STARTUP_TIMEOUT_MS = 60_000;
 
 /** Starts the proxy. @throws Node's error when the address cannot be listened on. */
-export async function startProxy(options: ProxyOptions): Promise<Proxy> {
+export async function startProxy(options: ProxyOptions): Promise<WireProxy> {
   const proxy = new ObservingProxy(options);
   await proxy.listen(options.listen ?? { host: '127.0.0.1' });
   return proxy;
 }
 
-class ObservingProxy implements Proxy {
+class ObservingProxy implements WireProxy {
   host = '';
   port = 0;
   sessions = 0;

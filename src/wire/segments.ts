@@ -1,4 +1,5 @@
 import type { ParsedStatement } from './parse.ts';
+import { changesReading } from './statement-kind.ts';
 
 /**
  * How a text of several statements is sent one by one without changing what it means.
@@ -20,6 +21,7 @@ export function segmentsOf(
 ): readonly Segment[] | undefined {
   const [only] = statements;
   if (statements.length === 1 && only && !inBlock && !only.wraps) return undefined;
+  if (statements.length > 1 && statements.some(({ node }) => changesReading(node))) return undefined;
   const segments: { implicit: boolean; statements: ParsedStatement[] }[] = [];
   let open: { implicit: boolean; statements: ParsedStatement[] } | undefined;
   if (inBlock) {

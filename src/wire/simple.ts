@@ -169,7 +169,7 @@ export class SimpleProtocol {
       if (state !== 'succeeded') break;
     }
     if (exchange.lost) return undefined;
-    exchange.flushParameters();
+    exchange.flushDeferred();
     client.write(message(SERVER.readyForQuery, exchange.status));
     recorder.startReading();
     return undefined;

@@ -99,3 +99,21 @@ const DIFFERS: Readonly<Record<string, (fields: Fields) => boolean>> = {
     isVacuum === true || !Array.isArray(rels) || rels.length !== 1,
   DiscardStmt: ({ target }) => target === undefined || target === 'DISCARD_ALL',
 };
+
+/**
+ * Whether the statement changes how texts are read. The server reads a text once, before it runs anything of it, so
+ * the statements behind this one must not be sent by themselves.
+ */
+export function changesReading(node: Node): boolean {
+  const fields = fieldsOf(node);
+  if (kindOf(node) === 'DiscardStmt') return fields.target === undefined || fields.target === 'DISCARD_ALL';
+  if (kindOf(node) === 'VariableSetStmt' && fields.kind === 'VAR_RESET_ALL') return true;
+  const text = JSON.stringify(node);
+  if (!READING.test(text)) return false;
+  if (kindOf(node) !== 'VariableSetStmt') return kindOf(node) === 'SelectStmt';
+  // Scripts of pg_dump begin by setting what is set already.
+  return !(fields.kind === 'VAR_SET_VALUE' && USUAL.test(text));
+}
+
+const READING = /"(?:client_encoding|standard_conforming_strings|backslash_quote|escape_string_warning)"/i;
+const USUAL = /"client_encoding".*"(?:utf-?8|unicode)"|"standard_conforming_strings".*"(?:on|true)"/i;
