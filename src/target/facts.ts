@@ -23,7 +23,7 @@ SELECT current_setting('server_version_num')::int AS version_num,
   FROM pg_roles r WHERE r.rolname = current_user`;
 
 // An estimate from the catalogue, since relpages is as old as the last VACUUM or ANALYZE: each GB of a relation is a
-// file, a table with pages has a free space map, one with all-visible pages a visibility map, and what is unlogged
+// file, a table of more than four pages has a free space map, one with all-visible pages a visibility map, and what is unlogged
 // an init fork.
 const DATABASE = `
 SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
@@ -31,7 +31,7 @@ SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has
   FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
  CROSS JOIN (SELECT count(*) AS relations,
                     coalesce(sum(1 + relpages::int8 * current_setting('block_size')::int8 / 1073741824
-                                 + CASE WHEN relkind IN ('r', 'm', 't') AND relpages > 0 THEN 1 ELSE 0 END
+                                 + CASE WHEN relkind IN ('r', 'm', 't') AND relpages > 4 THEN 1 ELSE 0 END
                                  + CASE WHEN relallvisible > 0 THEN 1 ELSE 0 END
                                  + CASE WHEN relpersistence = 'u' THEN 1 ELSE 0 END), 0) AS files
                FROM pg_class WHERE relkind IN ('r', 'm', 't', 'i', 'S')) c

@@ -1,0 +1,21 @@
+import type { TargetSection } from '../report/model.ts';
+import type { Target } from './target.ts';
+
+/** The report's target section: never a password. */
+export function targetSection(
+  { settings, source, server, database }: Target,
+  changes: TargetSection['changes'],
+  touched: string[],
+): TargetSection {
+  const [address] = settings.hosts;
+  return {
+    host: address?.host ?? '',
+    port: address?.port ?? 0,
+    database: database.name,
+    serverVersion: server.version,
+    sizeBytes: database.sizeBytes,
+    source,
+    changes,
+    touched,
+  };
+}
