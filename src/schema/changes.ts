@@ -2,6 +2,7 @@ import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core'
 import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../report/model.ts';
 import { literal } from '../sql.ts';
+import { collationsApart } from './collations.ts';
 import { shown } from './names.ts';
 import { reduce } from './reduce.ts';
 import { mayLose } from './type-changes.ts';
@@ -9,13 +10,16 @@ import { mayLose } from './type-changes.ts';
 /** The ordered statements that lead from one schema to another. */
 export function planBetween(from: FactBase, to: FactBase): Plan {
   const options = { scope: 'database' } as const;
-  const { a, b } = reduce(from, to);
+  const { to: wanted, actions } = collationsApart(from, to);
+  const { a, b } = reduce(from, wanted);
+  let made: Plan;
   try {
-    return plan(a, b, options);
+    made = plan(a, b, options);
   } catch {
     // The cut-down bases miss a requirement: the whole ones have it, or fail for a reason of their own.
-    return plan(from, to, options);
+    made = plan(from, wanted, options);
   }
+  return { ...made, actions: [...made.actions, ...actions] };
 }
 
 /** One entry per statement. `owner` is who owns what is made without saying so. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { changesBetween, compareWith, fingerprint } from '../../../src/schema/compare.ts';
 import { takeSnapshot } from '../../../src/schema/facts.ts';
+import { readIdentity } from '../../../src/schema/identity.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -63,6 +64,12 @@ const MIGRATIONS: Record<string, string> = {
   'changes the collation of a column': 'ALTER TABLE orders ALTER COLUMN note TYPE varchar(50) COLLATE "C"',
   'makes a primary key anew':
     'ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ADD PRIMARY KEY (id, customer)',
+  'replaces an enum by a new type of the same name': `ALTER TYPE mood RENAME TO mood_old; CREATE TYPE mood AS ENUM ('sad', 'glad', 'calm');
+    ALTER TABLE customers ALTER COLUMN mood TYPE mood USING mood::text::mood`,
+  'renames a table that others refer to, and its foreign key': `ALTER TABLE customers RENAME TO people; ALTER TABLE orders RENAME COLUMN customer TO person;
+    ALTER TABLE orders RENAME CONSTRAINT orders_customer_fkey TO orders_person_fkey; ALTER TABLE orders ADD COLUMN helper bigint REFERENCES people`,
+  'attaches a partition and renames its parent': `ALTER TABLE events ATTACH PARTITION events_2025 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
+    ALTER TABLE events RENAME TO happenings; ALTER TABLE happenings RENAME COLUMN what TO something; ALTER TABLE events_2025 RENAME TO happenings_2025`,
   'rewrites a table by copying': `CREATE TABLE n (LIKE customers INCLUDING ALL); INSERT INTO n OVERRIDING SYSTEM VALUE SELECT * FROM customers; ALTER TABLE orders DROP CONSTRAINT orders_customer_fkey;
    DROP VIEW big; DROP TABLE customers; ALTER TABLE n RENAME TO customers`,
 };
@@ -85,14 +92,13 @@ describe.each(VERSIONS)('on %d', (version) => {
             .map((o) => o.key),
         );
         await session.query(MIGRATIONS[name] ?? '');
-        const after = await takeSnapshot(session);
-        const stayed = [...kept].filter((key) => after.identity.has(key));
+        const after = await readIdentity(session);
+        const stayed = [...kept].filter((key) => after.has(key));
         const { section, limits } = await compareWith(before, session);
-        if (process.env.SHOW) console.log(name, JSON.stringify({ ...section, limits }, null, 1));
-        expect(fingerprint(await takeSnapshot(session))).toBe(fingerprint(after));
-        expect(section.after).toBe(fingerprint(after));
-        if (section.rollbackSql === null) return expect(limits).not.toEqual([]);
-        await session.query(section.rollbackSql);
+        // Taking the renames back was rolled back.
+        expect(await readIdentity(session)).toEqual(after);
+        expect(limits).toEqual([]);
+        await session.query(section.rollbackSql ?? '');
         const restored = await takeSnapshot(session);
         expect(stayed.filter((key) => !restored.identity.has(key))).toEqual([]);
         expect(changesBetween(before, restored)).toEqual([]);
