@@ -25,6 +25,8 @@ export type ErrorCode =
   | 'CLONE'
   /** A connection that the run depends on was lost in the middle. */
   | 'LOST'
+  /** The target was changed, and there is no report that could say so. */
+  | 'TARGET_CHANGED'
   /** A thing that was to be dropped is not provably ours. */
   | 'NOT_OURS'
   /** Ended by a signal or an abort. */

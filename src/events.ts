@@ -20,3 +20,14 @@ export type Phase =
   | 'clean';
 
 export type Emit = (event: RunEvent) => void;
+
+/** Runs a part of a run between its two events. */
+export async function inPhase<T>(emit: Emit, phase: Phase, work: () => Promise<T>): Promise<T> {
+  const started = performance.now();
+  emit({ type: 'phase', phase });
+  try {
+    return await work();
+  } finally {
+    emit({ type: 'phase-end', phase, durationMs: performance.now() - started });
+  }
+}

@@ -1,20 +1,18 @@
 import { SafemigrateError } from '../errors.ts';
 import { exitCodeOfError } from './exit-codes.ts';
-import type { Asked } from './program.ts';
-import { readWords } from './program.ts';
+import { printError } from './print.ts';
+import { type Asked, readWords } from './program.ts';
+import { SignalWatch } from './signals.ts';
 import { noCommand, type Words } from './words.ts';
 
 /** Runs what the words ask for. @returns the exit code; foreseeable failures are printed, not thrown. */
-export async function dispatch(words: Words, version: string): Promise<number> {
-  const { SignalWatch } = await import('./signals.ts');
+export async function dispatch(words: Words): Promise<number> {
   const signals = new SignalWatch();
   try {
-    const asked = readWords(words.own, version, words.command !== undefined);
-    if (asked === 'shown') return 0;
-    return await run(asked, words, version, signals);
+    const asked = readWords(words.own, words.command !== undefined);
+    return asked === 'shown' ? 0 : await run(asked, words, signals);
   } catch (error) {
     if (!(error instanceof SafemigrateError)) throw error;
-    const { printError } = await import('./print.ts');
     printError(error);
     return exitCodeOfError(error.code, signals.received);
   } finally {
@@ -22,14 +20,12 @@ export async function dispatch(words: Words, version: string): Promise<number> {
   }
 }
 
-type Signals = InstanceType<typeof import('./signals.ts')['SignalWatch']>;
-
-async function run(asked: Asked, words: Words, version: string, signals: Signals): Promise<number> {
+async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<number> {
   switch (asked.action) {
     case 'rehearse': {
       if (words.command === undefined || words.command.length === 0) throw noCommand(words.own);
       const { rehearseCommand } = await import('./commands/rehearse.ts');
-      return rehearseCommand(asked.values, words.command, version, signals);
+      return rehearseCommand(asked.values, words.command, signals);
     }
     case 'list': {
       const { listCommand } = await import('./commands/list.ts');
@@ -41,7 +37,7 @@ async function run(asked: Asked, words: Words, version: string, signals: Signals
     }
     case 'demo': {
       const { demoCommand } = await import('./commands/demo.ts');
-      return demoCommand(version, signals);
+      return demoCommand(signals);
     }
   }
 }

@@ -24,12 +24,13 @@ const OF_ERROR: Record<ErrorCode, number> = {
   DISK: EXIT.cannotRehearse,
   CLONE: EXIT.cannotRehearse,
   LOST: EXIT.cannotRehearse,
+  TARGET_CHANGED: EXIT.targetChanged,
   NOT_OURS: EXIT.cannotRehearse,
   INTERRUPTED: EXIT.cannotRehearse,
 };
 
 export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefined): number {
-  return signal ? exitCodeOfSignal(signal) : OF_ERROR[code];
+  return signal && code !== 'TARGET_CHANGED' ? exitCodeOfSignal(signal) : OF_ERROR[code];
 }
 
 /** A change of the target outweighs everything, even the signal that ended the run. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
+import { toolVersion } from '../version.ts';
 import { splitWords } from './words.ts';
 
 /**
@@ -8,16 +8,13 @@ import { splitWords } from './words.ts';
  */
 async function main(): Promise<number> {
   const words = splitWords(process.argv.slice(2));
-  const { version }: { version: string } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  );
   if (words.own.length === 1 && words.own[0] === '--version') {
-    process.stdout.write(`${version}\n`);
+    process.stdout.write(`${toolVersion()}\n`);
     return 0;
   }
   const { dispatch } = await import('./dispatch.ts');
-  return dispatch(words, version);
+  return dispatch(words);
 }
 
-// Waits for what was written to pipes: process.exit() would cut it off.
+// Not process.exit(): it would cut off what is still being written to pipes.
 process.exitCode = await main();

@@ -1,4 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
+import { formatEndings, formatOfFile } from '../report/formats.ts';
 
 /**
  * Every option, declared once: its flag, its SAFEMIGRATE_* variable and its key in the config file follow from the
@@ -64,12 +65,10 @@ function parseSeconds(value: string): number {
 }
 
 function parseReportFile(value: string): string {
-  if (!REPORT_ENDINGS.some((ending) => value.endsWith(ending)))
-    throw new Error(`is "${value}", and ends in ${REPORT_ENDINGS.join(' or ')}`);
+  if (formatOfFile(value) === undefined)
+    throw new Error(`is "${value}", and ends in ${formatEndings().join(' or ')}`);
   return value;
 }
-
-const REPORT_ENDINGS = ['.json', '.txt'];
 
 export const TARGET_OPTIONS = {
   url: option('--url URL', 'the target: postgresql://user:password@host:port/database', text),

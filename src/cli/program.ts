@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
+import { toolVersion } from '../version.ts';
 import { CLEAN_OPTIONS, flagOf, LIST_OPTIONS, type OptionTable, RUN_OPTIONS } from './options.ts';
 
 /** What the words before `--` ask for; the values are still text. */
@@ -31,12 +32,12 @@ Exit codes:
  * Reads the words before `--`. Printing help is commander's; everything wrong is thrown.
  * @throws SafemigrateError `USAGE`; `'shown'` is returned after help was printed.
  */
-export function readWords(own: readonly string[], version: string, hasCommand: boolean): Asked | 'shown' {
+export function readWords(own: readonly string[], hasCommand: boolean): Asked | 'shown' {
   let asked: Asked | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
     .usage('[options] -- <command> [args...]\n       safemigrate list | clean | demo [options]')
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
-    .version(version)
+    .version(toolVersion(), '--version', 'print the version')
     .allowExcessArguments(false)
     .addHelpText('after', EXAMPLES)
     .action(() => {

@@ -1,4 +1,7 @@
-const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+import { EventEmitter } from 'node:events';
+import type { InterruptSignal, Interrupts } from '../command/run-command.ts';
+
+const SIGNALS: InterruptSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
  * The signals that end a run, turned into something the core can wait for: the first one asks everything to end and
@@ -6,12 +9,15 @@ const SIGNALS: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
  */
 export class SignalWatch {
   /** The first signal that came. */
-  received: NodeJS.Signals | undefined;
+  received: InterruptSignal | undefined;
+  /** Every signal that comes. */
+  readonly interrupts: Interrupts = new EventEmitter();
   readonly #controller = new AbortController();
-  readonly #listeners = new Set<(signal: NodeJS.Signals) => void>();
   readonly #onSignal = (signal: NodeJS.Signals) => {
-    this.received ??= signal;
-    for (const listener of this.#listeners) listener(signal);
+    const known = SIGNALS.find((candidate) => candidate === signal);
+    if (!known) return;
+    this.received ??= known;
+    this.interrupts.emit('signal', known);
     this.#controller.abort();
   };
 
@@ -22,12 +28,6 @@ export class SignalWatch {
   /** Aborted by the first signal. */
   get abort(): AbortSignal {
     return this.#controller.signal;
-  }
-
-  /** Every signal that comes, also the second and third. @returns a function that ends the listening. */
-  listen(listener: (signal: NodeJS.Signals) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   stop(): void {

@@ -80,6 +80,8 @@ export interface Clone {
   readonly stallMs: number;
   /** Properties of the target that the role could not give to the clone. */
   readonly notCarried: NotCarried[];
+  /** What the making did to the target's server beyond reading, in words for the report. */
+  readonly touched: string[];
   /** From now on the end of the run leaves it where it is. */
   keep(): Promise<void>;
 }

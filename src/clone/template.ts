@@ -1,12 +1,13 @@
+import { formatDuration, plural } from '../format.ts';
 import type { Scope } from '../scope.ts';
 import { identifier, literal } from '../sql.ts';
-import { openMaintenanceSession } from '../upkeep/claim.ts';
+import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { dropOwnedDatabase, droppingStatements } from '../upkeep/drop.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
 import { assessTemplate } from './template/assess.ts';
-import { createFromTemplate, creatingStatements } from './template/create.ts';
+import { createFromTemplate, creatingStatements, type Made } from './template/create.ts';
 import type { Strategy } from './template/estimate.ts';
 
 /** CREATE DATABASE … TEMPLATE inside the target's own server. */
@@ -44,6 +45,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     durationMs: performance.now() - started,
     stallMs: made.durationMs,
     notCarried,
+    touched: touches(made),
     keep: async () => {
       await control.query(marking(name, { ...mark, kept: true }));
       kept = true;
@@ -51,16 +53,22 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   };
 }
 
-/** The control connection may be what was lost: so over one of its own. */
+/** The control connection may be what was lost, with the server: so over one of its own, with some patience. */
 async function dropClone(context: CloneContext, name: string, oid: number | undefined): Promise<void> {
   const { target, run, audit } = context;
-  const session = await openMaintenanceSession(target, { run, purpose: 'cleanup', audit });
+  const session = await openMaintenanceSessionPatiently(
+    target,
+    { run, purpose: 'cleanup', audit },
+    RESTART_MS,
+  );
   try {
     await dropOwnedDatabase(session, { name, run, oid, role: 'clone', ownRun: true });
   } finally {
     await session.close();
   }
 }
+
+const RESTART_MS = 5_000;
 
 async function describe(context: CloneContext, assessment: Possible): Promise<string[]> {
   const { target, run, control } = context;
@@ -71,6 +79,15 @@ async function describe(context: CloneContext, assessment: Possible): Promise<st
     marking(name, markOf(context, name, 0)),
     ...carryingStatements(name, await readProperties(control, target.database.oid)),
     ...droppingStatements(name),
+  ];
+}
+
+function touches({ strategy, durationMs, ended }: Made): string[] {
+  const how =
+    strategy === 'wal_log' ? 'every page of it went through WAL' : 'with a checkpoint before and after';
+  return [
+    `CREATE DATABASE … TEMPLATE (${how}); new connections to the target waited for up to ${formatDuration(durationMs)}`,
+    ...(ended > 0 ? [`${plural(ended, 'session')} on the target ended, as --disconnect allows`] : []),
   ];
 }
 

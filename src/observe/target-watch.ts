@@ -1,49 +1,106 @@
-import type { SchemaChange, TargetSection } from '../report/model.ts';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Limit, SchemaChange, TargetSection } from '../report/model.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
 import { compareShared, type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
 import { openSession } from '../target/connect.ts';
-import type { Audit } from '../target/session.ts';
+import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
 /** Everything about the target that a rehearsal must not change, at one moment. */
 export interface TargetState {
-  readonly digest: CatalogueDigest;
+  /** `gone` where there is no such database (any more). */
+  readonly digest: CatalogueDigest | 'gone';
   readonly shared: SharedCatalogues;
-  /** Sessions established to the target since its statistics began, the one that read this included. */
+  /** Sessions established to the target since its statistics began. */
   readonly arrivals: number;
+}
+
+export interface WatchOptions {
+  readonly target: Target;
+  /** A session in another database, for what holds for the whole cluster. */
+  readonly control: Session;
+  readonly run: RunId;
+  readonly audit: Audit;
+  readonly signal?: AbortSignal;
 }
 
 const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_stat_database WHERE datid = $1';
 
-/** Reads the state over a connection of its own, which is closed again: it would be in the way of the clone. */
-export async function readTargetState(
-  target: Target,
-  options: { run: RunId; audit?: Audit; signal?: AbortSignal },
-): Promise<TargetState> {
-  const session = await openSession(target.settings, { ...options, purpose: 'watch', readOnly: true });
+export async function readTargetState(options: WatchOptions): Promise<TargetState> {
+  const { control, target } = options;
+  const digest = await readDigest(options);
+  const shared = await sharedCatalogues(control, target.database.oid);
+  const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
+  return { digest, shared, arrivals: Number(row?.arrivals ?? 0) };
+}
+
+/** Over a connection of its own, which is closed again: in the target it would be in the way of the clone. */
+async function readDigest({ target, ...options }: WatchOptions): Promise<TargetState['digest']> {
   try {
-    const digest = await catalogueDigest(session);
-    const shared = await sharedCatalogues(session, target.database.oid);
-    const [row] = await session.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
-    return { digest, shared, arrivals: Number(row?.arrivals ?? 0) };
-  } finally {
-    await session.close();
+    const session = await openSession(target.settings, { ...options, purpose: 'watch', readOnly: true });
+    try {
+      return await catalogueDigest(session);
+    } finally {
+      await session.close();
+    }
+  } catch (error) {
+    if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE) return 'gone';
+    throw error;
   }
+}
+
+const UNDEFINED_DATABASE = '3D000';
+
+export interface TargetComparison {
+  readonly changes: TargetSection['changes'];
+  readonly limits: Limit[];
+}
+
+export interface Meanwhile {
+  readonly before: TargetState;
+  readonly reachedClone: boolean;
+  /** What the command changed on the clone. */
+  readonly cloneChanges: readonly SchemaChange[];
+  /** What the target has different from the clone before the command; asked only where something was written. */
+  readonly describeTarget: () => Promise<readonly SchemaChange[]>;
+}
+
+/** Looks at the target once more: what changed there since `before`, and who did it. */
+export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile): Promise<TargetComparison> {
+  let after: TargetState;
+  try {
+    after = await readTargetState(options);
+  } catch (error) {
+    const reason = `the target could not be read again: ${messageOf(error)}`;
+    return { changes: [], limits: [{ path: 'target.changes', kind: 'unmeasured', reason }] };
+  }
+  const written = writtenCatalogues(meanwhile.before, after);
+  const targetChanges =
+    written.length > 0 && after.digest !== 'gone' ? await meanwhile.describeTarget().catch(() => []) : [];
+  const unread = after.digest === 'gone' ? [] : after.digest.unread;
+  return {
+    changes: attribute({ ...meanwhile, after, written, targetChanges }),
+    limits: unread.map((reason) => ({ path: 'target.changes', kind: 'unmeasured', reason })),
+  };
+}
+
+function writtenCatalogues(before: TargetState, after: TargetState): string[] {
+  if (before.digest === 'gone' || after.digest === 'gone') return [];
+  return compareDigests(before.digest, after.digest);
 }
 
 /** What speaks for and against the command having made a change of the target. */
 export interface Evidence {
   readonly before: TargetState;
   readonly after: TargetState;
+  readonly written: readonly string[];
   readonly reachedClone: boolean;
-  /** What the command changed on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
-  /** What the target has different from the clone before the command. */
   readonly targetChanges: readonly SchemaChange[];
 }
 
-/** The session that reads the state counts as one. */
+/** The session that read the digest before the command is counted after it. */
 const OWN_ARRIVALS = 1;
 
 /**
@@ -53,12 +110,11 @@ const OWN_ARRIVALS = 1;
  * since a person must look where nothing shows that somebody else did it.
  */
 export function attribute(evidence: Evidence): TargetSection['changes'] {
-  const { before, after } = evidence;
-  const catalogues = compareDigests(before.digest, after.digest);
+  const { before, after, written, targetChanges } = evidence;
   const shared = compareShared(before.shared, after.shared);
   const { madeBy, why } = decide(evidence);
   return [
-    ...describe(catalogues, evidence.targetChanges).map((what) => ({ what, madeBy, evidence: why })),
+    ...describe(written, targetChanges).map((what) => ({ what, madeBy, evidence: why })),
     ...shared.map((what) => ({
       what,
       madeBy: 'command' as const,
@@ -67,7 +123,7 @@ export function attribute(evidence: Evidence): TargetSection['changes'] {
   ];
 }
 
-function describe(catalogues: string[], changes: readonly SchemaChange[]): string[] {
+function describe(catalogues: readonly string[], changes: readonly SchemaChange[]): string[] {
   if (catalogues.length === 0) return [];
   if (changes.length > 0) return changes.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`);
   // A new file for a relation (TRUNCATE, REINDEX, VACUUM FULL) leaves the schema as it was.

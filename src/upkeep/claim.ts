@@ -1,4 +1,5 @@
-import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { openSession } from '../target/connect.ts';
 import type { Audit, Session } from '../target/session.ts';
@@ -38,7 +39,7 @@ export async function claimRun(
     async (session) => session?.close(),
   );
   const [lock] = await control.query<{ taken: boolean }>(TAKE_LOCK, [advisoryLockKey(run)]);
-  if (!lock?.taken) throw new SafemigrateError('LOST', `another process holds the lock of run ${run}`);
+  if (!lock?.taken) throw new SafemigrateError('LOST', `Another process holds the lock of run ${run}.`);
   const [current] = await control.query<{ oid: string }>(CURRENT_OID);
   return { run, control, lockDatabaseOid: Number(current?.oid) };
 }
@@ -48,6 +49,24 @@ export interface MaintenanceOptions {
   readonly purpose: string;
   readonly audit?: Audit;
   readonly signal?: AbortSignal;
+}
+
+/** As openMaintenanceSession, for a server that may be restarting: tries again for so long. */
+export async function openMaintenanceSessionPatiently(
+  target: Target,
+  options: MaintenanceOptions,
+  patienceMs: number,
+): Promise<Session> {
+  const deadline = Date.now() + patienceMs;
+  for (;;) {
+    try {
+      return await openMaintenanceSession(target, options);
+    } catch (error) {
+      const mayPass = error instanceof SafemigrateError && ['CONNECTION', 'LOST'].includes(error.code);
+      if (!mayPass || Date.now() >= deadline) throw error;
+      await delay(200);
+    }
+  }
 }
 
 /** A session outside the target where the role is let in anywhere else, in the target itself where it is not. */
@@ -64,14 +83,7 @@ export async function openMaintenanceSession(target: Target, options: Maintenanc
   return openSession(target.settings, { ...options, statementTimeoutMs: 0 });
 }
 
-/** @returns an error for a run whose control connection ended: nobody could tell any more that its clone is in use. */
-export function lostControl(reason: unknown): SafemigrateError {
-  return new SafemigrateError(
-    'LOST',
-    `the run's control connection to the server was lost: ${messageOf(reason)}`,
-    {
-      hint: 'The target was not touched. Run `safemigrate clean` once the server is back, then try again.',
-      cause: reason,
-    },
-  );
+/** A run whose control connection ended: nobody can tell any more that its clone is in use, so it must end too. */
+export function lostControl(reason: string): SafemigrateError {
+  return new SafemigrateError('LOST', `The connection to the server was lost during the run: ${reason}.`);
 }

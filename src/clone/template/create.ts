@@ -15,6 +15,8 @@ export interface Made {
   readonly strategy: Strategy;
   /** Duration of the successful CREATE DATABASE, in milliseconds: so long newcomers to the target waited. */
   readonly durationMs: number;
+  /** Sessions on the target that were ended for it. */
+  readonly ended: number;
   /** What the first choice met, where another strategy had to be taken. */
   readonly notice?: string;
 }
@@ -63,7 +65,7 @@ async function createBy(context: CloneContext, name: string, strategy: Strategy)
     await waitForSessions(context, deadline);
     const limitMs = await timeLimit(context, strategy);
     try {
-      return { strategy, durationMs: await attempt(context, name, strategy, limitMs) };
+      return { strategy, ...(await attempt(context, name, strategy, limitMs)) };
     } catch (error) {
       if (sqlstateOf(error) === '57014' && !context.signal.aborted && strategy !== 'clone')
         throw stalled(context, limitMs);
@@ -81,7 +83,7 @@ async function attempt(
   name: string,
   strategy: Strategy,
   limitMs: number,
-): Promise<number> {
+): Promise<Pick<Made, 'durationMs' | 'ended'>> {
   const { control } = context;
   const statements = creatingStatements(context, name, strategy);
   for (const statement of statements.slice(0, -1)) await control.query(statement);
@@ -91,7 +93,8 @@ async function attempt(
   const companion = accompany(context, strategy, creating);
   try {
     await creating;
-    return performance.now() - started;
+    const durationMs = performance.now() - started;
+    return { durationMs, ended: await companion };
   } finally {
     await companion;
     await control.query(setTimeLimit(0)).catch(() => {});
@@ -102,20 +105,24 @@ function setTimeLimit(milliseconds: number): string {
   return `SET statement_timeout = ${Math.round(milliseconds)}`;
 }
 
-/** Ends sessions and reports progress over a second connection, for as long as the statement runs. */
+/** Ends sessions and reports progress over a second connection, for as long as the statement runs; counts the ended. */
 async function accompany(
   context: CloneContext,
   strategy: Strategy,
   creating: Promise<unknown>,
-): Promise<void> {
+): Promise<number> {
   let running = true;
+  let ended = 0;
   const settled = creating.then(
     () => (running = false),
     () => (running = false),
   );
   const needed =
     context.limits.disconnect !== 'never' || context.target.database.sizeBytes > PROGRESS_ABOVE_BYTES;
-  if (!needed) return void (await settled);
+  if (!needed) {
+    await settled;
+    return ended;
+  }
   let companion: Session | undefined;
   try {
     companion = await openMaintenanceSession(context.target, {
@@ -125,7 +132,7 @@ async function accompany(
     });
     const progress = await reportProgress(context, companion, strategy);
     while (running) {
-      await endSessions(companion, context);
+      ended += await endSessions(companion, context);
       await progress();
       await Promise.race([settled, pause(100, context.signal)]);
     }
@@ -136,6 +143,7 @@ async function accompany(
     await settled;
     await companion?.close();
   }
+  return ended;
 }
 
 /** Below this no copy takes long enough to be watched. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { formatOfFile } from '../../../src/report/formats.ts';
 import { report as reportModel } from '../../../src/report/model.ts';
-import { formatOfFile, render } from '../../../src/report/render.ts';
+import { render } from '../../../src/report/render.ts';
 import { reportJsonSchema } from '../../../src/report/schema.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 

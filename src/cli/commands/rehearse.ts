@@ -1,0 +1,114 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import { formatOfFile, type ReportFormat } from '../../report/formats.ts';
+import type { Report } from '../../report/model.ts';
+import { render } from '../../report/render.ts';
+import { type PlannedStatements, planRehearsal, rehearse } from '../../run.ts';
+import type { Audit } from '../../target/session.ts';
+import { exitCodeOfReport } from '../exit-codes.ts';
+import { RUN_OPTIONS, type Values } from '../options.ts';
+import { progress } from '../progress.ts';
+import { gatherOptions } from '../read-options.ts';
+import type { SignalWatch } from '../signals.ts';
+import { styleOf } from '../style.ts';
+
+type Options = Values<typeof RUN_OPTIONS>;
+
+/** The default command. @returns the exit code. @throws SafemigrateError where there is nothing to report on. */
+export async function rehearseCommand(
+  flags: Record<string, unknown>,
+  command: readonly string[],
+  signals: SignalWatch,
+): Promise<number> {
+  const options = await gatherOptions(RUN_OPTIONS, flags);
+  const style = styleOf({ stream: process.stderr, env: process.env });
+  const display = progress(process.stderr, style);
+  const { audit, ...run } = options;
+  const settings = {
+    ...run,
+    command,
+    commandStdout: options.format ? ('stderr' as const) : ('inherit' as const),
+    ...(audit ? { audit: auditTo(audit) } : {}),
+    emit: display.emit,
+    signal: signals.abort,
+    interrupts: signals.interrupts,
+  };
+  try {
+    if (options.plan) {
+      process.stdout.write(planText(await planRehearsal(settings)));
+      return 0;
+    }
+    const report = await rehearse(settings);
+    display.finish();
+    publish(report, options);
+    return exitCodeOfReport(report, signals.received);
+  } finally {
+    display.finish();
+  }
+}
+
+/** The files first: a terminal that is gone must not keep them from being written. */
+function publish(report: Report, options: Options): void {
+  const problems: string[] = [];
+  for (const file of options.report ?? []) {
+    try {
+      writeFileSync(file, renderPlain(report, formatOfFile(file) ?? 'json'));
+    } catch (error) {
+      problems.push(`The report could not be written to ${file}: ${messageOf(error)}`);
+    }
+  }
+  if (options.format) {
+    const style = styleOf({ stream: process.stdout, env: process.env });
+    process.stdout.write(render(report, options.format, style));
+  } else {
+    process.stderr.write(
+      `\n${render(report, 'text', styleOf({ stream: process.stderr, env: process.env }))}`,
+    );
+  }
+  if (report.clone.kept) process.stderr.write(keptNote(report));
+  for (const problem of problems) process.stderr.write(`safemigrate: ${problem}\n`);
+}
+
+function renderPlain(report: Report, format: ReportFormat): string {
+  return render(report, format, { columns: 100, colour: false, unicode: true });
+}
+
+function keptNote({ target, clone }: Report): string {
+  const where = `host=${target.host} port=${target.port}`;
+  return (
+    `\nThe clone is kept. Connect to it as you do to the target, with another database:\n` +
+    `  psql "${where} dbname=${clone.database}"\n` +
+    'Drop it with `safemigrate clean --kept`.\n'
+  );
+}
+
+/** One JSON object a line. The file is opened at once, so that a wrong path is found before anything is sent. */
+function auditTo(file: string): Audit {
+  const append = (text: string) => {
+    try {
+      appendFileSync(file, text, { mode: 0o600 });
+    } catch (cause) {
+      throw new SafemigrateError(
+        'CONFIGURATION',
+        `The audit cannot be written to ${file}: ${messageOf(cause)}`,
+        {
+          cause,
+        },
+      );
+    }
+  };
+  append('');
+  return (entry) => append(`${JSON.stringify(entry)}\n`);
+}
+
+function planText({ sent, next }: PlannedStatements): string {
+  const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()};\n`;
+  return [
+    'Already sent, to find out the rest (reads only):\n',
+    ...sent.map(({ database, sql }) => `  [${database}]${line(sql).slice(1)}`),
+    '\nA rehearsal would go on with:\n',
+    ...next.map(line),
+    '\nBetween making and dropping the clone, the command runs there; before and after it, the same reads as above are\n' +
+      'made again on the target, and the catalogues and row counts of the clone are read.\nNothing was changed.\n',
+  ].join('');
+}
