@@ -1,0 +1,197 @@
+import type { Session } from '../target/session.ts';
+import type { Observed, RelationLock, Statement } from '../wire/observed.ts';
+
+/** What one backend does at one moment. */
+export interface Sample {
+  readonly statement: Statement;
+  readonly locks: readonly RelationLock[];
+  /** Locks asked for and not granted yet. */
+  readonly awaited: readonly RelationLock[];
+  /** Process ids of those that hold what it waits for. */
+  readonly blockedBy: readonly number[];
+  /** `Lock: relation`, `IO: DataFileRead`; null while it works. */
+  readonly wait: string | null;
+  readonly progress: Progress | null;
+}
+
+/** From the server's pg_stat_progress_* views. */
+export interface Progress {
+  /** `CREATE INDEX`, `VACUUM`, … */
+  readonly command: string;
+  /** In the server's words, as the documentation of the views has them. */
+  readonly phase: string;
+  readonly done: number;
+  readonly of: number;
+}
+
+export interface SamplerOptions {
+  /** Opens a session in a database that is not the observed one. */
+  readonly connect: () => Promise<Session>;
+  readonly onSample: (sample: Sample) => void;
+}
+
+const INTERVAL_MS = 20;
+/** After a failed look the next one waits: the server may be restarting. */
+const AFTER_FAILURE_MS = 500;
+
+// No join with pg_class: it would wait for whoever holds that. pg_blocking_pids stops the lock manager for a moment,
+// and so is asked only of those that wait for a lock.
+const ACTIVITY = `SELECT a.pid,
+       CASE WHEN a.wait_event IS NULL OR a.wait_event_type = 'Client' THEN NULL
+            ELSE a.wait_event_type OPERATOR(pg_catalog.||) ': ' OPERATOR(pg_catalog.||) a.wait_event END AS wait,
+       CASE WHEN a.wait_event_type = 'Lock' THEN pg_catalog.pg_blocking_pids(a.pid) ELSE '{}' END AS blockers,
+       (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', database::pg_catalog.text, relation::pg_catalog.text,
+                                     mode, granted::pg_catalog.text), E'\\n')
+          FROM pg_catalog.pg_lock_status() l WHERE l.pid = a.pid AND l.locktype = 'relation') AS locks
+  FROM pg_catalog.pg_stat_get_activity(NULL) a
+ WHERE a.pid = ANY ($1::pg_catalog.int4[])`;
+
+const PROGRESS = `
+SELECT pid, command, phase, blocks_done AS done, blocks_total AS total FROM pg_catalog.pg_stat_progress_create_index
+ WHERE pid = ANY ($1::pg_catalog.int4[])
+UNION ALL
+SELECT pid, 'VACUUM', phase, heap_blks_scanned, heap_blks_total FROM pg_catalog.pg_stat_progress_vacuum
+ WHERE pid = ANY ($1::pg_catalog.int4[])
+UNION ALL
+SELECT pid, command, phase, heap_blks_scanned, heap_blks_total FROM pg_catalog.pg_stat_progress_cluster
+ WHERE pid = ANY ($1::pg_catalog.int4[])
+UNION ALL
+SELECT pid, 'ANALYZE', phase, sample_blks_scanned, sample_blks_total FROM pg_catalog.pg_stat_progress_analyze
+ WHERE pid = ANY ($1::pg_catalog.int4[])
+UNION ALL
+SELECT pid, command, type, bytes_processed, bytes_total FROM pg_catalog.pg_stat_progress_copy
+ WHERE pid = ANY ($1::pg_catalog.int4[])`;
+
+interface Activity {
+  readonly pid: number;
+  readonly wait: string | null;
+  readonly blockers: number[];
+  readonly locks: string | null;
+}
+
+/**
+ * Looks at running statements every 20 ms: at the locks of those that commit within themselves, at what they wait
+ * for and how far they are. While no statement runs for longer than one interval, it does not look.
+ */
+export class Sampler {
+  readonly #options: SamplerOptions;
+  readonly #pids = new Map<number, number>();
+  /** By process id. */
+  readonly #running = new Map<number, Statement>();
+  #session: Session | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: SamplerOptions) {
+    this.#options = options;
+  }
+
+  /** To be given every event of the proxy. */
+  readonly observe = (event: Observed): void => {
+    switch (event.type) {
+      case 'session':
+        this.#pids.set(event.session, event.pid);
+        break;
+      case 'begin':
+        this.#running.set(this.#pids.get(event.statement.session) ?? 0, event.statement);
+        this.#lookIn(INTERVAL_MS);
+        break;
+      case 'end':
+        this.#running.delete(this.#pids.get(event.statement.session) ?? 0);
+        break;
+      case 'session-end':
+        this.#running.delete(this.#pids.get(event.session) ?? 0);
+        this.#pids.delete(event.session);
+        break;
+      case 'locks':
+      case 'transaction-end':
+        break;
+    }
+  };
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#looking;
+    await this.#session?.close();
+  }
+
+  #lookIn(delayMs: number): void {
+    if (this.#timer || this.#looking || this.#closed) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#running.size === 0) return;
+      this.#looking = this.#look().then((seen) => {
+        this.#looking = undefined;
+        if (this.#running.size > 0) this.#lookIn(seen ? INTERVAL_MS : AFTER_FAILURE_MS);
+      });
+    }, delayMs);
+  }
+
+  async #look(): Promise<boolean> {
+    const running = new Map(this.#running);
+    const pids = [...running.keys()];
+    try {
+      this.#session ??= await this.#connect();
+      const activity = await this.#session.query<Activity>(ACTIVITY, [pids]);
+      const progress = await this.#progress(this.#session, pids);
+      for (const row of activity) this.#tell(running, row, progress);
+      return true;
+    } catch {
+      const session = this.#session;
+      this.#session = undefined;
+      await session?.close();
+      return false;
+    }
+  }
+
+  async #connect(): Promise<Session> {
+    const session = await this.#options.connect();
+    session.onLost(() => {
+      if (this.#session === session) this.#session = undefined;
+    });
+    return session;
+  }
+
+  async #progress(session: Session, pids: readonly number[]): Promise<Map<number, Progress>> {
+    const rows = await session.query<{
+      pid: number;
+      command: string;
+      phase: string;
+      done: string;
+      total: string;
+    }>(PROGRESS, [pids]);
+    return new Map(
+      rows.map(({ pid, command, phase, done, total }) => [
+        pid,
+        { command, phase, done: Number(done), of: Number(total) },
+      ]),
+    );
+  }
+
+  #tell(
+    running: ReadonlyMap<number, Statement>,
+    { pid, wait, blockers, locks }: Activity,
+    progress: ReadonlyMap<number, Progress>,
+  ): void {
+    const statement = running.get(pid);
+    // A statement that ended while we looked may have given its locks to the next one.
+    if (!statement || this.#running.get(pid) !== statement) return;
+    const seen = (locks ?? '').split('\n').filter((line) => line !== '');
+    const read = (granted: 'true' | 'false') =>
+      seen.flatMap((line): RelationLock[] => {
+        const [database, relation, mode, isGranted] = line.split(' ');
+        if (isGranted !== granted) return [];
+        return [{ database: Number(database), relation: Number(relation), mode: mode ?? '' }];
+      });
+    this.#options.onSample({
+      statement,
+      locks: read('true'),
+      awaited: read('false'),
+      blockedBy: blockers,
+      wait,
+      progress: progress.get(pid) ?? null,
+    });
+  }
+}

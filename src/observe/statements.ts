@@ -1,0 +1,148 @@
+import { blocks, lockModeOf } from '../judge/lock-modes.ts';
+import type { StatementSection } from '../report/model.ts';
+import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
+import type { RelationNames } from './names.ts';
+
+interface Entry {
+  readonly statement: Statement;
+  outcome?: Outcome;
+  exactness: Exactness;
+  locks: readonly RelationLock[] | null;
+  /** Seen by looking now and then; kept apart, because a later word of the proxy is better. */
+  readonly sampled: RelationLock[];
+}
+
+/** Collects what the proxy tells into the report's statements. */
+export class StatementLog {
+  readonly #entries = new Map<number, Entry>();
+  readonly #transactionEnds = new Map<number, Date>();
+
+  /** To be given every event of the proxy. */
+  readonly observe = (event: Observed): void => {
+    switch (event.type) {
+      case 'begin':
+        this.#entries.set(event.statement.id, {
+          statement: event.statement,
+          exactness: 'unknown',
+          locks: null,
+          sampled: [],
+        });
+        break;
+      case 'end': {
+        const entry = this.#entries.get(event.statement.id);
+        if (entry) entry.outcome = event.outcome;
+        break;
+      }
+      case 'locks':
+        this.#learn(event);
+        break;
+      case 'transaction-end':
+        this.#transactionEnds.set(event.transaction, event.at);
+        break;
+      case 'session':
+      case 'session-end':
+        break;
+    }
+  };
+
+  /** What a sampler saw a statement hold. */
+  sample(statement: Statement, locks: readonly RelationLock[]): void {
+    const entry = this.#entries.get(statement.id);
+    if (!entry) return;
+    for (const lock of locks) if (!entry.sampled.some((known) => same(known, lock))) entry.sampled.push(lock);
+  }
+
+  /** OIDs of the relations of one database that were locked. */
+  relations(database: number): Set<number> {
+    const locks = [...this.#entries.values()].flatMap((entry) => [...(entry.locks ?? []), ...entry.sampled]);
+    return new Set(locks.filter((lock) => isOf(lock, database)).map(({ relation }) => relation));
+  }
+
+  /**
+   * The report's statements, in the order in which they began.
+   * @param database OID of the one that the names are of.
+   */
+  section(database: number, names: RelationNames): StatementSection[] {
+    return [...this.#entries.values()].map((entry) => this.#report(entry, database, names));
+  }
+
+  #learn(event: Extract<Observed, { type: 'locks' }>): void {
+    const like = event.like && this.#entries.get(event.like.id);
+    for (const { id } of event.statements) {
+      const entry = this.#entries.get(id);
+      if (!entry) continue;
+      entry.exactness = event.exactness;
+      entry.locks = like ? like.locks : event.locks;
+    }
+  }
+
+  #report(entry: Entry, database: number, names: RelationNames): StatementSection {
+    const { statement, outcome } = entry;
+    const sampled = entry.locks === null && entry.sampled.length > 0;
+    const locks = sampled ? entry.sampled : entry.locks;
+    return {
+      index: statement.id,
+      session: statement.session,
+      sql: statement.sql,
+      tag: outcome?.tag ?? null,
+      startedAt: statement.startedAt.toISOString(),
+      durationMs: outcome?.durationMs ?? 0,
+      rows: outcome?.rows ?? null,
+      transaction: statement.transaction,
+      explicit: statement.explicit,
+      exactness: sampled ? 'sampled' : entry.exactness,
+      error: outcome?.error ? errorOf(outcome.error) : null,
+      locks: locks?.map((lock) => this.#lock(entry, lock, database, names)) ?? null,
+      rewrote: [],
+      // What a backend wrote can be told from what its neighbours did by no function of the server.
+      walBytes: null,
+    };
+  }
+
+  #lock(
+    { statement, outcome }: Entry,
+    lock: RelationLock,
+    database: number,
+    names: RelationNames,
+  ): NonNullable<StatementSection['locks']>[number] {
+    const mode = lockModeOf(lock.mode);
+    const until = this.#transactionEnds.get(statement.transaction);
+    return {
+      relation: (isOf(lock, database) ? names.get(lock.relation) : undefined) ?? nameless(lock, database),
+      mode: mode ?? lock.mode,
+      acquiredBy: outcome?.tag ?? firstWord(statement.sql),
+      heldMs: until ? Math.max(0, until.getTime() - statement.startedAt.getTime()) : null,
+      blocks: mode ? blocks(mode) : [],
+    };
+  }
+}
+
+/** Relations of the whole cluster have the same OID in every database. */
+function isOf(lock: RelationLock, database: number): boolean {
+  return lock.database === database || lock.database === 0;
+}
+
+function nameless(lock: RelationLock, database: number): string {
+  return isOf(lock, database)
+    ? `relation ${lock.relation}`
+    : `relation ${lock.relation} of database ${lock.database}`;
+}
+
+function same(a: RelationLock, b: RelationLock): boolean {
+  return a.database === b.database && a.relation === b.relation && a.mode === b.mode;
+}
+
+function firstWord(sql: string): string {
+  return /\w+/.exec(sql)?.[0]?.toUpperCase() ?? '';
+}
+
+function errorOf(fields: ReadonlyMap<string, string>): NonNullable<StatementSection['error']> {
+  const position = fields.get('P');
+  return {
+    sqlstate: fields.get('C') ?? '',
+    message: fields.get('M') ?? '',
+    detail: fields.get('D') ?? null,
+    hint: fields.get('H') ?? null,
+    position: position === undefined ? null : Number(position),
+  };
+}
