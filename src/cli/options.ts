@@ -6,7 +6,7 @@ import { formatEndings, formatOfFile } from '../report/formats.ts';
  * key; one parser reads all three, so that a value means the same wherever it stands.
  */
 interface OptionSpec<T> {
-  /** As on the command line, `--max-stall DURATION`; without an argument it is a switch. */
+  /** As on the command line, `--max-stall <duration>`; without an argument it is a switch. */
   readonly flag: string;
   readonly description: string;
   /** @throws Error with what is wrong with the value. */
@@ -71,36 +71,36 @@ function parseReportFile(value: string): string {
 }
 
 export const TARGET_OPTIONS = {
-  url: option('--url URL', 'the target: postgresql://user:password@host:port/database', text),
-  urlEnv: option('--url-env NAME', 'the variable that holds the target', text, { default: 'DATABASE_URL' }),
+  url: option('--url <url>', 'the target: postgresql://user:password@host:port/database', text),
+  urlEnv: option('--url-env <name>', 'the variable that holds the target', text, { default: 'DATABASE_URL' }),
 };
 
 export const RUN_OPTIONS = {
   ...TARGET_OPTIONS,
-  clone: option('--clone METHOD', 'how to make the clone: auto, template', oneOf('auto', 'template'), {
+  clone: option('--clone <method>', 'how to make the clone: auto, template', oneOf('auto', 'template'), {
     default: 'auto',
   }),
   disconnect: option(
-    '--disconnect WHOM',
+    '--disconnect <whom>',
     'sessions on the target that may be ended for the clone: never, idle, all',
     oneOf('never', 'idle', 'all'),
     { default: 'never' },
   ),
-  wait: option('--wait SECONDS', 'how long to wait for sessions on the target to go', parseSeconds, {
+  wait: option('--wait <seconds>', 'how long to wait for sessions on the target to go', parseSeconds, {
     default: '10',
   }),
   maxStall: option(
-    '--max-stall DURATION',
+    '--max-stall <duration>',
     'how long new connections to a target in use may have to wait',
     parseDuration,
     { default: '5s' },
   ),
-  timeout: option('--timeout DURATION', 'end the command after this time', parseDuration),
+  timeout: option('--timeout <duration>', 'end the command after this time', parseDuration),
   keep: option('--keep', 'keep the clone afterwards, and say how to connect to it', flag),
-  format: option('--format FORMAT', 'print the report on standard output: text, json', oneOf('text', 'json')),
-  report: list('--report FILE', 'write the report, by its ending (.json, .txt); repeatable', parseReportFile),
+  format: option('--format <format>', 'print the report on standard output: text, json', oneOf('text', 'json')),
+  report: list('--report <file>', 'write the report, by its ending (.json, .txt); repeatable', parseReportFile),
   plan: option('--plan', 'print every statement that would touch the target, and stop', flag),
-  audit: option('--audit FILE', 'record every statement that safemigrate itself sends to the server', text),
+  audit: option('--audit <file>', 'record every statement that safemigrate itself sends to the server', text),
 };
 
 export const CLEAN_OPTIONS = {
@@ -110,7 +110,7 @@ export const CLEAN_OPTIONS = {
 
 export const LIST_OPTIONS = {
   ...TARGET_OPTIONS,
-  format: option('--format FORMAT', 'text or json', oneOf('text', 'json'), { default: 'text' }),
+  format: option('--format <format>', 'text or json', oneOf('text', 'json'), { default: 'text' }),
 };
 
 export type OptionTable = Readonly<Record<string, OptionSpec<unknown>>>;
