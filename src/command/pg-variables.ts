@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Surroundings } from '../target/surroundings.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../target/url.ts';
@@ -24,7 +25,12 @@ export async function findPgVariables(
   const named = ABOUT_PLACE.some((name) => values[name]);
   if (!named) return { mention: mention({ ...target, user: values.PGUSER || target.user }, values) };
   const namesDatabase = Boolean(values.PGDATABASE || values.PGSERVICE);
-  const settings = parseSettings(undefined, { ...around, env: values });
+  let settings: ConnectionSettings;
+  try {
+    settings = parseSettings(undefined, { ...around, env: values });
+  } catch (error) {
+    return { undecided: { name: NAME_OF_SETTINGS, reason: messageOf(error) } };
+  }
   const verdict = await compare(namesDatabase ? settings : { ...settings, database: target.database });
   switch (verdict.kind) {
     case 'same':

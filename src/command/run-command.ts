@@ -41,8 +41,8 @@ const STDERR = 2;
  * Runs the command with our own stdin, stdout and stderr until it ends.
  *
  * On a terminal it shares our process group: a group of its own would lose /dev/tty, and Ctrl-C reaches it by
- * itself. Elsewhere it leads its own group, and every signal is passed on. The first SIGINT lets it end in its
- * own way, the second kills it with everything that it started; the timeout and the abort end it all, politely first.
+ * itself. Elsewhere it leads its own group, and gets it from us. The first SIGINT lets it end in its own way; SIGTERM,
+ * SIGHUP, the timeout and the abort end it with everything that it started, politely first; a second signal kills.
  * @throws SafemigrateError `COMMAND` when it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
@@ -78,8 +78,8 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
       ending = Promise.all([ending, endTree(pid, 0)]).then(() => {});
       return;
     }
-    if (received === 'SIGINT' && terminal) return;
-    signalProcess(terminal ? pid : -pid, received);
+    if (received !== 'SIGINT') end(graceMs);
+    else if (!terminal) signalProcess(-pid, received);
   };
   const onAbort = () => end(graceMs);
   const timer =

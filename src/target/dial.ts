@@ -148,10 +148,8 @@ async function tryRung<T>(
 }
 
 /** libpq's connect_timeout counts for each address, the login included; 0 is no limit, no value is ours. */
-function within<T>(it: HostTry<T>, giveUp: (reason: Error) => void, work: Promise<T>): Promise<T>;
-function within<T, R>(it: HostTry<T>, giveUp: (reason: Error) => void, work: Promise<R>): Promise<R>;
-async function within<T, R>(
-  { settings, signal }: HostTry<T>,
+async function within<R>(
+  { settings, signal }: Pick<HostTry<unknown>, 'settings' | 'signal'>,
   giveUp: (reason: Error) => void,
   work: Promise<R>,
 ): Promise<R> {

@@ -23,8 +23,8 @@ SELECT current_setting('server_version_num')::int AS version_num,
   FROM pg_roles r WHERE r.rolname = current_user`;
 
 // An estimate from the catalogue, since relpages is as old as the last VACUUM or ANALYZE: each GB of a relation is a
-// file, a table of more than four pages has a free space map, one with all-visible pages a visibility map, and what is unlogged
-// an init fork.
+// file, a table of more than four pages has a free space map, one with all-visible pages a visibility map, and what
+// is unlogged an init fork.
 const DATABASE = `
 SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
        d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files

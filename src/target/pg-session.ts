@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Client, QueryResult } from 'pg';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Link } from './dial.ts';
@@ -69,7 +70,10 @@ export class PgSession implements Session {
     this.#pid = rows[0]?.pid ?? 0;
     // A pooler hands out cancel keys of its own.
     if (announced !== this.#pid && !this.#throughPooler) throw pooler(this.address);
-    this.#signal?.addEventListener('abort', this.#onAbort);
+    if (!this.#signal) return;
+    // One signal ends the whole run, with all its sessions: more listeners than Node thinks sane.
+    setMaxListeners(0, this.#signal);
+    this.#signal.addEventListener('abort', this.#onAbort);
   }
 
   query<Row extends object = Record<string, unknown>>(

@@ -6,7 +6,6 @@ import {
   writeConnectionText,
 } from './connection-text.ts';
 import { nameHost } from './failures.ts';
-import { isSocketFolder } from './link.ts';
 import { passwordFromFile } from './password-file.ts';
 import { serviceParameters } from './service-file.ts';
 import type { ConnectionSettings, HostAndPort, SslMode } from './settings.ts';
@@ -117,6 +116,8 @@ function fill(values: Map<string, string>, more: Iterable<readonly [string, stri
 
 function complete(values: ReadonlyMap<string, string>, around: Surroundings): ConnectionSettings {
   const hosts = hostsOf(values, around);
+  const timeout = values.get('connect_timeout');
+  if (timeout && !/^-?\d+$/.test(timeout)) throw new Invalid('connect_timeout is not a number of seconds');
   const user = values.get('user') || around.user;
   const database = values.get('dbname') || user;
   const login = { hosts, user, database };
@@ -173,9 +174,4 @@ function sslModeOf(values: ReadonlyMap<string, string>): SslMode {
   if (direct && (mode === 'disable' || mode === 'allow' || mode === 'prefer'))
     throw new Invalid(`sslmode=${mode} is too weak for sslnegotiation=direct, which needs require or more`);
   return mode;
-}
-
-/** Whether every host is the folder of a Unix socket. */
-export function isLocalSocket({ hosts }: ConnectionSettings): boolean {
-  return hosts.every(({ host }) => isSocketFolder(host));
 }

@@ -309,6 +309,12 @@ describe("libpq's variables", () => {
     expect([Object.keys(changed), undecided]).toEqual([['DATABASE_URL'], []]);
   });
 
+  test('are left, and reported, where they cannot be read', async () => {
+    const { changed, undecided } = await rewrite({ env: { PGSERVICE: 'missing' } });
+    expect(Object.keys(changed)).toEqual(['DATABASE_URL']);
+    expect(undecided).toEqual([{ name: 'PG* variables', reason: expect.stringContaining('"missing"') }]);
+  });
+
   test('keep the options that the user gave', async () => {
     const { env } = await rewrite({ url: `${TARGET}?options=-c%20a%3Db`, env: { PGOPTIONS: '-c c=d' } });
     expect(env.PGOPTIONS).toBe('-c c=d');

@@ -123,19 +123,18 @@ describe('the process group', () => {
 });
 
 describe('a signal to us', () => {
-  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    '%s is passed on without a terminal',
-    async (signal) => {
-      const name = signal.slice(3);
-      const { interrupts, result } = run(
-        `trap 'echo got > got; exit 9' ${name}; echo > ready; echo r > ready; while :; do sleep 0.05; done`,
-      );
-      await appears('ready');
-      interrupts.emit('signal', signal);
-      expect(await result).toMatchObject({ exitCode: 9 });
-      expect(written('got')).toBe('got');
-    },
-  );
+  test.each([
+    ['SIGINT', 'INT'],
+    ['SIGTERM', 'TERM'],
+    ['SIGHUP', 'TERM'],
+  ] as const)('%s reaches the command without a terminal, as %s', async (signal, name) => {
+    const script = `trap 'echo got > got; exit 9' ${name}; echo r > ready; while :; do sleep 0.05; done`;
+    const { interrupts, result } = run(script);
+    await appears('ready');
+    interrupts.emit('signal', signal);
+    expect(await result).toMatchObject({ exitCode: 9 });
+    expect(written('got')).toBe('got');
+  });
 
   test('SIGINT is not sent a second time on a terminal, where it reaches the command by itself', async () => {
     const script = `trap 'exit 9' INT; trap 'exit 5' USR1; echo $$ > ready; while :; do sleep 0.05; done`;
