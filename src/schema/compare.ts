@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FactBase, StableId } from '@supabase/pg-delta/core';
-import { messageOf } from '../errors.ts';
+import { messageOf, sqlstateOf } from '../errors.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
 import { changesOf, planBetween, statementsOf } from './changes.ts';
@@ -38,63 +38,97 @@ export function fingerprint({ facts, unmodeled, identity }: Snapshot): string {
  */
 export async function compareWith(before: Snapshot, session: Session): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
+  const { steps, seen, unchanged } = await look(before, session);
+  const owner = who?.owner ?? '';
+  if (unchanged) return compareBy({ before, base: unchanged, steps, seen, owner });
+  const undo = steps.map((step) => step.undo);
+  try {
+    return compareBy({ before, base: await snapshotAfter(session, undo), steps, seen, owner });
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return compareByNames(before, await takeSnapshot(session), seen, owner, messageOf(error));
+  }
+}
+
+interface Seen {
+  readonly before: string;
+  readonly after: string;
+  readonly renames: SchemaSection['renames'];
+  readonly leftovers: SchemaSection['leftovers'];
+}
+
+/** A function of its own, so that the facts are free again when they are to be read a third time. */
+async function look(
+  before: Snapshot,
+  session: Session,
+): Promise<{ steps: Step[]; seen: Seen; unchanged: Snapshot | undefined }> {
   const after = await takeSnapshot(session);
-  const kept = keptObjects(before.identity, after.identity);
-  const section = {
+  const { steps, renames } = keptObjects(before.identity, after.identity);
+  const seen = {
     before: fingerprint(before),
     after: fingerprint(after),
-    renames: kept.renames,
+    renames,
     leftovers: leftovers(before.identity, after.identity),
   };
-  const limits: Limit[] = [];
-  let base = after;
-  if (kept.steps.length > 0) {
-    try {
-      base = await snapshotAfter(
-        session,
-        kept.steps.map(({ undo }) => undo),
-      );
-    } catch (error) {
-      const why = `renames could not be taken back on the clone (${messageOf(error)}), so the comparison goes by names`;
-      limits.push({ path: 'schema.changes', kind: 'estimate', reason: why });
-      const changes = changesOf(planBetween(before.facts, after.facts), who?.owner ?? '');
-      const way = { rollbackSql: null, rollbackLoses: losses(before, after, []) };
-      limits.push({ path: 'schema.rollbackSql', kind: 'unmeasured', reason: why });
-      return {
-        section: {
-          ...section,
-          unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
-          changes,
-          ...way,
-        },
-        limits,
-      };
-    }
-  }
+  return { steps, seen, unchanged: steps.length === 0 ? after : undefined };
+}
+
+interface Sides {
+  readonly before: Snapshot;
+  /** The schema after, under the names of before. */
+  readonly base: Snapshot;
+  readonly steps: readonly Step[];
+  readonly seen: Seen;
+  readonly owner: string;
+}
+
+function compareBy({ before, base, steps, seen, owner }: Sides): Comparison {
   const again = recreated(before.identity, base.identity);
-  const forward = forwardChanges(before.facts, base.facts, again, kept.steps, who?.owner ?? '');
+  const changes = forwardChanges(before.facts, base.facts, again, steps, owner);
   const back = planBetween(base.facts, before.facts);
-  const wrong = dropsOfKept(back, base.identity, before.identity);
-  if (wrong.length > 0) {
-    const what = wrong.join(', ');
-    const reason = `it would have to drop ${what}, which the command changed in place`;
-    limits.push({ path: 'schema.rollbackSql', kind: 'unmeasured', reason });
-    limits.push({
-      path: 'schema.changes',
-      kind: 'estimate',
-      reason: `${what}: changed in place, and shown as dropped and created`,
-    });
-  }
-  const statements = [...kept.steps.map(({ undo }) => undo), ...statementsOf(back)];
+  const wrong = dropsOfKept(back, base.identity, before.identity).join(', ');
+  const statements = [...steps.map(({ undo }) => undo), ...statementsOf(back)];
   return {
     section: {
-      ...section,
+      ...seen,
+      changes,
       unmodeled: compareUnmodeled(before.unmodeled, base.unmodeled),
-      changes: forward,
-      rollbackSql: wrong.length > 0 ? null : statements.map((sql) => `${sql};\n`).join(''),
+      rollbackSql: wrong === '' ? statements.map((sql) => `${sql};\n`).join('') : null,
       rollbackLoses: losses(before, base, back.deltas),
     },
-    limits,
+    limits: wrong === '' ? [] : limitsOf(wrong),
+  };
+}
+
+function limitsOf(wrong: string): Limit[] {
+  const reason = `it would have to drop ${wrong}, which the command changed in place`;
+  const shownAs = `${wrong}: changed in place, and shown as dropped and created`;
+  return [
+    { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
+    { path: 'schema.changes', kind: 'estimate', reason: shownAs },
+  ];
+}
+
+function compareByNames(
+  before: Snapshot,
+  after: Snapshot,
+  seen: Seen,
+  owner: string,
+  why: string,
+): Comparison {
+  const reason = `renames could not be taken back on the clone (${why}), so the comparison goes by names`;
+  return {
+    section: {
+      ...seen,
+      changes: changesOf(planBetween(before.facts, after.facts), owner),
+      unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
+      rollbackSql: null,
+      rollbackLoses: losses(before, after, []),
+    },
+    limits: [
+      { path: 'schema.changes', kind: 'estimate', reason },
+      { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
+    ],
   };
 }
 

@@ -102,6 +102,45 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test('a rename of what the role does not own is told, and the way back left out', async () => {
+    const { session, settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
+    const role = `compare_${process.pid}`;
+    await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'compare'`);
+    const guest = await openSession({ ...settings, user: role, password: 'compare' }, { purpose: 'test' });
+    try {
+      const before = await takeSnapshot(guest);
+      await session.query('ALTER TABLE t RENAME TO u');
+      const { section, limits } = await compareWith(before, guest);
+      expect(section.renames).toEqual([{ kind: 'table', from: 'public.t', to: 'public.u' }]);
+      expect(section.rollbackSql).toBeNull();
+      expect(limits.map(({ path }) => path)).toEqual(['schema.changes', 'schema.rollbackSql']);
+    } finally {
+      await guest.close();
+      await session.query(`DROP ROLE ${role}`);
+      await drop();
+    }
+  });
+
+  test('DDL that goes on meanwhile does not end the reading', async () => {
+    const { session, settings, drop } = await scratch(version);
+    const busy = await openSession(settings, { purpose: 'test' });
+    let done = false;
+    const churn = (async () => {
+      for (let i = 0; !done; i++)
+        await busy.query(`CREATE TABLE public.n${i} (a integer PRIMARY KEY); CREATE VIEW public.v${i} AS SELECT a FROM public.n${i};
+          DROP VIEW public.v${i}; DROP TABLE public.n${i}`);
+    })();
+    try {
+      for (let i = 0; i < 5; i++)
+        expect((await takeSnapshot(session)).facts.roots().length).toBeGreaterThan(0);
+    } finally {
+      done = true;
+      await churn;
+      await busy.close();
+      await drop();
+    }
+  });
+
   test('a table that somebody holds locked delays the reading, and does not end it', async () => {
     const { session, settings, drop } = await scratch(
       version,
