@@ -63,17 +63,21 @@ export class Exchange {
   #lost = false;
   #copyingIn = false;
   readonly #onStatus: (status: TransactionStatus) => void;
+  readonly #onStrayError: (fields: ReadonlyMap<string, string>) => void;
 
   constructor(
     client: Socket,
     server: Socket,
     parameters: ReadonlyMap<string, string>,
     onStatus: (status: TransactionStatus) => void,
+    /** An error that no statement's turn is there for: of a Parse or Bind, or of the commit at a Sync. */
+    onStrayError: (fields: ReadonlyMap<string, string>) => void,
   ) {
     this.#client = client;
     this.#server = server;
     this.#parameters = new Map(parameters);
     this.#onStatus = onStatus;
+    this.#onStrayError = onStrayError;
   }
 
   /** Relays what the server sends from now on. */
@@ -247,7 +251,8 @@ export class Exchange {
     const pending = this.#pending[0];
     const moved = movePosition(bytes, pending?.turn.shift?.() ?? 0);
     const told = pending?.turn.onError ? pending.turn.onError(moved) : moved;
-    pending?.turn.onFailure?.(errorFields(told ?? moved));
+    if (told) (pending?.turn.onFailure ?? this.#onStrayError)(errorFields(told));
+    else pending?.turn.onFailure?.(errorFields(moved));
     this.#copyingIn = false;
     if (told) this.#passOn(told);
     if (this.unsynced && !this.#pending.some(({ turn }) => turn.ends === 'ready')) this.skipping = true;

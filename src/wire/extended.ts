@@ -40,34 +40,41 @@ export class ExtendedProtocol {
   readonly #line: Line;
   readonly #prepared = new Map<string, Prepared>();
   readonly #portals = new Map<string, Portal>();
+  /** What was parsed or bound last, and is not executed yet: an error that comes now is its own. */
+  #prepares: Prepared | undefined;
 
   constructor(line: Line) {
     this.#line = line;
   }
 
   async parse(piece: Message): Promise<void> {
-    await this.pass(piece);
-    if (piece.kind === 'head') {
-      const { name } = parseMessage(piece.bytes);
-      this.#prepared.set(name, { sql: `[a text of ${piece.length} bytes]`, parsed: null });
-      return;
-    }
     const { name, text } = parseMessage(piece.bytes);
-    const sql = text.toString().trim();
-    this.#prepared.set(name, { sql, parsed: await this.#read(sql, text) });
-  }
-
-  async #read(sql: string, text: Buffer): Promise<ParsedStatement | null> {
+    const sql = piece.kind === 'head' ? `[a text of ${piece.length} bytes]` : text.toString().trim();
     const like = this.#line.recorder.repeats(shapeOf(sql));
-    if (like) return like;
-    const statements = await parseText(text);
-    return statements?.length === 1 ? (statements[0] ?? null) : null;
+    if (!like) await this.#catchUp();
+    this.#prepares = { sql, parsed: like ?? null };
+    await this.pass(piece);
+    const statements = like || piece.kind === 'head' ? null : await parseText(text);
+    const parsed = like ?? (statements?.length === 1 ? (statements[0] ?? null) : null);
+    this.#prepared.set(name, { sql, parsed });
   }
 
   async bind(piece: Message): Promise<void> {
     const { portal, statement } = bindMessage(piece.bytes);
-    this.#portals.set(portal, { prepared: this.#prepared.get(statement) ?? UNSEEN });
+    const prepared = this.#prepared.get(statement) ?? UNSEEN;
+    if (prepared.parsed?.shape == null || !this.#line.recorder.repeats(prepared.parsed.shape))
+      await this.#catchUp();
+    this.#portals.set(portal, { prepared });
+    this.#prepares = prepared;
     await this.pass(piece);
+  }
+
+  /** An error that came without an Execute: parsing and planning fail before it, and a commit behind it. */
+  strayError(fields: ReadonlyMap<string, string>): void {
+    const { recorder } = this.#line;
+    if (this.#prepares) recorder.fail(this.#begin(this.#prepares), fields);
+    else recorder.failAtCommit(fields);
+    this.#prepares = undefined;
   }
 
   async close(piece: Message): Promise<void> {
@@ -96,12 +103,16 @@ export class ExtendedProtocol {
       return await this.#execute(piece, portal, false);
     await this.#catchUp();
     await this.#execute(piece, portal, true);
-    if (recorder.inBlock) recorder.startReading();
+    recorder.startReading();
   }
 
-  /** Everything that was executed has ended, and its locks are known. */
+  /**
+   * Everything that was executed has ended, and its locks are known. Before whatever may take locks: parsing and
+   * planning do as well.
+   */
   async #catchUp(): Promise<void> {
     const { exchange, recorder } = this.#line;
+    if (!recorder.hasUnread || exchange.skipping || !this.#line.exact) return;
     if (exchange.busy) {
       await this.#line.send(FLUSH);
       await exchange.drained();
@@ -111,6 +122,9 @@ export class ExtendedProtocol {
 
   async #execute(piece: Message, portal: Portal, waits: boolean): Promise<void> {
     const { exchange, recorder } = this.#line;
+    // The error of a Bind may have come while locks were read.
+    if (exchange.skipping) return await this.pass(piece);
+    this.#prepares = undefined;
     const running = portal.running ?? this.#begin(portal.prepared);
     portal.running = running;
     exchange.unsynced = true;
@@ -149,6 +163,7 @@ export class ExtendedProtocol {
   async #refuse({ prepared }: Portal, refusal: PostgresError): Promise<void> {
     const { exchange, recorder } = this.#line;
     await this.#catchUp();
+    if (exchange.skipping) return;
     const running = this.#begin(prepared);
     const response = errorResponse(refusal);
     exchange.unsynced = true;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Route } from '../command/route.ts';
 import { messageOf } from '../errors.ts';
@@ -72,6 +73,8 @@ class ObservingProxy implements WireProxy {
 
   constructor(options: ProxyOptions) {
     this.#options = options;
+    // One listener for each client that is logging in, however many there are.
+    setMaxListeners(0, this.#stop.signal);
     this.#verifier = new ScramVerifier(options.secret);
     this.#observer = options.observe === 'off' ? () => {} : (options.observer ?? (() => {}));
     this.#run = new RunRecord(this.#observer, options.readLocks ?? (async () => null));

@@ -136,6 +136,11 @@ export class Recorder {
     this.#forget();
   }
 
+  /** The transaction's end failed, of a deferred constraint for example. */
+  failAtCommit(fields: ReadonlyMap<string, string>): void {
+    this.fail(this.begin('[the end of the implicit transaction]', null, false, 'control'), fields);
+  }
+
   /** The statement holds its locks now, ended or suspended. */
   touched(running: Running): void {
     if (running.queued) return;

@@ -23,6 +23,7 @@ export interface SessionParts {
 const PROTOCOL_VIOLATION = '08P01';
 /** A parameter that every server reports: telling its value again is a message without a meaning. */
 const REPORTED = 'server_encoding';
+const PROBE_INTERVAL_MS = 50;
 
 /**
  * One client and its backend, from the greeting to the end of either.
@@ -57,8 +58,12 @@ export class Session {
     this.#reader = reader;
     this.#upstream = upstream;
     this.#recorder = new Recorder(run, who.session, upstream.pid);
-    this.#exchange = new Exchange(client, upstream.socket, upstream.parameters, (status) =>
-      this.#recorder.status(status),
+    this.#exchange = new Exchange(
+      client,
+      upstream.socket,
+      upstream.parameters,
+      (status) => this.#recorder.status(status),
+      (fields) => this.#extended.strayError(fields),
     );
     this.#line = new Line({
       client,
@@ -96,6 +101,7 @@ export class Session {
       this.#refuse(error);
     }
     await this.#end();
+    await this.#recorder.settle();
   }
 
   /** What the client asks for over another connection. */
@@ -157,12 +163,14 @@ export class Session {
   }
 
   /**
-   * The client sends no more. Whether somebody still listens is only to be learnt by writing: an orphaned socket
-   * answers with a reset, which closes ours.
+   * The client sends no more. Whether somebody still listens is only to be learnt by writing, and a second time: an
+   * orphaned socket answers the first with a reset, of which the next write hears.
    */
   #probe(): void {
-    if (!this.#exchange.busy || !this.#upstream.reader.atBoundary || !this.#client.writable) return;
-    this.#client.write(parameterStatusMessage(REPORTED, this.#exchange.parameter(REPORTED) ?? ''));
+    if (!this.#exchange.busy || !this.#client.writable) return;
+    if (this.#upstream.reader.atBoundary)
+      this.#client.write(parameterStatusMessage(REPORTED, this.#exchange.parameter(REPORTED) ?? ''));
+    setTimeout(() => this.#probe(), PROBE_INTERVAL_MS).unref();
   }
 
   /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */

@@ -258,6 +258,7 @@ export class SimpleProtocol {
       onCompletion: (tag) => {
         if (statement !== BEGIN) recorder.tag(tag);
       },
+      onFailure: (fields) => recorder.failAtCommit(fields),
     });
     await this.#line.send(statement);
     return (await this.#line.outcome(pending, 'simple')) === 'succeeded';
