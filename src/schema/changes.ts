@@ -19,7 +19,22 @@ export function planBetween(from: FactBase, to: FactBase): Plan {
     // The cut-down bases miss a requirement: the whole ones have it, or fail for a reason of their own.
     made = plan(from, wanted, options);
   }
-  return { ...made, actions: [...made.actions, ...actions] };
+  return { ...made, actions: [...made.actions.map((action) => castByText(action, made)), ...actions] };
+}
+
+/** Types that users made, such as two enums, have no cast to each other, but all are read from text. */
+function castByText(action: Action, { deltas }: Plan): Action {
+  if (!/ TYPE .* USING /.test(action.sql)) return action;
+  const [column] = action.consumes.map(encodeId);
+  const made = deltas.some(
+    (delta) =>
+      delta.verb === 'set' &&
+      delta.attr === 'type' &&
+      encodeId(delta.id) === column &&
+      [delta.from, delta.to].some((type) => String(type).includes('.')),
+  );
+  if (!made) return action;
+  return { ...action, sql: action.sql.replace(/ USING ("(?:[^"]|"")+")::(?!text::)/, ' USING $1::text::') };
 }
 
 /** One entry per statement. `owner` is who owns what is made without saying so. */
