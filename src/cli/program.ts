@@ -78,7 +78,11 @@ function configure(command: Command, table: OptionTable): Command {
     );
     if (option.attributeName() !== key)
       throw new Error(`${spec.flag} is declared under the key ${key}, not ${flagOf(key)}`);
-    option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
+    // A switch has no value of its own.
+    option.argParser((value: string | undefined, previous: string[] | undefined) => [
+      ...(previous ?? []),
+      value ?? 'true',
+    ]);
     command.addOption(option);
   }
   return command;
