@@ -1,0 +1,96 @@
+import { parse } from 'libpg-query';
+import { describe, expect, test } from 'vitest';
+import { type Reach, reachOf } from '../../../src/observe/reach.ts';
+import type { Node } from '../../../src/wire/statement-kind.ts';
+
+const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };
+
+async function reach(sql: string): Promise<Reach> {
+  const { stmts } = await parse(sql);
+  const node = stmts?.[0]?.stmt;
+  if (!node) throw new Error(`no statement: ${sql}`);
+  return reachOf(node as Node, NAMES);
+}
+
+describe('stops what takes effect beyond the clone', () => {
+  test.each([
+    'CREATE ROLE app',
+    "CREATE USER app PASSWORD 'x'",
+    'ALTER ROLE app CREATEDB',
+    'ALTER GROUP staff ADD USER app',
+    'ALTER ROLE app SET work_mem TO 1',
+    'ALTER ROLE ALL SET work_mem TO 1',
+    'ALTER ROLE app RENAME TO other',
+    'DROP ROLE app',
+    'GRANT staff TO app',
+    'REVOKE staff FROM app',
+    "COMMENT ON ROLE app IS 'x'",
+    'REASSIGN OWNED BY app TO other',
+    'DROP OWNED BY app',
+    'ALTER SYSTEM SET work_mem TO 1',
+    "CREATE TABLESPACE fast LOCATION '/x'",
+    'DROP TABLESPACE fast',
+    'ALTER TABLESPACE fast SET (random_page_cost = 1)',
+    'ALTER TABLESPACE fast RENAME TO slow',
+    'ALTER TABLESPACE fast OWNER TO app',
+    'GRANT CREATE ON TABLESPACE fast TO app',
+    'GRANT SET ON PARAMETER work_mem TO app',
+    "CREATE SUBSCRIPTION s CONNECTION 'host=x' PUBLICATION p",
+    'ALTER SUBSCRIPTION s DISABLE',
+    'DROP SUBSCRIPTION s',
+    'ALTER DATABASE billing SET work_mem TO 1',
+    'GRANT CONNECT ON DATABASE shop, billing TO app',
+    'ALTER DATABASE shop RENAME TO shop2',
+    "COMMENT ON DATABASE billing IS 'x'",
+    'ALTER ROLE app IN DATABASE billing SET work_mem TO 1',
+    "COPY customers TO '/tmp/customers'",
+    "COPY customers FROM PROGRAM 'curl x'",
+    'SELECT pg_reload_conf()',
+    'SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_stat_activity',
+    "INSERT INTO log SELECT pg_drop_replication_slot('s')",
+    "WITH x AS (SELECT lo_export(1, '/tmp/x')) SELECT * FROM x",
+    "CREATE TABLE t AS SELECT * FROM dblink('dbname=shop', 'select 1') AS r(i int)",
+  ])('%s', async (sql) => {
+    expect(await reach(sql)).toMatchObject({ kind: 'beyond' });
+  });
+});
+
+describe('leads what names the target by its own name to the clone', () => {
+  test.each([
+    'ALTER DATABASE shop SET search_path TO app',
+    'ALTER DATABASE shop CONNECTION LIMIT 5',
+    'ALTER DATABASE shop OWNER TO app',
+    'GRANT CONNECT ON DATABASE shop TO app',
+    'REVOKE ALL ON DATABASE shop FROM PUBLIC',
+    "COMMENT ON DATABASE shop IS 'the shop'",
+    'ALTER ROLE app IN DATABASE shop SET work_mem TO 1',
+  ])('%s', async (sql) => {
+    expect(await reach(sql)).toMatchObject({ kind: 'redirect' });
+  });
+});
+
+describe('lets pass what stays in the clone', () => {
+  test.each([
+    'ALTER DATABASE shop_rehearsal_1 SET search_path TO app',
+    'CREATE TABLE t (id int)',
+    'GRANT SELECT ON t TO app',
+    "COMMENT ON TABLE t IS 'x'",
+    'ALTER TABLE t OWNER TO app',
+    'ALTER TABLE t RENAME TO u',
+    'ALTER DEFAULT PRIVILEGES FOR ROLE app GRANT SELECT ON TABLES TO other',
+    'COPY t FROM STDIN',
+    'COPY t TO STDOUT',
+    'CREATE FUNCTION f() RETURNS bool LANGUAGE sql BEGIN ATOMIC SELECT pg_reload_conf(); END',
+    'CREATE VIEW v AS SELECT pg_reload_conf()',
+    'SELECT pg_advisory_lock(1), pg_backend_pid()',
+    "DO $$ BEGIN EXECUTE 'ALTER ROLE app CREATEDB'; END $$",
+    'SET ROLE app',
+  ])('%s', async (sql) => {
+    expect(await reach(sql)).toEqual({ kind: 'within' });
+  });
+});
+
+test('names the databases that a command makes and drops for itself', async () => {
+  expect(await reach('CREATE DATABASE shadow')).toEqual({ kind: 'create-database', database: 'shadow' });
+  expect(await reach('DROP DATABASE IF EXISTS shadow')).toEqual({ kind: 'drop-database', database: 'shadow' });
+});
