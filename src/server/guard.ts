@@ -83,7 +83,7 @@ export function guardFolder(folder: string): Guard {
     async dismiss() {
       guard.ref();
       guard.stdin.end();
-      const [code] = guard.exitCode === null ? ((await ended) as [number | null]) : [guard.exitCode];
+      const [code] = (await ended) as [number | null];
       if (code === 0) return;
       throw new SafemigrateError('SERVER', `the folder ${folder} of a private server could not be removed`, {
         hint: `Remove it yourself: rm -rf ${folder}`,
