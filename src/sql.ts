@@ -11,3 +11,10 @@ export function literal(value: string): string {
   const quoted = value.replaceAll("'", "''");
   return quoted.includes('\\') ? ` E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`;
 }
+
+const PLAIN = /^[a-z_][a-z0-9_$]*$/;
+
+/** A qualified name for people, quoted only where it has to be, as PostgreSQL's own messages write it. */
+export function shown(...parts: string[]): string {
+  return parts.map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
+}

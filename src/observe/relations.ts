@@ -1,5 +1,5 @@
 import type { DataSection, Limit } from '../report/model.ts';
-import { identifier } from '../sql.ts';
+import { identifier, shown } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 
 /** What one relation holds. Sizes in bytes, with TOAST, free space and visibility maps, without indexes. */
@@ -145,7 +145,7 @@ export function compareRelations(
     if (!named) continue;
     const rewritten = then !== undefined && now !== undefined && then.filenode !== now.filenode;
     const entry = {
-      relation: shown(named),
+      relation: shown(named.schema, named.name),
       rowsBefore: then ? then.rows : 0,
       rowsAfter: now ? now.rows : 0,
       exact: (then?.exact ?? true) && (now?.exact ?? true),
@@ -200,12 +200,8 @@ export function rowsGone(before: RelationsData, after: RelationsData): string[] 
       const gone = then.rows - now.rows;
       if (gone <= 0) return [];
       return [
-        `${now.exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${shown(now)}`,
+        `${now.exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${shown(now.schema, now.name)}`,
       ];
     })
     .sort();
 }
-
-const PLAIN = /^[a-z_][a-z0-9_$]*$/;
-const shown = ({ schema, name }: RelationData) =>
-  [schema, name].map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');

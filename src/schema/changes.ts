@@ -1,9 +1,8 @@
 import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../report/model.ts';
-import { literal } from '../sql.ts';
+import { literal, shown } from '../sql.ts';
 import { collationsApart } from './collations.ts';
-import { shown } from './names.ts';
 import { reduce } from './reduce.ts';
 import { mayLose } from './type-changes.ts';
 

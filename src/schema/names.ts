@@ -1,12 +1,5 @@
-import { identifier } from '../sql.ts';
+import { shown } from '../sql.ts';
 import type { Identified, Identity } from './identity.ts';
-
-const PLAIN = /^[a-z_][a-z0-9_$]*$/;
-
-/** As PostgreSQL's own messages write it: quoted only where it has to be. */
-export function shown(...parts: string[]): string {
-  return parts.map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
-}
 
 /** An object's name with the names of all it lies in: `public`, `orders`, `email`. */
 export function path(object: Identified, identity: Identity): string[] {

@@ -1,7 +1,7 @@
 import type { Rename } from '../report/model.ts';
 import { identifier, literal } from '../sql.ts';
 import type { Identified, Identity, ObjectKind } from './identity.ts';
-import { label, shown } from './names.ts';
+import { label } from './names.ts';
 
 /**
  * Before and after are the same database on either side of the command. An object that has kept its OID (a column
@@ -198,7 +198,7 @@ class WayBack {
 
   #current(key: string): Identified {
     const object = this.#now.get(key);
-    if (!object) throw new Error(`no object ${shown(key)} in the catalogue that was read`);
+    if (!object) throw new Error(`no object ${key} in the catalogue that was read`);
     return object;
   }
 
