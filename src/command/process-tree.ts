@@ -43,6 +43,11 @@ export async function endTree(root: number, graceMs: number): Promise<void> {
   }
 }
 
+/** The root with everything that came from it and lives, by what can be seen now. */
+export async function livingTree(root: number): Promise<number[]> {
+  return (await remember(root, new Map())).map(({ pid }) => pid);
+}
+
 /** Adds the root's present descendants to the family, and returns those of the family that live. */
 async function remember(root: number, family: Map<string, Process>): Promise<Process[]> {
   const all = await listProcesses();

@@ -7,7 +7,7 @@ import { z } from 'zod';
  */
 const milliseconds = z.number().nonnegative();
 const bytes = z.int();
-const time = z.iso.datetime();
+const time = z.iso.datetime({ offset: true });
 
 export const runSection = z.object({
   id: z.string(),
@@ -164,6 +164,18 @@ export const hazard = z.object({
   allowed: z.boolean(),
 });
 
+/** A session on the target that the command opened past safemigrate. */
+export const contactSection = z.object({
+  process: z.object({ pid: z.int(), command: z.string() }),
+  user: z.string().nullable(),
+  application: z.string(),
+  connectedAt: time,
+  /** What it ran last when it was found. */
+  query: z.string().nullable(),
+  /** safemigrate ended it. */
+  ended: z.boolean(),
+});
+
 export const limit = z.object({
   /** A path of this report, or a prefix of one. */
   path: z.string(),
@@ -184,7 +196,7 @@ export const report = z.object({
   limits: z.array(limit),
   forecast: z.null(),
   checks: z.array(z.unknown()),
-  contact: z.array(z.unknown()),
+  contact: z.array(contactSection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   apply: z.null(),
   swap: z.null(),
@@ -203,5 +215,6 @@ export type SchemaChange = z.infer<typeof schemaChange>;
 export type Rename = z.infer<typeof rename>;
 export type DataSection = z.infer<typeof dataSection>;
 export type StatementSection = z.infer<typeof statementSection>;
+export type ContactSection = z.infer<typeof contactSection>;
 export type Hazard = z.infer<typeof hazard>;
 export type Limit = z.infer<typeof limit>;

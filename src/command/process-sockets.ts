@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { livingTree } from './process-tree.ts';
+
+/** A TCP connection that a process of the command holds. */
+export interface ProcessSocket {
+  readonly pid: number;
+  /** The process's own end, as its peer sees it where nothing translates addresses in between. */
+  readonly address: string;
+  readonly port: number;
+}
+
+/** The connections of a process and of everything that came from it. Processes of other users are not seen. */
+export async function socketsOfTree(root: number): Promise<ProcessSocket[]> {
+  const pids = await livingTree(root);
+  return process.platform === 'linux' ? await fromProc(pids) : await fromLsof(pids);
+}
+
+/** For people: the process's command line, or its number where it is gone. */
+export async function nameOfProcess(pid: number): Promise<string> {
+  try {
+    if (process.platform === 'linux') {
+      return (
+        (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ').trim() || `process ${pid}`
+      );
+    }
+    const { stdout } = await promisify(execFile)('ps', ['-p', String(pid), '-o', 'command=']);
+    return stdout.trim();
+  } catch {
+    return `process ${pid}`;
+  }
+}
+
+/** The sockets of a network namespace are listed with their inodes, which the descriptors of its processes lead to. */
+async function fromProc(pids: readonly number[]): Promise<ProcessSocket[]> {
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const inodes = await socketInodes(pid);
+      if (inodes.size === 0) return [];
+      const tables = await Promise.all(
+        ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
+      );
+      return parseSocketTables(tables.join('\n'))
+        .filter(({ inode }) => inodes.has(inode))
+        .map(({ address, port }) => ({ pid, address, port }));
+    }),
+  );
+  return found.flat();
+}
+
+async function socketInodes(pid: number): Promise<Set<string>> {
+  const folder = `/proc/${pid}/fd`;
+  const descriptors = await readdir(folder).catch(() => []);
+  const links = await Promise.all(descriptors.map((name) => readlink(`${folder}/${name}`).catch(() => '')));
+  return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []));
+}
+
+const LOCAL_ADDRESS = 1;
+const INODE = 9;
+
+/** Lines of /proc/net/tcp and tcp6: `sl local_address rem_address st … inode`, addresses in the machine's byte order. */
+export function parseSocketTables(text: string): { address: string; port: number; inode: string }[] {
+  return text.split('\n').flatMap((line) => {
+    const fields = line.trim().split(/\s+/);
+    const [address, port] = (fields[LOCAL_ADDRESS] ?? '').split(':');
+    const inode = fields[INODE];
+    if (!address || !port || !inode || !/^[0-9A-F]+$/i.test(address)) return [];
+    return [{ address: readAddress(address), port: Number.parseInt(port, 16), inode }];
+  });
+}
+
+/** Each group of eight digits is a word of the machine (little-endian on all that Node runs on but s390x). */
+function readAddress(hex: string): string {
+  const bytes = Buffer.from(hex, 'hex');
+  if (LITTLE_ENDIAN) bytes.swap32();
+  if (bytes.length === 4) return bytes.join('.');
+  if (bytes.subarray(0, 12).equals(V4_IN_V6)) return bytes.subarray(12).join('.');
+  const words = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(index * 2).toString(16));
+  return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
+}
+
+const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+const V4_IN_V6 = Buffer.from('00000000000000000000ffff', 'hex');
+
+async function fromLsof(pids: readonly number[]): Promise<ProcessSocket[]> {
+  if (pids.length === 0) return [];
+  try {
+    const { stdout } = await promisify(execFile)('lsof', [
+      '-nP',
+      '-a',
+      '-iTCP',
+      '-Fpn',
+      '-p',
+      pids.join(','),
+    ]);
+    return parseLsof(stdout);
+  } catch {
+    // It exits with 1 where there is nothing to list.
+    return [];
+  }
+}
+
+/** `p123` begins a process; `n127.0.0.1:5000->127.0.0.1:5432` is one of its connections. */
+export function parseLsof(text: string): ProcessSocket[] {
+  let pid = 0;
+  return text.split('\n').flatMap((line) => {
+    if (line.startsWith('p')) pid = Number(line.slice(1));
+    const match = /^n\[?([^\]]*?)\]?:(\d+)->/.exec(line);
+    return match?.[1] === undefined ? [] : [{ pid, address: match[1], port: Number(match[2]) }];
+  });
+}

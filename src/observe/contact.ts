@@ -1,0 +1,139 @@
+import { nameOfProcess, socketsOfTree } from '../command/process-sockets.ts';
+import { messageOf } from '../errors.ts';
+import type { ContactSection, Limit } from '../report/model.ts';
+import type { Session } from '../target/session.ts';
+import type { Target } from '../target/target.ts';
+
+/**
+ * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
+ * ignores what it was given and opens its own connection. Such a session is ended at once. It is recognised by its
+ * address and port among the sockets of the command's processes; a connection of anybody else is never touched.
+ */
+export interface ContactWatch {
+  /** Looks once more, and ends the watching. */
+  stop(): Promise<{ contact: ContactSection[]; limits: Limit[] }>;
+}
+
+export interface ContactOptions {
+  readonly control: Session;
+  readonly target: Target;
+  /** The command's process. */
+  readonly root: number;
+  /** Called once, at the first contact. */
+  readonly onContact: () => void;
+}
+
+interface Row {
+  pid: number;
+  user: string | null;
+  application: string;
+  address: string | null;
+  port: number | null;
+  query: string | null;
+  started: string;
+}
+
+/** Sessions that began after the given moment; the exact time of the beginning tells a pid from a later one. */
+const NEWCOMERS = `
+SELECT pid, usename::text AS "user", coalesce(application_name, '') AS application, host(client_addr) AS address,
+       client_port AS port, nullif(query, '') AS query, to_json(backend_start) #>> '{}' AS started
+  FROM pg_stat_activity
+ WHERE datid = $1 AND backend_type = 'client backend' AND backend_start > $2::timestamptz
+   AND application_name NOT LIKE 'safemigrate %'`;
+const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now`;
+const END =
+  'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz';
+
+const LOOK_EVERY_MS = 100;
+
+/** The socket of a connection over a Unix socket has no port to be recognised by. */
+const UNIX_SOCKET_PORT = -1;
+
+export async function watchContact(options: ContactOptions): Promise<ContactWatch> {
+  const { control, target, root, onContact } = options;
+  const [now] = await control.query<{ now: string }>(NOW);
+  const contact = new Map<string, ContactSection>();
+  const unproved = new Map<string, string>();
+  let failure: string | undefined;
+
+  const look = async () => {
+    const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, now?.now]);
+    const news = rows.filter((row) => !contact.has(keyOf(row)) && !unproved.has(keyOf(row)));
+    if (news.length === 0) return;
+    const sockets = await socketsOfTree(root);
+    for (const row of news) {
+      const owner = sockets.find(({ address, port }) => address === row.address && port === row.port);
+      if (owner) {
+        contact.set(keyOf(row), await end(control, row, owner.pid));
+        onContact();
+      } else if (row.port === null || row.port === UNIX_SOCKET_PORT) {
+        unproved.set(keyOf(row), `${row.user ?? 'somebody'}, ${row.application || 'no application name'}`);
+      }
+    }
+  };
+  const attempt = async () => {
+    try {
+      await look();
+    } catch (error) {
+      failure ??= messageOf(error);
+    }
+  };
+
+  let looking: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    looking ??= attempt().finally(() => {
+      looking = undefined;
+    });
+  }, LOOK_EVERY_MS);
+
+  return {
+    async stop() {
+      clearInterval(timer);
+      await looking;
+      await attempt();
+      return { contact: [...contact.values()], limits: limitsOf([...unproved.values()], failure) };
+    },
+  };
+}
+
+async function end(control: Session, row: Row, owner: number): Promise<ContactSection> {
+  let ended = true;
+  try {
+    ended = (await control.query(END, [row.pid, row.started])).length > 0;
+  } catch {
+    // Not allowed (a superuser's session): the command is stopped all the same, and its sessions end with it.
+    ended = false;
+  }
+  return {
+    process: { pid: owner, command: await nameOfProcess(owner) },
+    user: row.user,
+    application: row.application,
+    connectedAt: row.started,
+    query: row.query,
+    ended,
+  };
+}
+
+function limitsOf(unproved: string[], failure: string | undefined): Limit[] {
+  const limits: Limit[] = [];
+  if (unproved.length > 0) {
+    const who = unproved.slice(0, 3).join('; ');
+    limits.push({
+      path: 'contact',
+      kind: 'unmeasured',
+      reason: `whether ${unproved.length} new sessions on the target came from the command could not be proved: their address is hidden, or they use a Unix socket (${who})`,
+    });
+  }
+  if (failure !== undefined) {
+    limits.push({
+      path: 'contact',
+      kind: 'unmeasured',
+      reason: `the target's sessions could not be watched: ${failure}`,
+    });
+  }
+  return limits;
+}
+
+function keyOf({ pid, started }: Row): string {
+  return `${pid} ${started}`;
+}
