@@ -17,6 +17,7 @@ export class Line {
   readonly cancel: () => void;
   readonly #observe: Observe;
   readonly #gate: Gate;
+  #corked = false;
   readonly #who: Pick<Intent, 'session' | 'user' | 'database'>;
 
   constructor(parts: {
@@ -56,9 +57,17 @@ export class Line {
     return answer === 'run' ? undefined : answer;
   }
 
-  /** Sends to the server, at its pace. */
+  /** Sends to the server, at its pace; what is sent before anything is waited for goes as one. */
   async send(bytes: Buffer): Promise<void> {
     const { server } = this;
+    if (!this.#corked) {
+      this.#corked = true;
+      server.cork();
+      process.nextTick(() => {
+        this.#corked = false;
+        server.uncork();
+      });
+    }
     if (server.destroyed || server.writableEnded || server.write(bytes)) return;
     await new Promise<void>((resolve) => {
       const settle = () => {

@@ -67,11 +67,13 @@ function read(text: Buffer, raw: RawStatement): ParsedStatement {
   };
 }
 
+let parser: typeof import('libpg-query') | undefined;
+
 async function parseHere(sql: string): Promise<readonly RawStatement[] | null> {
   // WebAssembly of 2 MB; a run that never sees a statement need not load it.
-  const { parse } = await import('libpg-query');
+  parser ??= await import('libpg-query');
   try {
-    return ((await parse(sql)).stmts as RawStatement[] | undefined) ?? [];
+    return ((await parser.parse(sql)).stmts as RawStatement[] | undefined) ?? [];
   } catch {
     return null;
   }

@@ -1,4 +1,4 @@
-import type { Turn } from './exchange.ts';
+import type { Pending, Turn } from './exchange.ts';
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
 import {
@@ -191,7 +191,9 @@ export class SimpleProtocol {
     mayFailInWrap: boolean,
   ): Promise<'succeeded' | 'failed' | typeof FAILED_IN_WRAP> {
     const { exchange, recorder } = this.#line;
-    if (!(await this.#own(BEGIN))) return 'failed';
+    // With one run nothing depends on the BEGIN but how well it is observed, and the way there and back is saved.
+    const begun = runs.length === 1 ? this.#sendBegin() : undefined;
+    if (!begun && !(await this.#own(BEGIN))) return 'failed';
     let notInWrap = false;
     const onError = (error: Buffer) => {
       notInWrap = mayFailInWrap && errorFields(error).get('C') === ACTIVE_SQL_TRANSACTION;
@@ -200,13 +202,14 @@ export class SimpleProtocol {
     for (const [index, run] of runs.entries()) {
       const relay = index === runs.length - 1 ? 'last' : 'inner';
       if (await this.#run(text, run, relay, false, onError)) {
+        if (begun?.state === 'failed') break;
         await recorder.read();
         continue;
       }
-      await this.#own(ROLLBACK);
+      if (begun?.state !== 'failed') await this.#own(ROLLBACK);
       return notInWrap ? FAILED_IN_WRAP : 'failed';
     }
-    const committed = await this.#own(COMMIT);
+    const committed = begun?.state === 'failed' || (await this.#own(COMMIT));
     exchange.release(committed);
     return committed ? 'succeeded' : 'failed';
   }
@@ -248,6 +251,12 @@ export class SimpleProtocol {
       this.#line.cancel();
     }
     return (await this.#line.outcome(pending, 'simple')) === 'succeeded';
+  }
+
+  /** Only a cancel request can make it fail; then the statement behind it runs in autocommit, as the client meant it. */
+  #sendBegin(): Pending {
+    void this.#line.send(BEGIN);
+    return this.#line.exchange.expect({ ends: 'ready', relay: 'own', onError: () => undefined });
   }
 
   async #own(statement: Buffer): Promise<boolean> {
