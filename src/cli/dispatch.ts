@@ -1,18 +1,21 @@
 import { SafemigrateError } from '../errors.ts';
-import { exitCodeOfError } from './exit-codes.ts';
-import { printError } from './print.ts';
+import { EXIT, exitCodeOfError } from './exit-codes.ts';
+import { printError, printUnforeseen } from './print.ts';
 import { type Asked, readWords } from './program.ts';
 import { SignalWatch } from './signals.ts';
 import { noCommand, type Words } from './words.ts';
 
-/** Runs what the words ask for. @returns the exit code; foreseeable failures are printed, not thrown. */
+/** Runs what the words ask for, and prints every failure. @returns the exit code. */
 export async function dispatch(words: Words): Promise<number> {
   const signals = new SignalWatch();
   try {
     const asked = readWords(words.own, words.command !== undefined);
     return asked === 'shown' ? 0 : await run(asked, words, signals);
   } catch (error) {
-    if (!(error instanceof SafemigrateError)) throw error;
+    if (!(error instanceof SafemigrateError)) {
+      printUnforeseen(error);
+      return EXIT.cannotRehearse;
+    }
     printError(error);
     return exitCodeOfError(error.code, signals.received);
   } finally {

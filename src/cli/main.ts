@@ -16,5 +16,7 @@ async function main(): Promise<number> {
   return dispatch(words);
 }
 
+// A reader that has gone (`| head`, a closed terminal) must not end a run that still has to clean up.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 // Not process.exit(): it would cut off what is still being written to pipes.
 process.exitCode = await main();

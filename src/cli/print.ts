@@ -7,6 +7,16 @@ export function printError(error: SafemigrateError): void {
   process.stderr.write(`safemigrate: ${error.message}${sqlstate}${hint}\n`);
 }
 
+/** A mistake of ours: only here a stack trace is of use. */
+export function printUnforeseen(error: unknown): void {
+  const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(
+    `safemigrate: This should not have happened, and is a mistake in safemigrate.\n` +
+      `  Run \`safemigrate list\` to see whether a clone is left, and \`safemigrate clean\` to drop it.\n` +
+      `  Please report what follows.\n${indent(details)}\n`,
+  );
+}
+
 function indent(text: string): string {
   return text
     .split('\n')

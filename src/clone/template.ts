@@ -7,7 +7,7 @@ import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
 import { assessTemplate } from './template/assess.ts';
-import { createFromTemplate, creatingStatements, type Made } from './template/create.ts';
+import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
 import type { Strategy } from './template/estimate.ts';
 
 /** CREATE DATABASE … TEMPLATE inside the target's own server. */
@@ -74,7 +74,7 @@ async function describe(context: CloneContext, assessment: Possible): Promise<st
   const { target, run, control } = context;
   const name = ownedName(target.database.name, 'rehearsal', run);
   return [
-    ...creatingStatements(context, name, assessment.strategy as Strategy),
+    ...(await plannedStatements(context, name, assessment.strategy as Strategy)),
     // The OID of a database that does not exist yet is the one thing that cannot be told beforehand.
     marking(name, markOf(context, name, 0)),
     ...carryingStatements(name, await readProperties(control, target.database.oid)),
@@ -86,7 +86,7 @@ function touches({ strategy, durationMs, ended }: Made): string[] {
   const how =
     strategy === 'wal_log' ? 'every page of it went through WAL' : 'with a checkpoint before and after';
   return [
-    `CREATE DATABASE … TEMPLATE (${how}); new connections to the target waited for up to ${formatDuration(durationMs)}`,
+    `CREATE DATABASE with TEMPLATE (${how}); new connections to the target waited for up to ${formatDuration(durationMs)}`,
     ...(ended > 0 ? [`${plural(ended, 'session')} on the target ended, as --disconnect allows`] : []),
   ];
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Clone } from '../clone/method.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
@@ -38,6 +39,8 @@ export interface CloneWatch {
 const POSITION = `
 SELECT pg_current_wal_insert_lsn()::text AS position,
        (SELECT coalesce(sum(sessions), 0)::int8 FROM pg_stat_database WHERE datid = $1) AS arrivals`;
+/** Sessions are counted when their backends get to it; in version 14 a collector tells, every half second. */
+const COUNTED_WITHIN_MS = 1_500;
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 /** The clone is watched from the control connection while the command runs: no session of ours is in the way there. */
@@ -77,12 +80,17 @@ export async function watchClone(
   return {
     schema,
     async before() {
-      await schema.before();
-      const relations = await readData();
+      const [relations] = await Promise.all([readData(), schema.before()]);
       first = { relations, ...(await position()) };
     },
     async reached() {
-      return first !== undefined && (await position()).arrivals > first.arrivals;
+      if (first === undefined) return false;
+      const deadline = performance.now() + COUNTED_WITHIN_MS;
+      while ((await position()).arrivals <= first.arrivals) {
+        if (performance.now() > deadline) return false;
+        await delay(50);
+      }
+      return true;
     },
     async after(interrupt) {
       if (interrupt?.aborted) return NOT_OBSERVED;
@@ -100,8 +108,10 @@ export async function watchClone(
     if (!then) throw new Error('the clone was not read before the command');
     const limits: Limit[] = [];
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [then.walPosition]);
-    const compared = await measured(limits, 'schema', () => schema.after());
-    const relations = await measured(limits, 'data', () => readData(then.relations));
+    const [compared, relations] = await Promise.all([
+      measured(limits, 'schema', () => schema.after()),
+      measured(limits, 'data', () => readData(then.relations)),
+    ]);
     const bytes = Number(wal?.bytes ?? 0);
     const data = relations && compareRelations(then.relations, relations, { bytes, shared: true });
     limits.push(...(compared?.limits ?? []), ...(data?.limits ?? []));

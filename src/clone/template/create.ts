@@ -9,7 +9,14 @@ import type { CloneContext, Possible } from '../method.ts';
 import { rankHere } from './assess.ts';
 import type { Strategy } from './estimate.ts';
 import { reportProgress } from './progress.ts';
-import { clientSessions, endSessions, pause, sessionsInTheWay, waitForSessions } from './sessions.ts';
+import {
+  clientSessions,
+  endingStatement,
+  endSessions,
+  pause,
+  sessionsInTheWay,
+  waitForSessions,
+} from './sessions.ts';
 
 export interface Made {
   readonly strategy: Strategy;
@@ -48,7 +55,7 @@ export async function createFromTemplate(
 }
 
 /** The statements of one attempt, in order. */
-export function creatingStatements(context: CloneContext, name: string, strategy: Strategy): string[] {
+function creatingStatements(context: CloneContext, name: string, strategy: Strategy): string[] {
   const { target, run } = context;
   const withStrategy = target.server.versionNum >= 150000;
   const clause = withStrategy ? ` STRATEGY ${strategy === 'wal_log' ? 'wal_log' : 'file_copy'}` : '';
@@ -57,6 +64,23 @@ export function creatingStatements(context: CloneContext, name: string, strategy
     ` ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`;
   if (target.server.versionNum < 180000 || strategy === 'wal_log') return [create];
   return [`SET file_copy_method = ${strategy}`, create];
+}
+
+/** What one attempt would send, with its time limit and the ending of sessions, in order. */
+export async function plannedStatements(
+  context: CloneContext,
+  name: string,
+  strategy: Strategy,
+): Promise<string[]> {
+  const { disconnect } = context.limits;
+  const statements = creatingStatements(context, name, strategy);
+  return [
+    ...statements.slice(0, -1),
+    setTimeLimit(await timeLimit(context, strategy)),
+    ...statements.slice(-1),
+    ...(disconnect === 'never' ? [] : [endingStatement(disconnect)]),
+    setTimeLimit(0),
+  ];
 }
 
 async function createBy(context: CloneContext, name: string, strategy: Strategy): Promise<Made> {

@@ -1,0 +1,190 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { report as reportModel } from '../../src/report/model.ts';
+import {
+  CLI,
+  plainEnvironment,
+  runProgram,
+  safemigrate,
+  sqlCommand,
+  temporaryFolder,
+} from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { clonesOf, digestOf } from '../helpers/target-state.ts';
+
+const MIGRATION = 'CREATE TABLE jobs (id int)';
+
+let target: TemporaryDatabase;
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  target = await temporaryDatabase(18);
+  env = { DATABASE_URL: target.url };
+});
+
+afterAll(() => target.drop());
+
+/** A migration command around which a shell says and asks things. */
+const shell = (script: string) => ['sh', '-c', script, 'sh', ...sqlCommand(MIGRATION)];
+
+describe('what the command reads and writes', () => {
+  test('standard input is the command’s, so that a pipe answers its question', async () => {
+    const asking = shell('printf "Migrate? "; read answer; echo "answer: $answer"; "$@"');
+    const { exitCode, stdout } = await safemigrate(['--', ...asking], { env, input: 'yes\n' });
+    expect(stdout).toBe('Migrate? answer: yes\n');
+    expect(exitCode).toBe(0);
+  });
+
+  test('standard output carries the command’s alone, and standard error its own and ours', async () => {
+    const { stdout, stderr } = await safemigrate(['--', ...shell('echo out; echo err >&2; "$@"')], { env });
+    expect(stdout).toBe('out\n');
+    expect(stderr).toMatch(/^err$/m);
+    expect(stderr).toContain('PASSED');
+  });
+
+  test('with --format standard output carries the report alone', async () => {
+    const result = await safemigrate(['--format', 'json', '--', ...shell('echo out; "$@"')], { env });
+    const report = reportModel.parse(JSON.parse(result.stdout));
+    expect(report.schema?.changes).toMatchObject([{ verb: 'create', object: 'public.jobs' }]);
+    expect(result.stderr).toMatch(/^out$/m);
+    expect(result.stderr).not.toContain('PASSED');
+
+    const text = await safemigrate(['--format', 'text', '--', ...shell('echo out; "$@"')], { env });
+    expect(text.stdout).toContain('PASSED');
+    expect(text.stderr).toBe('out\n');
+  });
+});
+
+describe('report files', () => {
+  test('any number of them is written, each by its ending, and another one changes nothing about the output', async () => {
+    const folder = temporaryFolder();
+    const args = ['--report', 'one.json', '--report', 'two.txt', '--report', 'three.json'];
+    const result = await safemigrate([...args, '--', ...sqlCommand(MIGRATION)], { env, folder });
+    expect(result.exitCode).toBe(0);
+    expect(result.stdout).toBe('');
+    const read = (name: string) => readFileSync(path.join(folder, name), 'utf8');
+    expect(read('one.json')).toBe(read('three.json'));
+    expect(reportModel.parse(JSON.parse(read('one.json'))).verdict.pass).toBe(true);
+    expect(read('two.txt')).toContain('PASSED');
+  });
+
+  test('one that cannot be written loses nothing: the others are, the exit code stays, and the reason is said', async () => {
+    const folder = temporaryFolder();
+    const args = ['--report', 'missing/one.json', '--report', 'two.json'];
+    const result = await safemigrate([...args, '--', ...sqlCommand(MIGRATION)], { env, folder });
+    expect(result.exitCode).toBe(0);
+    expect(result.stderr).toContain('PASSED');
+    expect(result.stderr).toMatch(/could not be written to missing\/one\.json/);
+    expect(JSON.parse(readFileSync(path.join(folder, 'two.json'), 'utf8'))).toMatchObject({ version: 1 });
+  });
+
+  test('they are replaced, not appended to', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(path.join(folder, 'report.json'), 'x'.repeat(100_000));
+    await safemigrate(['--report', 'report.json', '--', ...sqlCommand(MIGRATION)], { env, folder });
+    expect(JSON.parse(readFileSync(path.join(folder, 'report.json'), 'utf8'))).toMatchObject({ version: 1 });
+  });
+});
+
+describe('style', () => {
+  const ESCAPE = '\u001b[';
+
+  test('a pipe gets no colours and nothing drawn in place', async () => {
+    const { stderr } = await safemigrate(['--', ...sqlCommand(MIGRATION)], { env });
+    expect(stderr).not.toContain(ESCAPE);
+    expect(stderr).not.toContain('\r');
+  });
+
+  test('FORCE_COLOR colours a pipe; without UTF-8 the words are ASCII', async () => {
+    const style = { FORCE_COLOR: '1', LANG: 'C' };
+    const { stderr } = await safemigrate(['--', ...sqlCommand(MIGRATION)], { env: { ...env, ...style } });
+    expect(stderr).toContain(ESCAPE);
+    expect([...stderr].filter((character) => character > '~')).toEqual([]);
+  });
+});
+
+const noScript = spawnSync('script', ['--version']).error ? 'script of util-linux is not installed' : null;
+
+describe.skipIf(skipReason(noScript))('on a real terminal', () => {
+  /** `script` gives its command a terminal, and what is written to it is typed there. */
+  const inTerminal = async (
+    words: string[],
+    { style, typed = [] }: { style?: NodeJS.ProcessEnv; typed?: [RegExp, string][] } = {},
+  ) => {
+    const line = [process.execPath, CLI, ...words]
+      .map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
+      .join(' ');
+    const { stdout, exitCode } = await runProgram(
+      ['script', '--quiet', '--return', '--command', line, '/dev/null'],
+      { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh', ...style }, typed },
+    );
+    return { output: stdout, exitCode };
+  };
+
+  test('a question is asked there and answered there', async () => {
+    const asking = shell(
+      'printf "Migrate? " > /dev/tty; read answer < /dev/tty; echo "answer: $answer"; "$@"',
+    );
+    const { output, exitCode } = await inTerminal(['--', ...asking], { typed: [[/Migrate\? $/, 'yes\n']] });
+    expect(output).toContain('answer: yes');
+    expect(output).toContain('PASSED');
+    expect(exitCode).toBe(0);
+  });
+
+  test('Ctrl-C ends the command in its own way, cleans up, and gives 130', async () => {
+    const before = await digestOf(target.url);
+    const waiting = shell('trap "echo bye; exit 3" INT; "$@"; echo waiting; while :; do sleep 0.1; done');
+    const { output, exitCode } = await inTerminal(['--', ...waiting], { typed: [[/waiting/, '\u0003']] });
+    expect(output).toContain('bye');
+    expect(output).toContain('interrupted');
+    expect(exitCode).toBe(130);
+    expect(await clonesOf(18, target.name)).toEqual([]);
+    expect(await digestOf(target.url)).toEqual(before);
+  });
+
+  test('there are colours, unless NO_COLOR is set', async () => {
+    const coloured = await inTerminal(['--', ...sqlCommand(MIGRATION)]);
+    expect(coloured.output).toMatch(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`));
+    const plain = await inTerminal(['--', ...sqlCommand(MIGRATION)], { style: { NO_COLOR: '1' } });
+    expect(plain.output).not.toMatch(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`));
+    expect(plain.output).toContain('PASSED');
+  });
+
+  test('CI is no person who watches: nothing is drawn in place', async () => {
+    const { output } = await inTerminal(['--', ...sqlCommand(MIGRATION)], { style: { CI: 'true' } });
+    expect(output).not.toContain('\u001b[2K');
+  });
+});
+
+describe('the command line itself', () => {
+  test('--help and --version need no server, no configuration, and next to no time', async () => {
+    const version = await safemigrate(['--version']);
+    expect(version).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\S*\n$/);
+    const help = await safemigrate(['--help']);
+    expect(help).toMatchObject({ exitCode: 0, stderr: '' });
+    for (const word of ['--plan', '--audit', 'list', 'clean', 'Exit codes'])
+      expect(help.stdout).toContain(word);
+    const bare = medianMs([process.execPath, '-e', '0']);
+    expect(medianMs([process.execPath, CLI, '--version'])).toBeLessThan(bare * 5 + 200);
+    expect(medianMs([process.execPath, CLI, '--help'])).toBeLessThan(bare * 10 + 200);
+  });
+
+  test('a pipe that is closed early is no failure of ours', async () => {
+    const { stderr } = await runProgram(['sh', '-c', '"$0" "$1" --help | head -n 1', process.execPath, CLI]);
+    expect(stderr).toBe('');
+  });
+});
+
+function medianMs(argv: [string, ...string[]]): number {
+  const [program, ...args] = argv;
+  const times = Array.from({ length: 5 }, () => {
+    const started = performance.now();
+    spawnSync(program, args, { env: plainEnvironment() });
+    return performance.now() - started;
+  });
+  return times.sort((one, other) => one - other)[2] ?? Number.NaN;
+}

@@ -1,0 +1,133 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { report as reportModel } from '../../src/report/model.ts';
+import { startServer } from '../../src/server/embedded.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { withDatabase } from '../helpers/target-state.ts';
+
+let target: TemporaryDatabase;
+let folder: string;
+/** A file with the target's URL: nobody rewrites that. */
+let hardCoded: string;
+
+beforeEach(async () => {
+  target = await temporaryDatabase(18, { sql: 'CREATE TABLE jobs (id int); INSERT INTO jobs VALUES (1)' });
+  folder = temporaryFolder();
+  hardCoded = path.join(folder, 'url');
+  writeFileSync(hardCoded, target.url);
+});
+
+afterEach(() => target.drop());
+
+async function rehearse(command: string[], options: Parameters<typeof safemigrate>[1] = {}) {
+  const env = { DATABASE_URL: target.url };
+  const result = await safemigrate(['--format', 'json', '--', ...command], { env, folder, ...options });
+  return { ...result, report: reportModel.parse(JSON.parse(result.stdout)) };
+}
+
+describe('a command that changes the target itself', () => {
+  test('by a URL that nobody could rewrite: exit code 5, and the exact change is named', async () => {
+    const { exitCode, report } = await rehearse(
+      sqlCommand('ALTER TABLE jobs ADD COLUMN done bool', hardCoded),
+    );
+    expect(exitCode).toBe(5);
+    expect(report.target.changes).toMatchObject([
+      { what: 'create column public.jobs.done', madeBy: 'command' },
+    ]);
+    expect(report.verdict.pass).toBe(false);
+    expect(report.verdict.reasons[0]).toContain('public.jobs.done');
+  });
+
+  test('a person is told so in the first lines', async () => {
+    const env = { DATABASE_URL: target.url };
+    const { stderr } = await safemigrate(['--', ...sqlCommand('DROP TABLE jobs', hardCoded)], { env });
+    const firstLines = stderr.trimStart().split('\n').slice(0, 6).join('\n');
+    expect(firstLines).toMatch(/changed the target/);
+    expect(stderr).toContain('public.jobs');
+  });
+
+  test.each([
+    [
+      'ALTER DATABASE … SET',
+      (name: string) => `ALTER DATABASE ${name} SET work_mem = '7MB'`,
+      /database \S+: settings/,
+    ],
+    ['ALTER ROLE … SET', () => `ALTER ROLE migrator SET statement_timeout = '1s'`, /role migrator/],
+    ['CREATE ROLE', () => 'CREATE ROLE reporting', /role reporting/],
+  ])('through the clone with %s, which is one for the whole server', async (_what, sql, expected) => {
+    const server = await startServer();
+    try {
+      await withClient(server.url, async (client) => {
+        await client.query('CREATE DATABASE shop');
+        await client.query('CREATE ROLE migrator');
+      });
+      const env = { DATABASE_URL: withDatabase(server.url, 'shop') };
+      const { exitCode, report } = await rehearse(sqlCommand(sql('shop')), { env });
+      expect(exitCode).toBe(5);
+      expect(report.target.changes).toMatchObject([
+        { what: expect.stringMatching(expected), madeBy: 'command' },
+      ]);
+    } finally {
+      await server.stop();
+    }
+  });
+});
+
+describe('others who change the target meanwhile', () => {
+  test('are noted, and the exit code is the command’s', async () => {
+    const { exitCode, report } = await rehearse(
+      ['sh', '-c', '"$@"; echo waiting >&2; read go', 'sh', ...sqlCommand('CREATE TABLE other (id int)')],
+      {
+        typed: [
+          [
+            /waiting/,
+            async () => {
+              await withClient(target.url, (client) =>
+                client.query('ALTER TABLE jobs ADD COLUMN by_others int'),
+              );
+              return 'go\n';
+            },
+          ],
+        ],
+      },
+    );
+    expect(report.target.changes).toMatchObject([
+      { what: 'create column public.jobs.by_others', madeBy: 'others' },
+    ]);
+    expect(report.verdict).toEqual({ pass: true, reasons: [] });
+    expect(exitCode).toBe(0);
+  });
+
+  test('and rows alone are not a change that anybody is warned of', async () => {
+    const { exitCode, report } = await rehearse([
+      'sh',
+      '-c',
+      '"$@"',
+      'sh',
+      ...sqlCommand('UPDATE jobs SET id = 2'),
+    ]);
+    expect(exitCode).toBe(0);
+    expect(report.target.changes).toEqual([]);
+    await withClient(target.url, async (client) => {
+      expect((await client.query('SELECT id FROM jobs')).rows).toEqual([{ id: 1 }]);
+    });
+  });
+});
+
+describe('a command that never connects', () => {
+  test('has rehearsed nothing: exit code 1, with what can be done about it', async () => {
+    const env = { DATABASE_URL: target.url };
+    const { exitCode, stderr } = await safemigrate(['--', 'true'], { env });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('never connected');
+    expect(stderr.replace(/\s+/g, ' ')).toContain('{safemigrate:url}');
+  });
+
+  test('a read of the target alone is no change of it', async () => {
+    const { exitCode, report } = await rehearse(sqlCommand('SELECT * FROM jobs', hardCoded));
+    expect(report.target.changes).toEqual([]);
+    expect(exitCode).toBe(1);
+  });
+});

@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+/** What `npm run build` made. */
+export const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+const RUN_SQL = fileURLToPath(new URL('commands/run-sql.mjs', import.meta.url));
+
+/** A migration command that runs this SQL, exit code 7 if it fails; it prints the rows of the last statement. */
+export function sqlCommand(sql: string, urlFile?: string): string[] {
+  return [process.execPath, RUN_SQL, sql, ...(urlFile === undefined ? [] : [urlFile])];
+}
+
+export interface CliOptions {
+  /** Beside PATH, HOME and the like; nothing else of this process's environment is passed on. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly folder?: string;
+  /** Written to standard input, which then ends. */
+  readonly input?: string;
+  /** What to type, each once what came since the one before looks as expected; a function does something first. */
+  readonly typed?: readonly (readonly [when: RegExp, what: string | (() => Promise<string>)])[];
+  /** Passwords may be printed, by the command. */
+  readonly commandTellsPasswords?: boolean;
+}
+
+export interface CliResult {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the built command line as a user would. @throws when a password of its arguments or environment is printed. */
+export async function safemigrate(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  return runProgram([process.execPath, CLI, ...args], options);
+}
+
+export async function runProgram(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const [program = '', ...args] = argv;
+  const env = { ...plainEnvironment(), ...options.env };
+  const child = spawn(program, args, {
+    cwd: options.folder ?? tmpdir(),
+    env,
+    stdio: 'pipe',
+    // Without a terminal, even where the tests are started from one.
+    detached: true,
+  });
+  const waiting = [...(options.typed ?? [])];
+  let output = '';
+  let seen = 0;
+  const done: Promise<void>[] = [];
+  const collect = (chunk: Buffer) => {
+    output += chunk;
+    const [next] = waiting;
+    if (!next?.[0].test(output.slice(seen))) return;
+    waiting.shift();
+    seen = output.length;
+    const [, what] = next;
+    if (typeof what === 'string') child.stdin.write(what);
+    else done.push(what().then((text) => void child.stdin.write(text)));
+  };
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  child.stdin.on('error', () => {});
+  if (!options.typed) child.stdin.end(options.input);
+  const closed = once(child, 'close');
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  await closed;
+  await Promise.all(done);
+  if (!options.commandTellsPasswords) {
+    for (const password of passwordsIn([...args, ...Object.values(env)]))
+      if (output.includes(password)) throw new Error(`a password was printed:\n${output}`);
+  }
+  return { exitCode: child.exitCode, signal: child.signalCode, stdout, stderr };
+}
+
+/** What a shell would have, without anything that decides about the target or the style of the output. */
+export function plainEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR, PROCESS_OF_TEST_FILE } = process.env;
+  return Object.fromEntries(
+    Object.entries({ PATH, HOME, TMPDIR, PROCESS_OF_TEST_FILE, LANG: 'C.UTF-8' }).filter(
+      ([, value]) => value !== undefined,
+    ),
+  );
+}
+
+/** An empty folder for one test. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function passwordsIn(texts: readonly (string | undefined)[]): string[] {
+  const found = texts.flatMap((each) => /:\/\/[^:@/]*:([^@/]{5,})@/.exec(each ?? '')?.[1] ?? []);
+  return found.flatMap((password) => [password, decodeURIComponent(password)]);
+}
