@@ -22,8 +22,8 @@ const COMMIT = query('COMMIT');
 const ROLLBACK = query('ROLLBACK');
 /** Fails in the server as the refused text would have, with what follows from it; the error's words are replaced. */
 const REFUSED = query('refused by safemigrate');
-/** Of a statement that may not run in a transaction block. */
-const ACTIVE_SQL_TRANSACTION = '25001';
+/** active_sql_transaction, invalid_transaction_termination: not between BEGIN and COMMIT. */
+const NOT_IN_BLOCK: ReadonlySet<string> = new Set(['25001', '2D000']);
 /** Longer texts are not of the loops for which shapes are worth their time. */
 const LONGEST_SHAPED_BYTES = 16 * 1024;
 const FAILED_IN_WRAP = Symbol('must not run between BEGIN and COMMIT');
@@ -196,7 +196,7 @@ export class SimpleProtocol {
     if (!begun && !(await this.#own(BEGIN))) return 'failed';
     let notInWrap = false;
     const onError = (error: Buffer) => {
-      notInWrap = mayFailInWrap && errorFields(error).get('C') === ACTIVE_SQL_TRANSACTION;
+      notInWrap = mayFailInWrap && NOT_IN_BLOCK.has(errorFields(error).get('C') ?? '');
       return notInWrap ? undefined : error;
     };
     for (const [index, run] of runs.entries()) {

@@ -57,7 +57,7 @@ const DML = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
 
 /**
  * Whether a statement that is alone outside a transaction does the same between BEGIN and COMMIT. What the server
- * refuses there (SQLSTATE 25001) although this says yes, partitioned tables for example, is sent again without them.
+ * refuses there (SQLSTATE 25001, 2D000) although this says yes, partitioned tables for example, is sent again without them.
  */
 export function meansTheSameInBlock(node: Node): boolean {
   const differs = DIFFERS[kindOf(node)];
@@ -65,6 +65,12 @@ export function meansTheSameInBlock(node: Node): boolean {
 }
 
 const always = () => true;
+
+/**
+ * Only these words in a DO block can end its transaction. Where they are put together at run time, the block fails
+ * between BEGIN and COMMIT (SQLSTATE 2D000), and is sent again without them.
+ */
+const ENDS_TRANSACTION = /\b(?:commit|rollback|abort|call)\b/i;
 
 /** By kind of node: whether the statement may not run in a block, or means something else there. */
 const DIFFERS: Readonly<Record<string, (fields: Fields) => boolean>> = {
@@ -75,9 +81,9 @@ const DIFFERS: Readonly<Record<string, (fields: Fields) => boolean>> = {
   ConstraintsSetStmt: always,
   VariableSetStmt: ({ is_local: isLocal, name }) =>
     isLocal === true || name === 'TRANSACTION' || name === 'TRANSACTION SNAPSHOT',
-  // Their bodies may COMMIT.
+  // Procedures may COMMIT.
   CallStmt: always,
-  DoStmt: always,
+  DoStmt: (fields) => ENDS_TRANSACTION.test(JSON.stringify(fields)),
   AlterSystemStmt: always,
   CreatedbStmt: always,
   DropdbStmt: always,

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest';
+import { LockReader } from '../../../src/observe/locks.ts';
+import { relationNames } from '../../../src/observe/names.ts';
+import { type Sample, Sampler } from '../../../src/observe/sampler.ts';
+import { StatementLog } from '../../../src/observe/statements.ts';
+import { type StatementSection, statementSection } from '../../../src/report/model.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { withProxy } from '../../helpers/proxy.ts';
+
+/** What the report says of the statements that `use` sends. */
+async function reported(
+  database: TemporaryDatabase,
+  use: (url: string) => Promise<void>,
+): Promise<{ statements: StatementSection[]; samples: Sample[] }> {
+  const settings = parseSettings(database.url, surroundings({}, '/'));
+  const connect = () => openSession(settings, { purpose: 'observe', database: 'postgres' });
+  const log = new StatementLog();
+  const samples: Sample[] = [];
+  const sampler = new Sampler({
+    connect,
+    onSample: (sample) => {
+      samples.push(sample);
+      log.sample(sample.statement, sample.locks);
+    },
+  });
+  const reader = new LockReader(connect);
+  const observer = (event: Parameters<typeof log.observe>[0]) => {
+    log.observe(event);
+    sampler.observe(event);
+  };
+  await withProxy(database.url, { observer, readLocks: reader.read }, ({ url }) => use(url));
+  await sampler.close();
+  await reader.close();
+  const session = await openSession(settings, { purpose: 'inspect' });
+  const [row] = await session.query<{ oid: string }>(
+    'SELECT oid::int8 FROM pg_database WHERE datname = current_database()',
+  );
+  const oid = Number(row?.oid);
+  const statements = log.section(oid, await relationNames(session, log.relations(oid)));
+  await session.close();
+  return { statements, samples };
+}
+
+describe('the report tells of every statement', () => {
+  test('its locks by name, how long they were held, and what they block', async () => {
+    const database = await temporaryDatabase(18, { sql: 'create table "Orders" (id int)' });
+    const { statements } = await reported(database, (url) =>
+      withClient(url, async (client) => {
+        await client.query('begin');
+        await client.query('alter table "Orders" add column v text');
+        await client.query('select pg_sleep(0.1)');
+        await client.query('commit');
+      }),
+    );
+    for (const statement of statements) expect(statementSection.parse(statement)).toEqual(statement);
+    const altering = statements[1];
+    expect(altering).toMatchObject({ index: 2, tag: 'ALTER TABLE', explicit: true, exactness: 'exact' });
+    expect(altering?.locks?.[0]).toMatchObject({
+      relation: 'public."Orders"',
+      mode: 'ACCESS EXCLUSIVE',
+      acquiredBy: 'ALTER TABLE',
+      blocks: ['reads', 'row locks', 'writes', 'vacuum', 'DDL'],
+    });
+    expect(altering?.locks?.[0]?.heldMs).toBeGreaterThanOrEqual(100);
+  });
+
+  test('the ten statements of one message, each with its own time and locks', async () => {
+    const database = await temporaryDatabase(18);
+    const text = Array.from({ length: 10 }, (_, index) => `create table made_${index} (id int)`).join(';\n');
+    const { statements } = await reported(database, (url) =>
+      withClient(url, async (client) => void (await client.query(text))),
+    );
+    expect(statements).toHaveLength(10);
+    expect(statements.map(({ locks }) => locks?.map(({ relation }) => relation))).toEqual(
+      Array.from({ length: 10 }, (_, index) => [`public.made_${index}`]),
+    );
+    expect(new Set(statements.map(({ exactness }) => exactness))).toEqual(new Set(['exact']));
+    expect(new Set(statements.map(({ transaction }) => transaction)).size).toBe(1);
+  });
+
+  test("a failed one's error, and that its locks are unknown", async () => {
+    const database = await temporaryDatabase(18, { sql: 'create table t (id int)' });
+    const { statements } = await reported(database, (url) =>
+      withClient(
+        url,
+        async (client) => void (await client.query('alter table t add id int').catch(() => {})),
+      ),
+    );
+    expect(statements[0]).toMatchObject({ exactness: 'unknown', locks: null, error: { sqlstate: '42701' } });
+  });
+
+  test('the like of a loop by the locks of the first', async () => {
+    const database = await temporaryDatabase(18, { sql: 'create table t (id int)' });
+    const { statements } = await reported(database, (url) =>
+      withClient(url, async (client) => {
+        for (let index = 0; index < 5; index++) await client.query(`insert into t values (${index})`);
+      }),
+    );
+    expect(statements.map(({ exactness }) => exactness)).toEqual([
+      'exact',
+      'group',
+      'group',
+      'group',
+      'group',
+    ]);
+    for (const { locks } of statements)
+      expect(locks).toMatchObject([{ relation: 'public.t', mode: 'ROW EXCLUSIVE' }]);
+  });
+
+  test('what CREATE INDEX CONCURRENTLY held and waited for, as it was sampled', async () => {
+    const database = await temporaryDatabase(18, {
+      sql: 'create table t as select g from generate_series(1, 1000) g',
+    });
+    const { statements, samples } = await reported(database, async (url) => {
+      await withClient(database.url, async (writer) => {
+        await writer.query('begin; update t set g = 0 where g = 1');
+        const { rows } = await writer.query<{ pid: number }>('select pg_backend_pid() as pid');
+        await withClient(url, async (client) => {
+          const created = client.query('create index concurrently made on t (g)');
+          await waitsFor(database.url, rows[0]?.pid ?? 0);
+          await writer.query('select pg_sleep(0.2)');
+          await writer.query('commit');
+          await created;
+        });
+      });
+    });
+    expect(statements[0]).toMatchObject({ tag: 'CREATE INDEX', exactness: 'sampled' });
+    expect(statements[0]?.locks).toContainEqual(
+      expect.objectContaining({ relation: 'public.t', mode: 'SHARE UPDATE EXCLUSIVE' }),
+    );
+    expect(
+      samples.some(
+        ({ wait, progress }) => wait?.startsWith('Lock') && progress?.command === 'CREATE INDEX CONCURRENTLY',
+      ),
+    ).toBe(true);
+    expect(samples.some(({ blockedBy }) => blockedBy.length > 0)).toBe(true);
+  });
+
+  test('all 1,500 locks of one transaction', async () => {
+    const tables = Array.from({ length: 1500 }, (_, index) => `create table t_${index} (id int)`);
+    const database = await temporaryDatabase(18);
+    for (let from = 0; from < tables.length; from += 300)
+      await withClient(database.url, (client) => client.query(tables.slice(from, from + 300).join(';')));
+    const names = tables.map((_, index) => `t_${index}`);
+    const { statements } = await reported(database, (url) =>
+      withClient(url, async (client) => {
+        await client.query('begin');
+        await client.query(`lock table ${names.join(', ')} in share mode`);
+        await client.query('commit');
+      }),
+    );
+    expect(statements[1]?.locks).toHaveLength(1500);
+  });
+});
+
+/** Waits until some session waits for the transaction of the process. */
+async function waitsFor(url: string, pid: number): Promise<void> {
+  await withClient(url, (client) =>
+    expect
+      .poll(
+        async () =>
+          (
+            await client.query(
+              'select 1 from pg_stat_activity where $1 = any (pg_blocking_pids(pid)) and datname = current_database()',
+              [pid],
+            )
+          ).rowCount,
+        { timeout: 10_000 },
+      )
+      .toBe(1),
+  );
+}
