@@ -5,10 +5,8 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], benchmark: { include: [] } } },
-      withServers('servers', ['test/{postgres,e2e,faults}/**/*.test.ts'], {
-        benchmark: { include: ['test/bench/**/*.bench.ts'] },
-      }),
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      withServers('servers', ['test/{postgres,e2e,faults}/**/*.test.ts']),
     ],
   },
 });
