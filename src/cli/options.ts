@@ -51,17 +51,21 @@ const flag = (value: string): boolean => {
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000 };
 
+/** What PostgreSQL's timeouts and the timers of Node can hold: 2^31 - 1 ms. */
+const MAX_DURATION_MS = 2_147_483_647;
+
 /** `500ms`, `5s`, `1.5m`, `2h` in milliseconds. */
 export function parseDuration(value: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)$/.exec(value.trim());
   const unit = UNITS[match?.[2] ?? ''];
   if (!match || unit === undefined) throw new Error(`is "${value}", and is written like 500ms, 5s, 2m or 1h`);
-  return Number(match[1]) * unit;
+  const milliseconds = Math.round(Number(match[1]) * unit);
+  if (milliseconds > MAX_DURATION_MS) throw new Error(`is "${value}", and can be at most 596h`);
+  return milliseconds;
 }
 
 function parseSeconds(value: string): number {
-  if (/^\d+(\.\d+)?$/.test(value.trim())) return Number(value) * 1000;
-  return parseDuration(value);
+  return parseDuration(/^\d+(\.\d+)?$/.test(value.trim()) ? `${value.trim()}s` : value);
 }
 
 function parseReportFile(value: string): string {
@@ -97,8 +101,16 @@ export const RUN_OPTIONS = {
   ),
   timeout: option('--timeout <duration>', 'end the command after this time', parseDuration),
   keep: option('--keep', 'keep the clone afterwards, and say how to connect to it', flag),
-  format: option('--format <format>', 'print the report on standard output: text, json', oneOf('text', 'json')),
-  report: list('--report <file>', 'write the report, by its ending (.json, .txt); repeatable', parseReportFile),
+  format: option(
+    '--format <format>',
+    'print the report on standard output: text, json',
+    oneOf('text', 'json'),
+  ),
+  report: list(
+    '--report <file>',
+    'write the report, by its ending (.json, .txt); repeatable',
+    parseReportFile,
+  ),
   plan: option('--plan', 'print every statement that would touch the target, and stop', flag),
   audit: option('--audit <file>', 'record every statement that safemigrate itself sends to the server', text),
 };
@@ -144,9 +156,9 @@ export function readOptions<T extends OptionTable>(
   for (const source of sources) {
     for (const [key, value] of Object.entries(source.values)) {
       if (value === undefined) continue;
-      const spec = table[key];
+      const spec = Object.hasOwn(table, key) ? table[key] : undefined;
       if (spec === undefined) {
-        if (source.strict && !(key in known))
+        if (source.strict && !Object.hasOwn(known, key))
           mistakes.push(`${source.nameOf(key)} is no option of safemigrate`);
         continue;
       }

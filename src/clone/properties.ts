@@ -8,6 +8,8 @@ import type { Session } from '../target/session.ts';
  */
 export interface DatabaseProperties {
   readonly owner: string;
+  /** The role could still do with the clone what an owner may, once it is the owner's. */
+  readonly sharesOwnership: boolean;
   readonly connectionLimit: number;
   /** Null for the default privileges. */
   readonly grants: Grant[] | null;
@@ -37,7 +39,8 @@ export interface NotCarried {
 }
 
 const DATABASE = `
-SELECT pg_get_userbyid(datdba) AS owner, datconnlimit AS connection_limit, datacl IS NULL AS default_privileges
+SELECT pg_get_userbyid(datdba) AS owner, pg_has_role(datdba, 'USAGE') AS shares_ownership,
+       datconnlimit AS connection_limit, datacl IS NULL AS default_privileges
   FROM pg_database WHERE oid = $1`;
 
 /** The owner's own grants first: others' grants may rest on them. */
@@ -61,6 +64,7 @@ export const READ_PROPERTIES = [DATABASE, GRANTS, SETTINGS];
 export async function readProperties(session: Session, databaseOid: number): Promise<DatabaseProperties> {
   const [database] = await session.query<{
     owner: string;
+    shares_ownership: boolean;
     connection_limit: number;
     default_privileges: boolean;
   }>(DATABASE, [databaseOid]);
@@ -69,6 +73,7 @@ export async function readProperties(session: Session, databaseOid: number): Pro
   const settings = await session.query<Setting>(SETTINGS, [databaseOid]);
   return {
     owner: database.owner,
+    sharesOwnership: database.shares_ownership,
     connectionLimit: database.connection_limit,
     grants: database.default_privileges ? null : grants,
     settings,
@@ -80,7 +85,7 @@ interface Step {
   readonly statements: string[];
 }
 
-/** Settings whose stored value is a list of quoted words: it stands in SET as it is, a quoted whole would be one word. */
+/** Settings whose stored value is a list of quoted words: each stands in SET by itself, a quoted whole would be one word. */
 const LIST_SETTINGS = new Set([
   'search_path',
   'temp_tablespaces',
@@ -97,34 +102,62 @@ function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
     property: role === null ? `setting ${setting}` : `setting ${setting} of role ${role}`,
     statements: [
       `${role === null ? `ALTER DATABASE ${database}` : `ALTER ROLE ${identifier(role)} IN DATABASE ${database}`} ` +
-        `SET ${identifier(setting)} TO ${LIST_SETTINGS.has(setting.toLowerCase()) ? value : literal(value)}`,
+        `SET ${identifier(setting)} TO ${LIST_SETTINGS.has(setting.toLowerCase()) ? listOfLiterals(value) : literal(value)}`,
     ],
   }));
-  steps.push({
-    property: `owner ${properties.owner}`,
-    statements: [`ALTER DATABASE ${database} OWNER TO ${identifier(properties.owner)}`],
-  });
-  if (properties.grants !== null) {
+  // Given to an owner whose rights this role has not, the clone could not be opened any more, nor dropped.
+  if (properties.sharesOwnership) {
     steps.push({
-      property: 'privileges',
-      statements: [
-        `REVOKE ALL ON DATABASE ${database} FROM PUBLIC, ${identifier(properties.owner)}`,
-        ...properties.grants.flatMap((grant) => grantStatements(database, grant)),
-      ],
+      property: ownerProperty(properties),
+      statements: [`ALTER DATABASE ${database} OWNER TO ${identifier(properties.owner)}`],
     });
   }
+  if (properties.grants !== null)
+    steps.push(...privilegeSteps(database, properties.owner, properties.grants));
   return steps;
 }
 
-function grantStatements(database: string, grant: Grant): string[] {
-  const grantee = grant.grantee === null ? 'PUBLIC' : identifier(grant.grantee);
-  const option = grant.grantable ? ' WITH GRANT OPTION' : '';
-  // A grant is recorded under the role that makes it; a superuser's own would be recorded under the owner.
+function ownerProperty({ owner }: DatabaseProperties): string {
+  return `owner ${owner}`;
+}
+
+/**
+ * What the owner granted is one step, so that a clone is never more open than the target because somebody else's grant
+ * could not be repeated.
+ */
+function privilegeSteps(database: string, owner: string, grants: Grant[]): Step[] {
+  const own = grants.filter(({ grantor }) => grantor === owner);
+  const others = grants.filter(({ grantor }) => grantor !== owner);
   return [
-    `SET LOCAL ROLE ${identifier(grant.grantor)}`,
-    `GRANT ${grant.privilege} ON DATABASE ${database} TO ${grantee}${option}`,
-    'RESET ROLE',
+    {
+      property: 'privileges',
+      statements: [
+        `REVOKE ALL ON DATABASE ${database} FROM PUBLIC, ${identifier(owner)}`,
+        // What the owner, a member of it or a superuser grants is recorded as the owner's.
+        ...own.map((grant) => grantStatement(database, grant)),
+      ],
+    },
+    ...others.map((grant) => ({
+      property: `privilege ${grant.privilege} of ${grant.grantee ?? 'PUBLIC'}, granted by ${grant.grantor}`,
+      statements: [
+        `SET LOCAL ROLE ${identifier(grant.grantor)}`,
+        grantStatement(database, grant),
+        'RESET ROLE',
+      ],
+    })),
   ];
+}
+
+function grantStatement(database: string, { privilege, grantee, grantable }: Grant): string {
+  const to = grantee === null ? 'PUBLIC' : identifier(grantee);
+  return `GRANT ${privilege} ON DATABASE ${database} TO ${to}${grantable ? ' WITH GRANT OPTION' : ''}`;
+}
+
+/** `"$user", public` as `'$user', 'public'`: an empty word cannot be written as an identifier, and a long one is cut. */
+function listOfLiterals(value: string): string {
+  const words = value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*[^,\s]))\s*(?:,|$)/g);
+  const list = [...words].map(([, quoted, plain = '']) => literal(quoted?.replaceAll('""', '"') ?? plain));
+  return list.length === 0 ? "''" : list.join(', ');
 }
 
 /**
@@ -137,6 +170,10 @@ export async function carryProperties(
   properties: DatabaseProperties,
 ): Promise<NotCarried[]> {
   const notCarried: NotCarried[] = [];
+  if (!properties.sharesOwnership) {
+    const reason = `this role has not the rights of ${properties.owner}, and could not drop a clone that belongs to it`;
+    notCarried.push({ property: ownerProperty(properties), sqlstate: undefined, reason });
+  }
   await session.query('BEGIN');
   try {
     for (const { property, statements } of carryingSteps(name, properties)) {
@@ -146,7 +183,7 @@ export async function carryProperties(
         await session.query('RELEASE SAVEPOINT property');
       } catch (error) {
         const sqlstate = sqlstateOf(error);
-        if (!MAY_BE_LEFT_OUT.has(sqlstate ?? '')) throw error;
+        if (!MAY_BE_LEFT_OUT.test(sqlstate ?? '')) throw error;
         await session.query('ROLLBACK TO SAVEPOINT property');
         notCarried.push({ property, sqlstate, reason: messageOf(error) });
       }
@@ -174,5 +211,8 @@ function opening(name: string, { connectionLimit }: DatabaseProperties): string 
   return `ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true CONNECTION LIMIT ${connectionLimit}`;
 }
 
-/** Lacking privilege, a role or setting that is gone, a value that this session may not judge. */
-const MAY_BE_LEFT_OUT = new Set(['42501', '42704', '22023', '0LP01']);
+/**
+ * A lacking privilege, a role or setting that is gone, a value that is no longer valid or that this session may not
+ * judge: by class, since each setting has a check of its own. Not: lost connections, cancels, conflicts, full disks.
+ */
+const MAY_BE_LEFT_OUT = /^(0L|0P|22|28|2B|42|55P02|58)/;

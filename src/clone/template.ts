@@ -1,6 +1,8 @@
+import { SafemigrateError } from '../errors.ts';
 import { formatDuration, plural } from '../format.ts';
 import type { Scope } from '../scope.ts';
 import { identifier, literal } from '../sql.ts';
+import { openSession } from '../target/connect.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { dropOwnedDatabase, droppingStatements } from '../upkeep/drop.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
@@ -30,7 +32,9 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     },
   );
   const [row] = await control.query<{ oid: string }>(OID, [name]);
-  oid = Number(row?.oid);
+  if (!row)
+    throw new SafemigrateError('CLONE', `the clone ${name} was dropped by somebody as soon as it was made`);
+  oid = Number(row.oid);
   const mark = markOf(context, name, oid);
   await control.query(marking(name, mark));
   const notCarried = await carryProperties(control, name, properties);
@@ -62,7 +66,9 @@ async function dropClone(context: CloneContext, name: string, oid: number | unde
     RESTART_MS,
   );
   try {
-    await dropOwnedDatabase(session, { name, run, oid, role: 'clone', ownRun: true });
+    const enter = (database: string) =>
+      openSession(target.settings, { database, run, purpose: 'cleanup', audit });
+    await dropOwnedDatabase(session, { name, run, oid, role: 'clone', ownRun: true, enter });
   } finally {
     await session.close();
   }

@@ -40,9 +40,25 @@ export async function claimRun(
   );
   const [lock] = await control.query<{ taken: boolean }>(TAKE_LOCK, [advisoryLockKey(run)]);
   if (!lock?.taken) throw new SafemigrateError('LOST', `Another process holds the lock of run ${run}.`);
+  await noticeOurEnd(control);
   const [current] = await control.query<{ oid: string }>(CURRENT_OID);
   return { run, control, lockDatabaseOid: Number(current?.oid) };
 }
+
+/**
+ * A backend looks for its client only between statements, unless told otherwise: without this, the CREATE DATABASE of a
+ * run that was killed would go on to its end, and newcomers to the target would wait for nothing.
+ */
+async function noticeOurEnd(session: Session): Promise<void> {
+  try {
+    await session.query(CHECK_CLIENT);
+  } catch (error) {
+    // Some platforms cannot.
+    if (sqlstateOf(error) === undefined) throw error;
+  }
+}
+
+const CHECK_CLIENT = "SET client_connection_check_interval = '500ms'";
 
 export interface MaintenanceOptions {
   readonly run?: RunId;

@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts';
 import type { Session } from '../target/session.ts';
-import { dropOwnedDatabase } from './drop.ts';
+import { type DropOrder, dropOwnedDatabase } from './drop.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 
 export interface CleanResult {
@@ -13,9 +13,12 @@ export interface CleanResult {
  * Drops what has no living owner: clones and probes of dead runs, marked or half-born.
  * Kept clones (`--keep`) stay unless `kept` says so; originals always stay.
  */
-export async function clean(session: Session, options: { kept: boolean }): Promise<CleanResult> {
+export async function clean(
+  session: Session,
+  options: { kept: boolean; enter: DropOrder['enter'] },
+): Promise<CleanResult> {
   const result: CleanResult = { dropped: [], left: [], failed: [] };
-  for (const database of await ownedDatabases(session)) {
+  for (const database of await ownedDatabases(session, { sizes: false })) {
     const reason = reasonToLeave(database, options);
     if (reason !== null || !database.run || !database.role) {
       result.left.push({ database, reason: reason ?? 'it cannot be judged' });
@@ -23,8 +26,8 @@ export async function clean(session: Session, options: { kept: boolean }): Promi
     }
     try {
       const { name, run, role, oid } = database;
-      if (await dropOwnedDatabase(session, { name, run, role, oid, ownRun: false }))
-        result.dropped.push(database);
+      const order = { name, run, role, oid, ownRun: false, enter: options.enter };
+      if (await dropOwnedDatabase(session, order)) result.dropped.push(database);
     } catch (error) {
       result.failed.push({ database, reason: messageOf(error) });
     }

@@ -1,5 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import { identifier } from '../sql.ts';
+import { identifier, literal } from '../sql.ts';
+import { preparedTransactions } from '../target/activity.ts';
 import type { Session } from '../target/session.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
@@ -13,43 +15,78 @@ export interface DropOrder {
   readonly role: 'clone' | 'probe' | 'original';
   /** The run is our own, so its lock being held is no reason to leave the database alone. */
   readonly ownRun: boolean;
+  /** Opens a session in that database: what PREPARE TRANSACTION left behind can be ended only from inside. */
+  readonly enter: (database: string) => Promise<Session>;
 }
 
 /**
  * Drops a database that safemigrate made, and only that: name, mark (or the signs of a half-born one), OID, role and
  * the death of its owner are read from the server right before. Sessions inside are ended.
  * @returns false where there is no such database (any more).
- * @throws SafemigrateError `NOT_OURS` where a check fails; `PRIVILEGE` where the server refuses.
+ * @throws SafemigrateError `NOT_OURS` where a check fails; `PRIVILEGE` or `CLONE` where the server refuses.
  */
 export async function dropOwnedDatabase(session: Session, order: DropOrder): Promise<boolean> {
-  const found = (await ownedDatabases(session, { sizes: false })).find(({ name }) => name === order.name);
-  if (!found) return false;
-  const doubt = doubtOf(found, order);
-  if (doubt) {
-    throw new SafemigrateError('NOT_OURS', `database ${order.name} was not dropped: ${doubt}`, {
-      hint: `Look at it yourself; if it can go: DROP DATABASE ${identifier(order.name)} WITH (FORCE);`,
-    });
+  for (let tries = 1; ; tries++) {
+    const databases = await ownedDatabases(session, { sizes: false });
+    const found = databases.find(({ name }) => name === order.name);
+    if (!found) return false;
+    const doubt = doubtOf(found, order);
+    if (doubt) {
+      throw new SafemigrateError('NOT_OURS', `database ${order.name} was not dropped: ${doubt}`, {
+        hint: `Look at it yourself; if it can go: DROP DATABASE ${identifier(order.name)} WITH (FORCE);`,
+      });
+    }
+    try {
+      await endPreparedTransactions(session, order);
+      for (const statement of droppingStatements(found.name, found)) await session.query(statement);
+      return true;
+    } catch (error) {
+      if (sqlstateOf(error) === UNDEFINED_DATABASE) return false;
+      if (sqlstateOf(error) === undefined) throw error;
+      // Somebody else who cleans, at the same time, shows in many ways: look again before it is called a failure.
+      if (tries === TRIES) throw refusal(found, error);
+      await pause(TRY_AGAIN_MS);
+    }
   }
-  try {
-    for (const statement of droppingStatements(found.name)) await session.query(statement);
-  } catch (error) {
-    if (sqlstateOf(error) === '3D000') return false;
-    throw new SafemigrateError(
-      'PRIVILEGE',
-      `database ${found.name} could not be dropped: ${messageOf(error)}`,
-      {
-        cause: error,
-        hint: `Run \`safemigrate clean\` as a role that may: a member of ${found.owner} that may end its sessions.`,
-      },
-    );
-  }
-  return true;
 }
 
+const UNDEFINED_DATABASE = '3D000';
+const TRIES = 3;
+const TRY_AGAIN_MS = 300;
+
 /** Closed first, so that nothing reconnects between the end of its sessions and its own. */
-export function droppingStatements(name: string): string[] {
+export function droppingStatements(name: string, { invalid } = { invalid: false }): string[] {
   const database = identifier(name);
-  return [`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`, `DROP DATABASE ${database} WITH (FORCE)`];
+  const drop = `DROP DATABASE ${database} WITH (FORCE)`;
+  // An invalid one is closed for good, and refuses to be altered.
+  return invalid ? [drop] : [`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`, drop];
+}
+
+/** They outlive their sessions, and DROP DATABASE refuses while there are any. */
+async function endPreparedTransactions(session: Session, { name, enter }: DropOrder): Promise<void> {
+  const prepared = await preparedTransactions(session, name);
+  if (prepared.length === 0) return;
+  await session.query(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true`);
+  const inside = await enter(name);
+  try {
+    for (const { gid } of prepared) await inside.query(`ROLLBACK PREPARED ${literal(gid)}`);
+  } finally {
+    await inside.close();
+  }
+}
+
+function refusal(found: OwnedDatabase, error: unknown): SafemigrateError {
+  const message = `database ${found.name} could not be dropped: ${messageOf(error)}`;
+  if (sqlstateOf(error) === '42501') {
+    return new SafemigrateError('PRIVILEGE', message, {
+      cause: error,
+      hint: `Run \`safemigrate clean\` as a role that may: a member of ${found.owner} that may end its sessions.`,
+    });
+  }
+  return new SafemigrateError('CLONE', message, {
+    cause: error,
+    hint: 'Run `safemigrate clean` again when that is out of the way.',
+  });
 }
 
 function doubtOf(found: OwnedDatabase, order: DropOrder): string | null {

@@ -19,6 +19,8 @@ export interface OwnedDatabase {
   /** Bytes; null where the role may not ask. */
   readonly sizeBytes: number | null;
   readonly sessions: number;
+  /** Its DROP DATABASE was cut off: PostgreSQL lets nobody do anything with it but drop it. */
+  readonly invalid: boolean;
 }
 
 interface Row {
@@ -36,7 +38,7 @@ interface Row {
 /** Sizes only where CONNECT is granted: pg_database_size fails otherwise. */
 const CANDIDATES = `
 SELECT d.datname AS name, d.oid::int8 AS oid, pg_get_userbyid(d.datdba) AS owner,
-       pg_has_role(current_user, d.datdba, 'MEMBER') AS ours,
+       pg_has_role(d.datdba, 'USAGE') AS ours,
        d.datconnlimit AS connection_limit, d.datallowconn AS allows_connections,
        shobj_description(d.oid, 'pg_database') AS comment,
        CASE WHEN $1 AND has_database_privilege(d.oid, 'CONNECT') THEN pg_database_size(d.oid) END AS size,
@@ -68,9 +70,10 @@ function judge(row: Row, locks: { database: string; key: string }[]): OwnedDatab
     owner: row.owner,
     sizeBytes: row.size === null ? null : Number(row.size),
     sessions: Number(row.sessions),
+    invalid: row.connection_limit === INVALID,
   };
   if (typeof mark === 'object') {
-    const doubt = doubtOfMark(mark, facts, row);
+    const doubt = doubtOfMark(mark, named, facts, row);
     return {
       ...facts,
       run: mark.run,
@@ -93,18 +96,32 @@ function judge(row: Row, locks: { database: string; key: string }[]): OwnedDatab
   return { ...facts, run, role, mark: null, doubt, standing: 'foreign', owning };
 }
 
-function doubtOfMark(mark: Mark, facts: { name: string; oid: number }, row: Row): string | null {
+function doubtOfMark(
+  mark: Mark,
+  named: ReturnType<typeof parseOwnedName>,
+  facts: { name: string; oid: number },
+  row: Row,
+): string | null {
   if (!('oid' in mark.at)) return 'its mark belongs to something that is not a database';
   if (mark.at.database !== facts.name) return `it was renamed by somebody: its mark says ${mark.at.database}`;
   if (mark.at.oid !== facts.oid) return `its mark belongs to the database with OID ${mark.at.oid}`;
-  if (!row.ours) return `it belongs to the role ${row.owner}, of which this role is no member`;
+  if (named?.run !== mark.run || roleOfName(named.kind) !== mark.role)
+    return 'its name is not one that safemigrate gives, whatever its mark says';
+  if (!row.ours) return `it belongs to the role ${row.owner}, whose rights this role does not have`;
   return null;
 }
 
-/** Named, limited and closed as CREATE DATABASE of that run made it: nothing else has all of these. */
+/**
+ * Named, limited and closed as CREATE DATABASE of that run made it: nothing else has all of these. A DROP DATABASE that
+ * was cut off has overwritten the limit.
+ */
 function isHalfBorn(row: Row, run: RunId | null): boolean {
-  return run !== null && row.ours && row.connection_limit === birthLimit(run) && !row.allows_connections;
+  if (run === null || !row.ours || row.allows_connections) return false;
+  return [birthLimit(run), INVALID].includes(row.connection_limit);
 }
+
+/** PostgreSQL's DATCONNLIMIT_INVALID_DB. */
+const INVALID = -2;
 
 function liveness(
   run: RunId,

@@ -49,13 +49,19 @@ function encode(value: number, length: number): string {
   return text;
 }
 
-/** Weighted by position, so that two characters swapped are noticed too; 31 is prime. */
+/**
+ * A sum in the field of 32 elements, each character with a weight of its own: any one character that is wrong, and any
+ * two that changed places, change it. (Sums modulo 31 would take the first and the last character for the same.)
+ */
 function checkCharacter(text: string): string {
-  const sum = [...text].reduce(
-    (total, character, index) => total + (index + 1) * ALPHABET.indexOf(character),
-    0,
-  );
-  return ALPHABET.charAt(sum % 31);
+  const sum = [...text].reduce((total, character) => timesGenerator(total) ^ ALPHABET.indexOf(character), 0);
+  return ALPHABET.charAt(timesGenerator(sum));
+}
+
+/** Modulo x^5 + x^2 + 1, whose root generates the field. */
+function timesGenerator(element: number): number {
+  const doubled = element << 1;
+  return doubled < 32 ? doubled : doubled ^ 0b100101;
 }
 
 function digest(run: RunId, purpose: string): Buffer {

@@ -1,3 +1,4 @@
+import { openSession } from '../../target/connect.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { clean } from '../../upkeep/clean.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -10,7 +11,8 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   const target = await inspectNamedTarget(options, signal);
   const session = await openMaintenanceSession(target, { purpose: 'clean', signal });
   try {
-    const { dropped, left, failed } = await clean(session, { kept: options.kept ?? false });
+    const enter = (database: string) => openSession(target.settings, { database, purpose: 'clean', signal });
+    const { dropped, left, failed } = await clean(session, { kept: options.kept ?? false, enter });
     for (const { name } of dropped) process.stdout.write(`dropped ${name}\n`);
     for (const { database, reason } of left) process.stdout.write(`left    ${database.name}: ${reason}\n`);
     for (const { database, reason } of failed) process.stderr.write(`failed  ${database.name}: ${reason}\n`);

@@ -1,4 +1,5 @@
 import { formatBytes, formatDuration } from '../../format.ts';
+import { identifier } from '../../sql.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type Estimate, rank, type Strategy } from './estimate.ts';
 import { type FileSystems, inspectFileSystems } from './filesystem.ts';
@@ -12,14 +13,14 @@ export async function assessTemplate(context: CloneContext): Promise<Assessment>
     return {
       possible: false,
       reason: `the role ${role.name} may not create databases`,
-      enable: `ALTER ROLE ${role.name} CREATEDB;`,
+      enable: `ALTER ROLE ${identifier(role.name)} CREATEDB;`,
     };
   }
   if (!role.superuser && !database.owned && !database.isTemplate) {
     return {
       possible: false,
       reason: `the role ${role.name} does not own ${database.name}, and only owners may clone a database by TEMPLATE`,
-      enable: `GRANT ${database.owner} TO ${role.name}; or connect as ${database.owner}`,
+      enable: `GRANT ${identifier(database.owner)} TO ${identifier(role.name)}; or connect as ${database.owner}`,
     };
   }
   const fileSystems = await inspectFileSystems(context.control, context.target);

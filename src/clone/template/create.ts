@@ -1,7 +1,6 @@
-import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
-import { formatBytes, formatDuration } from '../../format.ts';
-import { identifier } from '../../sql.ts';
-import { transactionsPerSecond } from '../../target/activity.ts';
+import { type ErrorCode, messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { identifier, literal } from '../../sql.ts';
+import type { ActivitySession } from '../../target/activity.ts';
 import type { Session } from '../../target/session.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { birthLimit } from '../../upkeep/run-id.ts';
@@ -17,6 +16,7 @@ import {
   sessionsInTheWay,
   waitForSessions,
 } from './sessions.ts';
+import { stalled, timeLimit } from './stall.ts';
 
 export interface Made {
   readonly strategy: Strategy;
@@ -40,7 +40,14 @@ export async function createFromTemplate(
   assessment: Possible,
   name: string,
 ): Promise<Made> {
-  const first = assessment.strategy as Strategy;
+  try {
+    return await createOrFallBack(context, assessment.strategy as Strategy, name);
+  } catch (error) {
+    throw sqlstateOf(error) === undefined ? error : failure(context, error);
+  }
+}
+
+async function createOrFallBack(context: CloneContext, first: Strategy, name: string): Promise<Made> {
   try {
     return await createBy(context, name, first);
   } catch (error) {
@@ -49,21 +56,38 @@ export async function createFromTemplate(
     if (!next) throw error;
     const notice = `cloning files did not work here (${messageOf(error)})`;
     context.emit({ type: 'notice', message: `${notice}; taking ${next.strategy} instead` });
-    refuseLongStall(context, next.milliseconds, await isBusy(context, next.milliseconds));
     return { ...(await createBy(context, name, next.strategy)), notice };
   }
 }
 
 /** The statements of one attempt, in order. */
-function creatingStatements(context: CloneContext, name: string, strategy: Strategy): string[] {
+async function creatingStatements(
+  context: CloneContext,
+  name: string,
+  strategy: Strategy,
+): Promise<string[]> {
   const { target, run } = context;
   const withStrategy = target.server.versionNum >= 150000;
   const clause = withStrategy ? ` STRATEGY ${strategy === 'wal_log' ? 'wal_log' : 'file_copy'}` : '';
   const create =
     `CREATE DATABASE ${identifier(name)} TEMPLATE ${identifier(target.database.name)}${clause}` +
+    (withStrategy ? await collationClause(context) : '') +
     ` ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`;
   if (target.server.versionNum < 180000 || strategy === 'wal_log') return [create];
   return [`SET file_copy_method = ${strategy}`, create];
+}
+
+const COLLATION_VERSION = `
+SELECT datcollversion AS version FROM pg_database
+ WHERE oid = $1 AND datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid)`;
+
+/**
+ * A source whose collation changed with the operating system is refused as a template, unless the clone is told to
+ * claim the old version too. That is what a faithful clone does: its indexes are as they are in the target.
+ */
+async function collationClause({ control, target }: CloneContext): Promise<string> {
+  const [row] = await control.query<{ version: string | null }>(COLLATION_VERSION, [target.database.oid]);
+  return row?.version == null ? '' : ` COLLATION_VERSION ${literal(row.version)}`;
 }
 
 /** What one attempt would send, with its time limit and the ending of sessions, in order. */
@@ -73,10 +97,11 @@ export async function plannedStatements(
   strategy: Strategy,
 ): Promise<string[]> {
   const { disconnect } = context.limits;
-  const statements = creatingStatements(context, name, strategy);
+  const statements = await creatingStatements(context, name, strategy);
+  const present = await clientSessions(context.control, context.target.database.oid);
   return [
     ...statements.slice(0, -1),
-    setTimeLimit(await timeLimit(context, strategy)),
+    setTimeLimit(await timeLimit(context, strategy, present)),
     ...statements.slice(-1),
     ...(disconnect === 'never' ? [] : [endingStatement(disconnect)]),
     setTimeLimit(0),
@@ -84,22 +109,36 @@ export async function plannedStatements(
 }
 
 async function createBy(context: CloneContext, name: string, strategy: Strategy): Promise<Made> {
-  const deadline = Date.now() + context.limits.waitMs;
+  const { limits, signal, control, target } = context;
+  const deadline = Date.now() + limits.waitMs;
+  const tally = { ended: 0 };
   for (;;) {
     await waitForSessions(context, deadline);
-    const limitMs = await timeLimit(context, strategy);
+    const present = await clientSessions(control, target.database.oid);
+    const limitMs = await timeLimit(context, strategy, present);
+    // A cancel that came too late for one statement must not be forgotten before the next.
+    signal.throwIfAborted();
     try {
-      return { strategy, ...(await attempt(context, name, strategy, limitMs)) };
+      return await attempt(context, name, strategy, limitMs, tally);
     } catch (error) {
-      if (sqlstateOf(error) === '57014' && !context.signal.aborted && strategy !== 'clone')
-        throw stalled(context, limitMs);
-      if (sqlstateOf(error) !== '55006') throw error;
-      if (Date.now() >= deadline) {
-        throw sessionsInTheWay(context, await clientSessions(context.control, context.target.database.oid));
-      }
-      await pause(100, context.signal);
+      if (signal.aborted) throw error;
+      const timedOut = sqlstateOf(error) === QUERY_CANCELED && limitMs > 0;
+      // CREATE DATABASE itself waits 5 s for sessions to go: a shorter time limit meets their presence first.
+      const inUse = sqlstateOf(error) === OBJECT_IN_USE || (timedOut && (await haveStayed(context, present)));
+      if (!inUse) throw timedOut && strategy !== 'clone' ? stalled(context, limitMs) : error;
+      if (Date.now() >= deadline) throw await sessionsInTheWay(context);
+      await pause(100, signal);
     }
   }
+}
+
+const OBJECT_IN_USE = '55006';
+const QUERY_CANCELED = '57014';
+
+/** Who came later has waited behind the lock, and is not the reason. */
+async function haveStayed(context: CloneContext, before: readonly ActivitySession[]): Promise<boolean> {
+  const now = await clientSessions(context.control, context.target.database.oid);
+  return now.some(({ pid }) => before.some((session) => session.pid === pid));
 }
 
 async function attempt(
@@ -107,18 +146,23 @@ async function attempt(
   name: string,
   strategy: Strategy,
   limitMs: number,
-): Promise<Pick<Made, 'durationMs' | 'ended'>> {
-  const { control } = context;
-  const statements = creatingStatements(context, name, strategy);
+  tally: { ended: number },
+): Promise<Made> {
+  const { control, target } = context;
+  const statements = await creatingStatements(context, name, strategy);
   for (const statement of statements.slice(0, -1)) await control.query(statement);
   await control.query(setTimeLimit(limitMs));
+  // Where the role is let into no other database a companion would wait behind the lock: then once, beforehand.
+  const alone = control.database === target.database.name;
+  if (alone) tally.ended += await endSessions(control, context);
   const started = performance.now();
   const creating = control.query(statements.at(-1) ?? '');
-  const companion = accompany(context, strategy, creating);
+  const companion = alone ? undefined : accompany(context, strategy, creating, tally);
   try {
     await creating;
     const durationMs = performance.now() - started;
-    return { durationMs, ended: await companion };
+    await companion;
+    return { strategy, durationMs, ended: tally.ended };
   } finally {
     await companion;
     await control.query(setTimeLimit(0)).catch(() => {});
@@ -126,17 +170,17 @@ async function attempt(
 }
 
 function setTimeLimit(milliseconds: number): string {
-  return `SET statement_timeout = ${Math.round(milliseconds)}`;
+  return `SET statement_timeout = ${Math.ceil(milliseconds)}`;
 }
 
-/** Ends sessions and reports progress over a second connection, for as long as the statement runs; counts the ended. */
+/** Ends sessions and reports progress over a second connection, for as long as the statement runs. */
 async function accompany(
   context: CloneContext,
   strategy: Strategy,
   creating: Promise<unknown>,
-): Promise<number> {
+  tally: { ended: number },
+): Promise<void> {
   let running = true;
-  let ended = 0;
   const settled = creating.then(
     () => (running = false),
     () => (running = false),
@@ -145,7 +189,7 @@ async function accompany(
     context.limits.disconnect !== 'never' || context.target.database.sizeBytes > PROGRESS_ABOVE_BYTES;
   if (!needed) {
     await settled;
-    return ended;
+    return;
   }
   let companion: Session | undefined;
   try {
@@ -156,7 +200,7 @@ async function accompany(
     });
     const progress = await reportProgress(context, companion, strategy);
     while (running) {
-      ended += await endSessions(companion, context);
+      tally.ended += await endSessions(companion, context);
       await progress();
       await Promise.race([settled, pause(100, context.signal)]);
     }
@@ -167,64 +211,10 @@ async function accompany(
     await settled;
     await companion?.close();
   }
-  return ended;
 }
 
 /** Below this no copy takes long enough to be watched. */
 const PROGRESS_ABOVE_BYTES = 256 * 1024 * 1024;
-
-/**
- * How long the statement may take: where the target is in use, newcomers wait no longer than --max-stall. An attempt
- * to clone files is limited anyway, since some file systems accept it and copy in full.
- */
-async function timeLimit(context: CloneContext, strategy: Strategy): Promise<number> {
-  const { maxStallMs } = context.limits;
-  const expected =
-    rankHere(context, true).find((estimate) => estimate.strategy === strategy)?.milliseconds ?? 0;
-  const busy = await isBusy(context, expected);
-  refuseLongStall(context, expected, busy);
-  // CREATE DATABASE itself waits up to 5 s for sessions to go; that is part of the statement's time.
-  const cloneLimit = 5_000 + Math.max(5_000, expected * 8);
-  if (strategy === 'clone') return busy ? Math.min(cloneLimit, maxStallMs) : cloneLimit;
-  return busy ? maxStallMs : 0;
-}
-
-function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolean): void {
-  const { maxStallMs } = context.limits;
-  if (!busy || expectedMs <= maxStallMs) return;
-  const { database } = context.target;
-  throw new SafemigrateError(
-    'STALL',
-    `while ${database.name} (${formatBytes(database.sizeBytes)}) is copied, new connections to it wait: about ` +
-      `${formatDuration(expectedMs)}, and --max-stall allows ${formatDuration(maxStallMs)}`,
-    {
-      hint:
-        'The target was not touched. Rehearse when it is not in use, allow it with --max-stall DURATION, rehearse ' +
-        'against a copy on another server, or use PostgreSQL 18 on a file system that clones files (XFS, btrfs, ZFS).',
-    },
-  );
-}
-
-function stalled(context: CloneContext, limitMs: number): SafemigrateError {
-  return new SafemigrateError(
-    'STALL',
-    `the copy took longer than ${formatDuration(limitMs)} and was ended, so that new connections to ` +
-      `${context.target.database.name} would not wait longer`,
-    {
-      sqlstate: '57014',
-      hint: 'The target was not changed. Allow it with --max-stall DURATION, or rehearse when it is not in use.',
-    },
-  );
-}
-
-/** Somebody uses the target: is connected now, or, before a statement that would be felt, comes within a moment. */
-async function isBusy({ control, target }: CloneContext, expectedMs: number): Promise<boolean> {
-  const { oid } = target.database;
-  if ((await clientSessions(control, oid)).length > 0) return true;
-  return expectedMs >= FELT_MS && (await transactionsPerSecond(control, oid, 250)) > 0;
-}
-
-const FELT_MS = 1_000;
 
 /** The file system said no (class 58, feature not supported), or the limit for a clone passed, so it was a copy. */
 function saysCannotClone(error: unknown, signal: AbortSignal): boolean {
@@ -232,3 +222,17 @@ function saysCannotClone(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted) return false;
   return sqlstate.startsWith('58') || ['0A000', '57014', '22023', '42809', 'XX000'].includes(sqlstate);
 }
+
+function failure({ target }: CloneContext, error: unknown): SafemigrateError {
+  const { name } = target.database;
+  const [code, hint] = FAILURES[sqlstateOf(error) ?? ''] ?? ['CLONE', 'The target was not touched.'];
+  return new SafemigrateError(code, `${name} could not be cloned: ${messageOf(error)}`, {
+    cause: error,
+    hint,
+  });
+}
+
+const FAILURES: Readonly<Record<string, readonly [ErrorCode, hint: string]>> = {
+  '42501': ['PRIVILEGE', 'The target was not touched. Cloning needs CREATEDB, and the rights of its owner.'],
+  '53100': ['DISK', "The target was not touched. Free some space on the server's disk."],
+};

@@ -1,90 +1,141 @@
-import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
-import { type ActivitySession, otherSessions } from '../../target/activity.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { plural } from '../../format.ts';
+import { identifier, literal } from '../../sql.ts';
+import {
+  type ActivitySession,
+  otherSessions,
+  type PreparedTransaction,
+  preparedTransactions,
+} from '../../target/activity.ts';
 import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
 
 /** Who is in the way: the server itself ends autovacuum when a database is cloned, and parallel workers go with their leader. */
 export async function clientSessions(session: Session, databaseOid: number): Promise<ActivitySession[]> {
   const others = await otherSessions(session, databaseOid);
-  return others.filter(({ backendType }) => !NOT_CLIENTS.includes(backendType ?? ''));
+  // The type of others' sessions is hidden from most roles; that autovacuum works for no user is not.
+  return others.filter(({ user, backendType }) => user !== null && backendType !== 'parallel worker');
 }
 
-const NOT_CLIENTS = ['autovacuum worker', 'parallel worker'];
+/**
+ * Sessions that the server lets this role end: those of its own roles, with pg_signal_backend those of everybody but
+ * superusers. The state is part of the condition: a session that has begun to work since it was read is not ended.
+ */
+const ENDABLE = `
+  FROM pg_stat_activity a
+  JOIN pg_roles theirs ON theirs.oid = a.usesysid
+  JOIN pg_roles mine ON mine.rolname = current_user
+ WHERE a.datid = $1 AND a.pid <> ALL($2::int[])
+   AND a.leader_pid IS NULL
+   AND (mine.rolsuper OR NOT theirs.rolsuper
+        AND (pg_has_role(theirs.oid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE')))`;
 
-/** Which of these sessions the user allowed us to end. */
-export function mayEnd(session: ActivitySession, disconnect: CloneContext['limits']['disconnect']): boolean {
-  if (disconnect === 'all') return true;
-  return disconnect === 'idle' && session.state === 'idle';
+function endableSessions(disconnect: 'idle' | 'all'): string {
+  return disconnect === 'idle' ? `${ENDABLE} AND a.state = 'idle'` : ENDABLE;
 }
-
-/** The state is part of the condition: a session that has begun to work since it was read is not ended. */
-const END_IDLE = `
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
- WHERE datid = $1 AND pid <> ALL($2::int[]) AND state = 'idle' AND backend_type <> 'autovacuum worker'`;
-const END_ALL = `
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
- WHERE datid = $1 AND pid <> ALL($2::int[]) AND backend_type <> 'autovacuum worker'`;
 
 export function endingStatement(disconnect: 'idle' | 'all'): string {
-  return disconnect === 'idle' ? END_IDLE : END_ALL;
+  return `SELECT pg_terminate_backend(a.pid) AS ended ${endableSessions(disconnect)}`;
 }
 
-/** Ends the sessions that the user allowed, once; returns how many it ended. */
+/** Ends the sessions that the user allowed and the server lets us, once; returns how many it ended. */
 export async function endSessions(session: Session, context: CloneContext): Promise<number> {
   const { disconnect } = context.limits;
   if (disconnect === 'never') return 0;
   const ours = [context.control.pid, session.pid];
-  try {
-    const ended = await session.query(endingStatement(disconnect), [context.target.database.oid, ours]);
-    return ended.length;
-  } catch (error) {
-    if (sqlstateOf(error) !== '42501') throw error;
-    throw new SafemigrateError(
-      'PRIVILEGE',
-      `sessions on the target may not be ended by this role: ${messageOf(error)}`,
-      {
-        cause: error,
-        hint: 'GRANT pg_signal_backend lets it end those of ordinary roles; only a superuser ends those of superusers.',
-      },
-    );
-  }
+  const rows = await session.query<{ ended: boolean }>(endingStatement(disconnect), [
+    context.target.database.oid,
+    ours,
+  ]);
+  return rows.filter(({ ended }) => ended).length;
+}
+
+/** What CREATE DATABASE … TEMPLATE does not tolerate on its source, and what we may not end. */
+export interface InTheWay {
+  readonly sessions: ActivitySession[];
+  readonly prepared: PreparedTransaction[];
+}
+
+async function inTheWay({ control, target, limits }: CloneContext): Promise<InTheWay> {
+  const { oid, name } = target.database;
+  const sessions = await clientSessions(control, oid);
+  const prepared = await preparedTransactions(control, name);
+  if (limits.disconnect === 'never' || sessions.length === 0) return { sessions, prepared };
+  const statement = `SELECT a.pid ${endableSessions(limits.disconnect)}`;
+  const endable = await control.query<{ pid: number }>(statement, [oid, [control.pid]]);
+  const pids = new Set(endable.map(({ pid }) => pid));
+  return { sessions: sessions.filter(({ pid }) => !pids.has(pid)), prepared };
 }
 
 /** Waits until nobody is connected to the target whom we may not end; refuses when the time is up. */
 export async function waitForSessions(context: CloneContext, deadline: number): Promise<void> {
-  const { control, target, limits, signal } = context;
   for (let announced = false; ; ) {
-    const others = await clientSessions(control, target.database.oid);
-    const inTheWay = others.filter((session) => !mayEnd(session, limits.disconnect));
-    if (inTheWay.length === 0) return;
-    if (Date.now() >= deadline) throw sessionsInTheWay(context, inTheWay);
-    if (!announced) context.emit({ type: 'phase', phase: 'wait', detail: count(inTheWay.length) });
+    const obstacles = await inTheWay(context);
+    if (obstacles.sessions.length + obstacles.prepared.length === 0) return;
+    if (Date.now() >= deadline) throw refusal(context, obstacles);
+    if (!announced) context.emit({ type: 'phase', phase: 'wait', detail: count(obstacles) });
     announced = true;
-    await pause(Math.min(200, Math.max(1, deadline - Date.now())), signal);
+    await pause(Math.min(200, Math.max(1, deadline - Date.now())), context.signal);
   }
+}
+
+/** The refusal for sessions that came back whenever they were ended, or came in between. */
+export async function sessionsInTheWay(context: CloneContext): Promise<SafemigrateError> {
+  const { oid, name } = context.target.database;
+  const sessions = await clientSessions(context.control, oid);
+  return refusal(context, { sessions, prepared: await preparedTransactions(context.control, name) });
 }
 
 const SHOWN = 10;
 
-export function sessionsInTheWay(context: CloneContext, sessions: ActivitySession[]): SafemigrateError {
-  const lines = sessions.slice(0, SHOWN).map(describe);
-  if (sessions.length > SHOWN) lines.push(`… and ${sessions.length - SHOWN} more`);
+function refusal(context: CloneContext, obstacles: InTheWay): SafemigrateError {
+  const all = [...obstacles.sessions.map(describe), ...obstacles.prepared.map(describePrepared)];
+  const lines = all.slice(0, SHOWN);
+  if (all.length > SHOWN) lines.push(`… and ${all.length - SHOWN} more`);
   const waited = context.limits.waitMs / 1000;
   return new SafemigrateError(
     'SESSIONS',
-    `${count(sessions.length)} on ${context.target.database.name}, and a clone by CREATE DATABASE … TEMPLATE needs ` +
+    `${count(obstacles)} ${context.target.database.name}, and a clone by CREATE DATABASE with TEMPLATE needs ` +
       `it free of others (waited ${waited} s):\n${lines.map((line) => `  ${line}`).join('\n')}`,
-    {
-      sqlstate: '55006',
-      hint:
-        'The target was not touched, and nobody was disconnected. Try again when they are gone, wait longer with ' +
-        '--wait SECONDS, or let safemigrate end them with --disconnect idle or --disconnect all.',
-    },
+    { sqlstate: '55006', hint: advice(context, obstacles).join('\n') },
   );
 }
 
-function count(sessions: number): string {
-  return sessions === 1 ? '1 other session is connected' : `${sessions} other sessions are connected`;
+function advice({ limits, target }: CloneContext, { sessions, prepared }: InTheWay): string[] {
+  const { name, superuser, maySignal, seesActivity } = target.role;
+  const lines: string[] = [];
+  if (prepared.length > 0)
+    lines.push('End prepared transactions with COMMIT PREPARED or ROLLBACK PREPARED, in that database.');
+  if (sessions.length === 0) return ['The target was not touched.', ...lines];
+  if (limits.disconnect === 'never') {
+    const more = 'or let safemigrate end them with --disconnect idle or --disconnect all.';
+    return [
+      'The target was not touched, and nobody was disconnected.',
+      `Try again when they are gone, wait longer with --wait SECONDS, ${more}`,
+      ...lines,
+    ];
+  }
+  lines.unshift(
+    'The target was not touched. Try again when they are gone, or wait longer with --wait SECONDS.',
+  );
+  if (limits.disconnect === 'idle') lines.push('--disconnect all also ends those that are at work.');
+  if (limits.disconnect === 'idle' && !seesActivity)
+    lines.push(`GRANT pg_read_all_stats TO ${identifier(name)} lets it see which sessions are idle.`);
+  if (!superuser && !maySignal)
+    lines.push(`GRANT pg_signal_backend TO ${identifier(name)} lets it end those of other ordinary roles.`);
+  if (!superuser) lines.push('Those of superusers are ended by superusers only.');
+  return lines;
+}
+
+function count({ sessions, prepared }: InTheWay): string {
+  const parts: string[] = [];
+  if (sessions.length > 0) parts.push(plural(sessions.length, 'other session'));
+  if (prepared.length > 0) parts.push(plural(prepared.length, 'prepared transaction'));
+  return `${parts.join(' and ')} ${sessions.length + prepared.length === 1 ? 'is' : 'are'} on`;
+}
+
+function describePrepared({ gid, owner, preparedAt }: PreparedTransaction): string {
+  return `prepared transaction ${literal(gid)} of ${owner}, since ${preparedAt}`;
 }
 
 function describe(session: ActivitySession): string {

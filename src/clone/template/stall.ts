@@ -1,0 +1,62 @@
+import { SafemigrateError } from '../../errors.ts';
+import { formatBytes, formatDuration } from '../../format.ts';
+import { type ActivitySession, transactionsPerSecond } from '../../target/activity.ts';
+import type { CloneContext } from '../method.ts';
+import { rankHere } from './assess.ts';
+import type { Strategy } from './estimate.ts';
+
+/**
+ * How long the statement may take: where the target is in use, newcomers wait no longer than --max-stall. An attempt
+ * to clone files is limited anyway, since some file systems accept it and copy in full.
+ */
+export async function timeLimit(
+  context: CloneContext,
+  strategy: Strategy,
+  present: readonly ActivitySession[],
+): Promise<number> {
+  const { maxStallMs } = context.limits;
+  const expected =
+    rankHere(context, true).find((estimate) => estimate.strategy === strategy)?.milliseconds ?? 0;
+  const busy = present.length > 0 || (await isFelt(context, expected));
+  refuseLongStall(context, expected, busy);
+  // CREATE DATABASE itself waits up to 5 s for sessions to go; that is part of the statement's time.
+  const cloneLimit = 5_000 + Math.max(5_000, expected * 8);
+  if (strategy === 'clone') return busy ? Math.min(cloneLimit, maxStallMs) : cloneLimit;
+  return busy ? maxStallMs : 0;
+}
+
+function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolean): void {
+  const { maxStallMs } = context.limits;
+  if (!busy || expectedMs <= maxStallMs) return;
+  const { database } = context.target;
+  throw new SafemigrateError(
+    'STALL',
+    `while ${database.name} (${formatBytes(database.sizeBytes)}) is copied, new connections to it wait: about ` +
+      `${formatDuration(expectedMs)}, and --max-stall allows ${formatDuration(maxStallMs)}`,
+    {
+      hint:
+        'The target was not touched. Rehearse when it is not in use, allow it with --max-stall DURATION, rehearse ' +
+        'against a copy on another server, or use PostgreSQL 18 on a file system that clones files (XFS, btrfs, ZFS).',
+    },
+  );
+}
+
+/** The refusal of a copy that was ended by its time limit. */
+export function stalled(context: CloneContext, limitMs: number): SafemigrateError {
+  return new SafemigrateError(
+    'STALL',
+    `the copy took longer than ${formatDuration(limitMs)} and was ended, so that new connections to ` +
+      `${context.target.database.name} would not wait longer`,
+    {
+      sqlstate: '57014',
+      hint: 'The target was not changed. Allow it with --max-stall DURATION, or rehearse when it is not in use.',
+    },
+  );
+}
+
+/** Nobody is connected, but before a statement that would be felt somebody comes within a moment. */
+async function isFelt({ control, target }: CloneContext, expectedMs: number): Promise<boolean> {
+  return expectedMs >= FELT_MS && (await transactionsPerSecond(control, target.database.oid, 250)) > 0;
+}
+
+const FELT_MS = 1_000;
