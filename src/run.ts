@@ -20,6 +20,7 @@ import { watchClone } from './observe/clone-watch.ts';
 import { explainLoss } from './observe/loss.ts';
 import { compareTarget, readTargetState, type TargetState } from './observe/target-watch.ts';
 import type { Report } from './report/model.ts';
+import { openSchemaWatch, type SchemaWatch } from './schema/watch.ts';
 import { type Cleanup, Scope } from './scope.ts';
 import { Stop } from './stop.ts';
 import { inspectTarget } from './target/inspect.ts';
@@ -89,10 +90,11 @@ type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & { readonly run: Ru
 
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
   const { emit = ignore, keep = false } = options;
+  const schema = await startSchemaReader(scope, options);
   const { context, choice, stateBefore, logins, input } = await prepare(scope, stop, options);
   const { signal: _, ...ending } = context;
   const clone = await inPhase(emit, 'clone', () => choice.method.create(context, choice.assessment, scope));
-  const watch = await watchClone(clone, { ...context, scope });
+  const watch = watchClone(clone, { ...context, schema });
   await inPhase(emit, 'before', () => watch.before());
 
   const rewritten = rewriteCommand(input, logins, planRoutes(logins.logins, clone.connect));
@@ -108,25 +110,38 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     before: stateBefore,
     reachedClone,
     cloneChanges: observed.schema?.changes ?? [],
-    describeTarget: () => watch.schema.describe(context.target.settings),
+    describeTarget: () => schema.describe(context.target.settings),
   });
   if (keep) await clone.keep();
 
   const command = commandSection(options.command, rewritten, result, reachedClone);
   const target = targetSection(context.target, compared.changes, clone.touched);
   const made = cloneSection(clone, observed.sizeBytes, keep);
-  const { schema, data } = observed;
   return {
     ...NOT_YET,
     run: context.run,
     target,
     clone: made.clone,
     command,
-    schema,
-    data,
+    schema: observed.schema,
+    data: observed.data,
     limits: [...made.limits, ...observed.limits, ...compared.limits],
-    verdict: judge({ command, target, schema, interrupted: options.signal?.aborted ?? false }),
+    verdict: judge({
+      command,
+      target,
+      schema: observed.schema,
+      interrupted: options.signal?.aborted ?? false,
+    }),
   };
+}
+
+/** First of all: it loads while the server is looked at. */
+function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<SchemaWatch> {
+  return scope.own(
+    'schema reader',
+    () => openSchemaWatch(audit),
+    async (schema) => schema?.close(),
+  );
 }
 
 /** Sections that later parts of the tool fill. */

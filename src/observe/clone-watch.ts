@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clone } from '../clone/method.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
-import { openSchemaWatch, type SchemaWatch } from '../schema/watch.ts';
-import type { Scope } from '../scope.ts';
+import type { SchemaWatch } from '../schema/watch.ts';
 import { openSession } from '../target/connect.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { RunId } from '../upkeep/run-id.ts';
@@ -33,7 +32,6 @@ export interface CloneWatch {
    * since whoever interrupts does not want to wait for it.
    */
   after(interrupt?: AbortSignal): Promise<CloneObservations>;
-  readonly schema: SchemaWatch;
 }
 
 const POSITION = `
@@ -44,17 +42,12 @@ const COUNTED_WITHIN_MS = 1_500;
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 /** The clone is watched from the control connection while the command runs: no session of ours is in the way there. */
-export async function watchClone(
+export function watchClone(
   clone: Clone,
-  options: { control: Session; run: RunId; scope: Scope; audit: Audit; signal: AbortSignal },
-): Promise<CloneWatch> {
-  const { control, run, scope, audit, signal } = options;
+  options: { control: Session; run: RunId; schema: SchemaWatch; audit: Audit; signal: AbortSignal },
+): CloneWatch {
+  const { control, run, schema, audit, signal } = options;
   const cloneOid = 'oid' in clone.mark.at ? clone.mark.at.oid : 0;
-  const schema = await scope.own(
-    'schema reader',
-    () => openSchemaWatch(clone.connect, { run, audit }),
-    async (watch) => watch?.close(),
-  );
   signal.addEventListener('abort', () => void schema.close(), { once: true });
   let first: Snapshot | undefined;
 
@@ -78,9 +71,8 @@ export async function watchClone(
   };
 
   return {
-    schema,
     async before() {
-      const [relations] = await Promise.all([readData(), schema.before()]);
+      const [relations] = await Promise.all([readData(), schema.before(clone.connect, run)]);
       first = { relations, ...(await position()) };
     },
     async reached() {

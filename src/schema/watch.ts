@@ -4,12 +4,12 @@ import type { SchemaChange } from '../report/model.ts';
 import type { Audit } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Comparison } from './compare.ts';
-import type { Answers, Failure, Job, Message, WorkerData } from './worker.ts';
+import type { Answers, Failure, Job, Message } from './worker.ts';
 
 /** One database's schema, before a command and after it. */
 export interface SchemaWatch {
-  /** Reads the schema and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
-  before(): Promise<void>;
+  /** Reads the schema of this database and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
+  before(settings: ConnectionSettings, run?: string): Promise<void>;
   /** Reads the schema again and compares. May be called more than once; before() must have been. */
   after(): Promise<Comparison>;
   /** What another database has different from the schema before, by names alone. */
@@ -18,24 +18,16 @@ export interface SchemaWatch {
   close(): Promise<void>;
 }
 
-export interface WatchOptions {
-  readonly run?: string;
-  readonly audit?: Audit;
-}
-
 /** Node 20 cannot run TypeScript in a thread: from sources, as in tests, the thread runs what was built last. */
 const WORKER = import.meta.url.endsWith('.ts') ? '../../dist/schema/worker.js' : './worker.js';
 
-/** Starts the thread that does the reading; it connects for each task anew, so that it holds no session meanwhile. */
-export async function openSchemaWatch(
-  settings: ConnectionSettings,
-  options: WatchOptions = {},
-): Promise<SchemaWatch> {
-  const workerData: WorkerData = {
-    settings,
-    ...(options.run === undefined ? {} : { run: options.run }),
-  };
-  const worker = new Worker(new URL(WORKER, import.meta.url), { workerData, name: 'safemigrate schema' });
+/**
+ * Starts the thread that does the reading, which takes a moment to load; it connects for each task anew, so that it
+ * holds no session meanwhile.
+ */
+export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
+  const worker = new Worker(new URL(WORKER, import.meta.url), { name: 'safemigrate schema' });
+  let run: string | undefined;
   // Only a task that is under way keeps the process alive.
   worker.unref();
   let ended: SafemigrateError | undefined;
@@ -53,7 +45,7 @@ export async function openSchemaWatch(
     settle(({ reject }) => reject(error));
   };
   worker.on('message', (message: Message) => {
-    if (message.type === 'audit') options.audit?.(message.entry);
+    if (message.type === 'audit') audit?.(message.entry);
     else if (message.type === 'done') settle(({ resolve }) => resolve(message.value));
     else settle(({ reject }) => reject(errorOf(message.failure)));
   });
@@ -70,7 +62,7 @@ export async function openSchemaWatch(
           if (ended) return reject(ended);
           waiting = { resolve, reject };
           worker.ref();
-          worker.postMessage(job);
+          worker.postMessage({ ...job, ...(run === undefined ? {} : { run }) });
         }),
     );
     last = answer.catch(() => undefined);
@@ -78,8 +70,9 @@ export async function openSchemaWatch(
   }
 
   return {
-    before: async () => {
-      await ask({ kind: 'before' });
+    before: async (settings, ofRun) => {
+      run = ofRun;
+      await ask({ kind: 'before', settings });
     },
     after: () => ask({ kind: 'after' }),
     describe: (other) => ask({ kind: 'describe', settings: other }),

@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import { openSession } from '../target/connect.ts';
@@ -12,10 +12,11 @@ import { type Snapshot, takeSnapshot } from './facts.ts';
  * 10,000 tables, and the proxy must keep time. It lives as long as the run, because the facts of the schema before
  * are too many to be sent around.
  */
-export type Job =
-  | { readonly kind: 'before' }
+export type Job = { readonly run?: string } & (
+  | { readonly kind: 'before'; readonly settings: ConnectionSettings }
   | { readonly kind: 'after' }
-  | { readonly kind: 'describe'; readonly settings: ConnectionSettings };
+  | { readonly kind: 'describe'; readonly settings: ConnectionSettings }
+);
 
 export interface Answers {
   before: null;
@@ -38,16 +39,11 @@ export interface Failure {
   readonly stack?: string;
 }
 
-export interface WorkerData {
-  readonly settings: ConnectionSettings;
-  readonly run?: string;
-}
-
 const STATEMENT_TIMEOUT_MS = 300_000;
 
 const port = parentPort;
 if (port) {
-  const { settings, run } = workerData as WorkerData;
+  let watched: ConnectionSettings | undefined;
   let before: Snapshot | undefined;
   const post = (message: Message) => port.postMessage(message);
   port.on('message', (job: Job) => {
@@ -58,9 +54,12 @@ if (port) {
   });
 
   async function answer(job: Job): Promise<Answers[Job['kind']]> {
-    const session = await openSession(job.kind === 'describe' ? job.settings : settings, {
+    if (job.kind === 'before') watched = job.settings;
+    const settings = job.kind === 'after' ? watched : job.settings;
+    if (!settings) throw notReadBefore(job);
+    const session = await openSession(settings, {
       purpose: 'schema',
-      ...(run === undefined ? {} : { run }),
+      ...(job.run === undefined ? {} : { run: job.run }),
       ...(job.kind === 'describe' ? { readOnly: true } : {}),
       statementTimeoutMs: STATEMENT_TIMEOUT_MS,
       audit: (entry) => post({ type: 'audit', entry }),
@@ -77,10 +76,14 @@ if (port) {
       before = await takeSnapshot(session);
       return null;
     }
-    if (!before) throw new Error(`${job.kind}: the schema before the command was not read`);
+    if (!before) throw notReadBefore(job);
     if (job.kind === 'after') return await compareWith(before, session);
     return changesBetween(before, await takeSnapshot(session));
   }
+}
+
+function notReadBefore({ kind }: Job): Error {
+  return new Error(`${kind}: the schema before the command was not read`);
 }
 
 function failureOf(error: unknown): Failure {

@@ -44,8 +44,8 @@ describe(`the reading of ${TABLES} tables`, () => {
     });
 
   const twice = async (migration: string, back: string) => {
-    const watch = await openSchemaWatch(database.settings);
-    await watch.before();
+    const watch = await openSchemaWatch();
+    await watch.before(database.settings);
     await database.session.query(migration);
     await watch.after();
     await watch.close();

@@ -10,9 +10,9 @@ describe.each(VERSIONS)('on %d', (version) => {
     const clone = await scratch(version, 'CREATE TABLE public.t (a integer)');
     const target = await scratch(version, 'CREATE TABLE public.t (a integer, b text)');
     const audited: AuditEntry[] = [];
-    const watch = await openSchemaWatch(clone.settings, { audit: (entry) => audited.push(entry) });
+    const watch = await openSchemaWatch((entry) => audited.push(entry));
     try {
-      await watch.before();
+      await watch.before(clone.settings);
       await clone.session.query('ALTER TABLE t RENAME TO u; ALTER TABLE u ADD COLUMN c integer');
       const { section, limits } = await watch.after();
       expect(section.renames).toEqual([{ kind: 'table', from: 'public.t', to: 'public.u' }]);
@@ -38,10 +38,10 @@ describe.each(VERSIONS)('on %d', (version) => {
       'CREATE TABLE public.t (a integer); CREATE VIEW public.v AS SELECT a FROM public.t',
     );
     const holder = await openSession(settings, { purpose: 'test' });
-    const watch = await openSchemaWatch(settings);
+    const watch = await openSchemaWatch();
     try {
       await holder.query('BEGIN; LOCK TABLE public.t, public.v IN ACCESS EXCLUSIVE MODE');
-      const reading = expect(watch.before()).rejects.toMatchObject({ code: 'INTERRUPTED' });
+      const reading = expect(watch.before(settings)).rejects.toMatchObject({ code: 'INTERRUPTED' });
       await expect
         .poll(() =>
           session.query(
@@ -59,8 +59,11 @@ describe.each(VERSIONS)('on %d', (version) => {
 
   test('a database that cannot be reached is told as it is elsewhere', async () => {
     const { settings, drop } = await scratch(version);
-    const watch = await openSchemaWatch({ ...settings, database: 'not there' });
-    await expect(watch.before()).rejects.toMatchObject({ name: 'SafemigrateError', code: 'CONNECTION' });
+    const watch = await openSchemaWatch();
+    await expect(watch.before({ ...settings, database: 'not there' })).rejects.toMatchObject({
+      name: 'SafemigrateError',
+      code: 'CONNECTION',
+    });
     await watch.close();
     await drop();
   });
