@@ -45,11 +45,15 @@ export class SimpleProtocol {
 
   async query(piece: Message): Promise<void> {
     const { exchange, recorder } = this.#line;
-    await exchange.drained();
+    if (exchange.skipping) return await this.#line.send(piece.bytes);
+    // Without a Sync or Flush the answers to what was sent before may come only with those to this.
+    const { unsynced } = exchange;
+    exchange.unsynced = false;
+    if (!unsynced) await exchange.drained();
     await recorder.settle();
     if (piece.kind === 'head') return await this.#unread(piece);
     const text = queryText(piece.bytes);
-    if (exchange.unsynced || !this.#line.exact) return await this.#whole(piece, text, await parseText(text));
+    if (unsynced || !this.#line.exact) return await this.#whole(piece, text, await parseText(text));
     if (text.length <= LONGEST_SHAPED_BYTES && exchange.status !== 'E') {
       const like = recorder.repeats(shapeOf(text.toString()));
       if (like) return await this.#repeated(piece, text, like);
