@@ -27,7 +27,7 @@ export async function configSource(folder: string): Promise<Source | undefined> 
   if (places.length > 1) {
     throw new SafemigrateError(
       'CONFIGURATION',
-      `there are several configurations here: ${places.join(', ')}`,
+      `There are several configurations here: ${places.join(', ')}.`,
       {
         hint: 'Keep one of them.',
       },
@@ -35,7 +35,7 @@ export async function configSource(folder: string): Promise<Source | undefined> 
   }
   const values = place === 'package.json' ? inPackage : await readConfigFile(join(folder, place));
   if (typeof values !== 'object' || values === null || Array.isArray(values))
-    throw new SafemigrateError('CONFIGURATION', `${place}: the configuration is not an object of options`);
+    throw new SafemigrateError('CONFIGURATION', `${place}: The configuration is not an object of options.`);
   return { strict: true, values: { ...values }, nameOf: (key) => `${place}: ${key}` };
 }
 
@@ -45,7 +45,7 @@ async function readConfigFile(path: string): Promise<unknown> {
     const module: { default?: unknown } = await import(pathToFileURL(path).href);
     return module.default;
   } catch (error) {
-    throw new SafemigrateError('CONFIGURATION', `${path} cannot be read: ${messageOf(error)}`, {
+    throw new SafemigrateError('CONFIGURATION', `${path} cannot be read: ${messageOf(error)}.`, {
       cause: error,
     });
   }

@@ -26,7 +26,7 @@ export async function dispatch(words: Words): Promise<number> {
 async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<number> {
   switch (asked.action) {
     case 'rehearse': {
-      if (words.command === undefined || words.command.length === 0) throw noCommand(words.own);
+      if (words.command === undefined || words.command.length === 0) throw noCommand();
       const { rehearseCommand } = await import('./commands/rehearse.ts');
       return rehearseCommand(asked.values, words.command, signals);
     }

@@ -31,7 +31,7 @@ const list = <T>(flag: string, description: string, parse: (text: string) => T):
 });
 
 const text = (value: string): string => {
-  if (value === '') throw new Error('is empty');
+  if (value === '') throw new Error('is empty.');
   return value;
 };
 
@@ -39,14 +39,14 @@ const oneOf =
   <const T extends string>(...values: T[]) =>
   (value: string): T => {
     const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw new Error(`is "${value}", and can be ${values.join(', ')}`);
+    if (found === undefined) throw new Error(`is "${value}", and can be ${values.join(' or ')}.`);
     return found;
   };
 
 const flag = (value: string): boolean => {
   if (['true', '1', 'yes', 'on'].includes(value)) return true;
   if (['false', '0', 'no', 'off', ''].includes(value)) return false;
-  throw new Error(`is "${value}", and can be true or false`);
+  throw new Error(`is "${value}", and can be true or false.`);
 };
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000 };
@@ -58,9 +58,10 @@ const MAX_DURATION_MS = 2_147_483_647;
 export function parseDuration(value: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)$/.exec(value.trim());
   const unit = UNITS[match?.[2] ?? ''];
-  if (!match || unit === undefined) throw new Error(`is "${value}", and is written like 500ms, 5s, 2m or 1h`);
+  if (!match || unit === undefined)
+    throw new Error(`is "${value}", and is written like 500ms, 5s, 2m or 1h.`);
   const milliseconds = Math.round(Number(match[1]) * unit);
-  if (milliseconds > MAX_DURATION_MS) throw new Error(`is "${value}", and can be at most 596h`);
+  if (milliseconds > MAX_DURATION_MS) throw new Error(`is "${value}", and can be at most 596h.`);
   return milliseconds;
 }
 
@@ -70,7 +71,7 @@ function parseSeconds(value: string): number {
 
 function parseReportFile(value: string): string {
   if (formatOfFile(value) === undefined)
-    throw new Error(`is "${value}", and ends in ${formatEndings().join(' or ')}`);
+    throw new Error(`is "${value}", and must end in ${formatEndings().join(' or ')}.`);
   return value;
 }
 
@@ -159,7 +160,7 @@ export function readOptions<T extends OptionTable>(
       const spec = Object.hasOwn(table, key) ? table[key] : undefined;
       if (spec === undefined) {
         if (source.strict && !Object.hasOwn(known, key))
-          mistakes.push(`${source.nameOf(key)} is no option of safemigrate`);
+          mistakes.push(`${source.nameOf(key)} is no option of safemigrate.`);
         continue;
       }
       try {
@@ -171,19 +172,26 @@ export function readOptions<T extends OptionTable>(
     }
   }
   if (mistakes.length > 0) {
-    throw new SafemigrateError('CONFIGURATION', mistakes.join('\n'), {
+    throw new SafemigrateError('CONFIGURATION', listed(mistakes), {
       hint: 'Nothing was touched. All options: safemigrate --help',
     });
   }
   return values as Values<T>;
 }
 
+function listed(mistakes: readonly string[]): string {
+  const [only = ''] = mistakes;
+  return mistakes.length === 1
+    ? only
+    : `${mistakes.length} options are wrong:\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`;
+}
+
 function parseValue(spec: OptionSpec<unknown>, value: unknown): unknown {
   const items = Array.isArray(value) ? value : [value];
-  if (items.length > 1 && !spec.repeatable) throw new Error('can be given only once');
+  if (items.length > 1 && !spec.repeatable) throw new Error('can be given only once.');
   for (const item of items) {
     if (!['string', 'number', 'boolean'].includes(typeof item))
-      throw new Error(`is ${JSON.stringify(item)}, and must be a plain value`);
+      throw new Error(`is ${JSON.stringify(item)}, and must be a plain value.`);
   }
   const parsed = items.map((item) => spec.parse(String(item)));
   return spec.repeatable ? parsed.flat() : parsed[0];

@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../version.ts';
 import { CLEAN_OPTIONS, flagOf, LIST_OPTIONS, type OptionTable, RUN_OPTIONS } from './options.ts';
+import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
@@ -38,16 +39,21 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
     .usage('[options] -- <command> [args...]\n       safemigrate list | clean | demo [options]')
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
     .version(toolVersion(), '--version', 'print the version')
-    .allowExcessArguments(false)
+    // Without it `clean --url …` would give the URL to the program, and the subcommand would work somewhere else.
+    .enablePositionalOptions()
+    .helpCommand(!hasCommand)
+    .passThroughOptions()
+    .argument('[words...]')
     .addHelpText('after', EXAMPLES)
-    .action(() => {
+    .action((stray: string[]) => {
+      if (stray.length > 0) throw strayWords(stray, hasCommand);
       asked = { action: 'rehearse', values: program.opts() };
     });
   if (!hasCommand) {
     const subcommand = (action: 'list' | 'clean' | 'demo', description: string, table: OptionTable) => {
       const command = configure(program.command(action), table).description(description);
       command.allowExcessArguments(false).action(() => {
-        asked = { action, values: command.opts() };
+        asked = { action, values: { ...shared(program.opts(), action, table), ...command.opts() } };
       });
     };
     subcommand('list', 'show the databases that safemigrate made, and whose they are', LIST_OPTIONS);
@@ -59,11 +65,31 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return 'shown';
-    throw new SafemigrateError('USAGE', error.message.replace(/^error: /, ''), {
+    throw new SafemigrateError('USAGE', asSentence(error.message), {
       hint: 'All options: safemigrate --help',
     });
   }
   return asked ?? 'shown';
+}
+
+/** Options before the subcommand's name count as if they stood behind it; one that it does not have is a mistake. */
+function shared(
+  values: Record<string, unknown>,
+  action: string,
+  table: OptionTable,
+): Record<string, unknown> {
+  const stray = Object.keys(values).find((key) => !(key in table));
+  if (stray === undefined) return values;
+  throw new SafemigrateError('USAGE', `${flagOf(stray)} is no option of \`safemigrate ${action}\`.`, {
+    hint: `All options: safemigrate ${action} --help`,
+  });
+}
+
+/** Commander's `error: unknown option '--pla'`, perhaps with a guess in a second line. */
+function asSentence(message: string): string {
+  const [what = '', guess] = message.replace(/^error: /, '').split('\n');
+  const sentence = `${what.charAt(0).toUpperCase()}${what.slice(1)}`.replace(/\.?$/, '.');
+  return guess === undefined ? sentence : `${sentence} ${guess}`;
 }
 
 function configure(command: Command, table: OptionTable): Command {

@@ -1,8 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
 
-export const SUBCOMMANDS = ['list', 'clean', 'demo', 'help'] as const;
-export type Subcommand = (typeof SUBCOMMANDS)[number];
-
 export interface Words {
   /** What stands before the first `--`. */
   readonly own: string[];
@@ -17,16 +14,21 @@ export function splitWords(argv: readonly string[]): Words {
   return { own: argv.slice(0, dashes), command: argv.slice(dashes + 1) };
 }
 
-export function noCommand(own: readonly string[]): SafemigrateError {
-  const stray = own.find((word) => !word.startsWith('-'));
-  return new SafemigrateError(
-    'USAGE',
-    stray === undefined ? 'there is no command to rehearse' : `"${stray}" is no subcommand of safemigrate`,
-    {
-      hint:
-        stray === undefined
-          ? 'Put your migration command behind two dashes: safemigrate -- npx prisma migrate deploy'
-          : `If it is the command to rehearse, put it behind two dashes: safemigrate -- ${own.slice(own.indexOf(stray)).join(' ')}`,
-    },
-  );
+export function noCommand(): SafemigrateError {
+  return new SafemigrateError('USAGE', 'There is no command to rehearse.', {
+    hint: 'Put your migration command behind two dashes: safemigrate -- npx prisma migrate deploy',
+  });
+}
+
+/** Words before `--` that are neither options nor a subcommand. */
+export function strayWords(words: readonly string[], hasCommand: boolean): SafemigrateError {
+  const [first = ''] = words;
+  if (hasCommand) {
+    return new SafemigrateError('USAGE', `"${first}" stands before the two dashes, and is no option.`, {
+      hint: 'What stands before -- is for safemigrate, what stands behind it is your migration command.',
+    });
+  }
+  return new SafemigrateError('USAGE', `"${first}" is no subcommand of safemigrate.`, {
+    hint: `If it is the command to rehearse, put it behind two dashes: safemigrate -- ${words.join(' ')}`,
+  });
 }

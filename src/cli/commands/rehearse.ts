@@ -23,12 +23,10 @@ export async function rehearseCommand(
   const options = await gatherOptions(RUN_OPTIONS, flags);
   const style = styleOf({ stream: process.stderr, env: process.env });
   const display = progress(process.stderr, style);
-  const { audit, ...run } = options;
   const settings = {
-    ...run,
+    ...toRehearse(options),
     command,
     commandStdout: options.format ? ('stderr' as const) : ('inherit' as const),
-    ...(audit ? { audit: auditTo(audit) } : {}),
     emit: display.emit,
     signal: signals.abort,
     interrupts: signals.interrupts,
@@ -47,6 +45,17 @@ export async function rehearseCommand(
   }
 }
 
+/** The core's names say the units. */
+function toRehearse({ wait, maxStall, timeout, audit, ...same }: Options) {
+  return {
+    ...same,
+    ...(wait === undefined ? {} : { waitMs: wait }),
+    ...(maxStall === undefined ? {} : { maxStallMs: maxStall }),
+    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(audit === undefined ? {} : { audit: auditTo(audit) }),
+  };
+}
+
 /** The files first: a terminal that is gone must not keep them from being written. */
 function publish(report: Report, options: Options): void {
   const problems: string[] = [];
@@ -54,7 +63,7 @@ function publish(report: Report, options: Options): void {
     try {
       writeFileSync(file, renderPlain(report, formatOfFile(file) ?? 'json'));
     } catch (error) {
-      problems.push(`The report could not be written to ${file}: ${messageOf(error)}`);
+      problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
     }
   }
   if (options.format) {
@@ -90,7 +99,7 @@ function auditTo(file: string): Audit {
     } catch (cause) {
       throw new SafemigrateError(
         'CONFIGURATION',
-        `The audit cannot be written to ${file}: ${messageOf(cause)}`,
+        `The audit cannot be written to ${file}: ${messageOf(cause)}.`,
         {
           cause,
         },
