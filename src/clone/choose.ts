@@ -26,7 +26,7 @@ export async function chooseMethod(
   );
   const [best] = possible;
   if (best) return best;
-  throw new SafemigrateError('CLONE', `no clone can be made here:\n${assessed.map(explain).join('\n')}`, {
+  throw new SafemigrateError('CLONE', `No clone can be made here:\n${assessed.map(explain).join('\n')}`, {
     hint: 'The target was not touched.',
   });
 }

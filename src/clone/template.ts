@@ -33,7 +33,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   );
   const [row] = await control.query<{ oid: string }>(OID, [name]);
   if (!row)
-    throw new SafemigrateError('CLONE', `the clone ${name} was dropped by somebody as soon as it was made`);
+    throw new SafemigrateError('CLONE', `The clone ${name} was dropped by somebody as soon as it was made.`);
   oid = Number(row.oid);
   const mark = markOf(context, name, oid);
   await control.query(marking(name, mark));

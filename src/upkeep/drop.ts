@@ -32,7 +32,7 @@ export async function dropOwnedDatabase(session: Session, order: DropOrder): Pro
     if (!found) return false;
     const doubt = doubtOf(found, order);
     if (doubt) {
-      throw new SafemigrateError('NOT_OURS', `database ${order.name} was not dropped: ${doubt}`, {
+      throw new SafemigrateError('NOT_OURS', `Database ${order.name} was not dropped: ${doubt}.`, {
         hint: `Look at it yourself; if it can go: DROP DATABASE ${identifier(order.name)} WITH (FORCE);`,
       });
     }
@@ -76,7 +76,7 @@ async function endPreparedTransactions(session: Session, { name, enter }: DropOr
 }
 
 function refusal(found: OwnedDatabase, error: unknown): SafemigrateError {
-  const message = `database ${found.name} could not be dropped: ${messageOf(error)}`;
+  const message = `Database ${found.name} could not be dropped: ${messageOf(error)}.`;
   if (sqlstateOf(error) === '42501') {
     return new SafemigrateError('PRIVILEGE', message, {
       cause: error,

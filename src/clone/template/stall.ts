@@ -31,8 +31,8 @@ function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolea
   const { database } = context.target;
   throw new SafemigrateError(
     'STALL',
-    `while ${database.name} (${formatBytes(database.sizeBytes)}) is copied, new connections to it wait: about ` +
-      `${formatDuration(expectedMs)}, and --max-stall allows ${formatDuration(maxStallMs)}`,
+    `While ${database.name} (${formatBytes(database.sizeBytes)}) is copied, new connections to it wait: about ` +
+      `${formatDuration(expectedMs)}, and --max-stall allows ${formatDuration(maxStallMs)}.`,
     {
       hint:
         'The target was not touched. Rehearse when it is not in use, allow it with --max-stall DURATION, rehearse ' +
@@ -45,8 +45,8 @@ function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolea
 export function stalled(context: CloneContext, limitMs: number): SafemigrateError {
   return new SafemigrateError(
     'STALL',
-    `the copy took longer than ${formatDuration(limitMs)} and was ended, so that new connections to ` +
-      `${context.target.database.name} would not wait longer`,
+    `The copy took longer than ${formatDuration(limitMs)} and was ended, so that new connections to ` +
+      `${context.target.database.name} would not wait longer.`,
     {
       sqlstate: '57014',
       hint: 'The target was not changed. Allow it with --max-stall DURATION, or rehearse when it is not in use.',
