@@ -18,8 +18,16 @@ export interface Comparison {
   readonly limits: Limit[];
 }
 
-/** Equal for two databases that hold the same schema, whatever their OIDs are. */
-export function fingerprint({ facts, unmodeled, identity }: Snapshot): string {
+const fingerprints = new WeakMap<Snapshot, string>();
+
+/** Equal for two databases that hold the same schema, whatever their OIDs are. Computed once for each snapshot. */
+export function fingerprint(snapshot: Snapshot): string {
+  const known = fingerprints.get(snapshot) ?? computeFingerprint(snapshot);
+  fingerprints.set(snapshot, known);
+  return known;
+}
+
+function computeFingerprint({ facts, unmodeled, identity }: Snapshot): string {
   const invalid = [...identity.values()]
     .filter(({ valid }) => !valid)
     .map((object) => label(object, identity));

@@ -4,7 +4,7 @@ import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import { openSession } from '../target/connect.ts';
 import type { AuditEntry, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
-import { changesBetween, compareWith } from './compare.ts';
+import { changesBetween, compareWith, fingerprint } from './compare.ts';
 import { type Snapshot, takeSnapshot } from './facts.ts';
 
 /**
@@ -73,7 +73,10 @@ if (port) {
 
   async function carryOut(job: Job, session: Session): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
-      before = await takeSnapshot(session);
+      const snapshot = await takeSnapshot(session);
+      before = snapshot;
+      // While the command runs there is time for it.
+      setImmediate(() => fingerprint(snapshot));
       return null;
     }
     if (!before) throw notReadBefore(job);
