@@ -16,7 +16,10 @@ export interface Where {
  */
 export function resolveCommand(argv: readonly string[], where: Where): string {
   const [program = ''] = argv;
-  if (program === '') throw new SafemigrateError('COMMAND', 'The command after -- is empty.');
+  if (program === '')
+    throw new SafemigrateError('COMMAND', 'The command after -- is empty.', {
+      hint: 'Look at the variable that stands there: it may not be set.',
+    });
   const file = program.includes('/') ? direct(program, where) : searched(program, where);
   checkInterpreter(program, file, where);
   return file;
@@ -25,8 +28,7 @@ export function resolveCommand(argv: readonly string[], where: Where): string {
 function direct(program: string, { folder }: Where): string {
   const file = resolve(folder, program);
   const trouble = troubleWith(file);
-  if (trouble)
-    throw cannotStart(program, trouble, trouble === NOT_EXECUTABLE ? `chmod +x ${program}` : undefined);
+  if (trouble) throw cannotStart(program, `it ${trouble}`, adviceOn(trouble, program));
   return file;
 }
 
@@ -40,6 +42,10 @@ function searched(program: string, where: Where): string {
     if (found !== MISSING) trouble ??= `${file} ${found}`;
   }
   throw cannotStart(program, trouble ?? 'it is not in PATH', hintFor(program, where));
+}
+
+function adviceOn(trouble: string, program: string): string {
+  return trouble === NOT_EXECUTABLE ? `Run: chmod +x ${program}` : 'Check the path.';
 }
 
 const MISSING = 'does not exist';

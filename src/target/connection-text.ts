@@ -23,7 +23,7 @@ export function looksLikeConnection(text: string): boolean {
   return KEYWORDS.test(text) && /(^|\s)(host|hostaddr|dbname|service)\s*=/.test(text);
 }
 
-/** @throws SafemigrateError `CONFIGURATION`, which shows the text without its password. */
+/** @throws SafemigrateError `CONFIGURATION`, which shows nothing of the text: in a broken one anything may be the password. */
 export function readConnectionText(text: string): ConnectionText {
   const trimmed = text.trim();
   try {
@@ -33,13 +33,9 @@ export function readConnectionText(text: string): ConnectionText {
     throw new Wrong('it is neither a URL nor keyword=value pairs');
   } catch (error) {
     if (!(error instanceof Wrong)) throw error;
-    throw new SafemigrateError(
-      'CONFIGURATION',
-      `This is not a connection to PostgreSQL: ${withoutPassword(trimmed)}: ${error.message}.`,
-      {
-        hint: 'Write it as postgresql://user:password@host:port/database, with special characters percent-encoded (@ is %40, / is %2F, % is %25).',
-      },
-    );
+    throw new SafemigrateError('CONFIGURATION', `This is not a connection to PostgreSQL: ${error.message}.`, {
+      hint: 'Write it as postgresql://user:password@host:port/database, with special characters percent-encoded (@ is %40, / is %2F, % is %25).',
+    });
   }
 }
 

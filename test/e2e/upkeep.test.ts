@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { report as reportModel } from '../../src/report/model.ts';
+import { type Server, startServer } from '../../src/server/embedded.ts';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { withDatabase } from '../helpers/target-state.ts';
+
+/** `clean` drops whatever dead runs left on a server, so this one is nobody else's. */
+let server: Server;
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  server = await startServer();
+  await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
+  env = { DATABASE_URL: withDatabase(server.url, 'shop') };
+});
+
+afterAll(() => server.stop());
+
+const databases = () =>
+  withClient(server.url, async (client) => {
+    const { rows } = await client.query<{ datname: string }>(
+      `SELECT datname FROM pg_database WHERE datname LIKE 'shop_%' ORDER BY 1`,
+    );
+    return rows.map(({ datname }) => datname);
+  });
+
+async function keep(): Promise<string> {
+  const args = ['--keep', '--format', 'json', '--', ...sqlCommand('CREATE TABLE jobs (id int)')];
+  const { stdout, stderr } = await safemigrate(args, { env });
+  const { clone } = reportModel.parse(JSON.parse(stdout));
+  expect(stderr).toContain(`dbname=${clone.database}`);
+  expect(stderr).toContain('safemigrate clean --kept');
+  return clone.database;
+}
+
+const own = (...args: string[]) => safemigrate(args, { env });
+
+describe('a clone that was kept', () => {
+  let clone: string;
+
+  beforeEach(async () => {
+    await own('clean', '--kept');
+    clone = await keep();
+  });
+
+  test('holds the migrated schema, and is listed as kept', async () => {
+    await withClient(withDatabase(server.url, clone), async (client) => {
+      expect((await client.query('SELECT * FROM jobs')).rows).toEqual([]);
+    });
+    const text = await own('list');
+    expect(text).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(text.stdout).toMatch(new RegExp(`^${clone} +kept clone +.* ago +\\d.* [kM]B +0$`, 'm'));
+    const json: unknown = JSON.parse((await own('list', '--format', 'json')).stdout);
+    expect(json).toMatchObject([{ name: clone, role: 'clone', kept: true, owning: 'dead', sessions: 0 }]);
+  });
+
+  test('is left by clean, which says how to drop it, and dropped by clean --kept', async () => {
+    const left = await own('clean');
+    expect(left.exitCode).toBe(0);
+    expect(left.stdout).toMatch(new RegExp(`left +${clone}: .*clean --kept`));
+    expect(await databases()).toEqual([clone]);
+    const dropped = await own('clean', '--kept');
+    expect(dropped).toMatchObject({ exitCode: 0, stdout: `dropped ${clone}\n`, stderr: '' });
+    expect(await databases()).toEqual([]);
+    expect((await own('clean', '--kept')).stdout).toBe('Nothing to clean.\n');
+    expect((await own('list')).stdout).toBe('Nothing of safemigrate is on this server.\n');
+  });
+
+  test('of a failed migration can be looked into as well', async () => {
+    const args = ['--keep', '--', ...sqlCommand('CREATE TABLE half (id int); COMMIT; SELECT 1/0')];
+    const { exitCode, stderr } = await safemigrate(args, { env });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('The clone is kept.');
+  });
+});
+
+describe('a run that is alive', () => {
+  test('is listed as such, and clean leaves its clone alone', async () => {
+    await own('clean', '--kept');
+    const waiting = [
+      'sh',
+      '-c',
+      '"$@"; echo waiting; read go',
+      'sh',
+      ...sqlCommand('CREATE TABLE t (id int)'),
+    ];
+    const { exitCode, stderr } = await safemigrate(['--', ...waiting], {
+      env,
+      typed: [
+        [
+          /waiting/,
+          async () => {
+            expect((await own('list')).stdout).toMatch(/clone of a run that is alive/);
+            expect((await own('clean', '--kept')).stdout).toMatch(/^left .* alive$/m);
+            return 'go\n';
+          },
+        ],
+      ],
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(await databases()).toEqual([]);
+  });
+});
+
+describe('what somebody else named like ours', () => {
+  test('is listed with the doubt about it, and never dropped', async () => {
+    await own('clean', '--kept');
+    const name = 'shop_rehearsal_1m7yr7e6rj6fg';
+    await withClient(server.url, (client) => client.query(`CREATE DATABASE ${name}`));
+    expect((await own('list')).stdout).toContain('not provably ours');
+    const { exitCode, stdout } = await own('clean', '--kept');
+    expect(stdout).toMatch(new RegExp(`^left +${name}: `));
+    expect(exitCode).toBe(0);
+    expect(await databases()).toEqual([name]);
+    await withClient(server.url, (client) => client.query(`DROP DATABASE ${name}`));
+  });
+});
+
+describe('--timeout', () => {
+  test('ends the command and everything it started, and says so: exit code 1', async () => {
+    const sleeping = [
+      'sh',
+      '-c',
+      '"$@"; sleep 100 & sleep 100',
+      'sh',
+      ...sqlCommand('CREATE TABLE t (id int)'),
+    ];
+    const { exitCode, stderr } = await safemigrate(['--timeout', '1s', '--', ...sleeping], { env });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/longer than --timeout/);
+    expect(await databases()).toEqual([]);
+  });
+});
