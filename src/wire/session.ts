@@ -176,6 +176,8 @@ export class Session {
   /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
   #clientGone(): void {
     if (this.#exchange.busy) void this.#upstream.cancel();
+    // What the client did not take any more must be read all the same, up to the end of the connection.
+    this.#upstream.socket.resume();
     this.#upstream.socket.end();
   }
 }

@@ -213,6 +213,18 @@ describe('the connection', () => {
     });
   });
 
+  test('ends what runs when the proxy is closed', async () => {
+    const database = await temporaryDatabase(18);
+    await withProxy(database.url, {}, async ({ url, proxy }) => {
+      const client = await RawClient.connect(url, { application_name: 'closed' });
+      client.send(query(sleeper));
+      await running(database.url, 'closed', 1);
+      await proxy.close();
+      await running(database.url, 'closed', 0);
+      client.upstream.socket.destroy();
+    });
+  });
+
   test('gives a client that has ended its half the answers it waits for', async () => {
     const database = await temporaryDatabase(18);
     await withProxy(database.url, {}, async ({ url }) => {
