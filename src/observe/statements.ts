@@ -1,7 +1,9 @@
-import { blocks, lockModeOf } from '../judge/lock-modes.ts';
-import type { StatementSection } from '../report/model.ts';
+import { blocks, LOCK_MODES, lockModeOf } from '../judge/lock-modes.ts';
+import type { Limit, StatementSection } from '../report/model.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
 import type { RelationNames } from './names.ts';
+
+type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
 interface Entry {
   readonly statement: Statement;
@@ -11,6 +13,20 @@ interface Entry {
   /** Seen by looking now and then; kept apart, because a later word of the proxy is better. */
   readonly sampled: RelationLock[];
 }
+
+/** What the section leaves open, and why. */
+export const STATEMENT_LIMITS: readonly Limit[] = [
+  {
+    path: 'statements[].walBytes',
+    kind: 'unmeasured',
+    reason: 'no function of the server tells the WAL of one running transaction from that of its neighbours',
+  },
+  {
+    path: 'statements[].rewrote',
+    kind: 'unmeasured',
+    reason: 'which file a relation has is visible to others only when the transaction has committed',
+  },
+];
 
 /** Collects what the proxy tells into the report's statements. */
 export class StatementLog {
@@ -92,9 +108,8 @@ export class StatementLog {
       explicit: statement.explicit,
       exactness: sampled ? 'sampled' : entry.exactness,
       error: outcome?.error ? errorOf(outcome.error) : null,
-      locks: locks?.map((lock) => this.#lock(entry, lock, database, names)) ?? null,
+      locks: locks?.map((lock) => this.#lock(entry, lock, database, names)).sort(strongestFirst) ?? null,
       rewrote: [],
-      // What a backend wrote can be told from what its neighbours did by no function of the server.
       walBytes: null,
     };
   }
@@ -104,7 +119,7 @@ export class StatementLog {
     lock: RelationLock,
     database: number,
     names: RelationNames,
-  ): NonNullable<StatementSection['locks']>[number] {
+  ): ReportedLock {
     const mode = lockModeOf(lock.mode);
     const until = this.#transactionEnds.get(statement.transaction);
     return {
@@ -115,6 +130,13 @@ export class StatementLog {
       blocks: mode ? blocks(mode) : [],
     };
   }
+}
+
+const LOCK_MODE_NAMES: readonly string[] = LOCK_MODES;
+
+function strongestFirst(a: ReportedLock, b: ReportedLock): number {
+  const strength = ({ mode }: ReportedLock) => LOCK_MODE_NAMES.indexOf(mode);
+  return strength(b) - strength(a) || a.relation.localeCompare(b.relation);
 }
 
 /** Relations of the whole cluster have the same OID in every database. */

@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net';
-import type { Exchange, Pending, TurnState } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
 import type { Gate, Intent, Observe } from './observed.ts';
 import type { ParsedStatement } from './parse.ts';
 import type { PieceReader } from './reader.ts';
 import type { Recorder } from './record.ts';
+import type { Pending, TurnState } from './turn.ts';
 
 /** What both protocols, the simple and the extended, share of one session. */
 export class Line {

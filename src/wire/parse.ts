@@ -46,6 +46,11 @@ export async function parseText(text: Buffer): Promise<readonly ParsedStatement[
   return statements;
 }
 
+/** A part of a text, as it is shown. */
+export function textOf(text: Buffer, from: number, to: number): string {
+  return text.toString('utf8', from, to).trim();
+}
+
 function remember(sql: string, statements: readonly ParsedStatement[] | null): void {
   const [oldest] = cache.keys();
   if (oldest !== undefined && cache.size >= CACHED_TEXTS) cache.delete(oldest);

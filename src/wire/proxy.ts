@@ -7,7 +7,7 @@ import { ProtocolError } from './frames.ts';
 import { AUTHENTICATION, authentication, errorResponse } from './messages.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
 import type { PieceReader } from './reader.ts';
-import { RunRecord } from './record.ts';
+import { RunRecord } from './run-record.ts';
 import { ScramVerifier } from './scram.ts';
 import { Session } from './session.ts';
 import { type Arrival, authenticate, Refusal, receive, type Startup } from './startup.ts';

@@ -6,7 +6,8 @@ import { Line } from './line.ts';
 import { CLIENT, errorResponse, parameterStatusMessage } from './messages.ts';
 import type { Gate, Observe } from './observed.ts';
 import type { PieceReader } from './reader.ts';
-import { Recorder, type RunRecord } from './record.ts';
+import { Recorder } from './record.ts';
+import type { RunRecord } from './run-record.ts';
 import { SimpleProtocol } from './simple.ts';
 import type { Upstream } from './upstream.ts';
 
