@@ -1,9 +1,8 @@
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import type { TestProject } from 'vitest/node';
 import type { ServerVersion } from '../../src/server/binaries.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { literal } from '../../src/sql.ts';
+import { testBinaries } from './binaries.ts';
 import { withClient } from './client.ts';
 import { removeStaleFileSystems } from './file-system.ts';
 import { requireAll } from './requirements.ts';
@@ -55,17 +54,6 @@ async function start(version: ServerVersion): Promise<Server | undefined> {
     return undefined;
   }
   return startServer({ version, settings: SETTINGS, ...(binaries === undefined ? {} : { binaries }) });
-}
-
-/** 14 to 17 come with the workspace test/servers, under names of their own. */
-function testBinaries(version: ServerVersion): string | undefined {
-  try {
-    const require = createRequire(new URL('../servers/package.json', import.meta.url));
-    const entry = require.resolve(`postgresql-${version}-${process.platform}-${process.arch}`);
-    return path.join(path.dirname(entry), '..', 'native', 'bin');
-  } catch {
-    return undefined;
-  }
 }
 
 const LEFT = `

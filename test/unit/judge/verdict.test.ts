@@ -10,6 +10,7 @@ const command: CommandSection = {
   durationMs: 5,
   rewritten: ['DATABASE_URL'],
   reachedClone: true,
+  undecided: [],
 };
 const fine: Findings = { command, target: { changes: [] }, schema: { leftovers: [] }, interrupted: false };
 const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({

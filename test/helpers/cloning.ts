@@ -1,0 +1,78 @@
+import { chooseMethod } from '../../src/clone/choose.ts';
+import type { Clone, CloneContext, CloneLimits, Possible } from '../../src/clone/method.ts';
+import type { RunEvent } from '../../src/events.ts';
+import { Scope } from '../../src/scope.ts';
+import { inspectTarget } from '../../src/target/inspect.ts';
+import type { AuditEntry } from '../../src/target/session.ts';
+import { surroundings } from '../../src/target/surroundings.ts';
+import { parseSettings } from '../../src/target/url.ts';
+import { claimRun } from '../../src/upkeep/claim.ts';
+
+export interface Cloning {
+  readonly context: CloneContext;
+  readonly scope: Scope;
+  /** Everything that was sent so far, over all sessions. */
+  readonly sent: AuditEntry[];
+  readonly events: RunEvent[];
+  assess(): Promise<Possible>;
+  make(change?: Partial<Possible>): Promise<Clone>;
+}
+
+export interface CloningOptions extends Partial<CloneLimits> {
+  readonly signal?: AbortSignal;
+  readonly onSent?: (entry: AuditEntry) => void;
+}
+
+/** A run that has claimed the server and can clone the database at `url`; released afterwards, whatever happens. */
+export async function withCloning<T>(
+  url: string,
+  options: CloningOptions,
+  use: (cloning: Cloning) => Promise<T>,
+): Promise<T> {
+  const { disconnect = 'never', waitMs = 0, maxStallMs = 5_000, onSent } = options;
+  const signal = options.signal ?? new AbortController().signal;
+  const sent: AuditEntry[] = [];
+  const events: RunEvent[] = [];
+  const audit = (entry: AuditEntry) => {
+    sent.push(entry);
+    onSent?.(entry);
+  };
+  const scope = new Scope();
+  const work = async () => {
+    const target = await inspectTarget(parseSettings(url, surroundings({}, '/')), 'the test', { audit });
+    const claim = await claimRun(target, scope, { audit, signal });
+    const limits = { disconnect, waitMs, maxStallMs };
+    const emit = (event: RunEvent) => void events.push(event);
+    const context: CloneContext = { target, ...claim, limits, emit, signal, audit };
+    const choose = () => chooseMethod(context, 'template');
+    return await use({
+      context,
+      scope,
+      sent,
+      events,
+      assess: async () => (await choose()).assessment,
+      make: async (change = {}) => {
+        const { method, assessment } = await choose();
+        return method.create(context, { ...assessment, ...change }, scope);
+      },
+    });
+  };
+  const [result] = await Promise.allSettled([work()]);
+  const { failed } = await scope.release();
+  if (result.status === 'rejected') throw result.reason;
+  if (failed.length > 0) throw new Error(`not released: ${JSON.stringify(failed)}`);
+  return result.value;
+}
+
+/** The same URL with another user or database, names percent-encoded. */
+export function changedUrl(
+  url: string,
+  change: { user?: string; password?: string; database?: string },
+): string {
+  const { user, password, database } = change;
+  const changed = new URL(url);
+  if (user !== undefined) changed.username = encodeURIComponent(user);
+  if (password !== undefined) changed.password = encodeURIComponent(password);
+  if (database !== undefined) changed.pathname = `/${encodeURIComponent(database)}`;
+  return changed.href;
+}
