@@ -4,7 +4,6 @@
 export const CLIENT = {
   bind: 0x42, // B
   close: 0x43, // C
-  copyData: 0x64, // d
   copyDone: 0x63, // c
   copyFail: 0x66, // f
   describe: 0x44, // D
@@ -22,18 +21,15 @@ export const CLIENT = {
 export const SERVER = {
   authentication: 0x52, // R
   backendKeyData: 0x4b, // K
-  bindComplete: 0x32, // 2
   commandComplete: 0x43, // C
   copyBothResponse: 0x57, // W
   copyInResponse: 0x47, // G
   emptyQuery: 0x49, // I
   errorResponse: 0x45, // E
   negotiateProtocolVersion: 0x76, // v
-  noData: 0x6e, // n
   noticeResponse: 0x4e, // N
   notification: 0x41, // A
   parameterStatus: 0x53, // S
-  parseComplete: 0x31, // 1
   portalSuspended: 0x73, // s
   readyForQuery: 0x5a, // Z
 } as const;

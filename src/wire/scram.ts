@@ -1,12 +1,14 @@
 import { createHash, createHmac, pbkdf2, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** Both sides of SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding. */
+/** Both sides of SCRAM-SHA-256 (RFC 5802, RFC 7677); the client's also with channel binding (RFC 5929). */
 export const SCRAM = 'SCRAM-SHA-256';
+export const SCRAM_PLUS = 'SCRAM-SHA-256-PLUS';
 
 const ITERATIONS = 4096;
 const KEY_BYTES = 32;
 const NO_CHANNEL_BINDING = 'n,,';
+const BOUND_TO_CERTIFICATE = 'p=tls-server-end-point,,';
 /** base64 of `n,,`; a client that could bind the channel and saw no offer says `y,,`. */
 const NOT_BOUND = ['biws', 'eSws'];
 
@@ -15,15 +17,23 @@ export class ScramError extends Error {}
 
 /** One login to a server that asks for SCRAM. */
 export class ScramClient {
+  readonly mechanism: string;
   readonly first: string;
   readonly #password: string;
+  readonly #header: string;
+  readonly #binding: Buffer;
   readonly #nonce = randomBytes(18).toString('base64');
   #serverSignature: Buffer = Buffer.alloc(0);
+  #verified = false;
 
-  constructor(password: string) {
+  /** `certificateHash`: of the server's certificate, where the login is to be bound to it. */
+  constructor(password: string, certificateHash?: Buffer) {
     // The server applies SASLprep; its heart is NFKC, and ASCII stays as it is.
     this.#password = password.normalize('NFKC');
-    this.first = `${NO_CHANNEL_BINDING}n=,r=${this.#nonce}`;
+    this.mechanism = certificateHash ? SCRAM_PLUS : SCRAM;
+    this.#header = certificateHash ? BOUND_TO_CERTIFICATE : NO_CHANNEL_BINDING;
+    this.#binding = certificateHash ?? Buffer.alloc(0);
+    this.first = `${this.#header}n=,r=${this.#nonce}`;
   }
 
   /** The answer to the server's first message. @throws ScramError */
@@ -39,18 +49,25 @@ export class ScramClient {
       'sha256',
     );
     const { clientKey, serverKey } = keys(salted);
-    const withoutProof = `c=${NOT_BOUND[0]},r=${nonce}`;
-    const exchange = `${this.first.slice(NO_CHANNEL_BINDING.length)},${serverFirst},${withoutProof}`;
+    const bound = Buffer.concat([Buffer.from(this.#header), this.#binding]).toString('base64');
+    const withoutProof = `c=${bound},r=${nonce}`;
+    const exchange = `${this.first.slice(this.#header.length)},${serverFirst},${withoutProof}`;
     this.#serverSignature = hmac(serverKey, exchange);
     const proof = xor(clientKey, hmac(sha256(clientKey), exchange));
     return `${withoutProof},p=${proof.toString('base64')}`;
   }
 
-  /** The server knows the password as well. @throws ScramError */
+  /** Whether the server has proved that it knows the password. */
+  get verified(): boolean {
+    return this.#verified;
+  }
+
+  /** Takes the server's proof that it knows the password as well. @throws ScramError */
   verify(serverFinal: string): void {
     const signature = Buffer.from(attributes(serverFinal).v ?? '', 'base64');
     if (signature.length !== KEY_BYTES || !timingSafeEqual(signature, this.#serverSignature))
       throw new ScramError('the server could not prove that it knows the password');
+    this.#verified = true;
   }
 }
 

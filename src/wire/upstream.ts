@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { signatureAlgorithmHashFromCertificate } from 'pg/lib/crypto/cert-signatures.js';
 import { dial, type Link } from '../target/dial.ts';
 import { openLink } from '../target/link.ts';
 import type { ConnectionSettings, HostAndPort } from '../target/settings.ts';
@@ -16,7 +18,7 @@ import {
   STARTUP,
 } from './messages.ts';
 import { PieceReader } from './reader.ts';
-import { SCRAM, ScramClient } from './scram.ts';
+import { SCRAM, SCRAM_PLUS, ScramClient } from './scram.ts';
 
 /** A connection to the server that is logged in; its next message is one that the client waits for. */
 export interface Upstream {
@@ -73,7 +75,7 @@ export async function logIn(
     async (link) => {
       const reader = new PieceReader(link.socket, new FrameSplitter(FROM_SERVER));
       link.socket.write(packet);
-      await authenticate(link, reader);
+      await authenticate(link, reader, settings.parameters.channel_binding ?? 'prefer');
       return await greet(link, reader, settings);
     },
     signal,
@@ -90,7 +92,7 @@ function startupPacket(parameters: readonly (readonly [string, string])[]): Buff
 }
 
 /** Answers the server's requests until AuthenticationOk. */
-async function authenticate(link: Link, reader: PieceReader): Promise<void> {
+async function authenticate(link: Link, reader: PieceReader, binding: string): Promise<void> {
   const { socket, user, password } = link;
   const needed = () => {
     if (password === undefined) throw new LoginFailed('the server asks for a password, and none is known');
@@ -104,6 +106,8 @@ async function authenticate(link: Link, reader: PieceReader): Promise<void> {
     const data = payload.subarray(4);
     switch (payload.readUInt32BE(0)) {
       case AUTHENTICATION.ok:
+        if (scram && !scram.verified) throw new LoginFailed('the server ended the login without its proof');
+        if (binding === 'require' && scram?.mechanism !== SCRAM_PLUS) throw unbound();
         return;
       case AUTHENTICATION.cleartextPassword:
         socket.write(message(CLIENT.password, `${needed()}\0`));
@@ -112,11 +116,15 @@ async function authenticate(link: Link, reader: PieceReader): Promise<void> {
         socket.write(message(CLIENT.password, `md5${md5(md5(needed() + user), data)}\0`));
         break;
       case AUTHENTICATION.sasl: {
-        if (!data.toString('latin1').split('\0').includes(SCRAM))
+        const offered = data.toString('latin1').split('\0');
+        const hash =
+          offered.includes(SCRAM_PLUS) && binding !== 'disable' ? certificateHash(socket) : undefined;
+        if (binding === 'require' && !hash) throw unbound();
+        if (!hash && !offered.includes(SCRAM))
           throw new LoginFailed('the server offers no SASL mechanism that is known here');
-        scram = new ScramClient(needed());
+        scram = new ScramClient(needed(), hash);
         const first = Buffer.from(scram.first);
-        socket.write(message(CLIENT.password, `${SCRAM}\0`, int32(first.length), first));
+        socket.write(message(CLIENT.password, `${scram.mechanism}\0`, int32(first.length), first));
         break;
       }
       case AUTHENTICATION.saslContinue:
@@ -130,6 +138,27 @@ async function authenticate(link: Link, reader: PieceReader): Promise<void> {
           'the server asks for GSSAPI, SSPI or another way to log in that is not supported',
         );
     }
+  }
+}
+
+function unbound(): LoginFailed {
+  return new LoginFailed(
+    'channel_binding=require asks for a login that is bound to TLS, which the server does not offer',
+  );
+}
+
+/** undefined without TLS, or where the certificate's signature has no hash that both sides would choose. */
+function certificateHash(socket: Socket): Buffer | undefined {
+  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate().raw : undefined;
+  if (!certificate) return undefined;
+  try {
+    const signed = signatureAlgorithmHashFromCertificate(certificate);
+    // RFC 5929: the hash of the signature, but nothing weaker than SHA-256.
+    const hash =
+      signed === 'MD5' || signed === 'SHA-1' ? 'sha256' : signed.toLowerCase().replace('sha-', 'sha');
+    return createHash(hash).update(certificate).digest();
+  } catch {
+    return undefined;
   }
 }
 

@@ -69,6 +69,8 @@ test.each([
   ['by_md5', 'p', '?sslmode=disable'],
   ['by_trust', '', '?sslmode=disable'],
   ['by_tls', 'p', '?sslmode=require'],
+  ['by_tls', 'p', '?sslmode=require&channel_binding=require'],
+  ['by_tls', 'p', '?sslmode=require&channel_binding=disable'],
   ['by_tls', 'p', '?sslmode=verify-full&sslrootcert='],
 ])('logs in upstream as %s', async (user, password, parameters) => {
   const url = new URL(server.url);
@@ -106,6 +108,18 @@ test('logs in upstream over a Unix socket', async () => {
       });
     },
   );
+});
+
+test('does not log in unbound where channel_binding=require', async () => {
+  const url = new URL(server.url);
+  url.username = 'by_password';
+  url.password = 'p';
+  url.search = '?sslmode=require&channel_binding=require';
+  await withProxy(url.href, {}, async ({ url: entry }) => {
+    const direct = new URL(entry);
+    direct.search = '';
+    await expect(withClient(direct.href, async () => {})).rejects.toThrow('channel_binding');
+  });
 });
 
 test('tells the client of a password that the server does not accept, without telling the password', async () => {
