@@ -62,6 +62,25 @@ test.each([
   60_000,
 );
 
+test('a text or a value too large to be looked at goes through, and the next statement is observed again', async () => {
+  const database = await temporaryDatabase(18, { sql: 'create table t (v text)' });
+  await withProxy(database.url, {}, async ({ url, statements }) => {
+    await withClient(url, async (client) => {
+      await client.query(`insert into t values ('${'x'.repeat(3 * MEGABYTE)}')`);
+      await client.query('insert into t values ($1)', ['y'.repeat(3 * MEGABYTE)]);
+      await client.query('alter table t add column w int');
+      const { rows } = await client.query('select sum(length(v)) as sum from t');
+      expect(rows).toEqual([{ sum: String(6 * MEGABYTE) }]);
+    });
+    expect(statements().map(({ outcome, locks }) => [outcome?.tag, locks?.exactness])).toEqual([
+      ['INSERT 0 1', 'sampled'],
+      ['INSERT 0 1', 'exact'],
+      ['ALTER TABLE', 'exact'],
+      ['SELECT 1', 'exact'],
+    ]);
+  });
+});
+
 test('a client that does not read makes the server wait, not the memory grow', async () => {
   const database = await temporaryDatabase(18);
   await withProxy(database.url, {}, async ({ url }) => {

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { errorFields, int32, message, query } from '../../../src/wire/messages.ts';
+import type { ProxyOptions } from '../../../src/wire/proxy.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
 import { withProxy } from '../../helpers/proxy.ts';
@@ -31,6 +32,21 @@ describe('a client is let in', () => {
       const other = new URL(url);
       change(other);
       await expect(withClient(other.href, async () => {})).rejects.toMatchObject({ code: sqlstate });
+    });
+  });
+
+  test('into another database that the run allows', async () => {
+    const database = await temporaryDatabase(18);
+    const other = await temporaryDatabase(18);
+    const otherDatabase: ProxyOptions['otherDatabase'] = (name, upstream) =>
+      name === 'shadow' ? { ...upstream, database: other.name } : undefined;
+    await withProxy(database.url, { otherDatabase }, async ({ url }) => {
+      const shadow = new URL(url);
+      shadow.pathname = '/shadow';
+      await withClient(shadow.href, async (client) => {
+        const { rows } = await client.query('select current_database() as name');
+        expect(rows).toEqual([{ name: other.name }]);
+      });
     });
   });
 
