@@ -4,7 +4,7 @@ import type { Scope } from '../scope.ts';
 import { identifier, literal } from '../sql.ts';
 import { openSession } from '../target/connect.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
-import { dropOwnedDatabase, droppingStatements } from '../upkeep/drop.ts';
+import { dropOwnedDatabase, droppingStatement } from '../upkeep/drop.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
@@ -84,7 +84,7 @@ async function describe(context: CloneContext, assessment: Possible): Promise<st
     // The OID of a database that does not exist yet is the one thing that cannot be told beforehand.
     marking(name, markOf(context, name, 0)),
     ...carryingStatements(name, await readProperties(control, target.database.oid)),
-    ...droppingStatements(name),
+    droppingStatement(name),
   ];
 }
 

@@ -38,7 +38,7 @@ export async function dropOwnedDatabase(session: Session, order: DropOrder): Pro
     }
     try {
       await endPreparedTransactions(session, order);
-      for (const statement of droppingStatements(found.name, found)) await session.query(statement);
+      await session.query(droppingStatement(found.name));
       return true;
     } catch (error) {
       if (sqlstateOf(error) === UNDEFINED_DATABASE) return false;
@@ -54,19 +54,18 @@ const UNDEFINED_DATABASE = '3D000';
 const TRIES = 3;
 const TRY_AGAIN_MS = 300;
 
-/** Closed first, so that nothing reconnects between the end of its sessions and its own. */
-export function droppingStatements(name: string, { invalid } = { invalid: false }): string[] {
-  const database = identifier(name);
-  const drop = `DROP DATABASE ${database} WITH (FORCE)`;
-  // An invalid one is closed for good, and refuses to be altered.
-  return invalid ? [drop] : [`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`, drop];
+/**
+ * It ends the sessions inside while it holds a lock behind which newcomers wait, so the database need not be closed
+ * first; and ALTER DATABASE of one that somebody else is dropping would be FATAL to our session.
+ */
+export function droppingStatement(name: string): string {
+  return `DROP DATABASE ${identifier(name)} WITH (FORCE)`;
 }
 
 /** They outlive their sessions, and DROP DATABASE refuses while there are any. */
 async function endPreparedTransactions(session: Session, { name, enter }: DropOrder): Promise<void> {
   const prepared = await preparedTransactions(session, name);
   if (prepared.length === 0) return;
-  await session.query(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true`);
   const inside = await enter(name);
   try {
     for (const { gid } of prepared) await inside.query(`ROLLBACK PREPARED ${literal(gid)}`);

@@ -19,8 +19,6 @@ export interface OwnedDatabase {
   /** Bytes; null where the role may not ask. */
   readonly sizeBytes: number | null;
   readonly sessions: number;
-  /** Its DROP DATABASE was cut off: PostgreSQL lets nobody do anything with it but drop it. */
-  readonly invalid: boolean;
 }
 
 interface Row {
@@ -70,7 +68,6 @@ function judge(row: Row, locks: { database: string; key: string }[]): OwnedDatab
     owner: row.owner,
     sizeBytes: row.size === null ? null : Number(row.size),
     sessions: Number(row.sessions),
-    invalid: row.connection_limit === INVALID,
   };
   if (typeof mark === 'object') {
     const doubt = doubtOfMark(mark, named, facts, row);
@@ -120,7 +117,7 @@ function isHalfBorn(row: Row, run: RunId | null): boolean {
   return [birthLimit(run), INVALID].includes(row.connection_limit);
 }
 
-/** PostgreSQL's DATCONNLIMIT_INVALID_DB. */
+/** PostgreSQL's DATCONNLIMIT_INVALID_DB: such a database can be dropped, and nothing else. */
 const INVALID = -2;
 
 function liveness(
