@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Server } from '../../src/server/embedded.ts';
+import { ownServer } from '../helpers/binaries.ts';
+import { sqlCommand } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import {
+  type Cut,
+  databases,
+  isRunning,
+  killAt,
+  makeTargets,
+  rehearseThroughRelay,
+  undisturbed,
+  until,
+  withDatabase,
+} from '../helpers/cutting.ts';
+
+const PARALLEL = 6;
+let server: Server;
+let targets: string[];
+let requests: string[];
+
+beforeAll(async () => {
+  server = await ownServer(18);
+  targets = await makeTargets(server, PARALLEL + 1);
+  requests = await undisturbed(server, 'app 0');
+});
+afterAll(() => server.stop());
+
+const indexOf = (text: RegExp) => requests.findIndex((request) => text.test(request));
+
+test('kill -9 between any two statements of the making of a clone leaves what clean finds, and nothing else', {
+  timeout: 120_000,
+}, async () => {
+  const from = indexOf(/^CREATE DATABASE/) - 1;
+  const to = indexOf(/ALLOW_CONNECTIONS true/) + 2;
+  expect(from).toBeGreaterThan(0);
+  expect(to).toBeGreaterThan(from);
+  const drop = requests.findLastIndex((request) => request.startsWith('DROP DATABASE'));
+  const places = [...Array.from({ length: to - from }, (_, index) => from + index), drop];
+  const cuts = places.flatMap((at): Cut[] => [
+    { at, how: 'before' },
+    { at, how: 'after' },
+  ]);
+  const { marked, halfBorn } = await killAt(server, targets, cuts);
+  expect(marked).toBeGreaterThan(0);
+  expect(halfBorn).toBeGreaterThan(0);
+});
+
+test('SIGTERM and SIGINT at any moment leave nothing, and the exit code tells the signal', {
+  timeout: 120_000,
+}, async () => {
+  const before = await databases(server);
+  const drop = requests.findLastIndex((request) => request.startsWith('DROP DATABASE'));
+  const create = indexOf(/^CREATE DATABASE/);
+  const places = Array.from({ length: 10 }, (_, index) => Math.floor((index * (drop - 1)) / 9));
+  places.push(create, create + 1);
+  const one = async (at: number, target: string, signal: 'SIGTERM' | 'SIGINT') => {
+    let sent: string | undefined;
+    const ended = await rehearseThroughRelay(withDatabase(server, target), (child, index, request) => {
+      if (index === at) {
+        sent = request;
+        child.kill(signal);
+      }
+      return 'forward';
+    });
+    const code = signal === 'SIGTERM' ? 143 : 130;
+    expect({
+      at,
+      sent,
+      ...ended,
+      requests: [],
+      stderr: ended.exitCode === code ? '' : ended.stderr,
+    }).toMatchObject({
+      exitCode: code,
+      signal: null,
+    });
+  };
+  for (let from = 0; from < places.length; from += PARALLEL) {
+    const batch = places.slice(from, from + PARALLEL);
+    await Promise.all(
+      batch.map((at, index) =>
+        one(at, targets[index] ?? '', (from + index) % 2 === 0 ? 'SIGTERM' : 'SIGINT'),
+      ),
+    );
+    expect(await databases(server)).toEqual(before);
+  }
+});
+
+test.each(['fast', 'immediate'] as const)(
+  'a server that restarts (%s) under the command: exit code 3, the target is as it was, and nothing is left',
+  { timeout: 60_000 },
+  async (mode) => {
+    const before = await databases(server);
+    const run = rehearseThroughRelay(
+      withDatabase(server, 'app 1'),
+      () => 'forward',
+      sqlCommand('CREATE TABLE a (); SELECT pg_sleep(60)'),
+    );
+    await withClient(server.url, (client) =>
+      until('the command runs', () => isRunning(client, 'pg_sleep(60)')),
+    );
+    await server.restart(mode);
+    const { exitCode, stderr } = await run;
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 3,
+      stderr: expect.stringMatching(/was lost.*The target is as it was before/s),
+    });
+    expect(await databases(server)).toEqual(before);
+  },
+);

@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** What becomes of the frontend message: passed on, or kept with all that follows on any connection. */
+export type Decision = 'forward' | 'hold';
+
+export interface Relay {
+  readonly port: number;
+  /** The text of each request so far: SQL, `startup`, `cancel` or `terminate`. */
+  readonly requests: string[];
+  close(): Promise<void>;
+}
+
+const CANCEL_REQUEST = 80877102;
+const STARTUP_VERSION = 196608;
+
+/** A TCP relay before a server, which asks at each request of the client what is to become of it. No TLS. */
+export async function startRelay(
+  serverUrl: string,
+  decide: (index: number, text: string) => Decision = () => 'forward',
+): Promise<Relay> {
+  const { hostname, port } = new URL(serverUrl);
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  let frozen = false;
+
+  const serve = (client: Socket) => {
+    const upstream = connect({ host: hostname, port: Number(port) });
+    for (const [socket, peer] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', () => {});
+      socket.on('end', () => peer.end());
+      socket.on('close', () => {
+        sockets.delete(socket);
+        peer.destroy();
+      });
+    }
+    upstream.on('data', (chunk) => {
+      if (!frozen) client.write(chunk);
+    });
+    let buffer = Buffer.alloc(0);
+    let started = false;
+    client.on('data', (chunk) => {
+      buffer = Buffer.concat([buffer, chunk]);
+      for (let length = frameLength(buffer, started); length <= buffer.length; ) {
+        const frame = buffer.subarray(0, length);
+        buffer = buffer.subarray(length);
+        const text = requestText(frame, started);
+        started ||= text === 'startup';
+        if (text !== undefined) {
+          requests.push(text);
+          // A decision may freeze what it lets pass: that one message still goes.
+          const decision = frozen ? 'hold' : decide(requests.length - 1, text);
+          if (decision === 'hold') frozen = true;
+        }
+        if (!frozen) upstream.write(frame);
+        length = frameLength(buffer, started);
+      }
+    });
+  };
+
+  const server = createServer(serve).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    requests,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Infinity where not enough has come to tell. */
+function frameLength(buffer: Buffer, started: boolean): number {
+  if (!started) return buffer.length < 4 ? Number.POSITIVE_INFINITY : buffer.readInt32BE(0);
+  return buffer.length < 5 ? Number.POSITIVE_INFINITY : 1 + buffer.readInt32BE(1);
+}
+
+function requestText(frame: Buffer, started: boolean): string | undefined {
+  if (!started) {
+    const code = frame.readInt32BE(4);
+    if (code === CANCEL_REQUEST) return 'cancel';
+    return code === STARTUP_VERSION ? 'startup' : undefined;
+  }
+  const type = String.fromCharCode(frame[0] ?? 0);
+  if (type === 'X') return 'terminate';
+  const [first = '', second = ''] = frame.subarray(5).toString('utf8').split('\0');
+  if (type === 'Q') return first;
+  return type === 'P' ? second : undefined;
+}
