@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Report, report as reportModel } from '../../src/report/model.ts';
 import { runProgram, safemigrate } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { mask } from '../helpers/oracle.ts';
 import { copyProject, PROJECTS, type Project } from '../helpers/projects.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { VERSIONS } from '../helpers/servers.ts';
@@ -109,17 +109,4 @@ function expectSensible(report: Report, target: TemporaryDatabase, project: Proj
   expect(report.data?.tables).toContainEqual(
     expect.objectContaining({ relation: 'public.customers', rowsBefore: 0, rowsAfter: 501, exact: true }),
   );
-}
-
-const SPINNER = /\[[\u2800-\u28ff]\][^[]*/gu;
-
-/** Takes out what differs from run to run: names of databases, ports, times, the pictures of a spinner. */
-function mask(names: string[]): (output: string) => string {
-  return (output) =>
-    names
-      .reduce((text, name) => text.replaceAll(name, 'DATABASE'), stripVTControlCharacters(output))
-      .replaceAll(SPINNER, '')
-      .replace(/\d+(\.\d+)?\s?(ms|s|µs)\b/g, 'TIME')
-      .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*/g, 'TIME')
-      .replace(/127\.0\.0\.1:\d+/g, 'SERVER');
 }

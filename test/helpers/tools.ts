@@ -1,0 +1,226 @@
+import { cp, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { plainEnvironment } from './cli.ts';
+import { type Toolchain, toolchain } from './toolchains.ts';
+
+export type ToolId = 'prisma' | 'alembic' | 'django' | 'goose' | 'flyway' | 'liquibase';
+
+/** A shop like those of projects.ts, whose tool does not come with `npm ci` at the root. */
+interface Row {
+  readonly toolchain: Toolchain;
+  readonly command: string[];
+  /** The same with one migration more, which fails half-way with SQLSTATE 23505. */
+  readonly failing: string[];
+  /** The command's own exit code then. */
+  readonly failureExitCode: number;
+  /** Where the tool keeps what it has done. */
+  readonly journal: string;
+  /** What the tool reads the connection from, in the way of its users. */
+  readonly variables: (url: URL) => Record<string, string>;
+  /** `.env`: the variables are written there, and are not in the environment. */
+  readonly inDotenv?: boolean;
+  /** Variables that are different under safemigrate: its placeholders. */
+  readonly placeholders?: Record<string, string>;
+  /** safemigrate's own options, which tell it the target. */
+  readonly options: (url: URL) => string[];
+  /** What the report says was rewritten, among others. */
+  readonly rewritten: (string | RegExp)[];
+  /** Variables that are about the tool itself. @param folder of the toolchain */
+  readonly settings?: (folder: string) => Record<string, string>;
+}
+
+const PYTHON: Toolchain = {
+  pins: ['requirements.txt'],
+  probe: ['python3', '-c', 'import sys, venv, ensurepip; print(sys.executable, sys.version)'],
+  needs: 'python3 with venv (Debian: python3-venv)',
+  install: [
+    ['python3', '-m', 'venv', '.'],
+    ['bin/pip', 'install', '--quiet', '--no-deps', '-r', 'requirements.txt'],
+  ],
+};
+
+const MAVEN: Toolchain = {
+  pins: ['pom.xml'],
+  probe: ['sh', '-c', 'java -version && mvn --version'],
+  needs: 'Java 17 or newer and Maven (Debian: default-jdk-headless, maven)',
+  install: [['mvn', '-q', '-B', 'dependency:copy-dependencies', '-DoutputDirectory=lib']],
+};
+
+const NPM: Toolchain = {
+  pins: ['package.json', 'package-lock.json'],
+  probe: ['npm', '--version'],
+  needs: 'npm',
+  // The engines' own scripts would download them.
+  install: [
+    ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'],
+    ['sh', '-c', ': > no-engine'],
+  ],
+};
+
+const DATABASES = 'azuresql clickhouse libsql mssql mysql sqlite3 vertica ydb';
+
+const GOOSE: Toolchain = {
+  pins: ['go.mod', 'go.sum'],
+  probe: ['go', 'version'],
+  needs: 'Go 1.26 or newer',
+  install: [
+    [
+      'go',
+      'build',
+      `-tags=${DATABASES.replaceAll(/\w+/g, 'no_$&').replaceAll(' ', ',')}`,
+      '-o=bin/goose',
+      'github.com/pressly/goose/v3/cmd/goose',
+    ],
+  ],
+};
+
+const FLYWAY = ['java', 'org.flywaydb.commandline.Main', '-skipCheckForUpdate'];
+const LIQUIBASE = ['java', 'liquibase.integration.commandline.LiquibaseCommandLine', 'update'];
+
+const ROWS: Record<ToolId, Row> = {
+  prisma: {
+    toolchain: NPM,
+    command: ['npx', 'prisma', 'migrate', 'deploy'],
+    failing: ['npx', 'prisma', 'migrate', 'deploy', '--config', 'prisma.failing.config.ts'],
+    failureExitCode: 1,
+    journal: '_prisma_migrations',
+    inDotenv: true,
+    variables: ({ href }) => ({ DATABASE_URL: `${href}?schema=public`, DIRECT_URL: href }),
+    options: () => [],
+    rewritten: ['DATABASE_URL (from .env)', 'DIRECT_URL (from .env)'],
+    settings: (folder) => ({
+      // Where it is set, nothing is downloaded; the engine in JavaScript never reads it.
+      PRISMA_QUERY_ENGINE_LIBRARY: path.join(folder, 'no-engine'),
+      CHECKPOINT_DISABLE: '1',
+    }),
+  },
+  alembic: {
+    toolchain: PYTHON,
+    command: ['alembic', 'upgrade', 'head'],
+    failing: ['alembic', '-c', 'failing.ini', 'upgrade', 'head'],
+    failureExitCode: 1,
+    journal: 'alembic_version',
+    variables: ({ href }) => ({ DATABASE_URL: href }),
+    options: () => [],
+    rewritten: ['DATABASE_URL'],
+  },
+  django: {
+    toolchain: PYTHON,
+    command: ['python', 'manage.py', 'migrate'],
+    failing: ['python', 'manage.py', 'migrate', '--settings', 'settings.with_newsletter'],
+    failureExitCode: 1,
+    journal: 'django_migrations',
+    variables: (url) => ({
+      DB_HOST: url.hostname,
+      DB_PORT: url.port,
+      DB_NAME: url.pathname.slice(1),
+      DB_USER: decodeURIComponent(url.username),
+      DB_PASSWORD: decodeURIComponent(url.password),
+    }),
+    options: ({ href }) => ['--url', href],
+    rewritten: [/^DB_(NAME|PORT)$/],
+  },
+  goose: {
+    toolchain: GOOSE,
+    command: ['goose', '-dir', 'migrations', 'up'],
+    failing: ['goose', '-dir', 'failing', 'up'],
+    failureExitCode: 1,
+    journal: 'goose_db_version',
+    variables: ({ href }) => ({ GOOSE_DRIVER: 'postgres', GOOSE_DBSTRING: href }),
+    options: () => ['--url-env', 'GOOSE_DBSTRING'],
+    rewritten: ['GOOSE_DBSTRING'],
+  },
+  flyway: {
+    toolchain: MAVEN,
+    command: [...FLYWAY, 'migrate'],
+    failing: [...FLYWAY, '-locations=filesystem:migrations,filesystem:failing', 'migrate'],
+    failureExitCode: 1,
+    journal: 'flyway_schema_history',
+    variables: (url) => ({
+      FLYWAY_URL: `jdbc:postgresql://${url.host}${url.pathname}`,
+      FLYWAY_USER: decodeURIComponent(url.username),
+      FLYWAY_PASSWORD: decodeURIComponent(url.password),
+    }),
+    options: ({ href }) => ['--url', href],
+    rewritten: ['FLYWAY_URL'],
+    settings: (folder) => ({ ...classpath(folder), REDGATE_DISABLE_TELEMETRY: 'true' }),
+  },
+  liquibase: {
+    toolchain: MAVEN,
+    command: LIQUIBASE,
+    failing: [...LIQUIBASE, '--changelog-file=failing.xml'],
+    failureExitCode: 1,
+    journal: 'databasechangelog',
+    variables: (url) => ({
+      LIQUIBASE_COMMAND_URL: `jdbc:postgresql://${url.host}${url.pathname}?user=${url.username}&password=${url.password}`,
+    }),
+    placeholders: { LIQUIBASE_COMMAND_URL: '{safemigrate:jdbc-url}' },
+    options: ({ href }) => ['--url', href],
+    rewritten: ['LIQUIBASE_COMMAND_URL'],
+    settings: classpath,
+  },
+};
+
+export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode' | 'journal' | 'rewritten'> {
+  readonly id: ToolId;
+  /** What safemigrate is told about the target at `url`. */
+  options(url: string): string[];
+  /** A copy to run the commands in. `remove()` takes it away. */
+  copy(): Promise<ToolCopy>;
+}
+
+export interface ToolCopy {
+  readonly folder: string;
+  /** Makes the copy a project of the database at `url`. @returns the environment of its commands. */
+  configure(url: string, under: 'direct' | 'safemigrate'): Promise<NodeJS.ProcessEnv>;
+  remove(): Promise<void>;
+}
+
+/** Installs the tool if need be, which may take minutes. @returns `{ missing }` with the reason when it cannot be had. */
+export async function findTool(id: ToolId): Promise<Tool | { missing: string }> {
+  const row = ROWS[id];
+  const project = fileURLToPath(new URL(`../../fixtures/projects/${id}`, import.meta.url));
+  const found = await toolchain(id, project, row.toolchain);
+  if ('missing' in found) return found;
+  return {
+    ...row,
+    id,
+    options: (url) => row.options(new URL(url)),
+    copy: () => copyTool(row, project, found.folder),
+  };
+}
+
+async function copyTool(row: Row, project: string, installed: string): Promise<ToolCopy> {
+  const folder = await mkdtemp(path.join(await realpath(tmpdir()), `project-${path.basename(project)}-`));
+  await cp(project, folder, { recursive: true, verbatimSymlinks: true });
+  if (row.toolchain === NPM)
+    await symlink(path.join(installed, 'node_modules'), path.join(folder, 'node_modules'));
+  return {
+    folder,
+    remove: () => rm(folder, { recursive: true, force: true }),
+    configure: async (url, under) => {
+      const variables = row.variables(new URL(url));
+      if (row.inDotenv) await writeFile(path.join(folder, '.env'), dotenv(variables));
+      const plain = plainEnvironment();
+      return {
+        ...plain,
+        PATH: [path.join(installed, 'bin'), plain.PATH].join(path.delimiter),
+        ...row.settings?.(installed),
+        ...(row.inDotenv ? {} : variables),
+        ...(under === 'safemigrate' ? row.placeholders : {}),
+      };
+    },
+  };
+}
+
+function classpath(folder: string): Record<string, string> {
+  return { CLASSPATH: path.join(folder, 'lib', '*') };
+}
+
+function dotenv(variables: Record<string, string>): string {
+  return Object.entries(variables)
+    .map(([name, value]) => `${name}="${value}"\n`)
+    .join('');
+}
