@@ -13,6 +13,7 @@ import {
 } from './command/rewrite.ts';
 import { hasTerminal, type Interrupts, type RunOptions, runCommand } from './command/run-command.ts';
 import { comparer } from './command/same-target.ts';
+import { withoutSecrets } from './command/secrets.ts';
 import { commandSection } from './command/section.ts';
 import { type Emit, inPhase } from './events.ts';
 import { judge } from './judge/verdict.ts';
@@ -114,7 +115,12 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   });
   if (keep) await clone.keep();
 
-  const command = commandSection(options.command, rewritten, result, reachedClone);
+  const command = commandSection(
+    withoutSecrets(options.command, logins.logins),
+    rewritten,
+    result,
+    reachedClone,
+  );
   const target = targetSection(context.target, compared.changes, clone.touched);
   const made = cloneSection(clone, observed.sizeBytes, keep);
   return {

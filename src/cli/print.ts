@@ -1,10 +1,12 @@
+import { maskPasswords } from '../command/secrets.ts';
 import type { SafemigrateError } from '../errors.ts';
 
 /** A foreseeable failure in words: what happened, the server's code, what to do. */
 export function printError(error: SafemigrateError): void {
   const sqlstate = error.sqlstate ? ` (SQLSTATE ${error.sqlstate})` : '';
   const hint = error.hint ? `\n${indent(error.hint)}` : '';
-  process.stderr.write(`safemigrate: ${error.message}${sqlstate}${hint}\n`);
+  // A message may quote the command line, and that may hold a URL.
+  process.stderr.write(maskPasswords(`safemigrate: ${error.message}${sqlstate}${hint}\n`));
 }
 
 /** A mistake of ours: only here a stack trace is of use. */

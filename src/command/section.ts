@@ -2,7 +2,7 @@ import type { CommandSection } from '../report/model.ts';
 import type { Rewritten } from './rewrite.ts';
 import type { CommandResult } from './run-command.ts';
 
-/** The report's command section; `argv` is what the user wrote, before anything was pointed at the clone. */
+/** The report's command section; `argv` is what the user wrote, without passwords, before anything was pointed at the clone. */
 export function commandSection(
   argv: readonly string[],
   { rewritten, undecided }: Rewritten,

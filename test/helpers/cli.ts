@@ -98,7 +98,7 @@ export function temporaryFolder(): string {
 }
 
 function passwordsIn(texts: readonly (string | undefined)[]): string[] {
-  const found = texts.flatMap((each) => /:\/\/[^:@/]*:([^@/]{5,})@/.exec(each ?? '')?.[1] ?? []);
+  const found = texts.flatMap((each) => /:\/\/[^:@/\s]*:([^@/\s']{5,})@/.exec(each ?? '')?.[1] ?? []);
   return found.flatMap((password) =>
     /%(?![0-9a-f]{2})/i.test(password) ? [password] : [password, decodeURIComponent(password)],
   );

@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { report as reportModel } from '../../src/report/model.ts';
+import { type Server, startServer } from '../../src/server/embedded.ts';
+import { identifier, literal } from '../../src/sql.ts';
+import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+
+const NAMES = [
+  'Shop "the big one"',
+  "o'shop $1 $HOME `id` %41 \\ #?&=",
+  'großer Laden 🛒 数据库',
+  'x'.repeat(63),
+  '🛒'.repeat(15),
+  '-- {safemigrate}',
+];
+const PASSWORD = `pass:w@rd/%20 'quoted" $x`;
+
+let server: Server;
+
+beforeAll(async () => {
+  server = await startServer();
+  await withClient(server.url, async (client) => {
+    for (const name of NAMES) {
+      await client.query(`CREATE ROLE ${identifier(name)} LOGIN CREATEDB PASSWORD ${literal(PASSWORD)}`);
+      await client.query(`CREATE DATABASE ${identifier(name)} OWNER ${identifier(name)}`);
+    }
+  });
+});
+
+afterAll(() => server.stop());
+
+const urlOf = (name: string) => {
+  const [user, password, database] = [name, PASSWORD, name].map(encodeURIComponent);
+  return `postgresql://${user}:${password}@${server.host}:${server.port}/${database}`;
+};
+
+/** Through whatever names the target, the command must have come to a clone that bears all of the name that fits. */
+async function rehearse(name: string, options: CliOptions, args: string[] = [], command = MIGRATION) {
+  const { exitCode, stdout, stderr } = await safemigrate(
+    [...args, '--format', 'json', '--', ...command],
+    options,
+  );
+  expect(exitCode, stderr + stdout).toBe(0);
+  expect(stdout + stderr).not.toContain(PASSWORD);
+  expect(stdout + stderr).not.toContain(encodeURIComponent(PASSWORD));
+  const report = reportModel.parse(JSON.parse(stdout));
+  expect(report.target.database).toBe(name);
+  expect(report.target.changes).toEqual([]);
+  expect(Buffer.byteLength(report.clone.database)).toBeLessThanOrEqual(63);
+  expect(report.clone.database).toMatch(/_rehearsal_[0-9a-z]{13}$/);
+  expect(report.schema?.changes).toMatchObject([{ verb: 'create', object: 'public.made' }]);
+  return report;
+}
+
+const SQL = 'CREATE TABLE made AS SELECT current_user AS by';
+const MIGRATION = sqlCommand(SQL);
+
+describe.each(NAMES)('a database and a role named %s', (name) => {
+  test('by URL in the environment, by --url, by PG* variables, and by .env', async () => {
+    const folder = temporaryFolder();
+    expect((await rehearse(name, { env: { DATABASE_URL: urlOf(name) } })).target.source).toBe('DATABASE_URL');
+
+    const both = { env: { DATABASE_URL: urlOf(name) }, folder };
+    expect((await rehearse(name, both, ['--url', urlOf(name)])).target.source).toBe('--url');
+
+    const variables = {
+      PGHOST: server.host,
+      PGPORT: String(server.port),
+      PGUSER: name,
+      PGPASSWORD: PASSWORD,
+      PGDATABASE: name,
+    };
+    const viaVariables = await rehearse(name, { env: variables, folder }, [], pgVariablesCommand());
+    expect(viaVariables.target.source).toBe('PG* variables');
+
+    writeFileSync(path.join(folder, '.env'), `# the shop\nDATABASE_URL=${urlOf(name)}\n`);
+    const viaFile = await rehearse(name, { folder, env: {} });
+    expect(viaFile.target.source).toBe('DATABASE_URL in .env');
+  });
+});
+
+/** A command that knows of nothing but the PG* variables, as psql does. */
+function pgVariablesCommand(): string[] {
+  const url = `'postgresql://' + [process.env.PGUSER, process.env.PGPASSWORD].map(encodeURIComponent).join(':') + '@' + process.env.PGHOST + ':' + process.env.PGPORT + '/' + encodeURIComponent(process.env.PGDATABASE)`;
+  const [node = '', script = ''] = MIGRATION;
+  return [
+    node,
+    '-e',
+    `process.env.DATABASE_URL = ${url}; process.argv = [process.argv[0], 'run-sql', ${JSON.stringify(SQL)}]; import(${JSON.stringify(script)})`,
+  ];
+}
