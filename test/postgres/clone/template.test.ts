@@ -318,6 +318,24 @@ describe('the stall', () => {
     expect(await isConnected(other)).toBe(true);
   });
 
+  test('is not blamed where a session stayed that began to work in the last moment: that one is named', async () => {
+    const database = await temporaryDatabase(LAST);
+    const other = await session(database.url, 'late');
+    let begun: Promise<unknown> | undefined;
+    const onSent = ({ sql }: { sql: string }) => {
+      if (sql.startsWith('SET statement_timeout')) begun ??= other.query('BEGIN');
+    };
+    const limits = { disconnect: 'idle', waitMs: 100, maxStallMs: 1500, onSent } as const;
+    await withCloning(database.url, limits, async ({ make }) => {
+      await expect(make()).rejects.toMatchObject({
+        code: 'SESSIONS',
+        message: expect.stringContaining('late'),
+      });
+    });
+    await begun;
+    expect(await isConnected(other)).toBe(true);
+  });
+
   test('is nobody’s where nobody is connected', async () => {
     const database = await temporaryDatabase(LAST);
     await withCloning(database.url, { maxStallMs: 1 }, ({ make }) => make());
