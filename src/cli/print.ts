@@ -3,7 +3,9 @@ import type { SafemigrateError } from '../errors.ts';
 
 /** A foreseeable failure in words: what happened, the server's code, what to do. */
 export function printError(error: SafemigrateError): void {
-  const sqlstate = error.sqlstate ? ` (SQLSTATE ${error.sqlstate})` : '';
+  // Behind a list it would seem to belong to the last item.
+  const before = error.message.includes('\n') ? '\n  ' : ' ';
+  const sqlstate = error.sqlstate ? `${before}(SQLSTATE ${error.sqlstate})` : '';
   const hint = error.hint ? `\n${indent(error.hint)}` : '';
   // A message may quote the command line, and that may hold a URL.
   process.stderr.write(maskPasswords(`safemigrate: ${error.message}${sqlstate}${hint}\n`));

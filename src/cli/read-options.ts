@@ -1,3 +1,4 @@
+import { nameHost } from '../target/failures.ts';
 import { locateTarget } from '../target/locate.ts';
 import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
@@ -24,6 +25,11 @@ export async function gatherOptions<T extends OptionTable>(
     environmentSource(table, process.env),
     ...(config ? [config] : []),
   ]);
+}
+
+/** For people: which server a subcommand looks at, and where it has that from. */
+export function nameServer({ settings, source }: Pick<Target, 'settings' | 'source'>): string {
+  return `${settings.hosts.map(nameHost).join(', ')} (from ${source})`;
 }
 
 /** The target that a subcommand works on, inspected. */

@@ -58,6 +58,34 @@ describe('what the command reads and writes', () => {
   });
 });
 
+describe('signals without a terminal', () => {
+  test.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+  ] as const)('%s ends the command, cleans up, and gives %i', async (signal, expected) => {
+    let pid = 0;
+    const { exitCode, stderr } = await safemigrate(['--', ...shell('"$@"; echo waiting; exec sleep 100')], {
+      env,
+      started: (child) => {
+        pid = child;
+      },
+      typed: [
+        [
+          /waiting/,
+          async () => {
+            process.kill(pid, signal);
+            return '';
+          },
+        ],
+      ],
+    });
+    expect(stderr).toContain('interrupted');
+    expect(exitCode).toBe(expected);
+    expect(await clonesOf(18, target.name)).toEqual([]);
+  });
+});
+
 describe('report files', () => {
   test('any number of them is written, each by its ending, and another one changes nothing about the output', async () => {
     const folder = temporaryFolder();

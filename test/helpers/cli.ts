@@ -25,6 +25,7 @@ export interface CliOptions {
   readonly input?: string;
   /** What to type, each once what came since the one before looks as expected; a function does something first. */
   readonly typed?: readonly (readonly [when: RegExp, what: string | (() => Promise<string>)])[];
+  readonly started?: (pid: number) => void;
   /** Passwords may be printed, by the command. */
   readonly commandTellsPasswords?: boolean;
 }
@@ -51,6 +52,7 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
     // Without a terminal, even where the tests are started from one.
     detached: true,
   });
+  if (child.pid !== undefined) options.started?.(child.pid);
   const waiting = [...(options.typed ?? [])];
   let output = '';
   let seen = 0;

@@ -3,7 +3,7 @@ import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { clean } from '../../upkeep/clean.ts';
 import { EXIT } from '../exit-codes.ts';
 import { CLEAN_OPTIONS } from '../options.ts';
-import { gatherOptions, inspectNamedTarget } from '../read-options.ts';
+import { gatherOptions, inspectNamedTarget, nameServer } from '../read-options.ts';
 
 /** Drops what has no living owner, and says what it dropped, what it left, and why. */
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
@@ -16,7 +16,8 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
     for (const { name } of dropped) process.stdout.write(`dropped ${name}\n`);
     for (const { database, reason } of left) process.stdout.write(`left    ${database.name}: ${reason}\n`);
     for (const { database, reason } of failed) process.stderr.write(`failed  ${database.name}: ${reason}\n`);
-    if (dropped.length + left.length + failed.length === 0) process.stdout.write('Nothing to clean.\n');
+    if (dropped.length + left.length + failed.length === 0)
+      process.stdout.write(`Nothing to clean on ${nameServer(target)}.\n`);
     return failed.length === 0 ? EXIT.passed : EXIT.cannotRehearse;
   } finally {
     await session.close();

@@ -3,7 +3,7 @@ import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import { LIST_OPTIONS } from '../options.ts';
-import { gatherOptions, inspectNamedTarget } from '../read-options.ts';
+import { gatherOptions, inspectNamedTarget, nameServer } from '../read-options.ts';
 import { table } from '../table.ts';
 
 /** Shows what safemigrate made on the target's server. Changes nothing. */
@@ -13,7 +13,9 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
   const session = await openMaintenanceSession(target, { purpose: 'list', signal });
   try {
     const databases = await ownedDatabases(session);
-    process.stdout.write(options.format === 'json' ? asJson(databases) : asText(databases));
+    process.stdout.write(
+      options.format === 'json' ? asJson(databases) : asText(databases, nameServer(target)),
+    );
     return 0;
   } finally {
     await session.close();
@@ -30,8 +32,8 @@ function asJson(databases: OwnedDatabase[]): string {
   return `${JSON.stringify(rows, null, 2)}\n`;
 }
 
-function asText(databases: OwnedDatabase[]): string {
-  if (databases.length === 0) return 'Nothing of safemigrate is on this server.\n';
+function asText(databases: OwnedDatabase[], server: string): string {
+  if (databases.length === 0) return `Nothing of safemigrate is on ${server}.\n`;
   const rows = databases.map((database) => [
     database.name,
     whatItIs(database),
@@ -39,7 +41,7 @@ function asText(databases: OwnedDatabase[]): string {
     database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
   ]);
-  return table(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows);
+  return `On ${server}:\n${table(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}`;
 }
 
 /** One phrase that also says what `clean` would do with it. */
