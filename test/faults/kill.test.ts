@@ -10,6 +10,7 @@ import {
   killAt,
   makeTargets,
   rehearseThroughRelay,
+  signalAt,
   undisturbed,
   until,
   withDatabase,
@@ -55,32 +56,11 @@ test('SIGTERM and SIGINT at any moment leave nothing, and the exit code tells th
   const create = indexOf(/^CREATE DATABASE/);
   const places = Array.from({ length: 10 }, (_, index) => Math.floor((index * (drop - 1)) / 9));
   places.push(create, create + 1);
-  const one = async (at: number, target: string, signal: 'SIGTERM' | 'SIGINT') => {
-    let sent: string | undefined;
-    const ended = await rehearseThroughRelay(withDatabase(server, target), (child, index, request) => {
-      if (index === at) {
-        sent = request;
-        child.kill(signal);
-      }
-      return 'forward';
-    });
-    const code = signal === 'SIGTERM' ? 143 : 130;
-    expect({
-      at,
-      sent,
-      ...ended,
-      requests: [],
-      stderr: ended.exitCode === code ? '' : ended.stderr,
-    }).toMatchObject({
-      exitCode: code,
-      signal: null,
-    });
-  };
   for (let from = 0; from < places.length; from += PARALLEL) {
     const batch = places.slice(from, from + PARALLEL);
     await Promise.all(
       batch.map((at, index) =>
-        one(at, targets[index] ?? '', (from + index) % 2 === 0 ? 'SIGTERM' : 'SIGINT'),
+        signalAt(withDatabase(server, targets[index] ?? ''), at, index % 2 === 0 ? 'SIGTERM' : 'SIGINT'),
       ),
     );
     expect(await databases(server)).toEqual(before);

@@ -119,6 +119,24 @@ async function killOnce(url: string, { at, how }: Cut): Promise<void> {
   if (killed) expect(signal).toBe('SIGKILL');
 }
 
+/** Sends a run a signal at this request, which goes through: nothing may be left, and the exit code tells the signal. */
+export async function signalAt(url: string, at: number, signal: 'SIGTERM' | 'SIGINT'): Promise<void> {
+  let sent: string | undefined;
+  const {
+    exitCode,
+    signal: endedBy,
+    stderr,
+  } = await rehearseThroughRelay(url, (child, index, request) => {
+    if (index === at) {
+      sent = request;
+      child.kill(signal);
+    }
+    return 'forward';
+  });
+  const expected = { exitCode: signal === 'SIGTERM' ? 143 : 130, endedBy: null };
+  expect({ exitCode, endedBy }, `${signal} at request ${at}, ${sent}:\n${stderr}`).toEqual(expected);
+}
+
 async function judge(server: Server, expected: string[], living: string, figures: Figures): Promise<void> {
   const env = { DATABASE_URL: server.url };
   const left = (await databases(server)).filter((name) => !expected.includes(name));

@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 import { ownServer } from '../helpers/binaries.ts';
-import { type Cut, killAt, makeTargets, undisturbed } from '../helpers/cutting.ts';
+import {
+  type Cut,
+  databases,
+  killAt,
+  makeTargets,
+  signalAt,
+  undisturbed,
+  withDatabase,
+} from '../helpers/cutting.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 
 test.each(VERSIONS)(
@@ -22,3 +30,27 @@ test.each(VERSIONS)(
     }
   },
 );
+
+test('SIGTERM and SIGINT at every request of a whole rehearsal leave nothing', async () => {
+  const server = await ownServer(18);
+  try {
+    const targets = await makeTargets(server, 6);
+    const requests = await undisturbed(server, 'app 0');
+    const before = await databases(server);
+    // Once the clone is gone the process may have ended before the signal comes.
+    const drop = requests.findLastIndex((request) => request.startsWith('DROP DATABASE'));
+    const places = Array.from({ length: drop }, (_, at) => at);
+    for (let from = 0; from < places.length; from += targets.length) {
+      const batch = places.slice(from, from + targets.length);
+      await Promise.all(
+        batch.map((at, index) =>
+          signalAt(withDatabase(server, targets[index] ?? ''), at, at % 2 === 0 ? 'SIGTERM' : 'SIGINT'),
+        ),
+      );
+      expect(await databases(server)).toEqual(before);
+    }
+    console.log(`signals: ${places.length} runs`);
+  } finally {
+    await server.stop();
+  }
+});

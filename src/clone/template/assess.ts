@@ -61,7 +61,7 @@ export function rankHere(context: CloneContext, sharesBlocks: boolean): Estimate
 }
 
 const WORDS: Record<Strategy, string> = {
-  clone: 'files cloned, blocks shared',
+  clone: 'files cloned',
   copy: 'files copied',
   wal_log: 'pages copied through WAL',
 };
@@ -78,6 +78,10 @@ function explain(context: CloneContext, fileSystems: FileSystems, ranking: Estim
   if (server.versionNum < 150000) sentences.push('version 14 always copies files');
   else if (server.versionNum < 180000) sentences.push('cloning files needs PostgreSQL 18');
   else if (fileSystems.canShare === 'no') sentences.push(`${fileSystems.description} cannot share blocks`);
+  else if (best?.strategy === 'clone' && fileSystems.canShare === 'perhaps')
+    sentences.push(
+      `${fileSystems.description} shares blocks where it was made so, which cannot be seen from here`,
+    );
   else if (fileSystems.canShare === 'unknown')
     sentences.push(`whether blocks can be shared is not known (${fileSystems.description})`);
   return sentences.join('; ');

@@ -1,4 +1,4 @@
-import { stat, statfs } from 'node:fs/promises';
+import { realpath, stat, statfs } from 'node:fs/promises';
 import type { Session } from '../../target/session.ts';
 import type { Target } from '../../target/target.ts';
 
@@ -54,11 +54,13 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
     )) ?? [];
   if (!row)
     return { canShare: 'unknown', description: 'the role may not see where the data is', freeBytes: null };
-  const freeBytes = await freeSpace(session, target, row.data_folder, row.tablespaces);
+  const folders = [row.data_folder, ...row.tablespaces];
+  const here = await resolveHere(session, target, folders);
+  const freeBytes = here && (await freeSpace(here));
   const [mounted] = (await attempt(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];
   if (!mounted)
     return { canShare: 'unknown', description: "the role may not read the server's mounts", freeBytes };
-  return { ...judgeMounts(mounted.mounts, [row.data_folder, ...row.tablespaces]), freeBytes };
+  return { ...judgeMounts(mounted.mounts, here ?? folders), freeBytes };
 }
 
 /** The file systems of these folders, from the text of a mountinfo file; the least able of them decides. */
@@ -103,23 +105,24 @@ function typeOf(folder: string, mounts: Mount[]): string | undefined {
   return best?.type;
 }
 
-/** Only where the server's folder is provably this machine's: the same path may exist on both. */
-async function freeSpace(
-  session: Session,
-  target: Target,
-  dataFolder: string,
-  tablespaces: string[],
-): Promise<number | null> {
+/**
+ * The folders without symbolic links, which mounts know nothing of; the server itself cannot resolve them. Only where
+ * its data directory is provably this machine's (the same path may exist on both), else null.
+ */
+async function resolveHere(session: Session, target: Target, folders: string[]): Promise<string[] | null> {
   const host = target.settings.hosts[0]?.host ?? '';
   if (!host.startsWith('/') && !['localhost', '127.0.0.1', '::1'].includes(host)) return null;
   const [there] = (await attempt(() => session.query<{ modified: number }>(FOLDER_TIMES))) ?? [];
-  const free = await attempt(async () => {
-    const here = await stat(dataFolder);
-    if (there && Math.floor(here.mtimeMs / 1000) !== Math.floor(there.modified)) return null;
-    const spaces = await Promise.all([dataFolder, ...tablespaces].map((folder) => statfs(folder)));
-    return Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize));
-  });
-  return there ? (free ?? null) : null;
+  const [dataFolder = ''] = folders;
+  const here = await attempt(() => stat(dataFolder));
+  if (!there || !here || Math.floor(here.mtimeMs / 1000) !== Math.floor(there.modified)) return null;
+  return (await attempt(() => Promise.all(folders.map((folder) => realpath(folder))))) ?? null;
+}
+
+/** Of the fullest of their file systems. */
+async function freeSpace(folders: string[]): Promise<number | null> {
+  const spaces = await attempt(() => Promise.all(folders.map((folder) => statfs(folder))));
+  return spaces ? Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize)) : null;
 }
 
 async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { statfs } from 'node:fs/promises';
+import { rm, statfs, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -27,13 +28,18 @@ async function used(folder: string): Promise<number> {
 describe.for<FileSystemKind>(['xfs', 'btrfs', 'ext4'])('PostgreSQL 18 on %s', async (kind) => {
   const obstacle = skipReason(await loopFileSystemObstacle(kind));
   let place: LoopFileSystem | undefined;
+  let link: string | undefined;
   let server: Server;
   let url: string;
 
   beforeAll(async () => {
     if (obstacle) return;
     place = await loopFileSystem(kind, 1500 * MB);
-    server = await ownServer(18, { parent: place.folder, settings: { max_wal_size: '200MB' } });
+    // Mounts know nothing of symbolic links: behind one, /tmp would be taken for where the data is.
+    link = path.join(tmpdir(), `safemigrate-link-${process.pid}-${kind}`);
+    await symlink(place.folder, link);
+    const parent = kind === 'xfs' ? link : place.folder;
+    server = await ownServer(18, { parent, settings: { max_wal_size: '200MB' } });
     url = changedUrl(server.url, { database: 'app' });
     await withClient(server.url, (client) => client.query('CREATE DATABASE app'));
     await withClient(url, async (client) => {
@@ -44,6 +50,7 @@ describe.for<FileSystemKind>(['xfs', 'btrfs', 'ext4'])('PostgreSQL 18 on %s', as
 
   afterAll(async () => {
     await server?.stop();
+    if (link) await rm(link);
     await place?.destroy();
   });
 
