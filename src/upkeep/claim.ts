@@ -58,7 +58,7 @@ async function noticeOurEnd(session: Session): Promise<void> {
   }
 }
 
-const CHECK_CLIENT = "SET client_connection_check_interval = '500ms'";
+const CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '500ms', false)";
 
 export interface MaintenanceOptions {
   readonly run?: RunId;
