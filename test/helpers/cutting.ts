@@ -47,10 +47,18 @@ export async function rehearseThroughRelay(
     detached: true,
   });
   try {
-    const closed = once(child, 'close');
-    const stderr = child.stderr ? await text(child.stderr) : '';
+    const [exited, closed] = [once(child, 'exit'), once(child, 'close')];
+    const stderr = child.stderr ? text(child.stderr) : '';
+    await exited;
+    // The command of a killed run may still wait for an answer that is held back, with our stderr in its hands.
+    if (child.signalCode !== null) await relay.close();
     await closed;
-    return { exitCode: child.exitCode, signal: child.signalCode, stderr, requests: relay.requests };
+    return {
+      exitCode: child.exitCode,
+      signal: child.signalCode,
+      stderr: await stderr,
+      requests: relay.requests,
+    };
   } finally {
     await relay.close();
   }

@@ -8,6 +8,7 @@ export interface Relay {
   readonly port: number;
   /** The text of each request so far: SQL, `startup`, `cancel` or `terminate`. */
   readonly requests: string[];
+  /** Idempotent. */
   close(): Promise<void>;
 }
 
@@ -70,6 +71,7 @@ export async function startRelay(
     requests,
     async close() {
       for (const socket of sockets) socket.destroy();
+      if (!server.listening) return;
       server.close();
       await once(server, 'close');
     },
