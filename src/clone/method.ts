@@ -3,7 +3,7 @@ import type { Scope } from '../scope.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
-import type { Mark } from '../upkeep/mark.ts';
+import type { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { NotCarried } from './properties.ts';
 
@@ -71,9 +71,13 @@ export interface Clone {
   readonly reason: string;
   readonly isolation: 'same-cluster' | 'own-cluster';
   readonly database: string;
+  readonly oid: number;
   /** Settings that lead to the clone, as the target's own user. */
   readonly connect: ConnectionSettings;
-  readonly mark: Mark;
+  /** The statement that marks it, for where the command would put a comment of its own. */
+  marking(): string;
+  /** Databases that the command makes beside it. */
+  readonly made: MadeDatabases;
   /** Until it could be used. */
   readonly durationMs: number;
   /** For how long new connections to the target had to wait. */

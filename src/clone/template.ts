@@ -3,8 +3,10 @@ import { formatDuration, plural } from '../format.ts';
 import type { Scope } from '../scope.ts';
 import { identifier, literal } from '../sql.ts';
 import { openSession } from '../target/connect.ts';
+import type { Session } from '../target/session.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { dropOwnedDatabase, droppingStatement } from '../upkeep/drop.ts';
+import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
@@ -21,22 +23,27 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const { target, control, run } = context;
   const name = ownedName(target.database.name, 'rehearsal', run);
   const properties = await readProperties(control, target.database.oid);
-  let oid: number | undefined;
-  let kept = false;
+  let mark: Mark | undefined;
   const started = performance.now();
   const made = await scope.own(
     `clone ${name}`,
     () => createFromTemplate(context, assessment, name),
     async () => {
-      if (!kept) await dropClone(context, name, oid);
+      if (!mark?.kept) await dropClone(context, name, mark);
     },
   );
   const [row] = await control.query<{ oid: string }>(OID, [name]);
   if (!row)
     throw new SafemigrateError('CLONE', `The clone ${name} was dropped by somebody as soon as it was made.`);
-  oid = Number(row.oid);
-  const mark = markOf(context, name, oid);
-  await control.query(marking(name, mark));
+  const oid = Number(row.oid);
+  const born = markOf(context, name, oid);
+  mark = born;
+  await control.query(marking(name, born));
+  const remark = async (more: Pick<Mark, 'kept' | 'databases'>) => {
+    const next: Mark = { ...(mark ?? born), ...more };
+    await control.query(marking(name, next));
+    mark = next;
+  };
   const notCarried = await carryProperties(control, name, properties);
   return {
     method: 'template',
@@ -44,21 +51,20 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     isolation: 'same-cluster',
     reason: made.notice ? `${assessment.reason}; ${made.notice}` : assessment.reason,
     database: name,
+    oid,
     connect: { ...target.settings, database: name },
-    mark,
+    marking: () => marking(name, mark ?? born),
+    made: new MadeDatabases(run, control, (databases) => remark({ databases })),
     durationMs: performance.now() - started,
     stallMs: made.durationMs,
     notCarried,
     touched: touches(made),
-    keep: async () => {
-      await control.query(marking(name, { ...mark, kept: true }));
-      kept = true;
-    },
+    keep: () => remark({ kept: true }),
   };
 }
 
 /** The control connection may be what was lost, with the server: so over one of its own, with some patience. */
-async function dropClone(context: CloneContext, name: string, oid: number | undefined): Promise<void> {
+async function dropClone(context: CloneContext, name: string, mark: Mark | undefined): Promise<void> {
   const { target, run, audit } = context;
   const session = await openMaintenanceSessionPatiently(
     target,
@@ -68,10 +74,22 @@ async function dropClone(context: CloneContext, name: string, oid: number | unde
   try {
     const enter = (database: string) =>
       openSession(target.settings, { database, run, purpose: 'cleanup', audit });
-    await dropOwnedDatabase(session, { name, run, oid, role: 'clone', ownRun: true, enter });
+    const order = { run, ownRun: true, enter };
+    // A COMMENT of the command's, hidden in a function, may stand in the place of the mark.
+    if (mark) await markAgain(session, name, mark);
+    for (const made of mark?.databases ?? [])
+      await dropOwnedDatabase(session, { ...order, name: made, oid: undefined, role: 'made' });
+    const oid = mark && 'oid' in mark.at ? mark.at.oid : undefined;
+    await dropOwnedDatabase(session, { ...order, name, oid, role: 'clone' });
   } finally {
     await session.close();
   }
+}
+
+/** Only where name and OID are still those of the database that this run made. */
+async function markAgain(session: Session, name: string, mark: Mark): Promise<void> {
+  const [row] = await session.query<{ oid: string }>(OID, [name]);
+  if ('oid' in mark.at && Number(row?.oid) === mark.at.oid) await session.query(marking(name, mark));
 }
 
 const RESTART_MS = 5_000;

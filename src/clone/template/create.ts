@@ -116,8 +116,6 @@ async function createBy(context: CloneContext, name: string, strategy: Strategy)
     await waitForSessions(context, deadline);
     const present = await clientSessions(control, target.database.oid);
     const limitMs = await timeLimit(context, strategy, present);
-    // A cancel that came too late for one statement must not be forgotten before the next.
-    signal.throwIfAborted();
     try {
       return await attempt(context, name, strategy, limitMs, tally);
     } catch (error) {
@@ -155,6 +153,8 @@ async function attempt(
   // Where the role is let into no other database a companion would wait behind the lock: then once, beforehand.
   const alone = control.database === target.database.name;
   if (alone) tally.ended += await endSessions(control, context);
+  // A cancel that came too late for the statement before must not be forgotten.
+  context.signal.throwIfAborted();
   const started = performance.now();
   const creating = control.query(statements.at(-1) ?? '');
   const companion = alone ? undefined : accompany(context, strategy, creating, tally);
