@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../src/server/embedded.ts';
-import { ownServer } from '../helpers/binaries.ts';
-import { sqlCommand } from '../helpers/cli.ts';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { changedUrl } from '../helpers/cloning.ts';
 import {
   type Cut,
   databases,
@@ -15,6 +15,7 @@ import {
   until,
   withDatabase,
 } from '../helpers/cutting.ts';
+import { ownServer } from '../helpers/own-server.ts';
 
 const PARALLEL = 6;
 let server: Server;
@@ -65,6 +66,29 @@ test('SIGTERM and SIGINT at any moment leave nothing, and the exit code tells th
     );
     expect(await databases(server)).toEqual(before);
   }
+});
+
+test('a role that is no superuser cleans what its own killed run left, and rehearses again', async () => {
+  await withClient(server.url, async (client) => {
+    await client.query("CREATE ROLE maker LOGIN CREATEDB PASSWORD 'maker'");
+    await client.query('CREATE DATABASE shop OWNER maker');
+  });
+  const before = await databases(server);
+  const url = changedUrl(server.url, { user: 'maker', password: 'maker', database: 'shop' });
+  for (const place of [/^CREATE DATABASE/, /^COMMENT ON DATABASE/, /CREATE TABLE jobs/]) {
+    const { signal } = await rehearseThroughRelay(url, (child, _, request) => {
+      if (place.test(request)) child.kill('SIGKILL');
+      return 'forward';
+    });
+    expect(signal).toBe('SIGKILL');
+    const [left] = (await databases(server)).filter((name) => !before.includes(name));
+    const clean = () => safemigrate(['clean'], { env: { DATABASE_URL: url } });
+    await until('the run is dead', async () => !(await clean()).stdout.includes('alive'));
+    if (!place.test('CREATE DATABASE')) expect(left).toMatch(/^shop_rehearsal_/);
+    expect(await databases(server)).toEqual(before);
+  }
+  expect((await rehearseThroughRelay(url)).exitCode).toBe(0);
+  expect(await databases(server)).toEqual(before);
 });
 
 test.each(['fast', 'immediate'] as const)(

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { ownServer } from '../helpers/binaries.ts';
 import {
   type Cut,
   databases,
@@ -9,6 +8,7 @@ import {
   undisturbed,
   withDatabase,
 } from '../helpers/cutting.ts';
+import { ownServer } from '../helpers/own-server.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 
 test.each(VERSIONS)(

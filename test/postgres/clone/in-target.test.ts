@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../../src/server/embedded.ts';
-import { ownServer } from '../../helpers/binaries.ts';
 import { withClient } from '../../helpers/client.ts';
 import { withCloning } from '../../helpers/cloning.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
 /** Many small installations have nothing but the database `postgres`: our own sessions then sit in the target. */

@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { template } from '../../../src/clone/template.ts';
 import type { Server } from '../../../src/server/embedded.ts';
-import { ownServer } from '../../helpers/binaries.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import {
@@ -15,6 +14,7 @@ import {
   loopFileSystem,
   loopFileSystemObstacle,
 } from '../../helpers/file-system.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { skipReason } from '../../helpers/requirements.ts';
 
 const MB = 1024 * 1024;

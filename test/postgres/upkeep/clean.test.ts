@@ -11,9 +11,9 @@ import { dropOwnedDatabase } from '../../../src/upkeep/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/upkeep/mark.ts';
 import { ownedDatabases } from '../../../src/upkeep/owned.ts';
 import { advisoryLockKey, birthLimit, newRunId, type RunId } from '../../../src/upkeep/run-id.ts';
-import { ownServer } from '../../helpers/binaries.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
 /** `clean` looks at a whole server, so these are nobody else's. */
