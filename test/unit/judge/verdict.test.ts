@@ -1,18 +1,10 @@
 import { expect, test } from 'vitest';
 import { type Findings, judge } from '../../../src/judge/verdict.ts';
 import type { CommandSection, TargetSection } from '../../../src/report/model.ts';
+import { sampleReport } from '../../helpers/reports.ts';
 
-const command: CommandSection = {
-  argv: ['migrate'],
-  exitCode: 0,
-  signal: null,
-  timedOut: false,
-  durationMs: 5,
-  rewritten: ['DATABASE_URL'],
-  reachedClone: true,
-  undecided: [],
-};
-const fine: Findings = { command, target: { changes: [] }, schema: { leftovers: [] }, interrupted: false };
+const { command, schema, contact } = sampleReport();
+const fine = { command, target: { changes: [] }, schema, contact, interrupted: false };
 const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({
   what: 'create table a',
   madeBy,
@@ -45,6 +37,26 @@ test('a change of the target by the command comes before all other reasons', () 
 
 test('what others did to the target meanwhile is not held against the command', () => {
   expect(judge({ ...fine, target: { changes: [change('others')] } }).pass).toBe(true);
+});
+
+test('a statement that was not let through fails the rehearsal, with its reason', () => {
+  const refused = [{ what: 'ALTER ROLE', why: 'roles belong to the whole cluster' }];
+  expect(reasons({ command: { ...command, refused, exitCode: 1 } })[0]).toBe(
+    'ALTER ROLE was not run: roles belong to the whole cluster',
+  );
+});
+
+test('a session of the command on the target fails the rehearsal, and what followed from its end is no reason', () => {
+  const contact = {
+    process: { pid: 1, command: 'node migrate.js' },
+    user: 'app',
+    application: '',
+    connectedAt: '2026-01-01T00:00:00Z',
+    query: null,
+    ended: true,
+  };
+  const cut = { ...command, exitCode: null, signal: 'SIGTERM', reachedClone: false } as const;
+  expect(reasons({ contact: [contact], command: cut })).toEqual([expect.stringContaining('node migrate.js')]);
 });
 
 test('an interrupted rehearsal never passes, and is blamed for nothing else', () => {
