@@ -1,23 +1,25 @@
 import { EventEmitter } from 'node:events';
 import { type Choice, chooseMethod } from './clone/choose.ts';
-import type { CloneContext, CloneLimits, CloneMethod } from './clone/method.ts';
+import type { Clone, CloneContext, CloneLimits, CloneMethod } from './clone/method.ts';
 import { cloneSection } from './clone/section.ts';
 import { resolveCommand } from './command/resolve.ts';
 import {
   type CommandInput,
   findLogins,
   type Logins,
-  planRoutes,
   type Rewritten,
   rewriteCommand,
 } from './command/rewrite.ts';
-import { hasTerminal, type Interrupts, type RunOptions, runCommand } from './command/run-command.ts';
+import { hasTerminal, type Interrupts, type RunOptions } from './command/run-command.ts';
 import { comparer } from './command/same-target.ts';
 import { withoutSecrets } from './command/secrets.ts';
 import { commandSection } from './command/section.ts';
 import { type Emit, inPhase } from './events.ts';
 import { judge } from './judge/verdict.ts';
 import { watchClone } from './observe/clone-watch.ts';
+import { type CommandWatchOptions, watchCommand } from './observe/command-watch.ts';
+import { runWatched } from './observe/contact.ts';
+import { Guard, type GuardOptions } from './observe/guard.ts';
 import { explainLoss } from './observe/loss.ts';
 import { compareTarget, readTargetState, type TargetState } from './observe/target-watch.ts';
 import type { Report } from './report/model.ts';
@@ -29,9 +31,10 @@ import { DEFAULT_URL_VARIABLE, locateTarget } from './target/locate.ts';
 import { targetSection } from './target/section.ts';
 import type { Audit, AuditEntry } from './target/session.ts';
 import { surroundings } from './target/surroundings.ts';
-import { claimRun, lostControl } from './upkeep/claim.ts';
+import { claimRun, lostControl, openMaintenanceSession } from './upkeep/claim.ts';
 import type { RunId } from './upkeep/run-id.ts';
 import { toolVersion } from './version.ts';
+import type { Observe } from './wire/observed.ts';
 
 export interface RehearseOptions {
   /** The migration command, program first. */
@@ -50,6 +53,15 @@ export interface RehearseOptions {
   /** For the command. Default: none. */
   readonly timeoutMs?: number;
   readonly keep?: boolean;
+  /**
+   * How the command's statements are looked at: `exact` holds each one's end back until its locks are read, `sampled`
+   * lets everything pass as it comes, `off` does not look. Default `exact`.
+   */
+  readonly observe?: Observe;
+  /** Lets statements through whose effect reaches beyond the clone (roles, the server). Default false. */
+  readonly allowClusterStatements?: boolean;
+  /** The address that the command connects to, for one that runs in a container. Default 127.0.0.1. */
+  readonly proxyListen?: string;
   /** Where the command runs and where `./.env` is looked for. Default: the current folder. */
   readonly folder?: string;
   /** Default: this process's. */
@@ -98,18 +110,22 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const watch = watchClone(clone, { ...context, schema });
   await inPhase(emit, 'before', () => watch.before());
 
-  const rewritten = rewriteCommand(input, logins, planRoutes(logins.logins, clone.connect));
-  const result = await inPhase(emit, 'command', () =>
-    stop.pausedDuring(() => runCommand(toRun(rewritten, stop, options))),
+  const guard = new Guard(guardOptions(context, clone, options));
+  const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));
+  const rewritten = rewriteCommand(input, logins, wire.routes);
+  const { result, contact, limits } = await inPhase(emit, 'command', () =>
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
   );
 
   // The command may have done harm: whatever happens from here on, the target is looked at.
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
-  const reachedClone = await watch.reached();
-  const observed = await inPhase(emit, 'after', () => watch.after(options.signal));
+  const observed = await inPhase(emit, 'after', () => watch.after(wire.lockedRelations(), options.signal));
+  const seen = wire.statements(observed.names, observed.data);
   const compared = await compareTarget(ending, {
     before: stateBefore,
-    reachedClone,
+    reachedClone: wire.reached(),
+    madeDatabases: seen.statements.some(({ tag }) => tag === 'CREATE DATABASE' || tag === 'DROP DATABASE'),
+    contact,
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),
   });
@@ -119,25 +135,29 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     withoutSecrets(options.command, logins.logins),
     rewritten,
     result,
-    reachedClone,
+    {
+      reachedClone: wire.reached(),
+      refused: guard.refused,
+      allowed: guard.allowed,
+      redirected: guard.redirected,
+    },
+    seen.statements,
   );
   const target = targetSection(context.target, compared.changes, clone.touched);
   const made = cloneSection(clone, observed.sizeBytes, keep);
+  const interrupted = options.signal?.aborted ?? false;
   return {
     ...NOT_YET,
     run: context.run,
     target,
     clone: made.clone,
     command,
+    statements: seen.statements,
     schema: observed.schema,
     data: observed.data,
-    limits: [...made.limits, ...observed.limits, ...compared.limits],
-    verdict: judge({
-      command,
-      target,
-      schema: observed.schema,
-      interrupted: options.signal?.aborted ?? false,
-    }),
+    contact,
+    limits: [...made.limits, ...seen.limits, ...observed.limits, ...limits, ...compared.limits],
+    verdict: judge({ command, target, contact, schema: observed.schema, interrupted }),
   };
 }
 
@@ -152,11 +172,9 @@ function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<Sc
 
 /** Sections that later parts of the tool fill. */
 const NOT_YET = {
-  statements: [],
   hazards: [],
   forecast: null,
   checks: [],
-  contact: [],
   apply: null,
   swap: null,
 } satisfies Partial<Report>;
@@ -195,6 +213,36 @@ async function prepare(scope: Scope, stop: Stop, options: RehearseOptions): Prom
 function limitsOf(options: RehearseOptions): CloneLimits {
   const { disconnect = 'never', waitMs = 10_000, maxStallMs = 5_000 } = options;
   return { disconnect, waitMs, maxStallMs };
+}
+
+function guardOptions({ target }: CloneContext, clone: Clone, options: RehearseOptions): GuardOptions {
+  return {
+    names: { target: target.database.name, clone: clone.database },
+    allow: options.allowClusterStatements ?? false,
+    marking: clone.marking,
+    databases: clone.made,
+  };
+}
+
+function wireOptions(
+  context: CloneContext,
+  clone: Clone,
+  { logins }: Logins,
+  guard: Guard,
+  options: RehearseOptions,
+): CommandWatchOptions {
+  const { target, run, audit, emit } = context;
+  return {
+    logins,
+    clone: clone.connect,
+    cloneOid: clone.oid,
+    guard,
+    observe: options.observe ?? 'exact',
+    ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
+    otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
+    connect: (purpose) => openMaintenanceSession(target, { run, audit, purpose }),
+    emit,
+  };
 }
 
 function toRun(rewritten: Rewritten, stop: Stop, options: RehearseOptions): RunOptions {

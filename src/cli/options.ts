@@ -112,6 +112,23 @@ export const RUN_OPTIONS = {
     'write the report, by its ending (.json, .txt); repeatable',
     parseReportFile,
   ),
+  observe: option(
+    '--observe <how>',
+    'how to look at statements: exact (locks of each), sampled (let all pass as it comes), off',
+    oneOf('exact', 'sampled', 'off'),
+    { default: 'exact' },
+  ),
+  allowClusterStatements: option(
+    '--allow-cluster-statements',
+    'let statements through that reach beyond the clone (roles, the server)',
+    flag,
+  ),
+  proxyListen: option(
+    '--proxy-listen <address>',
+    'where the command connects to, for one that runs in a container',
+    text,
+    { default: '127.0.0.1' },
+  ),
   plan: option('--plan', 'print every statement that would touch the target, and stop', flag),
   audit: option('--audit <file>', 'record every statement that safemigrate itself sends to the server', text),
 };

@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly interrupts: Interrupts;
   /** Ends the command as the timeout does. */
   readonly signal?: AbortSignal;
+  /** Told the process's number as soon as it runs. */
+  readonly onStart?: (pid: number) => void;
   /** Between SIGTERM and SIGKILL; default 10,000. */
   readonly graceMs?: number;
 }
@@ -65,6 +67,7 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
   });
   const { pid } = child;
   if (pid === undefined) throw notStarted(program, (await child).cause);
+  options.onStart?.(pid);
 
   let timedOut = false;
   let signals = 0;

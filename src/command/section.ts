@@ -1,14 +1,19 @@
-import type { CommandSection } from '../report/model.ts';
+import type { CommandSection, StatementSection } from '../report/model.ts';
 import type { Rewritten } from './rewrite.ts';
 import type { CommandResult } from './run-command.ts';
 
-/** The report's command section; `argv` is what the user wrote, without passwords, before anything was pointed at the clone. */
+/**
+ * The report's command section; `argv` is what the user wrote, without passwords, before anything was pointed at the
+ * clone.
+ */
 export function commandSection(
   argv: readonly string[],
   { rewritten, undecided }: Rewritten,
   { exitCode, signal, timedOut, durationMs }: CommandResult,
-  reachedClone: boolean,
+  seen: Pick<CommandSection, 'reachedClone' | 'refused' | 'allowed' | 'redirected'>,
+  statements: readonly StatementSection[],
 ): CommandSection {
+  const failed = statements.filter(({ error }) => error !== null).map(({ index }) => index);
   return {
     argv: [...argv],
     exitCode,
@@ -17,6 +22,8 @@ export function commandSection(
     durationMs,
     rewritten: [...rewritten],
     undecided: [...undecided],
-    reachedClone,
+    ...seen,
+    swallowedErrors: exitCode === 0 ? failed : [],
+    failedWithoutError: exitCode !== 0 && exitCode !== null && statements.length > 0 && failed.length === 0,
   };
 }

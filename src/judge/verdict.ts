@@ -1,4 +1,4 @@
-import type { CommandSection, SchemaSection, TargetSection } from '../report/model.ts';
+import type { CommandSection, ContactSection, SchemaSection, TargetSection } from '../report/model.ts';
 
 export interface Verdict {
   readonly pass: boolean;
@@ -9,6 +9,7 @@ export interface Verdict {
 export interface Findings {
   readonly command: CommandSection;
   readonly target: Pick<TargetSection, 'changes'>;
+  readonly contact: readonly ContactSection[];
   readonly schema: Pick<SchemaSection, 'leftovers'> | null;
   /** The run was ended from outside (a signal) before the command was. */
   readonly interrupted: boolean;
@@ -18,6 +19,8 @@ export interface Findings {
 export function judge(findings: Findings): Verdict {
   const reasons = [
     ...targetReasons(findings),
+    ...contactReasons(findings),
+    ...refusalReasons(findings),
     ...commandReasons(findings),
     ...reachReasons(findings),
     ...leftoverReasons(findings),
@@ -32,15 +35,31 @@ function targetReasons({ target }: Findings): string[] {
     : [`the command changed the target itself: ${own.map(({ what }) => what).join('; ')}`];
 }
 
-function commandReasons({ command, interrupted }: Findings): string[] {
+function contactReasons({ contact }: Findings): string[] {
+  const [first] = contact;
+  if (!first) return [];
+  const { process: owner, user, ended } = first;
+  return [
+    `the command connected to the target itself, past safemigrate (${owner.command}, as ${user ?? 'an unknown user'}); ` +
+      `the session was ${ended ? 'ended' : 'not ours to end'} and the command was stopped`,
+  ];
+}
+
+function refusalReasons({ command }: Findings): string[] {
+  return command.refused.map(({ what, why }) => `${what} was not run: ${why}`);
+}
+
+function commandReasons({ command, interrupted, contact }: Findings): string[] {
+  // It was safemigrate that ended it then.
+  if (contact.length > 0) return [];
   if (interrupted) return ['the rehearsal was interrupted'];
   if (command.timedOut) return ['the command ran longer than --timeout allows and was ended'];
   if (command.signal !== null) return [`the command was ended by ${command.signal}`];
   return command.exitCode === 0 ? [] : [`the command failed with exit code ${command.exitCode}`];
 }
 
-function reachReasons({ command, interrupted }: Findings): string[] {
-  if (command.reachedClone || interrupted) return [];
+function reachReasons({ command, interrupted, contact }: Findings): string[] {
+  if (command.reachedClone || interrupted || contact.length > 0) return [];
   return [
     'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
       'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',

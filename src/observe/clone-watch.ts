@@ -1,44 +1,41 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Clone } from '../clone/method.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
+import { shown } from '../sql.ts';
 import { openSession } from '../target/connect.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import { type RelationNames, relationNames } from './names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
 export interface CloneObservations {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
   readonly sizeBytes: number | null;
+  /** Of the relations that were asked for, dropped ones included where they hold rows. */
+  readonly names: RelationNames;
   readonly limits: Limit[];
 }
 
 interface Snapshot {
   readonly relations: RelationsData;
   readonly walPosition: string;
-  readonly arrivals: number;
 }
 
 /** What the clone held before the command, and what the command made of it. */
 export interface CloneWatch {
   /** Reads schema and data. Nothing of ours stays connected to the clone afterwards. */
   before(): Promise<void>;
-  /** Somebody connected since `before`. */
-  reached(): Promise<boolean>;
   /**
    * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
+   * @param wanted OIDs of relations to be named.
    */
-  after(interrupt?: AbortSignal): Promise<CloneObservations>;
+  after(wanted: Iterable<number>, interrupt?: AbortSignal): Promise<CloneObservations>;
 }
 
-const POSITION = `
-SELECT pg_current_wal_insert_lsn()::text AS position,
-       (SELECT coalesce(sum(sessions), 0)::int8 FROM pg_stat_database WHERE datid = $1) AS arrivals`;
-/** Sessions are counted when their backends get to it; in version 14 a collector tells, every half second. */
-const COUNTED_WITHIN_MS = 1_500;
+const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 /** The clone is watched from the control connection while the command runs: no session of ours is in the way there. */
@@ -47,11 +44,10 @@ export function watchClone(
   options: { control: Session; run: RunId; schema: SchemaWatch; audit: Audit; signal: AbortSignal },
 ): CloneWatch {
   const { control, run, schema, audit, signal } = options;
-  const cloneOid = 'oid' in clone.mark.at ? clone.mark.at.oid : 0;
   signal.addEventListener('abort', () => void schema.close(), { once: true });
   let first: Snapshot | undefined;
 
-  const readData = async (before?: RelationsData) => {
+  const inClone = async <T>(read: (session: Session) => Promise<T>): Promise<T> => {
     const session = await openSession(clone.connect, {
       purpose: 'clone',
       run,
@@ -60,34 +56,22 @@ export function watchClone(
       readOnly: true,
     });
     try {
-      return await readRelations(session, before);
+      return await read(session);
     } finally {
       await session.close();
     }
   };
-  const position = async () => {
-    const [row] = await control.query<{ position: string; arrivals: string }>(POSITION, [cloneOid]);
-    return { walPosition: row?.position ?? '0/0', arrivals: Number(row?.arrivals ?? 0) };
-  };
 
   return {
     async before() {
-      const [relations] = await Promise.all([readData(), schema.before(clone.connect, run)]);
-      first = { relations, ...(await position()) };
+      const [relations] = await Promise.all([inClone(readRelations), schema.before(clone.connect, run)]);
+      const [row] = await control.query<{ position: string }>(POSITION);
+      first = { relations, walPosition: row?.position ?? '0/0' };
     },
-    async reached() {
-      if (first === undefined) return false;
-      const deadline = performance.now() + COUNTED_WITHIN_MS;
-      while ((await position()).arrivals <= first.arrivals) {
-        if (performance.now() > deadline) return false;
-        await delay(50);
-      }
-      return true;
-    },
-    async after(interrupt) {
+    async after(wanted, interrupt) {
       if (interrupt?.aborted) return NOT_OBSERVED;
       try {
-        return await compare();
+        return await compare(wanted);
       } catch (error) {
         if (interrupt?.aborted) return NOT_OBSERVED;
         throw error;
@@ -95,15 +79,21 @@ export function watchClone(
     },
   };
 
-  async function compare(): Promise<CloneObservations> {
+  async function compare(wanted: Iterable<number>): Promise<CloneObservations> {
     const then = first;
     if (!then) throw new Error('the clone was not read before the command');
     const limits: Limit[] = [];
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [then.walPosition]);
-    const [compared, relations] = await Promise.all([
+    const [compared, read] = await Promise.all([
       measured(limits, 'schema', () => schema.after()),
-      measured(limits, 'data', () => readData(then.relations)),
+      measured(limits, 'data', () =>
+        inClone(async (session) => ({
+          relations: await readRelations(session, then.relations),
+          names: await relationNames(session, wanted),
+        })),
+      ),
     ]);
+    const relations = read?.relations ?? null;
     const bytes = Number(wal?.bytes ?? 0);
     const data = relations && compareRelations(then.relations, relations, { bytes, shared: true });
     limits.push(...(compared?.limits ?? []), ...(data?.limits ?? []));
@@ -111,15 +101,21 @@ export function watchClone(
       schema: compared && withLostRows(compared.section, then.relations, relations),
       data: data?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
+      names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
       limits,
     };
   }
+}
+
+function namesOf({ relations }: RelationsData): [number, string][] {
+  return [...relations.values()].map(({ oid, schema, name }) => [oid, shown(schema, name)]);
 }
 
 const NOT_OBSERVED: CloneObservations = {
   schema: null,
   data: null,
   sizeBytes: null,
+  names: new Map(),
   limits: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
     path,
     kind: 'unmeasured',

@@ -1,4 +1,5 @@
 import { nameOfProcess, socketsOfTree } from '../command/process-sockets.ts';
+import { type CommandResult, type RunOptions, runCommand } from '../command/run-command.ts';
 import { messageOf } from '../errors.ts';
 import type { ContactSection, Limit } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
@@ -9,12 +10,37 @@ import type { Target } from '../target/target.ts';
  * ignores what it was given and opens its own connection. Such a session is ended at once. It is recognised by its
  * address and port among the sockets of the command's processes; a connection of anybody else is never touched.
  */
-export interface ContactWatch {
+interface ContactWatch {
   /** Looks once more, and ends the watching. */
-  stop(): Promise<{ contact: ContactSection[]; limits: Limit[] }>;
+  stop(): Promise<Contacts>;
 }
 
-export interface ContactOptions {
+export interface Contacts {
+  readonly contact: ContactSection[];
+  readonly limits: Limit[];
+}
+
+/** Runs the command under that watch; a contact ends it. */
+export async function runWatched(
+  run: RunOptions,
+  options: Pick<ContactOptions, 'control' | 'target'>,
+): Promise<{ result: CommandResult } & Contacts> {
+  const contacted = new AbortController();
+  let watching: Promise<ContactWatch> | undefined;
+  const result = await runCommand({
+    ...run,
+    signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
+    onStart: (root) => {
+      watching = watchContact({ ...options, root, onContact: () => contacted.abort() });
+      // A control connection that is lost ends the run elsewhere.
+      watching.catch(() => {});
+    },
+  });
+  const watch = await watching?.catch(() => undefined);
+  return { result, ...((await watch?.stop()) ?? { contact: [], limits: [] }) };
+}
+
+interface ContactOptions {
   readonly control: Session;
   readonly target: Target;
   /** The command's process. */
@@ -49,7 +75,7 @@ const LOOK_EVERY_MS = 100;
 /** The socket of a connection over a Unix socket has no port to be recognised by. */
 const UNIX_SOCKET_PORT = -1;
 
-export async function watchContact(options: ContactOptions): Promise<ContactWatch> {
+async function watchContact(options: ContactOptions): Promise<ContactWatch> {
   const { control, target, root, onContact } = options;
   const [now] = await control.query<{ now: string }>(NOW);
   const contact = new Map<string, ContactSection>();

@@ -25,7 +25,14 @@ export async function explainLoss(
     try {
       const { changes, limits } = await compareTarget(
         { ...options, control },
-        { before: options.before, reachedClone: true, cloneChanges: [], describeTarget: async () => [] },
+        {
+          before: options.before,
+          reachedClone: true,
+          cloneChanges: [],
+          describeTarget: async () => [],
+          madeDatabases: false,
+          contact: [],
+        },
       );
       const [unread] = limits;
       if (changes.length === 0 && unread === undefined)

@@ -2,6 +2,7 @@ import { blocks, LOCK_MODES, lockModeOf } from '../judge/lock-modes.ts';
 import type { Limit, StatementSection } from '../report/model.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
 import type { RelationNames } from './names.ts';
+import { withoutSecrets } from './secrets.ts';
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
@@ -23,8 +24,8 @@ export const STATEMENT_LIMITS: readonly Limit[] = [
   },
   {
     path: 'statements[].rewrote',
-    kind: 'unmeasured',
-    reason: 'which file a relation has is visible to others only when the transaction has committed',
+    kind: 'estimate',
+    reason: 'which statement wrote a relation anew is told by the locks that it held',
   },
 ];
 
@@ -99,7 +100,7 @@ export class StatementLog {
     return {
       index: statement.id,
       session: statement.session,
-      sql: statement.sql,
+      sql: withoutSecrets(statement.sql),
       tag: outcome?.tag ?? null,
       startedAt: statement.startedAt.toISOString(),
       durationMs: outcome?.durationMs ?? 0,

@@ -1,5 +1,5 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Limit, SchemaChange, TargetSection } from '../report/model.ts';
+import type { ContactSection, Limit, SchemaChange, TargetSection } from '../report/model.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
 import { compareShared, type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
 import { openSession } from '../target/connect.ts';
@@ -57,7 +57,15 @@ export interface TargetComparison {
   readonly limits: Limit[];
 }
 
-export interface Meanwhile {
+/** What the proxy and the watch over the target's sessions saw of the command. */
+export interface Seen {
+  /** It sent a CREATE DATABASE or DROP DATABASE. */
+  readonly madeDatabases: boolean;
+  /** Sessions that it opened on the target itself. */
+  readonly contact: readonly ContactSection[];
+}
+
+export interface Meanwhile extends Seen {
   readonly before: TargetState;
   readonly reachedClone: boolean;
   /** What the command changed on the clone. */
@@ -91,7 +99,7 @@ function writtenCatalogues(before: TargetState, after: TargetState): string[] {
 }
 
 /** What speaks for and against the command having made a change of the target. */
-export interface Evidence {
+export interface Evidence extends Seen {
   readonly before: TargetState;
   readonly after: TargetState;
   readonly written: readonly string[];
@@ -115,12 +123,21 @@ export function attribute(evidence: Evidence): TargetSection['changes'] {
   const { madeBy, why } = decide(evidence);
   return [
     ...describe(written, targetChanges).map((what) => ({ what, madeBy, evidence: why })),
-    ...shared.map((what) => ({
-      what,
-      madeBy: 'command' as const,
-      evidence: 'it can be changed from the clone, and changed while the command ran',
-    })),
+    ...shared.map((what) => ({ what, ...whoseShared(what, evidence) })),
   ];
+}
+
+/** CREATE and DROP DATABASE run in no function and no block, so that every one of the command's own was seen. */
+function whoseShared(
+  what: string,
+  { madeDatabases, contact }: Evidence,
+): Pick<TargetSection['changes'][number], 'madeBy' | 'evidence'> {
+  if (/^database .* (created|dropped)$/.test(what) && !madeDatabases && contact.length === 0)
+    return { madeBy: 'others', evidence: 'the command made and dropped no database' };
+  return {
+    madeBy: 'command',
+    evidence: 'it can be changed from the clone, and changed while the command ran',
+  };
 }
 
 function describe(catalogues: readonly string[], changes: readonly SchemaChange[]): string[] {
@@ -130,10 +147,12 @@ function describe(catalogues: readonly string[], changes: readonly SchemaChange[
   return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
 }
 
-function decide({ before, after, reachedClone, cloneChanges, targetChanges }: Evidence): {
+function decide({ before, after, reachedClone, cloneChanges, targetChanges, contact }: Evidence): {
   madeBy: 'command' | 'others';
   why: string;
 } {
+  const [met] = contact;
+  if (met) return { madeBy: 'command', why: `${met.process.command} connected to the target as ${met.user}` };
   const arrivals = after.arrivals - before.arrivals - OWN_ARRIVALS;
   if (arrivals <= 0)
     return { madeBy: 'others', why: 'no session connected to the target while the command ran' };

@@ -62,8 +62,18 @@ export const commandSection = z.object({
   rewritten: z.array(z.string()),
   /** What may name the target and was left alone, with the reason. */
   undecided: z.array(z.object({ name: z.string(), reason: z.string() })),
-  /** Sessions that the command opened on the clone. */
+  /** The command connected to the clone at least once. */
   reachedClone: z.boolean(),
+  /** Statements that were not let through, because they would have taken effect beyond the clone. */
+  refused: z.array(z.object({ what: z.string(), why: z.string() })),
+  /** What was let through although it reaches beyond the clone (`--allow-cluster-statements`). */
+  allowed: z.array(z.string()),
+  /** Statements that named the target, and were led to the clone. */
+  redirected: z.array(z.string()),
+  /** Indexes of the statements that failed in the server although the command ended with exit code 0. */
+  swallowedErrors: z.array(z.int()),
+  /** The command failed, and no statement of it did. */
+  failedWithoutError: z.boolean(),
 });
 
 export const lockSection = z.object({

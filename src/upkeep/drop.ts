@@ -12,7 +12,7 @@ export interface DropOrder {
   readonly run: RunId;
   /** Undefined where the making was cut off before anybody could read the OID. */
   readonly oid: number | undefined;
-  readonly role: 'clone' | 'probe' | 'original';
+  readonly role: NonNullable<OwnedDatabase['role']>;
   /** The run is our own, so its lock being held is no reason to leave the database alone. */
   readonly ownRun: boolean;
   /** Opens a session in that database: what PREPARE TRANSACTION left behind can be ended only from inside. */

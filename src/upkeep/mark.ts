@@ -21,6 +21,8 @@ export interface Mark {
   readonly lockDatabaseOid: number;
   /** The user asked to keep it (`--keep`): `clean` leaves it unless told otherwise. */
   readonly kept?: boolean;
+  /** Of a clone: databases that the command made for itself there, each named before it was made. */
+  readonly databases?: readonly string[];
 }
 
 const PREFIX = 'safemigrate: ';
@@ -44,6 +46,7 @@ const schema = z.object({
   ]),
   lockDatabaseOid: oid,
   kept: z.boolean().exactOptional(),
+  databases: z.array(z.string()).exactOptional(),
 });
 
 export function formatMark(mark: Mark): string {

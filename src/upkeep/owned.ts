@@ -8,7 +8,8 @@ export interface OwnedDatabase {
   readonly oid: number;
   readonly owner: string;
   readonly run: RunId | null;
-  readonly role: Mark['role'] | null;
+  /** `made`: by the command of a run, for itself, and listed in the mark of that run's clone. */
+  readonly role: Mark['role'] | 'made' | null;
   /** `half-born`: made by us, and cut off before it was marked. `foreign`: not provably ours, never dropped. */
   readonly standing: 'marked' | 'half-born' | 'foreign';
   /** Why it is not ours, for `foreign`. */
@@ -34,17 +35,20 @@ interface Row {
 }
 
 /** Sizes only where CONNECT is granted: pg_database_size fails otherwise. */
-const CANDIDATES = `
+const DATABASES = `
 SELECT d.datname AS name, d.oid::int8 AS oid, pg_get_userbyid(d.datdba) AS owner,
        pg_has_role(d.datdba, 'USAGE') AS ours,
        d.datconnlimit AS connection_limit, d.datallowconn AS allows_connections,
        shobj_description(d.oid, 'pg_database') AS comment,
        CASE WHEN $1 AND has_database_privilege(d.oid, 'CONNECT') THEN pg_database_size(d.oid) END AS size,
        (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid) AS sessions
-  FROM pg_database d
+  FROM pg_database d`;
+const CANDIDATES = `${DATABASES}
  WHERE d.datname ~ '_(rehearsal|before|probe)_[0-9a-z]{${RUN_ID_LENGTH}}$'
     OR shobj_description(d.oid, 'pg_database') LIKE 'safemigrate: %'
  ORDER BY d.datname`;
+
+const NAMED = `${DATABASES} WHERE d.datname = ANY ($2) ORDER BY d.datname`;
 
 /** Every advisory lock with a bigint key that any session holds, as database OID and key. */
 const HELD_LOCKS = `
@@ -55,20 +59,46 @@ SELECT database::int8 AS database, ((classid::int8 << 32) | objid::int8)::text A
 export async function ownedDatabases(session: Session, options = { sizes: true }): Promise<OwnedDatabase[]> {
   // Candidates first: a run that starts between the two queries then shows its lock, never a false death.
   const rows = await session.query<Row>(CANDIDATES, [options.sizes]);
-  const locks = await session.query<{ database: string; key: string }>(HELD_LOCKS);
-  return rows.map((row) => judge(row, locks));
+  const locks = await session.query<Lock>(HELD_LOCKS);
+  const found = rows.map((row) => judge(row, locks));
+  const clones = found.filter(({ mark, standing }) => mark?.databases && standing === 'marked');
+  if (clones.length === 0) return found;
+  const names = clones.flatMap(({ mark }) => mark?.databases ?? []);
+  const made = await session.query<Row>(NAMED, [options.sizes, names]);
+  // They come first: what proves them is the clone's mark, which goes with the clone.
+  return [...made.flatMap((row) => judgeMade(row, clones)), ...found];
 }
 
-function judge(row: Row, locks: { database: string; key: string }[]): OwnedDatabase {
-  const mark = parseMark(row.comment);
-  const named = parseOwnedName(row.name);
-  const facts = {
+interface Lock {
+  readonly database: string;
+  readonly key: string;
+}
+
+/** A database of a name that the command was about to take: its limit shows that it was the command that did. */
+function judgeMade(row: Row, clones: readonly OwnedDatabase[]): OwnedDatabase[] {
+  const clone = clones.find(({ mark, run }) => {
+    const named = mark?.databases?.includes(row.name) ?? false;
+    return named && run !== null && row.connection_limit === birthLimit(run);
+  });
+  if (!clone || !row.ours) return [];
+  const { run, owning } = clone;
+  return [{ ...factsOf(row), run, role: 'made', mark: null, doubt: null, standing: 'half-born', owning }];
+}
+
+function factsOf(row: Row): Pick<OwnedDatabase, 'name' | 'oid' | 'owner' | 'sizeBytes' | 'sessions'> {
+  return {
     name: row.name,
     oid: Number(row.oid),
     owner: row.owner,
     sizeBytes: row.size === null ? null : Number(row.size),
     sessions: Number(row.sessions),
   };
+}
+
+function judge(row: Row, locks: readonly Lock[]): OwnedDatabase {
+  const mark = parseMark(row.comment);
+  const named = parseOwnedName(row.name);
+  const facts = factsOf(row);
   if (typeof mark === 'object') {
     const doubt = doubtOfMark(mark, named, facts, row);
     return {
@@ -123,7 +153,7 @@ const INVALID = -2;
 function liveness(
   run: RunId,
   lockDatabaseOid: number | null,
-  locks: { database: string; key: string }[],
+  locks: readonly Lock[],
 ): OwnedDatabase['owning'] {
   const key = advisoryLockKey(run);
   const held = locks.some(

@@ -10,8 +10,9 @@ import {
   message,
   type PostgresError,
   parseMessage,
+  retold,
 } from './messages.ts';
-import { type ParsedStatement, parseText } from './parse.ts';
+import type { ParsedStatement } from './parse.ts';
 import type { Running } from './record.ts';
 import { shapeOf } from './shape.ts';
 
@@ -53,10 +54,11 @@ export class ExtendedProtocol {
     const like = this.#line.recorder.repeats(shapeOf(sql));
     if (!like) await this.#catchUp();
     this.#prepares = { sql, parsed: like ?? null };
-    await this.pass(piece);
-    const statements = like || piece.kind === 'head' ? null : await parseText(text);
-    const parsed = like ?? (statements?.length === 1 ? (statements[0] ?? null) : null);
-    this.#prepared.set(name, { sql, parsed });
+    const read = like || piece.kind === 'head' ? undefined : await this.#line.read(text);
+    const translated = read && read.text !== text;
+    await this.pass(translated ? { ...piece, bytes: retold(piece.bytes, read.text) } : piece);
+    const only = read?.statements?.length === 1 ? (read.statements[0] ?? null) : null;
+    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, parsed: like ?? only });
   }
 
   async bind(piece: Message): Promise<void> {
@@ -96,7 +98,7 @@ export class ExtendedProtocol {
     const portal = this.#portals.get(executeMessage(piece.bytes).portal) ?? { prepared: UNSEEN };
     if (exchange.skipping) return await this.pass(piece);
     const { sql, parsed } = portal.prepared;
-    const refusal = portal.running ? undefined : this.#line.refusal(sql, parsed);
+    const refusal = portal.running ? undefined : await this.#line.refusal(sql, parsed);
     if (refusal) return await this.#refuse(portal, refusal);
     if (!this.#line.exact) return await this.#execute(piece, portal, false);
     if (parsed?.shape != null && recorder.repeats(parsed.shape))

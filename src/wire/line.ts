@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
 import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
 import type { Gate, Intent, Observe } from './observed.ts';
-import type { ParsedStatement } from './parse.ts';
+import { type ParsedStatement, parseText } from './parse.ts';
 import type { PieceReader } from './reader.ts';
 import type { Recorder } from './record.ts';
 import type { Pending, TurnState } from './turn.ts';
@@ -52,9 +52,18 @@ export class Line {
     );
   }
 
+  /** The statements of a text, which is the client's own unless the gate puts another one in its place. */
+  async read(text: Buffer): Promise<{ text: Buffer; statements: readonly ParsedStatement[] | null }> {
+    const statements = await parseText(text);
+    const other = statements ? await this.#gate.translate?.(text.toString(), statements) : undefined;
+    if (other === undefined) return { text, statements };
+    const translated = Buffer.from(other);
+    return { text: translated, statements: await parseText(translated) };
+  }
+
   /** The gate's refusal, or undefined when the statement may run. */
-  refusal(sql: string, parsed: ParsedStatement | null): PostgresError | undefined {
-    const answer = this.#gate.before({ ...this.#who, sql, parsed });
+  async refusal(sql: string, parsed: ParsedStatement | null): Promise<PostgresError | undefined> {
+    const answer = await this.#gate.before({ ...this.#who, sql, parsed });
     return answer === 'run' ? undefined : answer;
   }
 

@@ -111,6 +111,13 @@ export function parseMessage(frame: Buffer): { name: string; text: Buffer } {
   return { name, text: payload.subarray(next, zeroOf(payload, next)) };
 }
 
+/** The same Parse with another text. */
+export function retold(frame: Buffer, text: Buffer): Buffer {
+  const payload = payloadOf(frame);
+  const { text: name, next } = readCString(payload, 0);
+  return message(CLIENT.parse, name, '\0', text, '\0', payload.subarray(zeroOf(payload, next) + 1));
+}
+
 /** The names that start a Bind; its head is enough. */
 export function bindMessage(frame: Buffer): { portal: string; statement: string } {
   const payload = payloadOf(frame);

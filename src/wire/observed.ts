@@ -86,8 +86,12 @@ export interface Intent {
  * all that follows from one. Not asked: a text over 2 MB, and a repetition of DML that was let through.
  */
 export interface Gate {
-  before(intent: Intent): 'run' | PostgresError;
+  before(intent: Intent): GateAnswer | Promise<GateAnswer>;
+  /** The text that takes the place of one that names something which is called otherwise here; undefined: none. */
+  translate?(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined>;
 }
+
+export type GateAnswer = 'run' | PostgresError;
 
 /** Reads the relation locks that a backend holds now; null where they cannot be had. Never rejects. */
 export type ReadLocks = (pid: number) => Promise<readonly RelationLock[] | null>;

@@ -1,7 +1,7 @@
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
 import { errorResponse, type PostgresError, query, queryText } from './messages.ts';
-import { type ParsedStatement, parseText, textOf } from './parse.ts';
+import { type ParsedStatement, textOf } from './parse.ts';
 import type { Running } from './record.ts';
 import { segmentsOf } from './segments.ts';
 import { shapeOf } from './shape.ts';
@@ -38,21 +38,21 @@ export class SimpleProtocol {
     if (!unsynced) await exchange.drained();
     await recorder.settle();
     if (piece.kind === 'head') return await this.#unread(piece);
-    const text = queryText(piece.bytes);
-    if (unsynced || !this.#line.exact) return await this.#whole(piece, text, await parseText(text));
-    if (text.length <= LONGEST_SHAPED_BYTES && exchange.status !== 'E') {
-      const like = recorder.repeats(shapeOf(text.toString()));
-      if (like) return await this.#repeated(piece, text, like);
+    const given = queryText(piece.bytes);
+    const whole = unsynced || !this.#line.exact;
+    if (!whole && given.length <= LONGEST_SHAPED_BYTES && exchange.status !== 'E') {
+      const like = recorder.repeats(shapeOf(given.toString()));
+      if (like) return await this.#repeated(piece, given, like);
     }
-    const statements = await parseText(text);
-    const segments = statements ? segmentsOf(statements, exchange.status !== 'I') : undefined;
-    if (!statements || !segments) return await this.#whole(piece, text, statements);
-    const refusal = this.#refusal(text, statements);
+    const { text, statements } = await this.#line.read(given);
+    const segments = statements && !whole ? segmentsOf(statements, exchange.status !== 'I') : undefined;
+    if (!statements || !segments) return await this.#whole(text, statements);
+    const refusal = await this.#refusal(text, statements);
     if (refusal) return await this.#refuse(text, refusal);
     this.#split = new SplitText(this.#line, text);
     const served = await this.#split.serve(segments);
     this.#split = undefined;
-    if (!served) await this.#whole(piece, text, statements);
+    if (!served) await this.#whole(text, statements);
   }
 
   /** A text too large to be looked at. */
@@ -79,9 +79,9 @@ export class SimpleProtocol {
   }
 
   /** The text goes as it came; its statements are told apart by their completions. */
-  async #whole(piece: Message, text: Buffer, statements: readonly ParsedStatement[] | null): Promise<void> {
+  async #whole(text: Buffer, statements: readonly ParsedStatement[] | null): Promise<void> {
     const { exchange, recorder } = this.#line;
-    const refusal = this.#refusal(text, statements);
+    const refusal = await this.#refusal(text, statements);
     if (refusal) return await this.#refuse(text, refusal);
     await recorder.read();
     const list = statements ?? [];
@@ -92,7 +92,7 @@ export class SimpleProtocol {
         : this.#begin(textOf(text, 0, text.length), null);
     };
     exchange.expect(this.#wholeTurn([next(0)], Math.max(1, list.length), next));
-    await this.#line.send(piece.bytes);
+    await this.#line.send(query(text));
   }
 
   #begin(sql: string, parsed: ParsedStatement | null): Running {
@@ -122,10 +122,13 @@ export class SimpleProtocol {
     };
   }
 
-  #refusal(text: Buffer, statements: readonly ParsedStatement[] | null): PostgresError | undefined {
-    if (!statements) return this.#line.refusal(text.toString(), null);
+  async #refusal(
+    text: Buffer,
+    statements: readonly ParsedStatement[] | null,
+  ): Promise<PostgresError | undefined> {
+    if (!statements) return await this.#line.refusal(text.toString(), null);
     for (const statement of statements) {
-      const refusal = this.#line.refusal(textOf(text, statement.from, statement.to), statement);
+      const refusal = await this.#line.refusal(textOf(text, statement.from, statement.to), statement);
       if (refusal) return refusal;
     }
     return undefined;

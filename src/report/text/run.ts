@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration } from '../../format.ts';
+import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { marks, type Span, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { fact, limitAt, message } from './parts.ts';
@@ -17,6 +17,7 @@ export function runSection(report: Report, style: TextStyle): string[] {
     ['Command', [tone('strong', message(style, command.argv.map(shellWord).join(' '), 240))]],
     ['', outcomeSpans(report, style)],
     ['', reachSpans(report, style)],
+    ...noteSpans(report, style).map((spans): [string, Span[]] => ['', spans]),
     ...command.undecided
       .slice(0, LISTED)
       .map(({ name, reason }): [string, Span[]] => [
@@ -80,6 +81,39 @@ function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
   const through = command.rewritten.length === 0 ? '' : ` through ${command.rewritten.join(', ')}`;
   const sessions = new Set(statements.map((statement) => statement.session)).size;
   return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}`];
+}
+
+/** What is odd about how the command and the server ended, and what was not run as it was written. */
+function noteSpans({ command }: Report, style: TextStyle): Span[][] {
+  const { refused, allowed, redirected, swallowedErrors, failedWithoutError } = command;
+  const notes: Span[][] = refused
+    .slice(0, LISTED)
+    .map(({ what, why }) => [
+      tone('bad', `${marks(style).fail} not run: ${message(style, what)}`),
+      `, ${why}`,
+    ]);
+  if (allowed.length > 0)
+    notes.push([
+      tone('warning', 'let through'),
+      `, although it reaches beyond the clone: ${listed(allowed)}`,
+    ]);
+  if (redirected.length > 0)
+    notes.push([`led to the clone, because it named the target: ${listed(redirected)}`]);
+  if (swallowedErrors.length > 0) {
+    const which = plural(swallowedErrors.length, 'statement');
+    notes.push([
+      tone('warning', `${which} failed in the server`),
+      ', and the command ended with exit code 0 all the same',
+    ]);
+  }
+  if (failedWithoutError) notes.push(['no statement of it failed in the server']);
+  return notes;
+}
+
+function listed(items: readonly string[]): string {
+  const unique = [...new Set(items)];
+  const more = unique.length > LISTED ? `, and ${unique.length - LISTED} more` : '';
+  return unique.slice(0, LISTED).join(', ') + more;
 }
 
 /** Quoted only where a shell would need it, so that the line can be pasted. */

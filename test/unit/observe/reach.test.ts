@@ -92,5 +92,8 @@ describe('lets pass what stays in the clone', () => {
 
 test('names the databases that a command makes and drops for itself', async () => {
   expect(await reach('CREATE DATABASE shadow')).toEqual({ kind: 'create-database', database: 'shadow' });
-  expect(await reach('DROP DATABASE IF EXISTS shadow')).toEqual({ kind: 'drop-database', database: 'shadow' });
+  expect(await reach('DROP DATABASE IF EXISTS shadow')).toEqual({
+    kind: 'drop-database',
+    database: 'shadow',
+  });
 });

@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import { type Login, planRoutes } from '../command/rewrite.ts';
+import type { Route } from '../command/route.ts';
+import type { Emit } from '../events.ts';
+import type { DataSection, Limit, StatementSection } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import type { Session } from '../target/session.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Observe, Observed } from '../wire/observed.ts';
+import { startProxy, type WireProxy } from '../wire/proxy.ts';
+import type { Guard } from './guard.ts';
+import { LockReader } from './locks.ts';
+import type { RelationNames } from './names.ts';
+import { withRewrites } from './rewrites.ts';
+import { Sampler } from './sampler.ts';
+import { SlowStatements } from './slow-statements.ts';
+import { STATEMENT_LIMITS, StatementLog } from './statements.ts';
+
+export interface CommandWatchOptions {
+  /** What the command knows of the target; the first is the target's own login. */
+  readonly logins: readonly Login[];
+  /** Leads to the clone, as the target's own user. */
+  readonly clone: ConnectionSettings;
+  readonly cloneOid: number;
+  readonly guard: Guard;
+  readonly observe: Observe;
+  /** Address to listen on; default: this machine alone. */
+  readonly listen?: string;
+  /** Leads to a database of the server that the command may look into besides its own. */
+  readonly otherDatabase: (name: string) => boolean;
+  /** Opens a session of ours outside the clone. */
+  readonly connect: (purpose: string) => Promise<Session>;
+  readonly emit: Emit;
+}
+
+/** The proxy between the command and the clone, and what it saw. */
+export interface CommandWatch {
+  /** What the command is told: the proxy, under the names that it knows. */
+  readonly routes: readonly Route[];
+  /** The command connected at least once. */
+  reached(): boolean;
+  /** OIDs of the clone's relations that were locked. */
+  lockedRelations(): Set<number>;
+  /** What the command sent, once it has ended. */
+  statements(
+    names: RelationNames,
+    data: DataSection | null,
+  ): { statements: StatementSection[]; limits: Limit[] };
+}
+
+/** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
+const SECRET_BYTES = 24;
+
+export async function watchCommand(scope: Scope, options: CommandWatchOptions): Promise<CommandWatch> {
+  const { cloneOid, observe, connect } = options;
+  const log = new StatementLog();
+  const slow = new SlowStatements(options.emit);
+  const reader = new LockReader(() => connect('locks'));
+  const sampler = new Sampler({
+    connect: () => connect('sampler'),
+    onSample: (sample) => {
+      log.sample(sample.statement, sample.locks);
+      slow.sample(sample);
+    },
+  });
+  const observer = (event: Observed) => {
+    log.observe(event);
+    sampler.observe(event);
+  };
+  const secret = randomBytes(SECRET_BYTES).toString('base64url');
+  const routes = planRoutes(options.logins, options.clone);
+  await scope.own(
+    'lock reader',
+    async () => (observe === 'exact' ? await reader.open() : undefined),
+    async () => {
+      await sampler.close();
+      await reader.close();
+    },
+  );
+  const proxy = await scope.own(
+    'proxy',
+    () =>
+      startProxy({
+        routes,
+        secret,
+        observe,
+        observer,
+        readLocks: reader.read,
+        gate: options.guard,
+        ...(options.listen === undefined ? {} : { listen: { host: options.listen } }),
+        otherDatabase: (name, upstream) =>
+          options.otherDatabase(name) ? { ...upstream, database: name } : undefined,
+      }),
+    async (started) => started?.close(),
+  );
+  return {
+    routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
+    reached: () => proxy.sessions > 0,
+    lockedRelations: () => log.relations(cloneOid),
+    statements: (names, data) => {
+      if (observe === 'off') return { statements: [], limits: [NOT_OBSERVED] };
+      const statements = withRewrites(log.section(cloneOid, names), data);
+      return { statements, limits: statements.length > 0 ? [...STATEMENT_LIMITS] : [] };
+    },
+  };
+}
+
+const NOT_OBSERVED: Limit = {
+  path: 'statements',
+  kind: 'unmeasured',
+  reason: 'statements were not observed (--observe off)',
+};
+
+/** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */
+function entryOf(
+  { user, database }: Pick<Route, 'user' | 'database'>,
+  { host, port }: WireProxy,
+  secret: string,
+): ConnectionSettings {
+  return { hosts: [{ host, port }], user, password: secret, database, sslmode: 'disable', parameters: {} };
+}

@@ -1,0 +1,125 @@
+import type { MadeDatabases } from '../upkeep/made-databases.ts';
+import type { PostgresError } from '../wire/messages.ts';
+import type { Gate, GateAnswer, Intent } from '../wire/observed.ts';
+import type { ParsedStatement } from '../wire/parse.ts';
+import { kindOf } from '../wire/statement-kind.ts';
+import { type Names, reachOf } from './reach.ts';
+import { type Replacement, renamed } from './renamed.ts';
+
+/** A statement that was not let through, because its effect would have left the clone. */
+export interface Refused {
+  readonly what: string;
+  readonly why: string;
+}
+
+export interface GuardOptions {
+  readonly names: Names;
+  /** `--allow-cluster-statements`: what reaches beyond the clone is let through knowingly, and reported. */
+  readonly allow: boolean;
+  /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
+  readonly marking: () => string;
+  readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'announce'>;
+}
+
+/** insufficient_privilege: tools take it as final, and do not try again. */
+const SQLSTATE = '42501';
+
+/** What may be asked of another database of the server: to look around, and to make a database. */
+const HARMLESS_ELSEWHERE = new Set([
+  'SelectStmt',
+  'VariableShowStmt',
+  'VariableSetStmt',
+  'TransactionStmt',
+  'CreatedbStmt',
+  'DropdbStmt',
+  'PrepareStmt',
+  'ExecuteStmt',
+  'DeallocateStmt',
+  'DiscardStmt',
+]);
+
+/**
+ * Keeps the command's statements within the clone where that shares the target's server: refuses what would take
+ * effect beyond it, and leads what names the target by its own name to the clone.
+ */
+export class Guard implements Gate {
+  readonly refused: Refused[] = [];
+  /** What was let through although it reaches beyond the clone. */
+  readonly allowed: string[] = [];
+  /** What named the target and was led to the clone. */
+  readonly redirected: string[] = [];
+  readonly #options: GuardOptions;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  async before({ database, parsed }: Intent): Promise<GateAnswer> {
+    if (!parsed) return 'run';
+    const { names, databases } = this.#options;
+    const kind = kindOf(parsed.node);
+    const elsewhere = database !== names.target && !databases.has(database);
+    if (elsewhere && !HARMLESS_ELSEWHERE.has(kind))
+      return this.#refuse(
+        `a ${kind.replace(/Stmt$/, '')} statement in the database ${database}`,
+        'it is not the rehearsed one',
+      );
+    const reach = reachOf(parsed.node, names);
+    switch (reach.kind) {
+      case 'within':
+        return 'run';
+      case 'beyond':
+        return this.#refuse(reach.what, reach.why);
+      case 'redirect':
+        // What could be led to the clone says the clone's name by now.
+        return this.#refuse(reach.what, 'it names the target in a way that could not be led to the clone');
+      case 'create-database':
+        // The server itself refuses a name that is taken.
+        await databases.announce(reach.database);
+        return 'run';
+      case 'drop-database':
+        return databases.has(reach.database)
+          ? 'run'
+          : this.#refuse(`DROP DATABASE ${reach.database}`, 'it is not a database that the command made');
+    }
+  }
+
+  async translate(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined> {
+    const replacements = statements.flatMap((statement) => this.#replacement(statement));
+    if (replacements.length === 0) return undefined;
+    const { names } = this.#options;
+    return await renamed(text, replacements, names);
+  }
+
+  #replacement(statement: ParsedStatement): Replacement[] {
+    const { names, marking, databases } = this.#options;
+    const reach = reachOf(statement.node, names);
+    const { from, to } = statement;
+    if (reach.kind === 'create-database')
+      return hasConnectionLimit(statement)
+        ? []
+        : [{ kind: 'append', to, text: `\nCONNECTION LIMIT ${databases.limit}` }];
+    if (reach.kind !== 'redirect') return [];
+    this.redirected.push(reach.what);
+    if (kindOf(statement.node) === 'CommentStmt') return [{ kind: 'whole', from, to, text: marking() }];
+    return [{ kind: 'name', from, to }];
+  }
+
+  #refuse(what: string, why: string): GateAnswer {
+    if (this.#options.allow) {
+      this.allowed.push(what);
+      return 'run';
+    }
+    this.refused.push({ what, why });
+    const error: PostgresError = {
+      sqlstate: SQLSTATE,
+      message: `safemigrate does not run ${what} in a rehearsal: ${why}`,
+      hint: 'The clone shares its server with the target. --allow-cluster-statements lets it through.',
+    };
+    return error;
+  }
+}
+
+function hasConnectionLimit({ node }: ParsedStatement): boolean {
+  return JSON.stringify(node).includes('"defname":"connection_limit"');
+}

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import { Guard } from '../../../src/observe/guard.ts';
+import { parseText } from '../../../src/wire/parse.ts';
+
+const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;
+
+function guard(options: { allow?: boolean; made?: string[] } = {}) {
+  const announced: string[] = [...(options.made ?? [])];
+  return {
+    announced,
+    guard: new Guard({
+      names: { target: 'shop', clone: 'shop_rehearsal_1' },
+      allow: options.allow ?? false,
+      marking: () => MARKING,
+      databases: {
+        limit: 1234,
+        has: (name) => announced.includes(name),
+        announce: async (name) => void announced.push(name),
+      },
+    }),
+  };
+}
+
+async function ask(on: Guard, sql: string, database = 'shop') {
+  const statements = await parseText(Buffer.from(sql));
+  const [parsed] = statements ?? [];
+  return on.before({ session: 1, user: 'app', database, sql, parsed: parsed ?? null });
+}
+
+async function translate(on: Guard, sql: string) {
+  return on.translate(sql, (await parseText(Buffer.from(sql))) ?? []);
+}
+
+describe('a statement that reaches beyond the clone', () => {
+  test('is refused with an error of the server, and remembered', async () => {
+    const { guard: on } = guard();
+    expect(await ask(on, 'ALTER ROLE app CREATEDB')).toMatchObject({ sqlstate: '42501' });
+    expect(on.refused).toEqual([{ what: 'ALTER ROLE', why: expect.stringContaining('cluster') }]);
+  });
+
+  test('runs where that is allowed, and is remembered too', async () => {
+    const { guard: on } = guard({ allow: true });
+    expect(await ask(on, 'ALTER ROLE app CREATEDB')).toBe('run');
+    expect(on.allowed).toEqual(['ALTER ROLE']);
+  });
+});
+
+describe('a statement that names the target', () => {
+  test.each([
+    [
+      'ALTER DATABASE shop SET search_path TO app, public;',
+      'ALTER DATABASE "shop_rehearsal_1" SET search_path TO app, public;',
+    ],
+    [
+      'SELECT \'é\'; /* DATABASE shop */ GRANT CONNECT ON DATABASE\n"shop" TO app -- shop',
+      'SELECT \'é\'; /* DATABASE shop */ GRANT CONNECT ON DATABASE\n"shop_rehearsal_1" TO app -- shop',
+    ],
+    [
+      'ALTER ROLE shop IN DATABASE SHOP SET work_mem TO 1',
+      'ALTER ROLE shop IN DATABASE "shop_rehearsal_1" SET work_mem TO 1',
+    ],
+    ["SELECT 1; COMMENT ON DATABASE shop IS 'the shop'; SELECT 2", `SELECT 1;${MARKING}; SELECT 2`],
+  ])('is led to the clone: %s', async (sql, led) => {
+    const { guard: on } = guard();
+    expect(await translate(on, sql)).toBe(led);
+    expect(on.redirected).toHaveLength(1);
+  });
+
+  test('runs as it is where it only seems to', async () => {
+    const { guard: on } = guard();
+    expect(await translate(on, "SELECT 'ALTER DATABASE shop SET x TO 1'")).toBeUndefined();
+  });
+
+  test('is refused where its name is written so that it could not be led there', async () => {
+    const { guard: on } = guard();
+    const sql = 'ALTER DATABASE U&"sh\\006Fp" SET work_mem TO 1';
+    expect(await ask(on, (await translate(on, sql)) ?? sql)).toMatchObject({ sqlstate: '42501' });
+  });
+});
+
+describe('a database that the command makes for itself', () => {
+  test('is announced before it is made, and marked by its limit', async () => {
+    const { guard: on, announced } = guard();
+    const sql = await translate(on, 'CREATE DATABASE shadow ENCODING UTF8 -- for migrate dev');
+    expect(sql).toContain('\nCONNECTION LIMIT 1234');
+    expect(await ask(on, sql ?? '')).toBe('run');
+    expect(announced).toEqual(['shadow']);
+  });
+
+  test('may be dropped by it, and no other may', async () => {
+    const { guard: on } = guard({ made: ['shadow'] });
+    expect(await ask(on, 'DROP DATABASE shadow')).toBe('run');
+    expect(await ask(on, 'DROP DATABASE shop')).toMatchObject({ sqlstate: '42501' });
+    expect(await ask(on, 'DROP DATABASE billing')).toMatchObject({ sqlstate: '42501' });
+  });
+
+  test('is its own to work in, while in others of the server it may only look around', async () => {
+    const { guard: on } = guard({ made: ['shadow'] });
+    expect(await ask(on, 'CREATE TABLE t (id int)', 'shadow')).toBe('run');
+    expect(await ask(on, 'SELECT 1 FROM pg_database', 'postgres')).toBe('run');
+    expect(await ask(on, 'CREATE TABLE t (id int)', 'postgres')).toMatchObject({ sqlstate: '42501' });
+  });
+});
