@@ -1,7 +1,7 @@
 /** What a run tells while it goes on. Rooms emit these; only src/cli turns them into words on a terminal. */
 export type RunEvent =
   | { type: 'phase'; phase: Phase; detail?: string }
-  | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string }
+  | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }
   /** Progress of the current phase; `of` is absent where the end is not known. */
   | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
   /** A fact the user should know although nothing failed. */
@@ -25,9 +25,15 @@ export type Emit = (event: RunEvent) => void;
 export async function inPhase<T>(emit: Emit, phase: Phase, work: () => Promise<T>): Promise<T> {
   const started = performance.now();
   emit({ type: 'phase', phase });
+  const end = (more: { failed?: true } = {}) =>
+    emit({ type: 'phase-end', phase, durationMs: performance.now() - started, ...more });
+  let result: T;
   try {
-    return await work();
-  } finally {
-    emit({ type: 'phase-end', phase, durationMs: performance.now() - started });
+    result = await work();
+  } catch (error) {
+    end({ failed: true });
+    throw error;
   }
+  end();
+  return result;
 }

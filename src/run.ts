@@ -125,6 +125,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     before: stateBefore,
     reachedClone: wire.reached(),
     madeDatabases: seen.statements.some(({ tag }) => tag === 'CREATE DATABASE' || tag === 'DROP DATABASE'),
+    ownDatabases: clone.made.names,
     contact,
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),

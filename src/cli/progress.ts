@@ -90,7 +90,8 @@ export function progress(
     } else if (event.type === 'phase-end') {
       const index = running.findLastIndex(({ phase }) => phase === event.phase);
       if (index >= 0) running.splice(index, 1);
-      if (event.durationMs > NOTICEABLE_MS) print(doneLine(event, style));
+      // What failed is told by its error.
+      if (event.durationMs > NOTICEABLE_MS && !event.failed) print(doneLine(event, style));
     } else print(`${style.unicode ? '•' : '*'} ${event.message}`);
     watch();
   }

@@ -31,6 +31,7 @@ export async function explainLoss(
           cloneChanges: [],
           describeTarget: async () => [],
           madeDatabases: false,
+          ownDatabases: [],
           contact: [],
         },
       );

@@ -61,6 +61,8 @@ export interface TargetComparison {
 export interface Seen {
   /** It sent a CREATE DATABASE or DROP DATABASE. */
   readonly madeDatabases: boolean;
+  /** Databases that it made for itself, which are dropped at the end. */
+  readonly ownDatabases: readonly string[];
   /** Sessions that it opened on the target itself. */
   readonly contact: readonly ContactSection[];
 }
@@ -119,7 +121,8 @@ const OWN_ARRIVALS = 1;
  */
 export function attribute(evidence: Evidence): TargetSection['changes'] {
   const { before, after, written, targetChanges } = evidence;
-  const shared = compareShared(before.shared, after.shared);
+  const own = evidence.ownDatabases.map((name) => `database ${name} created`);
+  const shared = compareShared(before.shared, after.shared).filter((what) => !own.includes(what));
   const { madeBy, why } = decide(evidence);
   return [
     ...describe(written, targetChanges).map((what) => ({ what, madeBy, evidence: why })),

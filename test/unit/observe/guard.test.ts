@@ -59,7 +59,7 @@ describe('a statement that names the target', () => {
       'ALTER ROLE shop IN DATABASE SHOP SET work_mem TO 1',
       'ALTER ROLE shop IN DATABASE "shop_rehearsal_1" SET work_mem TO 1',
     ],
-    ["SELECT 1; COMMENT ON DATABASE shop IS 'the shop'; SELECT 2", `SELECT 1;${MARKING}; SELECT 2`],
+    ["SELECT 1; COMMENT ON DATABASE shop IS 'the shop'; SELECT 2", `SELECT 1; ${MARKING}; SELECT 2`],
   ])('is led to the clone: %s', async (sql, led) => {
     const { guard: on } = guard();
     expect(await translate(on, sql)).toBe(led);
