@@ -1,11 +1,13 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../src/target/session.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
-import { serverUrl, VERSIONS } from '../helpers/servers.ts';
+import { serverUrl, useOwnServers, VERSIONS } from '../helpers/servers.ts';
 import { clonesOf, digestOf } from '../helpers/target-state.ts';
+
+beforeAll(() => useOwnServers(...VERSIONS));
 
 describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
   let target: TemporaryDatabase;

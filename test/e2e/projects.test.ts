@@ -1,17 +1,19 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Report, report as reportModel } from '../../src/report/model.ts';
 import { runProgram, safemigrate } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { mask } from '../helpers/oracle.ts';
 import { copyProject, PROJECTS, type Project } from '../helpers/projects.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { VERSIONS } from '../helpers/servers.ts';
+import { useOwnServers, VERSIONS } from '../helpers/servers.ts';
 import { clonesOf, digestOf, dropDatabase, fingerprintOf, withDatabase } from '../helpers/target-state.ts';
 
 /** The newest, and one older each, so that all versions meet a real tool. */
 const OLDER = { psql: 14, 'node-pg-migrate': 15, knex: 16, drizzle: 17, dbmate: 14 } as const;
+
+beforeAll(() => useOwnServers(...VERSIONS));
 
 for (const project of PROJECTS) {
   const available = project.available();

@@ -4,9 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
 let target: TemporaryDatabase;
+
+beforeAll(() => useOwnServers(18));
 
 beforeAll(async () => {
   target = await temporaryDatabase(18);
@@ -188,8 +191,19 @@ describe('what cannot be rehearsed is exit code 3', () => {
       });
       expect(exitCode).toBe(3);
       expect(stderr).toContain('web worker');
+      expect(stderr).toContain('(waited 0 s)');
       expect(stderr).toContain('--disconnect idle');
       // Still there: nobody was disconnected.
+      expect((await client.query('SELECT 1 AS alive')).rows).toEqual([{ alive: 1 }]);
+    });
+  });
+
+  test('a copy for which new connections would wait longer than --max-stall allows', async () => {
+    await withClient(target.url, async (client) => {
+      const args = ['--disconnect', 'all', '--max-stall', '1ms', ...MIGRATION];
+      const { exitCode, stderr } = await refused(args, { env: { DATABASE_URL: target.url } });
+      expect(exitCode).toBe(3);
+      expect(stderr).toMatch(/new connections to it wait.*--max-stall allows 1\.0 ms/);
       expect((await client.query('SELECT 1 AS alive')).rows).toEqual([{ alive: 1 }]);
     });
   });

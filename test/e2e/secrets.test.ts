@@ -3,9 +3,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { useOwnServers } from '../helpers/servers.ts';
 
 let target: TemporaryDatabase;
 let password: string;
+
+beforeAll(() => useOwnServers(18));
 
 beforeAll(async () => {
   target = await temporaryDatabase(18);

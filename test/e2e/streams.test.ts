@@ -13,12 +13,15 @@ import {
 } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { useOwnServers } from '../helpers/servers.ts';
 import { clonesOf, digestOf } from '../helpers/target-state.ts';
 
 const MIGRATION = 'CREATE TABLE jobs (id int)';
 
 let target: TemporaryDatabase;
 let env: NodeJS.ProcessEnv;
+
+beforeAll(() => useOwnServers(18));
 
 beforeAll(async () => {
   target = await temporaryDatabase(18);

@@ -1,16 +1,19 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { report as reportModel } from '../../src/report/model.ts';
 import { startServer } from '../../src/server/embedded.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
 let target: TemporaryDatabase;
 let folder: string;
 /** A file with the target's URL: nobody rewrites that. */
 let hardCoded: string;
+
+beforeAll(() => useOwnServers(18));
 
 beforeEach(async () => {
   target = await temporaryDatabase(18, { sql: 'CREATE TABLE jobs (id int); INSERT INTO jobs VALUES (1)' });

@@ -4,7 +4,7 @@ import { afterAll } from 'vitest';
 import { parseOwnedName } from '../../src/upkeep/mark.ts';
 import { withClient } from './client.ts';
 import { made, type TemporaryDatabase } from './database.ts';
-import { serverUrl } from './servers.ts';
+import { serverUrl, stopOwnServers } from './servers.ts';
 
 /**
  * After each test file: fails on clones and probes of this file's databases, on safemigrate's sessions in those, and on
@@ -27,6 +27,7 @@ afterAll(async () => {
     left = await search();
   }
   for (const database of made.values()) await database.drop();
+  await stopOwnServers();
   if (left.length > 0) throw new Error(`left behind by this test file:\n  ${left.join('\n  ')}`);
 });
 

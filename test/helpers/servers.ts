@@ -1,7 +1,10 @@
 import { inject } from 'vitest';
 import type { ServerVersion } from '../../src/server/binaries.ts';
+import type { Server } from '../../src/server/embedded.ts';
+import { ownServer } from './binaries.ts';
 
-const servers = inject('servers');
+const servers = { ...inject('servers') };
+const own: Server[] = [];
 
 /** The major versions to test on; all five, except where a platform has no build of one. */
 export const VERSIONS = ([14, 15, 16, 17, 18] as const).filter((version) => version in servers);
@@ -11,4 +14,22 @@ export function serverUrl(version: ServerVersion): string {
   const url = servers[version];
   if (url === undefined) throw new Error(`no server of PostgreSQL ${version} on this platform: see VERSIONS`);
   return url;
+}
+
+/**
+ * From now on this test file has servers of its own, which end after it. For whole runs, which report what happens on
+ * their server: a database that another test file makes there meanwhile is a change that a person must look at.
+ */
+export async function useOwnServers(...versions: ServerVersion[]): Promise<void> {
+  await Promise.all(
+    versions.map(async (version) => {
+      const server = await ownServer(version);
+      own.push(server);
+      servers[version] = server.url;
+    }),
+  );
+}
+
+export async function stopOwnServers(): Promise<void> {
+  await Promise.all(own.splice(0).map((server) => server.stop()));
 }

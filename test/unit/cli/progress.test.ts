@@ -136,3 +136,12 @@ test('only ASCII where the terminal knows no more', () => {
   finish();
   expect(stream.text()).not.toMatch(/[^\p{ASCII}]/u);
 });
+
+test('a slow phase that failed is not called done: its error says the rest', () => {
+  const stream = fakeStream();
+  const { emit, finish } = progress(stream, plain);
+  emit({ type: 'phase', phase: 'connect' });
+  emit({ type: 'phase-end', phase: 'connect', durationMs: 3000, failed: true });
+  finish();
+  expect(stream.text()).toBe('');
+});
