@@ -60,6 +60,8 @@ export interface RehearseOptions {
   readonly observe?: Observe;
   /** Lets statements through whose effect reaches beyond the clone (roles, the server). Default false. */
   readonly allowClusterStatements?: boolean;
+  /** Leaves literals and values of rows out of the report's statements and errors. Default false. */
+  readonly redact?: boolean;
   /** The address that the command connects to, for one that runs in a container. Default 127.0.0.1. */
   readonly proxyListen?: string;
   /** Where the command runs and where `./.env` is looked for. Default: the current folder. */
@@ -120,7 +122,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   // The command may have done harm: whatever happens from here on, the target is looked at.
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const observed = await inPhase(emit, 'after', () => watch.after(wire.lockedRelations(), options.signal));
-  const seen = wire.statements(observed.names, observed.data);
+  const seen = await wire.statements(observed.names, observed.data);
   const compared = await compareTarget(ending, {
     before: stateBefore,
     reachedClone: wire.reached(),
@@ -239,6 +241,7 @@ function wireOptions(
     cloneOid: clone.oid,
     guard,
     observe: options.observe ?? 'exact',
+    redact: options.redact ?? false,
     ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
     otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
     connect: (purpose) => openMaintenanceSession(target, { run, audit, purpose }),

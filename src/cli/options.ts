@@ -118,6 +118,7 @@ export const RUN_OPTIONS = {
     oneOf('exact', 'sampled', 'off'),
     { default: 'exact' },
   ),
+  redact: option('--redact', 'leave literals and values of rows out of the reported statements', flag),
   allowClusterStatements: option(
     '--allow-cluster-statements',
     'let statements through that reach beyond the clone (roles, the server)',

@@ -11,6 +11,7 @@ import { startProxy, type WireProxy } from '../wire/proxy.ts';
 import type { Guard } from './guard.ts';
 import { LockReader } from './locks.ts';
 import type { RelationNames } from './names.ts';
+import { redacted } from './redact.ts';
 import { withRewrites } from './rewrites.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
@@ -24,6 +25,8 @@ export interface CommandWatchOptions {
   readonly cloneOid: number;
   readonly guard: Guard;
   readonly observe: Observe;
+  /** Leave literals and values of rows out of what is reported. */
+  readonly redact: boolean;
   /** Address to listen on; default: this machine alone. */
   readonly listen?: string;
   /** Leads to a database of the server that the command may look into besides its own. */
@@ -45,14 +48,14 @@ export interface CommandWatch {
   statements(
     names: RelationNames,
     data: DataSection | null,
-  ): { statements: StatementSection[]; limits: Limit[] };
+  ): Promise<{ statements: StatementSection[]; limits: Limit[] }>;
 }
 
 /** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
 const SECRET_BYTES = 24;
 
 export async function watchCommand(scope: Scope, options: CommandWatchOptions): Promise<CommandWatch> {
-  const { cloneOid, observe, connect } = options;
+  const { cloneOid, observe, redact, connect } = options;
   const log = new StatementLog();
   const slow = new SlowStatements(options.emit);
   const reader = new LockReader(() => connect('locks'));
@@ -97,10 +100,13 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
     reached: () => proxy.sessions > 0,
     lockedRelations: () => log.relations(cloneOid),
-    statements: (names, data) => {
+    statements: async (names, data) => {
       if (observe === 'off') return { statements: [], limits: [NOT_OBSERVED] };
       const statements = withRewrites(log.section(cloneOid, names), data);
-      return { statements, limits: statements.length > 0 ? [...STATEMENT_LIMITS] : [] };
+      return {
+        statements: redact ? await redacted(statements) : statements,
+        limits: statements.length > 0 ? [...STATEMENT_LIMITS] : [],
+      };
     },
   };
 }
