@@ -156,6 +156,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     clone: made.clone,
     command,
     statements: seen.statements,
+    transactions: seen.transactions,
     schema: observed.schema,
     data: observed.data,
     contact,

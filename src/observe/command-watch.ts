@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Login, planRoutes } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
 import type { Emit } from '../events.ts';
-import type { DataSection, Limit, StatementSection } from '../report/model.ts';
+import type { DataSection, Limit, StatementSection, TransactionSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
@@ -48,7 +48,7 @@ export interface CommandWatch {
   statements(
     names: RelationNames,
     data: DataSection | null,
-  ): Promise<{ statements: StatementSection[]; limits: Limit[] }>;
+  ): Promise<{ statements: StatementSection[]; transactions: TransactionSection[]; limits: Limit[] }>;
 }
 
 /** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
@@ -101,10 +101,11 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     reached: () => proxy.sessions > 0,
     lockedRelations: () => log.relations(cloneOid),
     statements: async (names, data) => {
-      if (observe === 'off') return { statements: [], limits: [NOT_OBSERVED] };
+      if (observe === 'off') return { statements: [], transactions: [], limits: [NOT_OBSERVED] };
       const statements = withRewrites(log.section(cloneOid, names), data);
       return {
         statements: redact ? await redacted(statements) : statements,
+        transactions: log.transactions(),
         limits: statements.length > 0 ? [...STATEMENT_LIMITS] : [],
       };
     },

@@ -1,5 +1,5 @@
 import { blocks, LOCK_MODES, lockModeOf } from '../judge/lock-modes.ts';
-import type { Limit, StatementSection } from '../report/model.ts';
+import type { Limit, StatementSection, TransactionSection } from '../report/model.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
 import type { RelationNames } from './names.ts';
 import { withoutSecrets } from './secrets.ts';
@@ -32,7 +32,7 @@ export const STATEMENT_LIMITS: readonly Limit[] = [
 /** Collects what the proxy tells into the report's statements. */
 export class StatementLog {
   readonly #entries = new Map<number, Entry>();
-  readonly #transactionEnds = new Map<number, Date>();
+  readonly #transactionEnds = new Map<number, { at: Date; outcome: 'committed' | 'rolled back' }>();
 
   /** To be given every event of the proxy. */
   readonly observe = (event: Observed): void => {
@@ -54,7 +54,7 @@ export class StatementLog {
         this.#learn(event);
         break;
       case 'transaction-end':
-        this.#transactionEnds.set(event.transaction, event.at);
+        this.#transactionEnds.set(event.transaction, event);
         break;
       case 'session':
       case 'session-end':
@@ -81,6 +81,23 @@ export class StatementLog {
    */
   section(database: number, names: RelationNames): StatementSection[] {
     return [...this.#entries.values()].map((entry) => this.#report(entry, database, names));
+  }
+
+  /** In the order in which they began. */
+  transactions(): TransactionSection[] {
+    const begun = new Map<number, Statement>();
+    for (const { statement } of this.#entries.values())
+      if (!begun.has(statement.transaction)) begun.set(statement.transaction, statement);
+    return [...begun].map(([transaction, { session, startedAt }]) => {
+      const end = this.#transactionEnds.get(transaction);
+      return {
+        transaction,
+        session,
+        startedAt: startedAt.toISOString(),
+        endedAt: end?.at.toISOString() ?? null,
+        outcome: end?.outcome ?? 'unknown',
+      };
+    });
   }
 
   #learn(event: Extract<Observed, { type: 'locks' }>): void {
@@ -127,7 +144,7 @@ export class StatementLog {
       relation: (isOf(lock, database) ? names.get(lock.relation) : undefined) ?? nameless(lock, database),
       mode: mode ?? lock.mode,
       acquiredBy: outcome?.tag ?? firstWord(statement.sql),
-      heldMs: until ? Math.max(0, until.getTime() - statement.startedAt.getTime()) : null,
+      heldMs: until ? Math.max(0, until.at.getTime() - statement.startedAt.getTime()) : null,
       blocks: mode ? blocks(mode) : [],
     };
   }

@@ -109,6 +109,17 @@ export const statementSection = z.object({
   walBytes: bytes.nullable(),
 });
 
+/** One transaction of the command's, implicit ones included. */
+export const transactionSection = z.object({
+  /** As the statements name it. */
+  transaction: z.int(),
+  session: z.int(),
+  startedAt: time,
+  /** null where its session ended without a word. */
+  endedAt: time.nullable(),
+  outcome: z.enum(['committed', 'rolled back', 'unknown']),
+});
+
 export const schemaChange = z.object({
   verb: z.enum(['create', 'alter', 'drop', 'rename', 'grant', 'revoke', 'comment']),
   /** As PostgreSQL calls it, in lower case: `table`, `column`, `index`, `constraint`, `function`, … */
@@ -200,6 +211,7 @@ export const report = z.object({
   clone: cloneSection,
   command: commandSection,
   statements: z.array(statementSection),
+  transactions: z.array(transactionSection),
   schema: schemaSection.nullable(),
   data: dataSection.nullable(),
   hazards: z.array(hazard),
@@ -226,5 +238,6 @@ export type Rename = z.infer<typeof rename>;
 export type DataSection = z.infer<typeof dataSection>;
 export type StatementSection = z.infer<typeof statementSection>;
 export type ContactSection = z.infer<typeof contactSection>;
+export type TransactionSection = z.infer<typeof transactionSection>;
 export type Hazard = z.infer<typeof hazard>;
 export type Limit = z.infer<typeof limit>;

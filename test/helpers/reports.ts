@@ -79,6 +79,7 @@ export function sampleReport(sections: Sections = {}): Report {
       ...command,
     },
     statements: [],
+    transactions: [],
     schema: {
       ...FINGERPRINTS,
       changes: [
