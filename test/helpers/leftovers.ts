@@ -19,19 +19,26 @@ process.env[OWNER] = `${process.pid}-${Date.now()}`;
 const PATIENCE_MS = 3_000;
 
 afterAll(async () => {
+  const left = await patiently(onServers);
+  for (const database of made.values()) await database.drop();
+  // They have processes of their own, which must be gone with them.
+  await stopOwnServers();
+  left.push(...(await patiently(processes)));
+  if (left.length > 0) throw new Error(`left behind by this test file:\n  ${left.join('\n  ')}`);
+});
+
+/** A backend ends, and a process is collected, a moment after its client was told so. */
+async function patiently(search: () => Promise<string[]>): Promise<string[]> {
   const deadline = performance.now() + PATIENCE_MS;
   let left = await search();
-  // A backend ends, and a process is collected, a moment after its client was told so.
   while (left.length > 0 && performance.now() < deadline) {
     await delay(50);
     left = await search();
   }
-  for (const database of made.values()) await database.drop();
-  await stopOwnServers();
-  if (left.length > 0) throw new Error(`left behind by this test file:\n  ${left.join('\n  ')}`);
-});
+  return left;
+}
 
-async function search(): Promise<string[]> {
+async function onServers(): Promise<string[]> {
   const databases = [...made.values()];
   const versions = [...new Set(databases.map(({ version }) => version))];
   const found = await Promise.all(
@@ -42,7 +49,7 @@ async function search(): Promise<string[]> {
       ),
     ),
   );
-  return [...found.flat(), ...(await processes())];
+  return found.flat();
 }
 
 async function onServer(
