@@ -241,7 +241,7 @@ const rewrite = sampleReport({
           mode: 'ACCESS EXCLUSIVE',
           acquiredBy: 'ALTER TABLE',
           heldMs: 241_900,
-          blocks: ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'VACUUM', 'CREATE INDEX'],
+          blocks: ['reads', 'row locks', 'writes', 'vacuum', 'DDL'],
         },
       ],
     }),
@@ -255,7 +255,7 @@ const rewrite = sampleReport({
           mode: 'SHARE',
           acquiredBy: 'CREATE INDEX',
           heldMs: 9810,
-          blocks: ['INSERT', 'UPDATE', 'DELETE'],
+          blocks: ['writes', 'vacuum', 'DDL'],
         },
         {
           relation: 'public.accounts',

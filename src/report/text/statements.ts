@@ -12,7 +12,8 @@ const NOTICEABLE_MS = 1;
 
 type Lock = NonNullable<StatementSection['locks']>[number];
 
-export function statementSection({ statements }: Report, style: TextStyle): string[] {
+export function statementSection(report: Report, style: TextStyle): string[] {
+  const { statements } = report;
   if (statements.length === 0) return [];
   const failed = statements.filter((statement) => statement.error !== null);
   const total = statements.reduce((sum, statement) => sum + statement.durationMs, 0);
@@ -21,7 +22,7 @@ export function statementSection({ statements }: Report, style: TextStyle): stri
   return [
     ...heading(style, 'Statements', `${count}, ${formatDuration(total)} in the server${failures}`),
     ...slowestLines(statements, style),
-    ...lockLines(statements, style),
+    ...lockLines(report, style),
   ];
 }
 
@@ -94,21 +95,23 @@ function facts(statement: StatementSection): string {
     statement.rows === null ? '' : plural(statement.rows, 'row'),
     statement.rewrote.length === 0 ? '' : `rewrote ${statement.rewrote.join(', ')}`,
     statement.walBytes === null ? '' : `${formatBytes(statement.walBytes)} WAL`,
-    statement.exactness === 'exact' ? '' : `time ${EXACTNESS[statement.exactness]}`,
+    statement.exactness === 'exact' ? '' : `locks ${EXACTNESS[statement.exactness]}`,
   ].filter((fact) => fact !== '');
   return known.length === 0 ? '' : ` [${known.join(', ')}]`;
 }
 
-const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not exact' } as const;
+const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not known' } as const;
 
-/** A lock is as strong as what it makes wait is long a list. */
-function lockLines(statements: StatementSection[], style: TextStyle): string[] {
-  const locks = strongestOf(statements.flatMap((statement) => statement.locks ?? []));
+/** A lock is as strong as what it makes wait is long a list. On what the command itself made nobody waits. */
+function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
+  const made = (schema?.changes ?? []).flatMap(({ verb, object }) => (verb === 'create' ? [object] : []));
+  const all = statements.flatMap((statement) => statement.locks ?? []);
+  const locks = strongestOf(all.filter(({ relation }) => !made.includes(relation)));
   if (locks.length === 0) return [];
   const rows: Row[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({
     columns: [
       tone('strong', lock.relation),
-      tone(lock.blocks.includes('SELECT') ? 'warning' : 'plain', lock.mode),
+      tone(lock.blocks.includes('reads') ? 'warning' : 'plain', lock.mode),
       lock.heldMs === null ? 'held ?' : `held ${formatDuration(lock.heldMs)}`,
     ],
     below: [`blocks ${lock.blocks.join(', ')}`],
