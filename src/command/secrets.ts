@@ -7,7 +7,8 @@ const MASK = '***';
 const PASSWORD_OPTION = /^--?[\w-]*pass(word|wd|phrase)?$|^--?[\w-]*pwd$/i;
 /** `--password=…`, `PGPASSWORD=…`, `flyway.password=…`, also where it stands among other words. */
 const PASSWORD_PAIR = /([\w.-]*(?:password|passwd|pwd)\s*=\s*)('[^']*'|"[^"]*"|[^\s&;'"]+)/gi;
-const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):[^\s@]*@/gi;
+/** Not `user:password@`, which is what our own examples say. */
+const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):(?!password@)[^\s@]*@/gi;
 
 /** The command's words as a report may show them: the passwords of its logins, and what looks like one, are masked. */
 export function withoutSecrets(

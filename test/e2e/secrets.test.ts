@@ -63,7 +63,9 @@ test.each([
   ['a value in the wrong place', (url: string) => ['--clone', url, '--', 'true']],
   ['a password in a mistyped option', () => ['--password=opensesame', '--', 'true']],
 ])('nor is one in a refusal: %s', async (_what, args) => {
-  const { exitCode, stdout, stderr } = await safemigrate(args('postgresql://app:opensesame@db/shop'));
+  const { exitCode, stdout, stderr } = await safemigrate(args('postgresql://app:opensesame@db/shop'), {
+    env: { DATABASE_URL: 'postgresql://localhost:1/x' },
+  });
   expect(exitCode).toBe(2);
   expect(stdout + stderr).not.toContain('opensesame');
 });

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { report as reportModel } from '../../src/report/model.ts';
-import { startServer } from '../../src/server/embedded.ts';
-import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { type Server, startServer } from '../../src/server/embedded.ts';
+import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
@@ -24,9 +24,13 @@ beforeEach(async () => {
 
 afterEach(() => target.drop());
 
-async function rehearse(command: string[], options: Parameters<typeof safemigrate>[1] = {}) {
+async function rehearse(command: string[], options: CliOptions = {}, flags: string[] = []) {
   const env = { DATABASE_URL: target.url };
-  const result = await safemigrate(['--format', 'json', '--', ...command], { env, folder, ...options });
+  const result = await safemigrate([...flags, '--format', 'json', '--', ...command], {
+    env,
+    folder,
+    ...options,
+  });
   return { ...result, report: reportModel.parse(JSON.parse(result.stdout)) };
 }
 
@@ -51,30 +55,47 @@ describe('a command that changes the target itself', () => {
     expect(stderr).toContain('public.jobs');
   });
 
-  test.each([
-    [
-      'ALTER DATABASE … SET',
-      (name: string) => `ALTER DATABASE ${name} SET work_mem = '7MB'`,
-      /database \S+: settings/,
-    ],
-    ['ALTER ROLE … SET', () => `ALTER ROLE migrator SET statement_timeout = '1s'`, /role migrator/],
-    ['CREATE ROLE', () => 'CREATE ROLE reporting', /role reporting/],
-  ])('through the clone with %s, which is one for the whole server', async (_what, sql, expected) => {
-    const server = await startServer();
-    try {
+  describe('through the clone, by a statement for the whole server', () => {
+    let server: Server;
+
+    beforeAll(async () => {
+      server = await startServer();
       await withClient(server.url, async (client) => {
         await client.query('CREATE DATABASE shop');
         await client.query('CREATE ROLE migrator');
       });
-      const env = { DATABASE_URL: withDatabase(server.url, 'shop') };
-      const { exitCode, report } = await rehearse(sqlCommand(sql('shop')), { env });
-      expect(exitCode).toBe(5);
-      expect(report.target.changes).toMatchObject([
+    });
+
+    afterAll(() => server.stop());
+
+    const onServer = (sql: string, ...options: string[]) =>
+      rehearse(sqlCommand(sql), { env: { DATABASE_URL: withDatabase(server.url, 'shop') } }, options);
+
+    test.each([
+      [`ALTER ROLE migrator SET statement_timeout = '1s'`, /role migrator/],
+      ['CREATE ROLE reporting', /role reporting created/],
+    ])('%s is not run, and where it is allowed, it is told: exit code 5', async (sql, expected) => {
+      const refused = await onServer(sql);
+      expect(refused.exitCode).toBe(1);
+      expect(refused.report.target.changes).toEqual([]);
+      expect(refused.report.verdict.reasons[0]).toMatch(/was not run/);
+      expect(refused.stdout).toContain('--allow-cluster-statements');
+
+      const allowed = await onServer(sql, '--allow-cluster-statements');
+      expect(allowed.exitCode).toBe(5);
+      expect(allowed.report.target.changes).toMatchObject([
         { what: expect.stringMatching(expected), madeBy: 'command' },
       ]);
-    } finally {
-      await server.stop();
-    }
+    });
+
+    test('ALTER DATABASE with the target’s name takes effect on the clone', async () => {
+      const { exitCode, report } = await onServer(`ALTER DATABASE shop SET work_mem = '7MB'`);
+      expect(exitCode).toBe(0);
+      expect(report.target.changes).toEqual([]);
+      await withClient(withDatabase(server.url, 'shop'), async (client) => {
+        expect((await client.query('SHOW work_mem')).rows).toEqual([{ work_mem: '4MB' }]);
+      });
+    });
   });
 });
 
