@@ -1,30 +1,53 @@
-import type { AddressInfo } from 'node:net';
-import { createConnection, createServer } from 'node:net';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
-import { bench, describe } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { message, query } from '../../src/wire/messages.ts';
-import { temporaryDatabase } from '../helpers/database.ts';
-import { withProxy } from '../helpers/proxy.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { RawClient } from '../helpers/raw-client.ts';
+import { median } from './ratios.ts';
 
-/** Each case directly, through a pipe that only copies bytes, and through the proxy, in turns; medians of the turns. */
-const TURNS = 3;
+/**
+ * Each case directly, through a pipe that only copies bytes, and through the proxy, in turns; medians of the turns.
+ * Besides the time on the clock, which includes waiting for whatever else the machine does, the CPU time of each side.
+ * PROXY_NODE_OPTIONS=--cpu-prof shows where the proxy's goes.
+ */
+const TURNS = Number(process.env.TURNS ?? 5);
 const INSERTS = 5_000;
 const DDL_STATEMENTS = 200;
 const ROWS = 1_000_000;
 
-type Case = (url: string) => Promise<void>;
+/** Runs the case; resolves with the process id of the backend that served it, which is still there, and its end. */
+type Case = (url: string) => Promise<Served>;
 
-const once = { iterations: 1, warmupIterations: 0, time: 0, warmupTime: 0 } as const;
+interface Served {
+  readonly backend: number;
+  readonly close: () => Promise<unknown>;
+}
 
-async function connected(url: string, use: (client: Client) => Promise<void>): Promise<void> {
+interface Cost {
+  readonly wallMs: number;
+  readonly clientMs: number;
+  readonly betweenMs: number;
+  readonly backendMs: number;
+  readonly observerMs: number;
+}
+
+async function viaPg(url: string, use: (client: Client) => Promise<unknown>): Promise<Served> {
   const client = new Client(url);
   await client.connect();
-  try {
-    await use(client);
-  } finally {
-    await client.end();
-  }
+  await use(client);
+  const { processID } = client as unknown as { processID: number };
+  return { backend: processID, close: () => client.end() };
+}
+
+async function viaRaw(url: string, use: (client: RawClient) => Promise<void>): Promise<Served> {
+  const client = await RawClient.connect(url);
+  await use(client);
+  return { backend: client.upstream.pid, close: () => client.close() };
 }
 
 const repeat = async (count: number, run: (index: number) => Promise<unknown>) => {
@@ -32,119 +55,158 @@ const repeat = async (count: number, run: (index: number) => Promise<unknown>) =
 };
 
 const insert = (index: number) => `insert into t values (${index}, 'row number ${index}')`;
+const addColumn = (index: number) => `alter table t add column c${index} int`;
 
 const CASES: Record<string, Case> = {
   [`${INSERTS} INSERTs, simple`]: (url) =>
-    connected(url, (client) => repeat(INSERTS, (index) => client.query(insert(index)))),
+    viaPg(url, (client) => repeat(INSERTS, (index) => client.query(insert(index)))),
   [`${INSERTS} INSERTs, prepared`]: (url) =>
-    connected(url, (client) =>
+    viaPg(url, (client) =>
       repeat(INSERTS, (index) =>
         client.query({ name: 'i', text: 'insert into t values ($1, $2)', values: [index, 'row'] }),
       ),
     ),
   [`${INSERTS} INSERTs, simple, one transaction`]: (url) =>
-    connected(url, async (client) => {
+    viaPg(url, async (client) => {
       await client.query('begin');
       await repeat(INSERTS, (index) => client.query(insert(index)));
       await client.query('commit');
     }),
   [`${INSERTS} INSERTs in one message`]: (url) =>
-    connected(
-      url,
-      async (client) =>
-        void (await client.query(Array.from({ length: INSERTS }, (_, index) => insert(index)).join(';\n'))),
+    viaPg(url, (client) =>
+      client.query(Array.from({ length: INSERTS }, (_, index) => insert(index)).join(';\n')),
     ),
   [`${DDL_STATEMENTS} ALTER TABLE`]: (url) =>
-    connected(url, (client) =>
-      repeat(DDL_STATEMENTS, (index) => client.query(`alter table t add column c${index} int`)),
-    ),
+    viaPg(url, (client) => repeat(DDL_STATEMENTS, (index) => client.query(addColumn(index)))),
   [`UPDATE of ${ROWS} rows`]: (url) =>
-    connected(url, async (client) => {
+    viaPg(url, async (client) => {
       await client.query(`insert into t select g, 'x' from generate_series(1, ${ROWS}) g`);
       await client.query("update t set v = 'y'");
     }),
-  [`COPY of ${ROWS} rows in`]: async (url) => {
-    const client = await RawClient.connect(url);
-    client.send(query('copy t from stdin'));
-    await client.until('G');
-    const { socket } = client.upstream;
-    for (let row = 0; row < ROWS; row += 1000) {
-      const rows = Array.from({ length: 1000 }, (_, index) =>
-        message('d'.charCodeAt(0), `${row + index}\trow number ${row + index}\n`),
-      );
-      if (!socket.write(Buffer.concat(rows))) await new Promise((resolve) => socket.once('drain', resolve));
-    }
-    client.send(message('c'.charCodeAt(0)));
-    await client.until('Z');
-    await client.close();
-  },
-  [`${ROWS} rows out`]: async (url) => {
-    const client = await RawClient.connect(url);
-    client.send(query(`copy (select g, 'row number ' || g from generate_series(1, ${ROWS}) g) to stdout`));
-    for (;;) {
-      const piece = await client.upstream.reader.next();
-      if (!piece || (piece.kind === 'frame' && piece.type === 'Z'.charCodeAt(0))) break;
-    }
-    await client.close();
-  },
+  [`COPY of ${ROWS} rows in`]: (url) =>
+    viaRaw(url, async (client) => {
+      client.send(query('copy t from stdin'));
+      await client.until('G');
+      const { socket } = client.upstream;
+      for (let row = 0; row < ROWS; row += 1000) {
+        const rows = Array.from({ length: 1000 }, (_, index) =>
+          message('d'.charCodeAt(0), `${row + index}\trow number ${row + index}\n`),
+        );
+        if (!socket.write(Buffer.concat(rows))) await once(socket, 'drain');
+      }
+      client.send(message('c'.charCodeAt(0)));
+      await client.until('Z');
+    }),
+  [`${ROWS} rows out`]: (url) =>
+    viaRaw(url, async (client) => {
+      client.send(query(`copy (select g, 'row number ' || g from generate_series(1, ${ROWS}) g) to stdout`));
+      for (;;) {
+        const piece = await client.upstream.reader.next();
+        if (!piece || (piece.kind === 'frame' && piece.type === 'Z'.charCodeAt(0))) break;
+      }
+    }),
 };
 
-/** Copies bytes and nothing else: what any proxy in this process costs. */
-async function pipeTo(url: string): Promise<{ url: string; close(): void }> {
-  const target = new URL(url);
-  const server = createServer({ noDelay: true }, (socket) => {
-    const upstream = createConnection({ host: target.hostname, port: Number(target.port), noDelay: true });
-    socket.pipe(upstream).pipe(socket);
-    socket.on('error', () => upstream.destroy());
-    upstream.on('error', () => socket.destroy());
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const piped = new URL(url);
-  piped.hostname = '127.0.0.1';
-  piped.port = String((server.address() as AddressInfo).port);
-  return { url: piped.href, close: () => server.close() };
-}
-
-function median(values: number[]): number {
-  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-async function timed(run: () => Promise<void>): Promise<number> {
-  const from = performance.now();
-  await run();
-  return performance.now() - from;
-}
-
 describe('through the proxy, as a ratio to a direct run', () => {
-  for (const [name, run] of Object.entries(CASES))
-    bench(
-      name,
-      async () => {
-        const database = await temporaryDatabase(18, { sql: 'create table t (id int, v text)' });
-        const pipe = await pipeTo(database.url);
-        const times = { direct: [] as number[], piped: [] as number[], proxied: [] as number[] };
-        await withProxy(database.url, {}, async ({ url }) => {
-          const anew = () =>
-            connected(database.url, async (client) => {
-              await client.query('drop table t; create table t (id int, v text)');
-            });
-          for (let turn = 0; turn < TURNS; turn++) {
-            await anew();
-            times.direct.push(await timed(() => run(database.url)));
-            await anew();
-            times.piped.push(await timed(() => run(pipe.url)));
-            await anew();
-            times.proxied.push(await timed(() => run(url)));
-          }
-        });
-        pipe.close();
-        await database.drop();
-        const [direct, piped, proxied] = [median(times.direct), median(times.piped), median(times.proxied)];
-        const ratio = (value: number) => (value / direct).toFixed(2);
-        console.log(
-          `${name}: direct ${direct.toFixed(0)} ms, pipe ${ratio(piped)}, proxy ${ratio(proxied)} (${proxied.toFixed(0)} ms)`,
+  let database: TemporaryDatabase;
+  let pipe: Between;
+  let proxy: Between;
+
+  beforeAll(async () => {
+    database = await temporaryDatabase(18);
+    pipe = await between('pipe', database.url);
+    proxy = await between('proxy', database.url);
+  });
+
+  afterAll(async () => {
+    await Promise.all([pipe.stop(), proxy.stop()]);
+    await database.drop();
+  });
+
+  test.each(Object.entries(CASES))('%s', async (name, run) => {
+    const ways = { direct: undefined, pipe, proxy };
+    const costs: Record<string, Cost[]> = { direct: [], pipe: [], proxy: [] };
+    for (let turn = 0; turn < TURNS; turn++)
+      for (const [way, through] of Object.entries(ways)) {
+        await withClient(database.url, (client) =>
+          client.query('drop table if exists t; create table t (id int, v text); checkpoint'),
         );
-      },
-      once,
-    );
+        costs[way]?.push(await costOf(run, through?.url ?? database.url, through));
+      }
+    print(name, costs);
+  });
 });
+
+interface Between {
+  readonly url: string;
+  cost(): Promise<{ cpuMs: number; backends: number[] }>;
+  stop(): Promise<void>;
+}
+
+async function between(kind: 'pipe' | 'proxy', url: string): Promise<Between> {
+  const script = fileURLToPath(new URL('between.mjs', import.meta.url));
+  const execArgv = (kind === 'proxy' && process.env.PROXY_NODE_OPTIONS?.split(' ')) || [];
+  const child = fork(script, [kind, url], { execArgv });
+  const gone = new AbortController();
+  child.on('exit', () => gone.abort());
+  const said = async (): Promise<unknown> => (await once(child, 'message', { signal: gone.signal }))[0];
+  return {
+    url: String(await said()),
+    cost: async () => {
+      child.send('cost');
+      return (await said()) as { cpuMs: number; backends: number[] };
+    },
+    stop: async () => {
+      const exited = once(child, 'exit');
+      child.disconnect();
+      await exited;
+    },
+  };
+}
+
+async function costOf(run: Case, url: string, through: Between | undefined): Promise<Cost> {
+  const look = async () => {
+    const { cpuMs, backends } = (await through?.cost()) ?? { cpuMs: 0, backends: [] };
+    const { user, system } = process.cpuUsage();
+    const observerMs = backends.reduce((sum, pid) => sum + onCpuMs(pid), 0);
+    return { wallMs: performance.now(), clientMs: (user + system) / 1000, betweenMs: cpuMs, observerMs };
+  };
+  const before = await look();
+  const { backend, close } = await run(url);
+  const wallMs = performance.now();
+  const after = await look();
+  const backendMs = onCpuMs(backend);
+  await close();
+  return {
+    wallMs: wallMs - before.wallMs,
+    clientMs: after.clientMs - before.clientMs,
+    betweenMs: after.betweenMs - before.betweenMs,
+    backendMs,
+    observerMs: after.observerMs - before.observerMs,
+  };
+}
+
+/** Time that a process of this machine has had on a CPU; NaN where that is not told. */
+function onCpuMs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+function print(name: string, costs: Record<string, Cost[]>): void {
+  const of = (way: string, read: (cost: Cost) => number) => median((costs[way] ?? []).map(read));
+  const total = (cost: Cost) => cost.clientMs + cost.betweenMs + cost.backendMs + cost.observerMs;
+  const lines = Object.keys(costs).map((way) => {
+    const ratio = (read: (cost: Cost) => number) => (of(way, read) / of('direct', read)).toFixed(2);
+    const ms = (read: (cost: Cost) => number) => of(way, read).toFixed(0).padStart(6);
+    return (
+      `  ${way.padEnd(8)} ${ms(({ wallMs }) => wallMs)} ms, ratio ${ratio(({ wallMs }) => wallMs)}; CPU ratio ${ratio(total)}:` +
+      ` client${ms(({ clientMs }) => clientMs)}, between${ms(({ betweenMs }) => betweenMs)},` +
+      ` backend${ms(({ backendMs }) => backendMs)}, reading locks${ms(({ observerMs }) => observerMs)} ms`
+    );
+  });
+  const [load] = loadavg();
+  console.log(`\n${name} (load ${load?.toFixed(1)})\n${lines.join('\n')}`);
+}
