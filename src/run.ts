@@ -119,6 +119,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
   );
 
+  await wire.end();
   // The command may have done harm: whatever happens from here on, the target is looked at.
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const observed = await inPhase(emit, 'after', () => watch.after(wire.lockedRelations(), options.signal));

@@ -42,6 +42,8 @@ export interface CommandWatch {
   readonly routes: readonly Route[];
   /** The command connected at least once. */
   reached(): boolean;
+  /** Ends what the command may have left connected, and our own connections for looking at it. Idempotent. */
+  end(): Promise<void>;
   /** OIDs of the clone's relations that were locked. */
   lockedRelations(): Set<number>;
   /** What the command sent, once it has ended. */
@@ -99,6 +101,11 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
   return {
     routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
     reached: () => proxy.sessions > 0,
+    end: async () => {
+      await proxy.close();
+      await sampler.close();
+      await reader.close();
+    },
     lockedRelations: () => log.relations(cloneOid),
     statements: async (names, data) => {
       if (observe === 'off') return { statements: [], transactions: [], limits: [NOT_OBSERVED] };
