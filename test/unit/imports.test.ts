@@ -20,6 +20,7 @@ const ROOMS = [
   'report',
   'apply',
   'swap',
+  'run',
   'run.ts',
   'index.ts',
   'cli',

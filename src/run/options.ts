@@ -1,0 +1,106 @@
+import { EventEmitter } from 'node:events';
+import type { Clone, CloneContext, CloneLimits, CloneMethod } from '../clone/method.ts';
+import type { Logins, Rewritten } from '../command/rewrite.ts';
+import { hasTerminal, type Interrupts, type RunOptions } from '../command/run-command.ts';
+import type { Emit } from '../events.ts';
+import type { CommandWatchOptions } from '../observe/command-watch.ts';
+import type { Guard, GuardOptions } from '../observe/guard.ts';
+import type { Stop } from '../stop.ts';
+import type { Audit } from '../target/session.ts';
+import { openMaintenanceSession } from '../upkeep/claim.ts';
+import type { Observe } from '../wire/observed.ts';
+
+export interface RehearseOptions {
+  /** The migration command, program first. */
+  readonly command: readonly string[];
+  /** Where the target is; default: the variable, the PG* variables, `./.env`, in this order. */
+  readonly url?: string;
+  /** Default `DATABASE_URL`. */
+  readonly urlEnv?: string;
+  readonly clone?: 'auto' | CloneMethod['id'];
+  /** Sessions on the target that may be ended for the clone. Default `never`. */
+  readonly disconnect?: 'never' | 'idle' | 'all';
+  /** For sessions on the target to go. Default 10 s. */
+  readonly waitMs?: number;
+  /** For which connections to a target in use may wait. Default 5 s. */
+  readonly maxStallMs?: number;
+  /** For the command. Default: none. */
+  readonly timeoutMs?: number;
+  readonly keep?: boolean;
+  /**
+   * How the command's statements are looked at: `exact` holds each one's end back until its locks are read, `sampled`
+   * lets everything pass as it comes, `off` does not look. Default `exact`.
+   */
+  readonly observe?: Observe;
+  /** Lets statements through whose effect reaches beyond the clone (roles, the server). Default false. */
+  readonly allowClusterStatements?: boolean;
+  /** Leaves literals and values of rows out of the report's statements and errors. Default false. */
+  readonly redact?: boolean;
+  /** The address that the command connects to, for one that runs in a container. Default 127.0.0.1. */
+  readonly proxyListen?: string;
+  /** Where the command runs and where `./.env` is looked for. Default: the current folder. */
+  readonly folder?: string;
+  /** Default: this process's. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Where the command's standard output goes. Default `inherit`. */
+  readonly commandStdout?: 'inherit' | 'stderr';
+  readonly emit?: Emit;
+  /** Gets each statement that safemigrate itself sends. */
+  readonly audit?: Audit;
+  /** Ends the run; what it made is released before rehearse() settles. */
+  readonly signal?: AbortSignal;
+  /** Signals that a person sent, for the command to get. */
+  readonly interrupts?: Interrupts;
+}
+
+/** What each part of a run is told of them, with what holds where nothing was said. */
+export function limitsOf(options: RehearseOptions): CloneLimits {
+  const { disconnect = 'never', waitMs = 10_000, maxStallMs = 5_000 } = options;
+  return { disconnect, waitMs, maxStallMs };
+}
+
+export function guardOptions({ target }: CloneContext, clone: Clone, options: RehearseOptions): GuardOptions {
+  return {
+    names: { target: target.database.name, clone: clone.database },
+    allow: options.allowClusterStatements ?? false,
+    marking: clone.marking,
+    databases: clone.made,
+  };
+}
+
+export function wireOptions(
+  context: CloneContext,
+  clone: Clone,
+  { logins }: Logins,
+  guard: Guard,
+  options: RehearseOptions,
+): CommandWatchOptions {
+  const { target, run, audit, emit } = context;
+  return {
+    logins,
+    clone: clone.connect,
+    cloneOid: clone.oid,
+    guard,
+    observe: options.observe ?? 'exact',
+    redact: options.redact ?? false,
+    ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
+    otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
+    connect: (purpose) => openMaintenanceSession(target, { run, audit, purpose }),
+    emit,
+  };
+}
+
+export function toRun(rewritten: Rewritten, stop: Stop, options: RehearseOptions): RunOptions {
+  return {
+    argv: rewritten.argv,
+    env: rewritten.env,
+    folder: options.folder ?? process.cwd(),
+    stdout: options.commandStdout ?? 'inherit',
+    terminal: hasTerminal(),
+    timeoutMs: options.timeoutMs ?? 0,
+    interrupts: options.interrupts ?? new EventEmitter(),
+    signal: stop.signal,
+  };
+}
+
+export function ignore(): void {}

@@ -1,0 +1,25 @@
+import type { Audit, AuditEntry } from '../target/session.ts';
+import type { RehearseOptions } from './options.ts';
+import { prepare } from './prepare.ts';
+import { withScope } from './with-scope.ts';
+
+export interface PlannedStatements {
+  /** What was sent to find out the rest: it only reads. */
+  readonly sent: readonly AuditEntry[];
+  /** What a run would send after that, to the target's server. */
+  readonly next: readonly string[];
+}
+
+/** What a rehearsal would do to the target's server. Nothing is changed: what is sent only reads. */
+export async function planRehearsal(options: RehearseOptions): Promise<PlannedStatements> {
+  const sent: AuditEntry[] = [];
+  const audit: Audit = (entry) => {
+    sent.push(entry);
+    options.audit?.(entry);
+  };
+  const { result } = await withScope(options, async (scope, stop) => {
+    const { context, choice } = await prepare(scope, stop, { ...options, audit });
+    return choice.method.describe(context, choice.assessment);
+  });
+  return { sent, next: result };
+}

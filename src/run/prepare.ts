@@ -1,0 +1,45 @@
+import { type Choice, chooseMethod } from '../clone/choose.ts';
+import type { CloneContext } from '../clone/method.ts';
+import { resolveCommand } from '../command/resolve.ts';
+import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
+import { comparer } from '../command/same-target.ts';
+import { inPhase } from '../events.ts';
+import { readTargetState, type TargetState } from '../observe/target-watch.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import { inspectTarget } from '../target/inspect.ts';
+import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
+import { surroundings } from '../target/surroundings.ts';
+import { claimRun, lostControl } from '../upkeep/claim.ts';
+import { ignore, limitsOf, type RehearseOptions } from './options.ts';
+
+export interface Prepared {
+  readonly input: CommandInput;
+  readonly logins: Logins;
+  readonly stateBefore: TargetState;
+  readonly context: CloneContext;
+  readonly choice: Choice;
+}
+
+/** Everything that comes before the first statement that changes anything on the server. */
+export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Prepared> {
+  const { emit = ignore, audit = ignore } = options;
+  const { signal } = stop;
+  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const located = locateTarget(options, around);
+  resolveCommand(options.command, { path: around.env.PATH ?? '', folder: around.folder });
+  const target = await inPhase(emit, 'connect', () =>
+    inspectTarget(located.settings, located.source, { audit, signal }),
+  );
+  return inPhase(emit, 'inspect', async () => {
+    const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
+    const input = { argv: options.command, around, target: target.settings, urlVariable };
+    const claim = await claimRun(target, scope, { audit, signal });
+    claim.control.onLost((reason) => stop.now(lostControl(reason)));
+    const context = { target, ...claim, limits: limitsOf(options), emit, signal, audit };
+    const logins = await findLogins(input, comparer(target.settings, signal));
+    const stateBefore = await readTargetState(context);
+    const choice = await chooseMethod(context, options.clone ?? 'auto');
+    return { input, logins, stateBefore, context, choice };
+  });
+}

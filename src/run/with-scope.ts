@@ -1,0 +1,32 @@
+import { inPhase } from '../events.ts';
+import { type Cleanup, Scope } from '../scope.ts';
+import { Stop } from '../stop.ts';
+import { ignore, type RehearseOptions } from './options.ts';
+
+/** Runs with a scope that is released in every ending; what could not be released is said, also when the work fails. */
+export async function withScope<T>(
+  { signal, emit = ignore }: RehearseOptions,
+  work: (scope: Scope, stop: Stop) => Promise<T>,
+): Promise<{ result: T; cleanup: Cleanup }> {
+  const scope = new Scope();
+  const stop = new Stop(signal);
+  const release = async () => {
+    stop.end();
+    const cleanup = await inPhase(emit, 'clean', () => scope.release());
+    for (const { name, reason } of cleanup.failed) {
+      emit({
+        type: 'notice',
+        message: `${name} could not be released: ${reason}; run \`safemigrate clean\``,
+      });
+    }
+    return cleanup;
+  };
+  let result: T;
+  try {
+    result = await work(scope, stop);
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return { result, cleanup: await release() };
+}
