@@ -3,12 +3,14 @@ import type { Piece } from './frames.ts';
 import {
   commandTag,
   errorFields,
+  message,
   movePosition,
   parameterStatus,
   SERVER,
   type TransactionStatus,
   transactionStatus,
 } from './messages.ts';
+import { Outbox } from './outbox.ts';
 import type { PieceReader } from './reader.ts';
 import type { Pending, Turn, TurnState } from './turn.ts';
 
@@ -23,6 +25,7 @@ import type { Pending, Turn, TurnState } from './turn.ts';
 export class Exchange {
   readonly #client: Socket;
   readonly #server: Socket;
+  readonly #outbox: Outbox;
   readonly #parameters: Map<string, string>;
   #pending: Pending[] = [];
   #held: Buffer | undefined;
@@ -44,6 +47,7 @@ export class Exchange {
     onStrayError: (fields: ReadonlyMap<string, string>) => void,
   ) {
     this.#client = client;
+    this.#outbox = new Outbox(client);
     this.#server = server;
     this.#parameters = new Map(parameters);
     this.#onStatus = onStatus;
@@ -111,21 +115,27 @@ export class Exchange {
     this.#copyingIn = false;
   }
 
-  /** The completion that was held back goes to the client (`deliver`), or never does. */
-  release(deliver: boolean): void {
-    if (deliver && this.#held) this.#forward(this.#held);
-    this.#held = undefined;
+  /** The completion that was held back goes to the client; more of its text follows. */
+  release(): void {
+    this.#deliverHeld();
+    this.#outbox.flush();
   }
 
-  /** What the server would have said together with the last ReadyForQuery. */
-  flushDeferred(): void {
-    for (const frame of [...this.#notifications, ...this.#parametersToTell.values()]) this.#forward(frame);
-    this.#notifications = [];
-    this.#parametersToTell.clear();
+  /**
+   * The end of a text that was sent in parts. The completion that was held back goes to the client only if its
+   * transaction has `committed`.
+   */
+  conclude(committed: boolean): void {
+    if (committed) this.#deliverHeld();
+    this.#held = undefined;
+    this.#deliverDeferred();
+    this.#forward(message(SERVER.readyForQuery, this.#status));
+    this.#outbox.flush();
   }
 
   /** The server's side is gone: nothing will be answered any more. */
   lose(): void {
+    this.#outbox.flush();
     this.#lost = true;
     for (const pending of this.#pending) pending.state = 'lost';
     this.#pending = [];
@@ -140,19 +150,34 @@ export class Exchange {
   }
 
   #relay(pieces: Iterable<Piece>): void {
-    this.#client.cork();
-    for (const piece of pieces) {
-      if (piece.kind === 'slice') this.#forward(piece.bytes);
-      else this.#frame(piece.type, piece.bytes);
+    try {
+      for (const piece of pieces) {
+        if (piece.kind === 'slice') this.#forward(piece.bytes);
+        else this.#frame(piece.type, piece.bytes);
+      }
+    } finally {
+      this.#outbox.flush();
     }
-    this.#client.uncork();
     if (!this.#client.writableNeedDrain) return;
     this.#server.pause();
     this.#client.once('drain', () => this.#server.resume());
   }
 
   #forward(bytes: Buffer): void {
-    if (!this.#client.writableEnded && !this.#client.destroyed) this.#client.write(bytes);
+    this.#outbox.add(bytes);
+  }
+
+  #deliverHeld(): void {
+    if (this.#held) this.#forward(this.#held);
+    this.#held = undefined;
+  }
+
+  /** What the server would have said together with the last ReadyForQuery. */
+  #deliverDeferred(): void {
+    if (this.#notifications.length === 0 && this.#parametersToTell.size === 0) return;
+    for (const frame of [...this.#notifications, ...this.#parametersToTell.values()]) this.#forward(frame);
+    this.#notifications = [];
+    this.#parametersToTell.clear();
   }
 
   #frame(type: number, bytes: Buffer): void {
@@ -197,7 +222,7 @@ export class Exchange {
 
   /** A completion that was held and is followed by something of the same text was not the last. */
   #passOn(bytes: Buffer): void {
-    if (this.#turn()?.relay === 'last') this.release(true);
+    if (this.#turn()?.relay === 'last') this.#deliverHeld();
     this.#forward(bytes);
   }
 
@@ -205,7 +230,7 @@ export class Exchange {
     const turn = this.#turn();
     turn?.onCompletion?.(tag);
     if (turn?.relay === 'last') {
-      this.release(true);
+      this.#deliverHeld();
       this.#held = bytes;
     } else if (turn?.relay !== 'own') this.#forward(bytes);
     if (turn?.ends === 'completion') this.#end('succeeded');
@@ -260,7 +285,7 @@ export class Exchange {
     const pending = this.#pending[0];
     this.#onStatus(this.#status);
     if ((pending?.turn.relay ?? 'whole') === 'whole') {
-      this.flushDeferred();
+      this.#deliverDeferred();
       this.#forward(bytes);
     }
     if (pending) this.#end(pending.erred ? 'failed' : 'succeeded');

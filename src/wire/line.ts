@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
 import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
 import type { Gate, Intent, Observe } from './observed.ts';
+import { Outbox } from './outbox.ts';
 import { type ParsedStatement, parseText } from './parse.ts';
 import type { PieceReader } from './reader.ts';
 import type { Recorder } from './record.ts';
@@ -9,7 +10,6 @@ import type { Pending, TurnState } from './turn.ts';
 
 /** What both protocols, the simple and the extended, share of one session. */
 export class Line {
-  readonly client: Socket;
   readonly reader: PieceReader;
   readonly server: Socket;
   readonly exchange: Exchange;
@@ -18,11 +18,11 @@ export class Line {
   readonly cancel: () => void;
   readonly #observe: Observe;
   readonly #gate: Gate;
-  #corked = false;
+  readonly #outbox: Outbox;
+  #flushing = false;
   readonly #who: Pick<Intent, 'session' | 'user' | 'database'>;
 
   constructor(parts: {
-    client: Socket;
     reader: PieceReader;
     server: Socket;
     exchange: Exchange;
@@ -32,9 +32,9 @@ export class Line {
     gate: Gate;
     who: Pick<Intent, 'session' | 'user' | 'database'>;
   }) {
-    this.client = parts.client;
     this.reader = parts.reader;
     this.server = parts.server;
+    this.#outbox = new Outbox(parts.server);
     this.exchange = parts.exchange;
     this.recorder = parts.recorder;
     this.cancel = parts.cancel;
@@ -70,15 +70,14 @@ export class Line {
   /** Sends to the server, at its pace; what is sent before anything is waited for goes as one. */
   async send(bytes: Buffer): Promise<void> {
     const { server } = this;
-    if (!this.#corked) {
-      this.#corked = true;
-      server.cork();
-      process.nextTick(() => {
-        this.#corked = false;
-        server.uncork();
-      });
+    this.#outbox.add(bytes);
+    if (!this.#flushing) {
+      this.#flushing = true;
+      process.nextTick(() => this.flush());
     }
-    if (server.destroyed || server.writableEnded || server.write(bytes)) return;
+    if (this.#outbox.waitingBytes < server.writableHighWaterMark) return;
+    this.flush();
+    if (!server.writableNeedDrain || server.destroyed) return;
     await new Promise<void>((resolve) => {
       const settle = () => {
         server.off('drain', settle).off('close', settle);
@@ -86,6 +85,12 @@ export class Line {
       };
       server.on('drain', settle).on('close', settle);
     });
+  }
+
+  /** At the latest before the connection is ended. */
+  flush(): void {
+    this.#flushing = false;
+    this.#outbox.flush();
   }
 
   /** The end of a turn; where the server asks for copied data in it, the client's data goes there meanwhile. */

@@ -67,7 +67,6 @@ export class Session {
       (fields) => this.#extended.strayError(fields),
     );
     this.#line = new Line({
-      client,
       reader,
       server: upstream.socket,
       exchange: this.#exchange,
@@ -151,6 +150,7 @@ export class Session {
 
   async #end(): Promise<void> {
     const { socket } = this.#upstream;
+    this.#line.flush();
     this.#client.end();
     const closed = socket.closed ? undefined : new Promise<void>((resolve) => socket.once('close', resolve));
     socket.end();
@@ -179,6 +179,7 @@ export class Session {
     if (this.#exchange.busy) void this.#upstream.cancel();
     // What the client did not take any more must be read all the same, up to the end of the connection.
     this.#upstream.socket.resume();
+    this.#line.flush();
     this.#upstream.socket.end();
   }
 }

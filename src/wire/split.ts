@@ -1,5 +1,5 @@
 import type { Line } from './line.ts';
-import { errorFields, message, query, SERVER } from './messages.ts';
+import { errorFields, query } from './messages.ts';
 import { type ParsedStatement, textOf } from './parse.ts';
 import type { Running } from './record.ts';
 import type { Segment } from './segments.ts';
@@ -33,19 +33,21 @@ export class SplitText {
    * happened but that the server refuses the statement between BEGIN and COMMIT: it must be sent whole.
    */
   async serve(segments: readonly Segment[]): Promise<boolean> {
-    const { exchange, recorder, client } = this.#line;
+    const { exchange, recorder } = this.#line;
     const [first] = segments;
+    let succeeded = false;
     const mayFailInWrap = segments.length === 1 && first?.implicit && first.runs.length === 1;
-    for (const segment of segments) {
+    for (const [index, segment] of segments.entries()) {
+      if (index > 0) exchange.release();
       const state = segment.implicit
         ? await this.#implicit(segment, mayFailInWrap === true)
         : await this.#explicit(segment);
       if (state === NOT_IN_WRAP) return false;
-      if (state !== 'succeeded') break;
+      succeeded = state === 'succeeded';
+      if (!succeeded) break;
     }
     if (exchange.lost) return true;
-    exchange.flushDeferred();
-    client.write(message(SERVER.readyForQuery, exchange.status));
+    exchange.conclude(succeeded);
     recorder.startReading();
     return true;
   }
@@ -64,7 +66,7 @@ export class SplitText {
     { runs }: Segment,
     mayFailInWrap: boolean,
   ): Promise<'succeeded' | 'failed' | typeof NOT_IN_WRAP> {
-    const { exchange, recorder } = this.#line;
+    const { recorder } = this.#line;
     // With one run nothing depends on the BEGIN but how well it is observed, and the way there and back is saved.
     const begun = runs.length === 1 ? this.#sendBegin() : undefined;
     if (!begun && !(await this.#own(BEGIN))) return 'failed';
@@ -83,9 +85,7 @@ export class SplitText {
       if (begun?.state !== 'failed') await this.#own(ROLLBACK);
       return notInWrap ? NOT_IN_WRAP : 'failed';
     }
-    const committed = begun?.state === 'failed' || (await this.#own(COMMIT));
-    exchange.release(committed);
-    return committed ? 'succeeded' : 'failed';
+    return begun?.state === 'failed' || (await this.#own(COMMIT)) ? 'succeeded' : 'failed';
   }
 
   async #run(

@@ -112,13 +112,14 @@ const DIFFERS: Readonly<Record<string, (fields: Fields) => boolean>> = {
  */
 export function changesReading(node: Node): boolean {
   const fields = fieldsOf(node);
-  if (kindOf(node) === 'DiscardStmt') return fields.target === undefined || fields.target === 'DISCARD_ALL';
-  if (kindOf(node) === 'VariableSetStmt' && fields.kind === 'VAR_RESET_ALL') return true;
+  const kind = kindOf(node);
+  if (kind === 'DiscardStmt') return fields.target === undefined || fields.target === 'DISCARD_ALL';
+  if (kind === 'VariableSetStmt' && fields.kind === 'VAR_RESET_ALL') return true;
+  if (kind !== 'VariableSetStmt' && kind !== 'SelectStmt') return false;
   const text = JSON.stringify(node);
   if (!READING.test(text)) return false;
-  if (kindOf(node) !== 'VariableSetStmt') return kindOf(node) === 'SelectStmt';
   // Scripts of pg_dump begin by setting what is set already.
-  return !(fields.kind === 'VAR_SET_VALUE' && USUAL.test(text));
+  return kind === 'SelectStmt' || !(fields.kind === 'VAR_SET_VALUE' && USUAL.test(text));
 }
 
 const READING = /"(?:client_encoding|standard_conforming_strings|backslash_quote|escape_string_warning)"/i;
