@@ -8,14 +8,14 @@ const NAMELESS = /^relation \d+$/;
 
 /**
  * Says of each relation that has another file than before which statement wrote it anew. The file itself is visible to
- * others only after the commit, so it goes by locks: a rewrite holds ACCESS EXCLUSIVE on the relation, and on the
- * new one that takes its place.
+ * others only after the commit, so it goes by locks: a rewrite holds ACCESS EXCLUSIVE on the relation, itself or by
+ * an earlier statement of its transaction, and on the new one that takes its place.
  */
 export function withRewrites(statements: StatementSection[], data: DataSection | null): StatementSection[] {
   const rewrote = new Map<number, string[]>();
   for (const { relation, rewritten } of data?.tables ?? []) {
     if (!rewritten) continue;
-    const holders = statements.filter((statement) => locksExclusively(statement, relation));
+    const holders = holdersOf(relation, statements);
     const likely = holders.filter(({ tag, locks }) => {
       const makesAnother = locks?.some((lock) => NAMELESS.test(lock.relation)) ?? false;
       return makesAnother || IN_PLACE.test(tag ?? '');
@@ -26,7 +26,25 @@ export function withRewrites(statements: StatementSection[], data: DataSection |
   return statements.map((statement) => ({ ...statement, rewrote: rewrote.get(statement.index) ?? [] }));
 }
 
-function locksExclusively({ locks, error }: StatementSection, relation: string): boolean {
-  if (error) return false;
+/** Each statement tells only the locks that it added: one that names a relation which is locked already holds it too. */
+function holdersOf(relation: string, statements: readonly StatementSection[]): StatementSection[] {
+  const lockedIn = new Set<number>();
+  return statements.filter((statement) => {
+    if (statement.error) return false;
+    const locksItself = locksExclusively(statement, relation);
+    const holdsAlready = lockedIn.has(statement.transaction) && names(statement.sql, relation);
+    if (locksItself) lockedIn.add(statement.transaction);
+    return locksItself || holdsAlready;
+  });
+}
+
+function locksExclusively({ locks }: StatementSection, relation: string): boolean {
   return locks?.some((lock) => lock.relation === relation && lock.mode === 'ACCESS EXCLUSIVE') ?? false;
+}
+
+/** Whether the last part of the relation's name stands in the text, as it would be written there. */
+function names(sql: string, relation: string): boolean {
+  const name = /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(relation)?.[0] ?? relation;
+  const words = sql.match(/"(?:[^"]|"")*"|[\p{L}\p{N}_$]+/gu) ?? [];
+  return words.some((word) => word === name || word.toLowerCase() === name || word === `"${name}"`);
 }

@@ -24,6 +24,17 @@ test.each([
     "SELECT dblink('postgresql://u:hunter2@h/d', 'SELECT 1')",
     "SELECT dblink('postgresql://u:…@h/d', 'SELECT 1')",
   ],
+  [
+    "DO $$ BEGIN EXECUTE 'CREATE ROLE a PASSWORD ''hunter2'' LOGIN'; END $$",
+    "DO $$ BEGIN EXECUTE 'CREATE ROLE a PASSWORD '…' LOGIN'; END $$",
+  ],
+  [
+    "DO 'BEGIN EXECUTE ''CREATE ROLE a PASSWORD ''''hunter2'''' LOGIN''; END'",
+    "DO 'BEGIN EXECUTE ''CREATE ROLE a PASSWORD '…' LOGIN''; END'",
+  ],
+  ["DO $$ BEGIN EXECUTE format('CREATE ROLE a PASSWORD %L', 'hunter2'); END $$", "DO '…'"],
+  ["DO $$ BEGIN EXECUTE 'CREATE ROLE a PASSWORD ' || quote_literal('hunter2'); END $$", "DO '…'"],
+  ["ALTER ROLE a PASSWORD ''; SELECT 'shown'", "ALTER ROLE a PASSWORD '…'; SELECT 'shown'"],
 ])('hides the password of %s', (sql, shown) => {
   expect(withoutSecrets(sql)).toBe(shown);
   expect(withoutSecrets(sql)).not.toContain('hunter2');

@@ -1,0 +1,433 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { StatementSection } from '../../src/report/model.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { locksOf, psqlCommand, rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
+import { clonesOf } from '../helpers/target-state.ts';
+
+const SCHEMA = `
+  CREATE TABLE jobs (id int PRIMARY KEY, note text);
+  CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL);
+  INSERT INTO jobs SELECT n, 'job ' || n FROM generate_series(1, 1000) n`;
+
+/** Ten statements in autocommit, each with its locks on relations of the user's. */
+const TEN: [sql: string, locks: string[]][] = [
+  ['CREATE TABLE notes (id int)', ['ACCESS EXCLUSIVE public.notes']],
+  ['ALTER TABLE jobs ADD COLUMN person int', ['ACCESS EXCLUSIVE public.jobs']],
+  ['CREATE INDEX ON people (name)', ['ACCESS EXCLUSIVE public.people_name_idx', 'SHARE public.people']],
+  [
+    "UPDATE jobs SET note = 'x' WHERE id < 11",
+    ['ROW EXCLUSIVE public.jobs', 'ROW EXCLUSIVE public.jobs_pkey'],
+  ],
+  ['DELETE FROM jobs WHERE id = 1', ['ROW EXCLUSIVE public.jobs', 'ROW EXCLUSIVE public.jobs_pkey']],
+  ["INSERT INTO people VALUES (1, 'Ada'), (2, 'Grace')", ['ROW EXCLUSIVE public.people']],
+  ['ALTER TABLE people ADD CHECK (id > 0)', ['ACCESS EXCLUSIVE public.people']],
+  ['TRUNCATE notes', ['ACCESS EXCLUSIVE public.notes', 'SHARE public.notes']],
+  ["COMMENT ON TABLE jobs IS 'work'", ['SHARE UPDATE EXCLUSIVE public.jobs']],
+  ['VALUES (1)', []],
+];
+
+let target: TemporaryDatabase;
+
+beforeAll(() => useOwnServers(18));
+beforeAll(async () => {
+  target = await temporaryDatabase(18, { sql: SCHEMA });
+});
+
+const only = (statements: readonly StatementSection[]): StatementSection => {
+  expect(statements).toHaveLength(1);
+  const [first] = statements;
+  if (!first) throw new Error('no statement');
+  return first;
+};
+const lines = (text: string) => text.split('\n');
+const tags = (statements: readonly StatementSection[]) => statements.map(({ tag }) => tag);
+
+describe('with psql', () => {
+  test('ADD COLUMN in autocommit is one statement, with the exact lock, how long it was held, and what it blocks', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      psqlCommand('-c', 'ALTER TABLE jobs ADD COLUMN done bool'),
+    );
+    expect(exitCode).toBe(0);
+    const statement = only(report.statements);
+    expect(statement).toMatchObject({
+      sql: 'ALTER TABLE jobs ADD COLUMN done bool',
+      tag: 'ALTER TABLE',
+      exactness: 'exact',
+      explicit: false,
+      error: null,
+      rewrote: [],
+    });
+    expect(locksOf(statement)).toEqual(['ACCESS EXCLUSIVE public.jobs']);
+    const lock = statement.locks?.find(({ relation }) => relation === 'public.jobs');
+    expect(lock?.heldMs).toBeGreaterThan(0);
+    expect(lock?.blocks).toEqual(expect.arrayContaining(['reads', 'writes']));
+    expect(statement.durationMs).toBeGreaterThan(0);
+  });
+
+  test('a file of ten statements has ten, each with its own time and locks', async () => {
+    const folder = temporaryFolder();
+    const file = path.join(folder, 'ten.sql');
+    writeFileSync(file, TEN.map(([sql]) => `${sql};\n`).join(''));
+    const { report, exitCode } = await rehearse(target.url, psqlCommand('-f', file));
+    expect(exitCode).toBe(0);
+    expect(report.statements.map((each) => [each.sql, locksOf(each)])).toEqual(TEN);
+  });
+
+  test('CREATE INDEX CONCURRENTLY works as directly, and its locks are sampled', async () => {
+    // A snapshot that is held in the clone makes it wait, so that it can be looked at.
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const [holder, maker, watcher] = [await connect(), await connect(), await connect()];
+        await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+        await holder.query('SELECT count(*) FROM jobs');
+        const made = maker.query('CREATE INDEX CONCURRENTLY jobs_note ON jobs (note)');
+        const phases = "SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for %'";
+        while ((await watcher.query(phases)).rowCount === 0);
+        for (const start = Date.now(); Date.now() < start + 150; await watcher.query('SELECT pg_sleep(0.05)'));
+        await holder.query('COMMIT');
+        await made;
+        for (const client of [holder, maker, watcher]) await client.end();`),
+    );
+    expect(exitCode, stderr).toBe(0);
+    const built = report.statements.find(({ tag }) => tag === 'CREATE INDEX');
+    expect(built?.exactness).toBe('sampled');
+    expect(built && locksOf(built)).toContain('SHARE UPDATE EXCLUSIVE public.jobs');
+    expect(report.schema?.changes).toMatchObject([{ verb: 'create', kind: 'index' }]);
+    expect(report.schema?.leftovers).toEqual([]);
+  });
+
+  test('CREATE INDEX CONCURRENTLY that ends at once is sampled too, whatever was seen of it', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      psqlCommand('-c', 'CREATE INDEX CONCURRENTLY people_name ON people (name)'),
+    );
+    expect(exitCode).toBe(0);
+    expect(only(report.statements)).toMatchObject({ tag: 'CREATE INDEX', exactness: 'sampled', error: null });
+  });
+});
+
+describe('one message with many statements', () => {
+  test('is told as its statements, in one transaction', async () => {
+    const sql = [
+      'CREATE TABLE notes (id int)',
+      'ALTER TABLE jobs ADD COLUMN person int',
+      'CREATE INDEX ON people (name)',
+      "UPDATE jobs SET note = 'x' WHERE id < 11",
+      'DELETE FROM jobs WHERE id = 1',
+      "INSERT INTO people VALUES (1, 'Ada'), (2, 'Grace')",
+      'ALTER TABLE people ADD CHECK (id > 0)',
+      'CREATE VIEW both_ids AS SELECT jobs.id FROM jobs JOIN people USING (id)',
+      "COMMENT ON TABLE jobs IS 'work'",
+      'SELECT pg_sleep(0.1)',
+    ];
+    const { report, exitCode } = await rehearse(target.url, sqlCommand(sql.join(';\n')));
+    expect(exitCode).toBe(0);
+    expect(report.statements.map((each) => each.sql)).toEqual(sql);
+    expect(new Set(report.statements.map(({ transaction }) => transaction)).size).toBe(1);
+    expect(report.statements.every(({ exactness }) => exactness === 'exact')).toBe(true);
+    expect(report.statements.map(({ rows }) => rows)).toEqual([
+      null,
+      null,
+      null,
+      10,
+      1,
+      2,
+      null,
+      null,
+      null,
+      1,
+    ]);
+    // Each tells what it added to the locks of those before it.
+    expect(report.statements.map(locksOf)).toEqual([
+      ['ACCESS EXCLUSIVE public.notes'],
+      ['ACCESS EXCLUSIVE public.jobs'],
+      ['ACCESS EXCLUSIVE public.people_name_idx', 'SHARE public.people'],
+      ['ROW EXCLUSIVE public.jobs', 'ROW EXCLUSIVE public.jobs_pkey'],
+      [],
+      ['ROW EXCLUSIVE public.people'],
+      ['ACCESS EXCLUSIVE public.people'],
+      expect.arrayContaining(['ACCESS EXCLUSIVE public.both_ids']),
+      ['SHARE UPDATE EXCLUSIVE public.jobs'],
+      [],
+    ]);
+    const [, alter, , update, , , , , , sleep] = report.statements;
+    expect(sleep?.durationMs).toBeGreaterThanOrEqual(100);
+    expect(update?.durationMs).toBeLessThan(100);
+    // Held to the end of the one transaction, which the last statement delays.
+    expect(alter?.locks?.find(({ relation }) => relation === 'public.jobs')?.heldMs).toBeGreaterThan(100);
+  });
+
+  test('a rewrite is named by its statement and by its table', async () => {
+    const { report } = await rehearse(
+      target.url,
+      sqlCommand(
+        'ALTER TABLE jobs ADD COLUMN size int; ALTER TABLE people ADD COLUMN size int; ' +
+          'ALTER TABLE jobs ALTER COLUMN id TYPE bigint',
+      ),
+    );
+    expect(report.statements.map(({ rewrote }) => rewrote)).toEqual([[], [], ['public.jobs']]);
+    expect(report.data?.tables.filter(({ rewritten }) => rewritten)).toMatchObject([
+      { relation: 'public.jobs', rowsBefore: 1000, rowsAfter: 1000 },
+    ]);
+  });
+});
+
+describe('errors', () => {
+  test('come with all of PostgreSQL’s fields, and the statements after them did not run', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      sqlCommand(
+        "CREATE TABLE notes (id int); INSERT INTO jobs VALUES (1, 'again'); CREATE TABLE never (id int)",
+      ),
+    );
+    expect(exitCode).toBe(1);
+    expect(tags(report.statements)).toEqual(['CREATE TABLE', null]);
+    expect(report.statements[1]).toMatchObject({
+      exactness: 'unknown',
+      locks: null,
+      error: {
+        sqlstate: '23505',
+        message: 'duplicate key value violates unique constraint "jobs_pkey"',
+        detail: 'Key (id)=(1) already exists.',
+        hint: null,
+        position: null,
+      },
+    });
+    expect(report.schema?.changes).toEqual([]);
+  });
+
+  test('point at their place in the statement, with the server’s hint', async () => {
+    const text = 'CREATE TABLE notes (id int); SELECT nota FROM jobs';
+    const { report, stderr } = await rehearse(target.url, psqlCommand('-c', text));
+    expect(report.statements[1]?.error).toMatchObject({
+      sqlstate: '42703',
+      hint: expect.stringContaining('jobs.note'),
+      position: text.indexOf('nota') + 1,
+    });
+    expect(stderr).toContain('jobs.note');
+  });
+
+  test('that the command swallows are counted, with its exit code 0', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const client = await connect();
+        await client.query('CREATE TABLE notes (id int)');
+        await client.query('SELECT 1/0').catch(() => {});
+        await client.end();`),
+    );
+    expect(exitCode).toBe(0);
+    expect(report.command).toMatchObject({ swallowedErrors: [2], failedWithoutError: false });
+  });
+
+  test('that the server never had are told: the command failed, and no statement did', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      scriptCommand(
+        `const client = await connect(); await client.query('SELECT 1'); await client.end(); throw new Error('bad config')`,
+      ),
+    );
+    expect(exitCode).toBe(1);
+    expect(report.command).toMatchObject({ swallowedErrors: [], failedWithoutError: true, exitCode: 7 });
+  });
+});
+
+describe('--observe', () => {
+  test('sampled lets everything pass as it comes, and looks now and then', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      psqlCommand(
+        ...['BEGIN', 'ALTER TABLE jobs ADD COLUMN done bool', 'SELECT pg_sleep(1)', 'COMMIT'].flatMap(
+          (sql) => ['-c', sql],
+        ),
+      ),
+      { args: ['--observe', 'sampled'] },
+    );
+    expect(exitCode).toBe(0);
+    expect(tags(report.statements)).toEqual(['BEGIN', 'ALTER TABLE', 'SELECT 1', 'COMMIT']);
+    expect(report.statements.map(({ exactness }) => exactness)).toEqual([
+      'exact',
+      'sampled',
+      'sampled',
+      'exact',
+    ]);
+    const seen = report.statements.flatMap((statement) => locksOf(statement) ?? []);
+    expect(seen).toContain('ACCESS EXCLUSIVE public.jobs');
+  });
+
+  test('off tells of no statement, and says so', async () => {
+    const { report, exitCode } = await rehearse(target.url, sqlCommand('CREATE TABLE notes (id int)'), {
+      args: ['--observe', 'off'],
+    });
+    expect(exitCode).toBe(0);
+    expect(report.statements).toEqual([]);
+    expect(report.limits).toContainEqual(expect.objectContaining({ path: 'statements', kind: 'unmeasured' }));
+    expect(report.schema?.changes).toMatchObject([{ object: 'public.notes' }]);
+  });
+
+  test('off keeps the guards up', async () => {
+    const { report, exitCode } = await rehearse(target.url, sqlCommand('CREATE ROLE sneaky'), {
+      args: ['--observe', 'off'],
+    });
+    expect(exitCode).toBe(1);
+    expect(report.command.refused).toMatchObject([{ what: 'CREATE ROLE' }]);
+  });
+});
+
+describe('passwords that statements spell out', () => {
+  const SECRET = 'hunter2-of-the-test';
+
+  test.each([
+    ['CREATE ROLE', `CREATE ROLE teller LOGIN PASSWORD '${SECRET}'`],
+    ['CREATE ROLE in an escape string', `CREATE ROLE teller2 PASSWORD E'${SECRET}'`],
+    [
+      'ALTER USER MAPPING',
+      `CREATE EXTENSION postgres_fdw; CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw; CREATE USER MAPPING FOR postgres SERVER far OPTIONS (user 'u', password '${SECRET}')`,
+    ],
+    ['a connection string', `SELECT 'host=db password=${SECRET} user=x'`],
+    ['a URL', `SELECT 'postgresql://u:${SECRET}@db/x'`],
+    ['a DO block', `DO $$ BEGIN EXECUTE 'CREATE ROLE teller3 PASSWORD ''${SECRET}'''; END $$`],
+    ['format()', `DO $$ BEGIN EXECUTE format('CREATE ROLE teller4 PASSWORD %L', '${SECRET}'); END $$`],
+    [
+      'a concatenation',
+      `DO $$ BEGIN EXECUTE 'CREATE ROLE teller5 PASSWORD ' || quote_literal('${SECRET}'); END $$`,
+    ],
+    ['a statement that fails', `ALTER ROLE nobody_at_all PASSWORD '${SECRET}'`],
+  ])('are in no output and no report: %s', async (_name, sql) => {
+    const folder = temporaryFolder();
+    const args = ['--report', 'r.txt', '--format', 'json', '--allow-cluster-statements'];
+    const env = { DATABASE_URL: target.url, SQL: sql };
+    const command = scriptCommand(
+      'const client = await connect(); try { await client.query(process.env.SQL) } finally { await client.end() }',
+    );
+    const json = await safemigrate([...args, '--', ...command], { env, folder });
+    expect(json.stdout).toMatch(/^\{/);
+    expect(lines(json.stdout + json.stderr).filter((line) => line.includes(SECRET))).toEqual([]);
+    expect(readFileSync(path.join(folder, 'r.txt'), 'utf8').includes(SECRET)).toBe(false);
+  });
+});
+
+describe('the connection', () => {
+  test('is there for hundreds of clients at a time', async () => {
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const clients = await Promise.all(Array.from({ length: 90 }, () => connect()));
+        for (let round = 0; round < 3; round++)
+          await Promise.all(clients.map((client, n) => client.query('INSERT INTO people VALUES ($1, $2)', [round * 100 + n, 'x'])));
+        await Promise.all(clients.map((client) => client.end()));
+        const again = await Promise.all(Array.from({ length: 90 }, () => connect()));
+        await Promise.all(again.map((client) => client.query('SELECT 1')));
+        await Promise.all(again.map((client) => client.end()));`),
+    );
+    expect(exitCode, stderr).toBe(0);
+    expect(new Set(report.statements.map(({ session }) => session)).size).toBe(180);
+    expect(report.statements).toHaveLength(360);
+    expect(report.statements.filter(({ error }) => error)).toEqual([]);
+  });
+
+  test('passes a cancel request on, as Ctrl-C in psql sends one', async () => {
+    const { report, exitCode } = await rehearse(target.url, [
+      'sh',
+      '-c',
+      `psql -X "$DATABASE_URL" -c "SELECT 'asleep', pg_sleep(60)" & child=$!
+       until psql -X -At "$DATABASE_URL" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%asleep%' AND wait_event = 'PgSleep'" | grep -q 1; do :; done
+       kill -INT $child; wait $child; exit 0`,
+    ]);
+    expect(exitCode).toBe(0);
+    const cancelled = report.statements.find(({ sql }) => sql.startsWith("SELECT 'asleep'"));
+    expect(cancelled?.error?.sqlstate).toBe('57014');
+    expect(cancelled?.durationMs).toBeLessThan(20_000);
+  });
+
+  test('copies in and out', async () => {
+    const folder = temporaryFolder();
+    const file = path.join(folder, 'copy.sql');
+    writeFileSync(file, 'COPY people FROM stdin;\n1\tAda\n2\tGrace\n\\.\nCOPY people TO stdout;\n');
+    const { report, exitCode, stderr } = await rehearse(target.url, psqlCommand('-f', file));
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain('1\tAda\n2\tGrace\n');
+    expect(report.statements.map((each) => [each.tag, each.rows, each.exactness, locksOf(each)])).toEqual([
+      ['COPY 2', 2, 'exact', expect.arrayContaining(['ROW EXCLUSIVE public.people'])],
+      ['COPY 2', 2, 'exact', expect.arrayContaining(['ACCESS SHARE public.people'])],
+    ]);
+  });
+
+  test('brings notifications', async () => {
+    const { exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const [listener, speaker] = [await connect(), await connect()];
+        const heard = new Promise((resolve) => listener.on('notification', resolve));
+        await listener.query('LISTEN news');
+        await speaker.query("NOTIFY news, 'it is done'");
+        console.error((await heard).payload);
+        await listener.end();
+        await speaker.end();`),
+    );
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain('it is done');
+  });
+
+  test('fetches from cursors', async () => {
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const client = await connect();
+        await client.query('BEGIN');
+        await client.query('DECLARE c CURSOR FOR SELECT id FROM jobs ORDER BY id');
+        await client.query('FETCH 300 FROM c');
+        const { rows } = await client.query('FETCH ALL FROM c');
+        console.error(rows.length, rows[0].id);
+        await client.query('COMMIT');
+        await client.end();`),
+    );
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain('700 301');
+    expect(report.statements.map((each) => [each.tag, each.explicit])).toEqual([
+      ['BEGIN', true],
+      ['DECLARE CURSOR', true],
+      ['FETCH 300', true],
+      ['FETCH 700', true],
+      ['COMMIT', true],
+    ]);
+  });
+
+  test('is refused to replication, with the reason', async () => {
+    const { exitCode, stderr } = await rehearse(target.url, [
+      'sh',
+      '-c',
+      'psql -X "$DATABASE_URL&replication=database" -c IDENTIFY_SYSTEM',
+    ]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('no replication connections');
+  });
+
+  test('leaves no statement running on the server when the command is killed', async () => {
+    const { report, exitCode } = await rehearse(target.url, [
+      'sh',
+      '-c',
+      `psql -X "$DATABASE_URL" -c "SELECT 'orphan', pg_sleep(60)" & child=$!
+       until psql -X -At "$DATABASE_URL" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%orphan%' AND wait_event = 'PgSleep'" | grep -q 1; do :; done
+       kill -KILL $child
+       until psql -X -At "$DATABASE_URL" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%orphan%' AND wait_event = 'PgSleep'" | grep -q 0; do :; done`,
+    ]);
+    expect(exitCode).toBe(0);
+    const orphan = report.statements.find(({ sql }) => sql.startsWith("SELECT 'orphan'"));
+    expect(orphan?.error).not.toBeNull();
+    expect(orphan?.durationMs).toBeLessThan(20_000);
+    expect(await clonesOf(18, target.name)).toEqual([]);
+    await withClient(serverUrl(18), async (client) => {
+      const left = await client.query(
+        "SELECT FROM pg_stat_activity WHERE query LIKE '%orphan%' AND pid <> pg_backend_pid()",
+      );
+      expect(left.rowCount).toBe(0);
+    });
+  });
+});
