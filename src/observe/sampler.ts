@@ -34,7 +34,7 @@ const INTERVAL_MS = 20;
 /** After a failed look the next one waits: the server may be restarting. */
 const AFTER_FAILURE_MS = 500;
 
-// No join with pg_class: it would wait for whoever holds that. pg_blocking_pids stops the lock manager for a moment,
+// Both are prepared by name: planning them each time took longer than running them. No join with pg_class: it would wait for whoever holds that. pg_blocking_pids stops the lock manager for a moment,
 // and so is asked only of those that wait for a lock.
 const ACTIVITY = `SELECT a.pid,
        CASE WHEN a.wait_event IS NULL OR a.wait_event_type = 'Client' THEN NULL
@@ -122,6 +122,8 @@ export class Sampler {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       if (this.#running.size === 0) return;
+      const youngMs = INTERVAL_MS - this.#longestMs();
+      if (youngMs > 0) return this.#lookIn(youngMs);
       this.#looking = this.#look().then((seen) => {
         this.#looking = undefined;
         if (this.#running.size > 0) this.#lookIn(seen ? INTERVAL_MS : AFTER_FAILURE_MS);
@@ -129,12 +131,21 @@ export class Sampler {
     }, delayMs);
   }
 
+  #longestMs(): number {
+    const begun = Math.min(...[...this.#running.values()].map(({ startedAt }) => startedAt.getTime()));
+    return Date.now() - begun;
+  }
+
   async #look(): Promise<boolean> {
     const running = new Map(this.#running);
     const pids = [...running.keys()];
     try {
       this.#session ??= await this.#connect();
-      const activity = await this.#session.query<Activity>(ACTIVITY, [pids]);
+      const { rows: activity } = await this.#session.client.query<Activity>({
+        name: 'activity',
+        text: ACTIVITY,
+        values: [pids],
+      });
       const progress = await this.#progress(this.#session, pids);
       for (const row of activity) this.#tell(running, row, progress);
       return true;
@@ -155,13 +166,13 @@ export class Sampler {
   }
 
   async #progress(session: Session, pids: readonly number[]): Promise<Map<number, Progress>> {
-    const rows = await session.query<{
+    const { rows } = await session.client.query<{
       pid: number;
       command: string;
       phase: string;
       done: string;
       total: string;
-    }>(PROGRESS, [pids]);
+    }>({ name: 'progress', text: PROGRESS, values: [pids] });
     return new Map(
       rows.map(({ pid, command, phase, done, total }) => [
         pid,

@@ -85,6 +85,8 @@ export class FrameSplitter {
         at += passed;
         continue;
       }
+      if (this.#heldBytes === 0) at = this.#skipPassed(chunk, at);
+      if (at === chunk.length) break;
       if (this.#heldBytes === 0 && chunk.length - at >= HEADER_BYTES && this.#pass(chunk, at)) {
         at += HEADER_BYTES;
         continue;
@@ -100,6 +102,18 @@ export class FrameSplitter {
       }
     }
     if (at > sliceFrom) yield { kind: 'slice', bytes: chunk.subarray(sliceFrom, at) };
+  }
+
+  /** Behind the frames of passed types that lie whole in the chunk: rows come by the million, and each counts. */
+  #skipPassed(chunk: Buffer, from: number): number {
+    const { bounds } = this.#direction;
+    let at = from;
+    while (at + HEADER_BYTES <= chunk.length && bounds[chunk[at] ?? 0] === PASSED) {
+      const length = chunk.readInt32BE(at + 1);
+      if (length < LENGTH_BYTES || length >= chunk.length - at) break;
+      at += length + 1;
+    }
+    return at;
   }
 
   /** Whether the frame that starts here is of a passed type; then its payload is what passes next. */

@@ -3,7 +3,7 @@ import type { Exchange } from './exchange.ts';
 import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
 import type { Gate, Intent, Observe } from './observed.ts';
 import { Outbox } from './outbox.ts';
-import { type ParsedStatement, parseText } from './parse.ts';
+import { type ParsedStatement, parseText, withoutRepetitions } from './parse.ts';
 import type { PieceReader } from './reader.ts';
 import type { Recorder } from './record.ts';
 import type { Pending, TurnState } from './turn.ts';
@@ -55,7 +55,9 @@ export class Line {
   /** The statements of a text, which is the client's own unless the gate puts another one in its place. */
   async read(text: Buffer): Promise<{ text: Buffer; statements: readonly ParsedStatement[] | null }> {
     const statements = await parseText(text);
-    const other = statements ? await this.#gate.translate?.(text.toString(), statements) : undefined;
+    const other = statements
+      ? await this.#gate.translate?.(text.toString(), withoutRepetitions(statements))
+      : undefined;
     if (other === undefined) return { text, statements };
     const translated = Buffer.from(other);
     return { text: translated, statements: await parseText(translated) };

@@ -46,6 +46,12 @@ export async function parseText(text: Buffer): Promise<readonly ParsedStatement[
   return statements;
 }
 
+/** Without the repetitions of DML, which do what the first of their shape does. */
+export function withoutRepetitions(statements: readonly ParsedStatement[]): readonly ParsedStatement[] {
+  const shapes = new Set<string>();
+  return statements.filter(({ shape }) => shape === null || (!shapes.has(shape) && shapes.add(shape)));
+}
+
 /** A part of a text, as it is shown. */
 export function textOf(text: Buffer, from: number, to: number): string {
   return text.toString('utf8', from, to).trim();

@@ -1,7 +1,7 @@
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
 import { errorResponse, type PostgresError, query, queryText } from './messages.ts';
-import { type ParsedStatement, textOf } from './parse.ts';
+import { type ParsedStatement, textOf, withoutRepetitions } from './parse.ts';
 import type { Running } from './record.ts';
 import { segmentsOf } from './segments.ts';
 import { shapeOf } from './shape.ts';
@@ -127,7 +127,7 @@ export class SimpleProtocol {
     statements: readonly ParsedStatement[] | null,
   ): Promise<PostgresError | undefined> {
     if (!statements) return await this.#line.refusal(text.toString(), null);
-    for (const statement of statements) {
+    for (const statement of withoutRepetitions(statements)) {
       const refusal = await this.#line.refusal(textOf(text, statement.from, statement.to), statement);
       if (refusal) return refusal;
     }
