@@ -12,8 +12,8 @@ export interface TargetState {
   /** `gone` where there is no such database (any more). */
   readonly digest: CatalogueDigest | 'gone';
   readonly shared: SharedCatalogues;
-  /** Sessions established to the target since its statistics began. */
-  readonly arrivals: number;
+  /** Sessions established to the target since its statistics began; null where the server counts them late. */
+  readonly arrivals: number | null;
 }
 
 export interface WatchOptions {
@@ -25,6 +25,8 @@ export interface WatchOptions {
   readonly signal?: AbortSignal;
 }
 
+/** In version 14 a collector counts sessions up to half a second after they came. */
+const COUNTS_AT_ONCE = 150000;
 const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_stat_database WHERE datid = $1';
 
 export async function readTargetState(options: WatchOptions): Promise<TargetState> {
@@ -32,7 +34,8 @@ export async function readTargetState(options: WatchOptions): Promise<TargetStat
   const digest = await readDigest(options);
   const shared = await sharedCatalogues(control, target.database.oid);
   const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
-  return { digest, shared, arrivals: Number(row?.arrivals ?? 0) };
+  const counted = target.server.versionNum >= COUNTS_AT_ONCE;
+  return { digest, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
 }
 
 /** Over a connection of its own, which is closed again: in the target it would be in the way of the clone. */
@@ -145,7 +148,12 @@ function whoseShared(
 
 function describe(catalogues: readonly string[], changes: readonly SchemaChange[]): string[] {
   if (catalogues.length === 0) return [];
-  if (changes.length > 0) return changes.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`);
+  if (changes.length > 0) {
+    const made = changes.filter(({ verb }) => verb === 'create').map(({ object }) => object);
+    // Owner and privileges of what is new are part of its making.
+    const told = changes.filter(({ verb, object }) => verb === 'create' || !made.includes(object));
+    return told.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`);
+  }
   // A new file for a relation (TRUNCATE, REINDEX, VACUUM FULL) leaves the schema as it was.
   return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
 }
@@ -156,8 +164,8 @@ function decide({ before, after, reachedClone, cloneChanges, targetChanges, cont
 } {
   const [met] = contact;
   if (met) return { madeBy: 'command', why: `${met.process.command} connected to the target as ${met.user}` };
-  const arrivals = after.arrivals - before.arrivals - OWN_ARRIVALS;
-  if (arrivals <= 0)
+  const counted = before.arrivals !== null && after.arrivals !== null;
+  if (counted && after.arrivals - before.arrivals <= OWN_ARRIVALS)
     return { madeBy: 'others', why: 'no session connected to the target while the command ran' };
   const same = targetChanges.some((change) =>
     cloneChanges.some(({ kind, object }) => kind === change.kind && object === change.object),

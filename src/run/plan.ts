@@ -1,9 +1,12 @@
+import type { TargetSection } from '../report/model.ts';
+import { targetSection } from '../target/section.ts';
 import type { Audit, AuditEntry } from '../target/session.ts';
 import type { RehearseOptions } from './options.ts';
 import { prepare } from './prepare.ts';
 import { withScope } from './with-scope.ts';
 
 export interface PlannedStatements {
+  readonly target: TargetSection;
   /** What was sent to find out the rest: it only reads. */
   readonly sent: readonly AuditEntry[];
   /** What a run would send after that, to the target's server. */
@@ -19,7 +22,8 @@ export async function planRehearsal(options: RehearseOptions): Promise<PlannedSt
   };
   const { result } = await withScope(options, async (scope, stop) => {
     const { context, choice } = await prepare(scope, stop, { ...options, audit });
-    return choice.method.describe(context, choice.assessment);
+    const target = targetSection(context.target, [], []);
+    return { target, next: await choice.method.describe(context, choice.assessment) };
   });
-  return { sent, next: result };
+  return { sent, ...result };
 }

@@ -111,9 +111,10 @@ function auditTo(file: string): Audit {
   return (entry) => append(`${JSON.stringify(entry)}\n`);
 }
 
-function planText({ sent, next }: PlannedStatements): string {
+function planText({ target, sent, next }: PlannedStatements): string {
   const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()};\n`;
   return [
+    `Target: ${target.database} on ${target.host}:${target.port}, from ${target.source}\n\n`,
     'Already sent, to find out the rest (reads only):\n',
     ...sent.map(({ database, sql }) => `  [${database}]${line(sql).slice(1)}`),
     '\nA rehearsal would go on with:\n',

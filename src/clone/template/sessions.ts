@@ -135,13 +135,13 @@ function count({ sessions, prepared }: InTheWay): string {
 }
 
 function describePrepared({ gid, owner, preparedAt }: PreparedTransaction): string {
-  return `prepared transaction ${literal(gid)} of ${owner}, since ${preparedAt}`;
+  return `prepared transaction ${literal(gid)} of ${owner}, since ${toTheSecond(preparedAt)}`;
 }
 
 function describe(session: ActivitySession): string {
   const { pid, user, application, clientAddress, state, since } = session;
   const from = clientAddress === null ? '' : ` from ${clientAddress}`;
-  return `pid ${pid}: ${user ?? '?'}, ${application || 'no application name'}${from}, ${state ?? 'state not visible'}${since ? ` since ${since}` : ''}`;
+  return `pid ${pid}: ${user ?? '?'}, ${application || 'no application name'}${from}, ${state ?? 'state not visible'}${since ? ` since ${toTheSecond(since)}` : ''}`;
 }
 
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
@@ -157,4 +157,9 @@ export function pause(milliseconds: number, signal: AbortSignal): Promise<void> 
     }, milliseconds);
     signal.addEventListener('abort', onAbort, { once: true });
   });
+}
+
+/** By the server's clock, which need not be ours. */
+function toTheSecond(time: string): string {
+  return time.replace(/\.\d+/, '');
 }
