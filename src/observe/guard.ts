@@ -18,7 +18,7 @@ export interface GuardOptions {
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
   readonly marking: () => string;
-  readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'announce'>;
+  readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'standing' | 'announce'>;
 }
 
 /** insufficient_privilege: tools take it as final, and do not try again. */
@@ -78,7 +78,8 @@ export class Guard implements Gate {
         await databases.announce(reach.database);
         return 'run';
       case 'drop-database':
-        return databases.has(reach.database)
+        // Of one that is not there the server itself says so.
+        return (await databases.standing(reach.database)) !== 'others'
           ? 'run'
           : this.#refuse(`DROP DATABASE ${reach.database}`, 'it is not a database that the command made');
     }
@@ -95,10 +96,7 @@ export class Guard implements Gate {
     const { names, marking, databases } = this.#options;
     const reach = reachOf(statement.node, names);
     const { from, to } = statement;
-    if (reach.kind === 'create-database')
-      return hasConnectionLimit(statement)
-        ? []
-        : [{ kind: 'append', to, text: `\nCONNECTION LIMIT ${databases.limit}` }];
+    if (reach.kind === 'create-database') return [{ kind: 'limit', from, to, limit: databases.limit }];
     if (reach.kind !== 'redirect') return [];
     this.redirected.push(reach.what);
     if (kindOf(statement.node) === 'CommentStmt') return [{ kind: 'whole', from, to, text: marking() }];
@@ -118,8 +116,4 @@ export class Guard implements Gate {
     };
     return error;
   }
-}
-
-function hasConnectionLimit({ node }: ParsedStatement): boolean {
-  return JSON.stringify(node).includes('"defname":"connection_limit"');
 }

@@ -57,7 +57,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   AlterDatabaseStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
   AlterDatabaseSetStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
   AlterDatabaseRefreshCollStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
-  CreatedbStmt: ({ dbname }) => ({ kind: 'create-database', database: String(dbname) }),
+  CreatedbStmt: ({ dbname, options }, { target }) =>
+    templateOf(options) === target
+      ? beyond('CREATE DATABASE … TEMPLATE', 'newcomers to the target would wait while it is copied')
+      : { kind: 'create-database', database: String(dbname) },
   DropdbStmt: ({ dbname }) => ({ kind: 'drop-database', database: String(dbname) }),
   CopyStmt: ({ is_program: isProgram, filename }) =>
     isProgram === true
@@ -118,6 +121,14 @@ function stringOf(node: unknown): string | undefined {
   if (typeof node !== 'object' || node === null || !('String' in node)) return undefined;
   const { String: fields } = node;
   return typeof fields === 'object' && fields !== null && 'sval' in fields ? String(fields.sval) : undefined;
+}
+
+function templateOf(options: unknown): string | undefined {
+  for (const option of Array.isArray(options) ? options : []) {
+    const fields = isFields(option) && isFields(option.DefElem) ? option.DefElem : {};
+    if (fields.defname === 'template') return stringOf(fields.arg);
+  }
+  return undefined;
 }
 
 /** Functions that act beyond the database of their session, by name in any schema. */

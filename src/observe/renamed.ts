@@ -6,7 +6,8 @@ export type Replacement =
   /** The target's name behind the word DATABASE becomes the clone's. */
   | { readonly kind: 'name'; readonly from: number; readonly to: number }
   | { readonly kind: 'whole'; readonly from: number; readonly to: number; readonly text: string }
-  | { readonly kind: 'append'; readonly to: number; readonly text: string };
+  /** The CONNECTION LIMIT of a CREATE DATABASE, the command's own or added. */
+  | { readonly kind: 'limit'; readonly from: number; readonly to: number; readonly limit: number };
 
 interface Token {
   readonly start: number;
@@ -37,8 +38,8 @@ function editsOf(replacement: Replacement, tokens: readonly Token[], { target, c
   switch (replacement.kind) {
     case 'whole':
       return [{ start: replacement.from, end: replacement.to, text: replacement.text }];
-    case 'append':
-      return [{ start: replacement.to, end: replacement.to, text: replacement.text }];
+    case 'limit':
+      return [limitOf(tokens, replacement)];
     case 'name':
       return namesBehindDatabase(tokens, replacement)
         .filter((token) => nameOf(token.text) === target)
@@ -46,9 +47,30 @@ function editsOf(replacement: Replacement, tokens: readonly Token[], { target, c
   }
 }
 
-/** `DATABASE a, b`: the first of each such list; comments may stand anywhere in between. */
+/** `CONNECTION LIMIT [=] [-] n`: the sign is a token of its own. */
+function limitOf(
+  tokens: readonly Token[],
+  { from, to, limit }: { from: number; to: number; limit: number },
+): Token {
+  const own = within(tokens, from, to);
+  const at = own.findIndex(
+    ({ text }, index) =>
+      text.toLowerCase() === 'connection' && own[index + 1]?.text.toLowerCase() === 'limit',
+  );
+  if (at < 0) return { start: to, end: to, text: `\nCONNECTION LIMIT ${limit}` };
+  const behind = own.slice(at + 2);
+  const last = behind.find(({ text }) => !['=', '-', '+'].includes(text));
+  return { start: own[at]?.start ?? to, end: last?.end ?? to, text: `CONNECTION LIMIT ${limit}` };
+}
+
+/** Comments may stand anywhere in between. */
+function within(tokens: readonly Token[], from: number, to: number): Token[] {
+  return tokens.filter(({ start, end, text }) => start >= from && end <= to && !/^(--|\/\*)/.test(text));
+}
+
+/** `DATABASE a, b`: the first of each such list. */
 function namesBehindDatabase(tokens: readonly Token[], { from, to }: { from: number; to: number }): Token[] {
-  const own = tokens.filter(({ start, end, text }) => start >= from && end <= to && !/^(--|\/\*)/.test(text));
+  const own = within(tokens, from, to);
   const found: Token[] = [];
   let at = own.findIndex(({ text }) => text.toLowerCase() === 'database') + 1;
   for (; at > 0 && at < own.length; at += 2) {

@@ -1,7 +1,7 @@
 import type { Session } from '../target/session.ts';
 import { birthLimit, type RunId } from './run-id.ts';
 
-const EXISTS = 'SELECT FROM pg_database WHERE datname = $1';
+const LIMIT = 'SELECT datconnlimit AS "limit" FROM pg_database WHERE datname = $1';
 
 /** Databases that the command makes for itself beside its own (shadow databases), dropped at the end of the run. */
 export class MadeDatabases {
@@ -30,9 +30,16 @@ export class MadeDatabases {
     return this.#names.has(name);
   }
 
+  /** `absent`: there is no database of this name now. `made`: by the command. */
+  async standing(name: string): Promise<'absent' | 'made' | 'others'> {
+    const [row] = await this.#control.query<{ limit: number }>(LIMIT, [name]);
+    if (!row) return 'absent';
+    return this.#names.has(name) && row.limit === this.#limit ? 'made' : 'others';
+  }
+
   /** Before one is made, so that it is known whatever happens next; a name that is taken already is nobody's of ours. */
   async announce(name: string): Promise<void> {
-    if (this.#names.has(name) || (await this.#control.query(EXISTS, [name])).length > 0) return;
+    if (this.#names.has(name) || (await this.standing(name)) !== 'absent') return;
     this.#names.add(name);
     await this.#record(this.names);
   }

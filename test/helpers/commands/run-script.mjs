@@ -26,5 +26,6 @@ try {
   await new AsyncFunction('connect', 'args', 'pg', body)(connect, args, pg);
 } catch (error) {
   console.error(error.message);
-  process.exitCode = 7;
+  // Connections that are still open would keep it alive.
+  process.exit(7);
 }

@@ -15,6 +15,8 @@ function guard(options: { allow?: boolean; made?: string[] } = {}) {
       databases: {
         limit: 1234,
         has: (name) => announced.includes(name),
+        standing: async (name) =>
+          announced.includes(name) ? 'made' : name === 'absent' ? 'absent' : 'others',
         announce: async (name) => void announced.push(name),
       },
     }),
@@ -87,9 +89,30 @@ describe('a database that the command makes for itself', () => {
     expect(announced).toEqual(['shadow']);
   });
 
+  test.each([
+    [
+      'CREATE DATABASE shadow CONNECTION LIMIT 5 ENCODING UTF8',
+      'CREATE DATABASE shadow CONNECTION LIMIT 1234 ENCODING UTF8',
+    ],
+    [
+      'CREATE DATABASE shadow WITH CONNECTION /* x */ LIMIT = -1;',
+      'CREATE DATABASE shadow WITH CONNECTION LIMIT 1234;',
+    ],
+  ])('is marked where it has a limit of its own: %s', async (sql, marked) => {
+    const { guard: on } = guard();
+    expect(await translate(on, sql)).toBe(marked);
+  });
+
+  test('is no copy of the target', async () => {
+    const { guard: on } = guard();
+    expect(await ask(on, 'CREATE DATABASE shadow TEMPLATE shop')).toMatchObject({ sqlstate: '42501' });
+    expect(await ask(on, 'CREATE DATABASE shadow TEMPLATE template0')).toBe('run');
+  });
+
   test('may be dropped by it, and no other may', async () => {
     const { guard: on } = guard({ made: ['shadow'] });
     expect(await ask(on, 'DROP DATABASE shadow')).toBe('run');
+    expect(await ask(on, 'DROP DATABASE IF EXISTS absent')).toBe('run');
     expect(await ask(on, 'DROP DATABASE shop')).toMatchObject({ sqlstate: '42501' });
     expect(await ask(on, 'DROP DATABASE billing')).toMatchObject({ sqlstate: '42501' });
   });

@@ -1,0 +1,271 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { livingTree } from '../../src/command/process-tree.ts';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
+import { clonesOf, digestOf } from '../helpers/target-state.ts';
+
+let target: TemporaryDatabase;
+
+beforeAll(() => useOwnServers(18));
+beforeAll(() => onServer('CREATE ROLE clerk; CREATE ROLE boss; CREATE ROLE helper'));
+
+beforeEach(async () => {
+  target = await temporaryDatabase(18, {
+    sql: 'CREATE TABLE jobs (id int); ALTER TABLE jobs OWNER TO clerk',
+  });
+});
+
+afterEach(async () => {
+  expect(await clonesOf(18, target.name)).toEqual([]);
+  await target.drop();
+});
+
+async function onServer<T extends object>(sql: string): Promise<T[]> {
+  return withClient(serverUrl(18), async (client) => (await client.query<T>(sql)).rows);
+}
+
+const role = async (name: string) =>
+  (await onServer(`SELECT rolcreatedb, rolcreaterole, rolconfig FROM pg_roles WHERE rolname = '${name}'`))[0];
+
+/** Owner, connection limit, privileges, settings and comment of the target itself. */
+const targetRow = () =>
+  onServer(`SELECT datdba::regrole::text AS owner, datconnlimit, datacl::text, shobj_description(oid, 'pg_database') AS comment,
+      (SELECT array_agg(s.setconfig::text) FROM pg_db_role_setting s WHERE s.setdatabase = d.oid) AS settings
+    FROM pg_database d WHERE datname = '${target.name}'`);
+
+const databases = async () =>
+  (await onServer<{ datname: string }>('SELECT datname FROM pg_database ORDER BY 1')).map(
+    (row) => row.datname,
+  );
+
+describe('what would take effect beyond the clone', () => {
+  test.each([
+    ['ALTER ROLE', 'ALTER ROLE clerk CREATEDB'],
+    ['CREATE ROLE', 'CREATE TABLE notes (id int); CREATE ROLE sneaky'],
+    ['REASSIGN OWNED', 'REASSIGN OWNED BY clerk TO boss'],
+  ])('is refused with its reason: %s', async (what, sql) => {
+    const before = await role('clerk');
+    const { report, exitCode, stderr } = await rehearse(target.url, sqlCommand(sql));
+    expect(exitCode).toBe(1);
+    expect(report.command.refused).toMatchObject([{ what, why: expect.any(String) }]);
+    expect(report.verdict.reasons[0]).toContain(what);
+    expect(report.target.changes).toEqual([]);
+    expect(report.schema?.changes).toEqual([]);
+    expect(stderr).toContain(`safemigrate does not run ${what}`);
+    expect(await role('clerk')).toEqual(before);
+    expect(await role('sneaky')).toBeUndefined();
+  });
+
+  test('runs with --allow-cluster-statements, and the report says so', async () => {
+    const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER ROLE helper CREATEDB'), {
+      args: ['--allow-cluster-statements'],
+    });
+    expect(report.command).toMatchObject({ allowed: ['ALTER ROLE'], refused: [] });
+    expect(report.target.changes).toMatchObject([
+      { what: 'role helper: rolcreatedb false → true', madeBy: 'command' },
+    ]);
+    expect(exitCode).toBe(5);
+    expect(await role('helper')).toMatchObject({ rolcreatedb: true });
+  });
+
+  test.each([
+    ['DO', `DO $$ BEGIN EXECUTE 'ALTER ROLE boss CREATEDB'; END $$`, 'role boss: rolcreatedb false → true'],
+    [
+      'a function',
+      `CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'ALTER ROLE boss CREATEROLE'; SELECT f()`,
+      'role boss: rolcreaterole false → true',
+    ],
+    [
+      'REASSIGN OWNED in DO',
+      // Ownership of databases is shared, and so is reached from the clone.
+      `DO $$ BEGIN REASSIGN OWNED BY clerk TO boss; END $$`,
+      /: owner clerk → boss/,
+    ],
+  ])('is found where it hides in %s: exit code 5, with the exact change', async (_where, sql, what) => {
+    await onServer(`ALTER DATABASE ${target.name} OWNER TO clerk`);
+    const { report, exitCode } = await rehearse(target.url, sqlCommand(sql));
+    expect(exitCode).toBe(5);
+    expect(report.target.changes).toMatchObject([{ what: expect.stringMatching(what), madeBy: 'command' }]);
+  });
+
+  test('goes for DROP DATABASE of the target', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const client = await connect('postgres');
+        try { await client.query('DROP DATABASE ${target.name} WITH (FORCE)') } finally { await client.end() }`),
+    );
+    expect(exitCode).toBe(1);
+    expect(report.command.refused).toMatchObject([{ what: `DROP DATABASE ${target.name}` }]);
+    expect(await databases()).toContain(target.name);
+  });
+
+  test('and for a copy of the target, which would hold up newcomers to it', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      sqlCommand(`CREATE DATABASE ${target.name}_copy TEMPLATE ${target.name}`),
+    );
+    expect(exitCode).toBe(1);
+    expect(report.command.refused).toHaveLength(1);
+    expect(await databases()).not.toContain(`${target.name}_copy`);
+  });
+
+  test('the database postgres may be looked into, and not changed', async () => {
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const client = await connect('postgres');
+        const { rows } = await client.query('SELECT count(*) > 0 AS there FROM pg_database');
+        console.error('looked:', rows[0].there);
+        try { await client.query('CREATE TABLE stray (id int)') } finally { await client.end() }`),
+    );
+    expect(stderr).toContain('looked: true');
+    expect(exitCode).toBe(1);
+    expect(report.command.refused).toMatchObject([{ what: expect.stringContaining('postgres') }]);
+    expect(await onServer("SELECT FROM pg_class WHERE relname = 'stray'")).toEqual([]);
+  });
+});
+
+describe('what names the target by its own name', () => {
+  test.each([
+    ['ALTER DATABASE … SET', (name: string) => `ALTER DATABASE ${name} SET work_mem = '7MB'`],
+    ['GRANT … ON DATABASE', (name: string) => `GRANT TEMPORARY ON DATABASE ${name} TO boss`],
+    ['COMMENT ON DATABASE', (name: string) => `COMMENT ON DATABASE ${name} IS 'the shop'`],
+    ['ALTER DATABASE … OWNER', (name: string) => `ALTER DATABASE ${name} OWNER TO boss`],
+  ])('lands on the clone: %s', async (_what, sql) => {
+    const before = await targetRow();
+    const { report, exitCode, stderr } = await rehearse(target.url, sqlCommand(sql(target.name)));
+    expect(exitCode, stderr).toBe(0);
+    expect(report.command.redirected).toEqual([expect.stringContaining(target.name)]);
+    expect(report.target.changes).toEqual([]);
+    expect(report.cleanup.failed).toEqual([]);
+    expect(await targetRow()).toEqual(before);
+  });
+
+  test('a comment in dynamic SQL replaces the clone’s mark, and the clone is dropped all the same', async () => {
+    const { report, exitCode } = await rehearse(
+      target.url,
+      sqlCommand(
+        `DO $$ BEGIN EXECUTE format('COMMENT ON DATABASE %I IS ''gone''', current_database()); END $$`,
+      ),
+    );
+    expect(exitCode).toBe(0);
+    expect(report.cleanup.failed).toEqual([]);
+  });
+});
+
+describe('databases that the command makes for itself', () => {
+  const shadowing = (rest: string) =>
+    scriptCommand(`
+      const maker = await connect('postgres');
+      await maker.query('DROP DATABASE IF EXISTS shadow');
+      await maker.query('CREATE DATABASE shadow');
+      const shadow = await connect('shadow');
+      await shadow.query('CREATE TABLE inside (id int)');
+      await shadow.query('INSERT INTO inside VALUES (1)');
+      ${rest}
+      await shadow.end();
+      await maker.end();`);
+
+  test('are there while it runs, and gone afterwards', async () => {
+    const before = await databases();
+    const { report, exitCode, stderr } = await rehearse(target.url, shadowing(''));
+    expect(exitCode, stderr).toBe(0);
+    expect(report.target.changes).toEqual([]);
+    expect(report.command.refused).toEqual([]);
+    expect(await databases()).toEqual(before);
+  });
+
+  test('also where it drops them itself, and makes them again', async () => {
+    const before = await databases();
+    const { exitCode, stderr } = await rehearse(
+      target.url,
+      shadowing(`
+        await shadow.end();
+        await maker.query('DROP DATABASE shadow');
+        await maker.query('CREATE DATABASE shadow');
+        await maker.query('DROP DATABASE shadow');
+        return maker.end();`),
+    );
+    expect(exitCode, stderr).toBe(0);
+    expect(await databases()).toEqual(before);
+  });
+
+  test('and where it gives them a connection limit of its own', async () => {
+    const before = await databases();
+    const { exitCode, stderr } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const maker = await connect('postgres');
+        await maker.query('CREATE DATABASE limited CONNECTION LIMIT = 5 ENCODING utf8');
+        await maker.query('CREATE DATABASE unlimited WITH CONNECTION LIMIT -1');
+        await maker.end();`),
+    );
+    expect(exitCode, stderr).toBe(0);
+    expect(await databases()).toEqual(before);
+  });
+
+  test('but one of that name that was there before is neither made nor dropped', async () => {
+    await onServer('CREATE DATABASE shadow');
+    try {
+      const { report, exitCode } = await rehearse(target.url, shadowing(''));
+      expect(exitCode).toBe(1);
+      expect(report.command.refused).toMatchObject([{ what: 'DROP DATABASE shadow' }]);
+      expect(await databases()).toContain('shadow');
+    } finally {
+      await onServer('DROP DATABASE shadow');
+    }
+  });
+
+  test('after kill -9 they are listed and cleaned, and one of the same name by somebody else is not', async () => {
+    const before = await databases();
+    let pid = 0;
+    const killed = await safemigrate(
+      ['--', ...shadowing("console.error('ready'); await new Promise(() => setInterval(() => {}, 1000));")],
+      {
+        env: { DATABASE_URL: target.url },
+        started: (child) => {
+          pid = child;
+        },
+        typed: [
+          [
+            /ready/,
+            async () => {
+              // The command is an orphan then, which waits for nothing that ends.
+              for (const each of await livingTree(pid)) process.kill(each, 'SIGKILL');
+              return '';
+            },
+          ],
+        ],
+      },
+    );
+    expect(killed.signal).toBe('SIGKILL');
+    await expect
+      .poll(() => onServer("SELECT FROM pg_stat_activity WHERE application_name LIKE 'safemigrate%'"), {
+        timeout: 10_000,
+      })
+      .toEqual([]);
+
+    const env = { DATABASE_URL: target.url };
+    const list = JSON.parse((await safemigrate(['list', '--format', 'json'], { env })).stdout);
+    expect(list).toMatchObject([
+      { name: 'shadow', role: 'made', owning: 'dead' },
+      { role: 'clone', owning: 'dead' },
+    ]);
+    // Somebody else takes the name meanwhile.
+    await onServer('DROP DATABASE shadow WITH (FORCE)');
+    await onServer('CREATE DATABASE shadow');
+    const theirs = await safemigrate(['clean'], { env });
+    expect(theirs).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await databases()).toEqual([...before, 'shadow'].sort());
+    await onServer('DROP DATABASE shadow');
+  });
+
+  test('the target is as it was after all of that', async () => {
+    const before = await digestOf(target.url);
+    await rehearse(target.url, shadowing(''));
+    expect(await digestOf(target.url)).toEqual(before);
+  });
+});
