@@ -1,5 +1,6 @@
 import { maskPasswords } from '../command/secrets.ts';
 import type { SafemigrateError } from '../errors.ts';
+import { visible } from '../report/visible.ts';
 
 /** A foreseeable failure in words: what happened, the server's code, what to do. */
 export function printError(error: SafemigrateError): void {
@@ -8,7 +9,7 @@ export function printError(error: SafemigrateError): void {
   const sqlstate = error.sqlstate ? `${before}(SQLSTATE ${error.sqlstate})` : '';
   const hint = error.hint ? `\n${indent(error.hint)}` : '';
   // A message may quote the command line, and that may hold a URL.
-  process.stderr.write(maskPasswords(`safemigrate: ${error.message}${sqlstate}${hint}\n`));
+  process.stderr.write(visibleLines(maskPasswords(`safemigrate: ${error.message}${sqlstate}${hint}\n`)));
 }
 
 /** A mistake of ours: only here a stack trace is of use. */
@@ -19,6 +20,11 @@ export function printUnforeseen(error: unknown): void {
       `  Run \`safemigrate list\` to see whether a clone is left, and \`safemigrate clean\` to drop it.\n` +
       `  Please report what follows.\n${indent(details)}\n`,
   );
+}
+
+/** Names of databases, roles and applications are chosen by others; on a terminal they must not take effect. */
+export function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n');
 }
 
 function indent(text: string): string {

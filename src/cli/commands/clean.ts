@@ -1,3 +1,4 @@
+import { visible } from '../../report/visible.ts';
 import { openSession } from '../../target/connect.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { clean } from '../../upkeep/clean.ts';
@@ -13,9 +14,11 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   try {
     const enter = (database: string) => openSession(target.settings, { database, purpose: 'clean', signal });
     const { dropped, left, failed } = await clean(session, { kept: options.kept ?? false, enter });
-    for (const { name } of dropped) process.stdout.write(`dropped ${name}\n`);
-    for (const { database, reason } of left) process.stdout.write(`left    ${database.name}: ${reason}\n`);
-    for (const { database, reason } of failed) process.stderr.write(`failed  ${database.name}: ${reason}\n`);
+    for (const { name } of dropped) process.stdout.write(`dropped ${visible(name)}\n`);
+    for (const { database, reason } of left)
+      process.stdout.write(`left    ${visible(`${database.name}: ${reason}`)}\n`);
+    for (const { database, reason } of failed)
+      process.stderr.write(`failed  ${visible(`${database.name}: ${reason}`)}\n`);
     if (dropped.length + left.length + failed.length === 0)
       process.stdout.write(`Nothing to clean on ${nameServer(target)}.\n`);
     return failed.length === 0 ? EXIT.passed : EXIT.cannotRehearse;

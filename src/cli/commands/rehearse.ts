@@ -8,6 +8,7 @@ import { rehearse } from '../../run.ts';
 import type { Audit } from '../../target/session.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
+import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
@@ -34,7 +35,7 @@ export async function rehearseCommand(
   };
   try {
     if (options.plan) {
-      process.stdout.write(planText(await planRehearsal(settings)));
+      process.stdout.write(visibleLines(planText(await planRehearsal(settings))));
       return 0;
     }
     const report = await rehearse(settings);
@@ -75,7 +76,7 @@ function publish(report: Report, options: Options): void {
       `\n${render(report, 'text', styleOf({ stream: process.stderr, env: process.env }))}`,
     );
   }
-  if (report.clone.kept) process.stderr.write(keptNote(report));
+  if (report.clone.kept) process.stderr.write(visibleLines(keptNote(report)));
   for (const problem of problems) process.stderr.write(`safemigrate: ${problem}\n`);
 }
 
