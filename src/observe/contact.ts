@@ -26,23 +26,25 @@ export async function runWatched(
   options: Pick<ContactOptions, 'control' | 'target'>,
 ): Promise<{ result: CommandResult } & Contacts> {
   const contacted = new AbortController();
-  let watching: Promise<ContactWatch> | undefined;
+  // Read before the command runs: it may connect at once.
+  const [now] = await options.control.query<{ now: string }>(NOW);
+  const since = now?.now ?? '-infinity';
+  let watch: ContactWatch | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
     onStart: (root) => {
-      watching = watchContact({ ...options, root, onContact: () => contacted.abort() });
-      // A control connection that is lost ends the run elsewhere.
-      watching.catch(() => {});
+      watch = watchContact({ ...options, since, root, onContact: () => contacted.abort() });
     },
   });
-  const watch = await watching?.catch(() => undefined);
   return { result, ...((await watch?.stop()) ?? { contact: [], limits: [] }) };
 }
 
 interface ContactOptions {
   readonly control: Session;
   readonly target: Target;
+  /** A moment of the server's clock before the command ran. */
+  readonly since: string;
   /** The command's process. */
   readonly root: number;
   /** Called once, at the first contact. */
@@ -75,15 +77,14 @@ const LOOK_EVERY_MS = 100;
 /** The socket of a connection over a Unix socket has no port to be recognised by. */
 const UNIX_SOCKET_PORT = -1;
 
-async function watchContact(options: ContactOptions): Promise<ContactWatch> {
-  const { control, target, root, onContact } = options;
-  const [now] = await control.query<{ now: string }>(NOW);
+function watchContact(options: ContactOptions): ContactWatch {
+  const { control, target, since, root, onContact } = options;
   const contact = new Map<string, ContactSection>();
   const unproved = new Map<string, string>();
   let failure: string | undefined;
 
   const look = async () => {
-    const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, now?.now]);
+    const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, since]);
     const news = rows.filter((row) => !contact.has(keyOf(row)) && !unproved.has(keyOf(row)));
     if (news.length === 0) return;
     const sockets = await socketsOfTree(root);
