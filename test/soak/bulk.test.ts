@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Server } from '../../src/server/embedded.ts';
+import { withClient } from '../helpers/client.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { rehearse } from '../helpers/rehearse.ts';
+import { withDatabase } from '../helpers/target-state.ts';
+
+let server: Server;
+let url: string;
+
+beforeAll(async () => {
+  server = await ownServer(18);
+  url = withDatabase(server.url, 'bulk');
+  await withClient(server.url, (client) => client.query('CREATE DATABASE bulk'));
+  await withClient(url, (client) => client.query('CREATE UNLOGGED TABLE t (v text)'));
+});
+
+afterAll(() => server.stop());
+
+const ROW = 'x'.repeat(999);
+const MAXIMUM_EXTRA_MEGABYTES = 50;
+
+/** The whole tool's peak of resident memory when that many megabytes have gone in and out; seconds of the command. */
+async function copied(megabytes: number): Promise<{ peak: number; seconds: number }> {
+  let pid = 0;
+  let peak = 0;
+  const rows = megabytes * 1000;
+  const script = `
+    yes ${ROW} | head -n ${rows} | psql -X -q "$DATABASE_URL" -c 'COPY t FROM stdin' || exit 1
+    test "$(psql -X "$DATABASE_URL" -c 'COPY t TO stdout' | wc -c)" = ${rows * 1000} || exit 2
+    echo copied >&2; read go`;
+  const { report, exitCode, stderr } = await rehearse(url, ['sh', '-c', script], {
+    started: (child) => {
+      pid = child;
+    },
+    typed: [
+      [
+        /copied/,
+        async () => {
+          const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+          peak = Number(/VmHWM:\s*(\d+) kB/.exec(status)?.[1]) / 1024;
+          return 'go\n';
+        },
+      ],
+    ],
+  });
+  expect(exitCode, stderr).toBe(0);
+  expect(report.statements.map(({ tag, exactness }) => [tag, exactness])).toEqual([
+    [`COPY ${rows}`, 'exact'],
+    [`COPY ${rows}`, 'exact'],
+  ]);
+  return { peak, seconds: report.statements.reduce((sum, { durationMs }) => sum + durationMs, 0) / 1000 };
+}
+
+test('1 GB in and out by COPY takes the tool no more memory than 1 MB, within 50 MB', async () => {
+  const small = await copied(1);
+  const large = await copied(1000);
+  console.log(
+    `peak of 1 MB: ${small.peak.toFixed(0)} MB; of 1 GB: ${large.peak.toFixed(0)} MB, in ${large.seconds.toFixed(1)} s`,
+  );
+  expect(large.peak - small.peak).toBeLessThanOrEqual(MAXIMUM_EXTRA_MEGABYTES);
+});
