@@ -98,11 +98,10 @@ export class ExtendedProtocol {
     const portal = this.#portals.get(executeMessage(piece.bytes).portal) ?? { prepared: UNSEEN };
     if (exchange.skipping) return await this.pass(piece);
     const { sql, parsed } = portal.prepared;
-    const refusal = portal.running ? undefined : await this.#line.refusal(sql, parsed);
+    const repeats = parsed?.shape != null && recorder.repeats(parsed.shape) !== undefined;
+    const refusal = portal.running || repeats ? undefined : await this.#line.refusal(sql, parsed);
     if (refusal) return await this.#refuse(portal, refusal);
-    if (!this.#line.exact) return await this.#execute(piece, portal, false);
-    if (parsed?.shape != null && recorder.repeats(parsed.shape))
-      return await this.#execute(piece, portal, false);
+    if (!this.#line.exact || repeats) return await this.#execute(piece, portal, false);
     await this.#catchUp();
     await this.#execute(piece, portal, true);
     recorder.startReading();

@@ -38,6 +38,7 @@ const HARMLESS = new Set([
  */
 export class Recorder {
   readonly #run: RunRecord;
+  readonly #repeated: ReturnType<RunRecord['repeatedIn']>;
   readonly #session: number;
   readonly #pid: number;
   readonly #open = new Set<Running>();
@@ -51,8 +52,9 @@ export class Recorder {
   #rolledBack = false;
   #inBlock = false;
 
-  constructor(run: RunRecord, session: number, pid: number) {
+  constructor(run: RunRecord, session: number, pid: number, database: string) {
     this.#run = run;
+    this.#repeated = run.repeatedIn(database);
     this.#session = session;
     this.#pid = pid;
   }
@@ -64,7 +66,7 @@ export class Recorder {
 
   /** Whether a statement need not be observed again, and what the parser said of its like. */
   repeats(shape: string): ParsedStatement | undefined {
-    const known = this.#run.repeated.get(shape);
+    const known = this.#repeated.get(shape);
     return this.#shapes.has(shape) || !this.#inBlock ? known?.parsed : undefined;
   }
 
@@ -89,7 +91,7 @@ export class Recorder {
     if (running.parsed?.role === 'end') this.#inBlock = false;
     this.#end(running, { tag, rows: tag === null ? null : rowsOf(tag), error: null });
     this.touched(running);
-    if (running.parsed && changesDml(running.parsed.node)) this.#run.repeated.clear();
+    if (running.parsed && changesDml(running.parsed.node)) this.#repeated.clear();
   }
 
   fail(running: Running, fields: ReadonlyMap<string, string>): void {
@@ -109,7 +111,7 @@ export class Recorder {
     if (running.queued) return;
     running.queued = true;
     const { statement, parsed, learning } = running;
-    const like = parsed?.shape == null ? undefined : this.#run.repeated.get(parsed.shape)?.statement;
+    const like = parsed?.shape == null ? undefined : this.#repeated.get(parsed.shape)?.statement;
     if (learning === 'control') this.#tell([statement], 'exact', []);
     else if (learning === 'sampled') this.#tell([statement], 'sampled', null);
     else if (learning === 'like' && like)
@@ -204,7 +206,7 @@ export class Recorder {
     for (const { parsed, statement } of read) {
       if (parsed?.shape == null) continue;
       this.#shapes.add(parsed.shape);
-      this.#run.keepShape(parsed.shape, statement, parsed);
+      this.#run.keepShape(this.#repeated, parsed.shape, statement, parsed);
     }
   }
 

@@ -58,7 +58,7 @@ export class Session {
     this.#client = client;
     this.#reader = reader;
     this.#upstream = upstream;
-    this.#recorder = new Recorder(run, who.session, upstream.pid);
+    this.#recorder = new Recorder(run, who.session, upstream.pid, who.database);
     this.#exchange = new Exchange(
       client,
       upstream.socket,
