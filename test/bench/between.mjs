@@ -44,7 +44,7 @@ async function proxy() {
     names: { target: database, clone: database },
     allow: false,
     marking: () => '',
-    databases: { limit: -1, has: () => false, announce: async () => {} },
+    databases: { limit: -1, has: () => false, standing: async () => 'absent', announce: async () => {} },
   });
   const watch = await watchCommand(new Scope(), {
     logins: [settings],
@@ -54,7 +54,7 @@ async function proxy() {
     observe: 'exact',
     otherDatabase: () => false,
     connect: async (purpose) => {
-      const session = await openSession(settings, { purpose, database: 'postgres' });
+      const session = await openSession(settings, { purpose, database: 'template1' });
       backends.push(session.pid);
       return session;
     },

@@ -5,18 +5,21 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { type Server, startServer } from '../../src/server/embedded.ts';
 import { message, query } from '../../src/wire/messages.ts';
-import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { withClient } from '../helpers/client.ts';
 import { RawClient } from '../helpers/raw-client.ts';
 import { median } from './ratios.ts';
 
 /**
  * Each case directly, through a pipe that only copies bytes, and through the proxy, in turns; medians of the turns.
  * Besides the time on the clock, which includes waiting for whatever else the machine does, the CPU time of each side.
- * PROXY_NODE_OPTIONS=--cpu-prof shows where the proxy's goes.
+ * PROXY_NODE_OPTIONS=--cpu-prof shows where the proxy's goes. With `fsync` a server is as one is that has data to lose;
+ * without, a small statement takes next to nothing, and what stands between takes the rest.
  */
 const TURNS = Number(process.env.TURNS ?? 5);
-const INSERTS = 5_000;
+/** Fewer where each waits for the disk. */
+const INSERTS = { on: 1_000, off: 5_000 } as const;
 const DDL_STATEMENTS = 200;
 const ROWS = 1_000_000;
 
@@ -57,24 +60,24 @@ const repeat = async (count: number, run: (index: number) => Promise<unknown>) =
 const insert = (index: number) => `insert into t values (${index}, 'row number ${index}')`;
 const addColumn = (index: number) => `alter table t add column c${index} int`;
 
-const CASES: Record<string, Case> = {
-  [`${INSERTS} INSERTs, simple`]: (url) =>
-    viaPg(url, (client) => repeat(INSERTS, (index) => client.query(insert(index)))),
-  [`${INSERTS} INSERTs, prepared`]: (url) =>
+const casesOf = (inserts: number): Record<string, Case> => ({
+  [`${inserts} INSERTs, simple`]: (url) =>
+    viaPg(url, (client) => repeat(inserts, (index) => client.query(insert(index)))),
+  [`${inserts} INSERTs, prepared`]: (url) =>
     viaPg(url, (client) =>
-      repeat(INSERTS, (index) =>
+      repeat(inserts, (index) =>
         client.query({ name: 'i', text: 'insert into t values ($1, $2)', values: [index, 'row'] }),
       ),
     ),
-  [`${INSERTS} INSERTs, simple, one transaction`]: (url) =>
+  [`${inserts} INSERTs, simple, one transaction`]: (url) =>
     viaPg(url, async (client) => {
       await client.query('begin');
-      await repeat(INSERTS, (index) => client.query(insert(index)));
+      await repeat(inserts, (index) => client.query(insert(index)));
       await client.query('commit');
     }),
-  [`${INSERTS} INSERTs in one message`]: (url) =>
+  [`${inserts} INSERTs in one message`]: (url) =>
     viaPg(url, (client) =>
-      client.query(Array.from({ length: INSERTS }, (_, index) => insert(index)).join(';\n')),
+      client.query(Array.from({ length: inserts }, (_, index) => insert(index)).join(';\n')),
     ),
   [`${DDL_STATEMENTS} ALTER TABLE`]: (url) =>
     viaPg(url, (client) => repeat(DDL_STATEMENTS, (index) => client.query(addColumn(index)))),
@@ -105,37 +108,66 @@ const CASES: Record<string, Case> = {
         if (!piece || (piece.kind === 'frame' && piece.type === 'Z'.charCodeAt(0))) break;
       }
     }),
-};
-
-describe('through the proxy, as a ratio to a direct run', () => {
-  let database: TemporaryDatabase;
-  let pipe: Between;
-  let proxy: Between;
-
-  beforeAll(async () => {
-    database = await temporaryDatabase(18);
-    pipe = await between('pipe', database.url);
-    proxy = await between('proxy', database.url);
-  });
-
-  afterAll(async () => {
-    await Promise.all([pipe.stop(), proxy.stop()]);
-    await database.drop();
-  });
-
-  test.each(Object.entries(CASES))('%s', async (name, run) => {
-    const ways = { direct: undefined, pipe, proxy };
-    const costs: Record<string, Cost[]> = { direct: [], pipe: [], proxy: [] };
-    for (let turn = 0; turn < TURNS; turn++)
-      for (const [way, through] of Object.entries(ways)) {
-        await withClient(database.url, (client) =>
-          client.query('drop table if exists t; create table t (id int, v text); checkpoint'),
-        );
-        costs[way]?.push(await costOf(run, through?.url ?? database.url, through));
-      }
-    print(name, costs);
-  });
 });
+
+/** What observing DDL one by one takes by itself: a way to the server and back for each, one of them to read locks. */
+const BY_HAND = `${DDL_STATEMENTS} ALTER TABLE`;
+const LOCKS_OF =
+  "select string_agg(relation || mode, ' ') from pg_lock_status() where pid = $1 and granted and locktype = 'relation'";
+
+const byHand: Case = (url) =>
+  viaPg(url, (client) =>
+    withClient(url, async (watcher) => {
+      const { processID } = client as unknown as { processID: number };
+      await repeat(DDL_STATEMENTS, async (index) => {
+        void client.query('begin');
+        await client.query(addColumn(index));
+        await watcher.query({ name: 'locks', text: LOCKS_OF, values: [processID] });
+        await client.query('commit');
+      });
+    }),
+  );
+
+describe.each(['on', 'off'] as const)(
+  'through the proxy, as a ratio to a direct run, with fsync %s',
+  (fsync) => {
+    const cases = Object.entries(casesOf(INSERTS[fsync])).filter(
+      ([name]) => fsync === 'off' || !name.includes(String(ROWS)),
+    );
+    let server: Server;
+    let pipe: Between;
+    let proxy: Between;
+
+    beforeAll(async () => {
+      server = await startServer({ settings: { fsync, autovacuum: 'off', max_wal_size: '4GB' } });
+      pipe = await between('pipe', server.url);
+      proxy = await between('proxy', server.url);
+    }, 60_000);
+
+    afterAll(async () => {
+      await Promise.all([pipe.stop(), proxy.stop()]);
+      await server.stop();
+    });
+
+    test.each(cases)('%s', async (name, run) => {
+      const ways: Record<string, () => Promise<Cost>> = {
+        direct: () => costOf(run, server.url, undefined),
+        pipe: () => costOf(run, pipe.url, pipe),
+        ...(name === BY_HAND ? { 'by hand': () => costOf(byHand, server.url, undefined) } : {}),
+        proxy: () => costOf(run, proxy.url, proxy),
+      };
+      const costs: Record<string, Cost[]> = {};
+      for (let turn = 0; turn < TURNS; turn++)
+        for (const [way, cost] of Object.entries(ways)) {
+          await withClient(server.url, (client) =>
+            client.query('drop table if exists t; create table t (id int, v text); checkpoint'),
+          );
+          costs[way] = [...(costs[way] ?? []), await cost()];
+        }
+      print(`${name}, fsync ${fsync}`, costs);
+    });
+  },
+);
 
 interface Between {
   readonly url: string;
