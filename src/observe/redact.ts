@@ -49,10 +49,10 @@ export async function withoutLiterals(sql: string): Promise<string> {
 
 type StatementError = NonNullable<StatementSection['error']>;
 
-/** DETAIL holds the values of rows, and may come with any error. */
+/** DETAIL and CONTEXT hold the values of rows, and may come with any error. */
 function withoutValues(error: StatementError): StatementError {
   const message = error.sqlstate.startsWith(DATA_EXCEPTION)
     ? error.message.replace(/"(?:[^"]|"")*"/g, `"${PLACEHOLDER}"`)
     : error.message;
-  return { ...error, message, detail: null };
+  return { ...error, message, detail: null, where: null, internalQuery: null };
 }

@@ -177,12 +177,25 @@ function firstWord(sql: string): string {
 }
 
 function errorOf(fields: ReadonlyMap<string, string>): NonNullable<StatementSection['error']> {
+  const field = (letter: string) => fields.get(letter) ?? null;
+  // These quote statements, also those that a function made up.
+  const quoting = (letter: string) => {
+    const text = fields.get(letter);
+    return text === undefined ? null : withoutSecrets(text);
+  };
   const position = fields.get('P');
   return {
     sqlstate: fields.get('C') ?? '',
     message: fields.get('M') ?? '',
-    detail: fields.get('D') ?? null,
-    hint: fields.get('H') ?? null,
+    detail: field('D'),
+    hint: field('H'),
     position: position === undefined ? null : Number(position),
+    where: quoting('W'),
+    internalQuery: quoting('q'),
+    schema: field('s'),
+    table: field('t'),
+    column: field('c'),
+    dataType: field('d'),
+    constraint: field('n'),
   };
 }

@@ -102,6 +102,15 @@ export const statementSection = z.object({
       detail: z.string().nullable(),
       hint: z.string().nullable(),
       position: z.int().nullable(),
+      /** The CONTEXT of the message: calls of functions, lines of copied data. */
+      where: z.string().nullable(),
+      /** The statement within a function that failed. */
+      internalQuery: z.string().nullable(),
+      schema: z.string().nullable(),
+      table: z.string().nullable(),
+      column: z.string().nullable(),
+      dataType: z.string().nullable(),
+      constraint: z.string().nullable(),
     })
     .nullable(),
   locks: z.array(lockSection).nullable(),

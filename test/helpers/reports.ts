@@ -1,5 +1,16 @@
 import type { Report } from '../../src/report/model.ts';
 
+/** Fields that come with few errors. */
+const NOT_SAID = {
+  where: null,
+  internalQuery: null,
+  schema: null,
+  table: null,
+  column: null,
+  dataType: null,
+  constraint: null,
+};
+
 /** Hand-written reports: what real runs look like, and the worst that a renderer may be given. */
 
 type Sections = Partial<Omit<Report, 'command' | 'clone' | 'target'>> & {
@@ -190,6 +201,7 @@ const failedCommand = sampleReport({
     statement(2, 'ALTER TABLE "orders"\n  ADD CONSTRAINT "orders_email_key"\n  UNIQUE ("email")', {
       durationMs: 4312,
       error: {
+        ...NOT_SAID,
         sqlstate: '23505',
         message: 'could not create unique index "orders_email_key"',
         detail: 'Key (email)=(ada@example.com) is duplicated.',
@@ -200,6 +212,7 @@ const failedCommand = sampleReport({
     statement(3, 'SELEC 1 FROM "schema_migrations" WHERE version = 20260314', {
       durationMs: 0.2,
       error: {
+        ...NOT_SAID,
         sqlstate: '42601',
         message: 'syntax error at or near "SELEC"',
         detail: null,
@@ -426,6 +439,7 @@ const hostile = sampleReport({
   statements: [
     statement(1, `DROP TABLE "${HOSTILE}" -- <!-- ]]> </pre> | **bold** \u0000 \u009b31m`, {
       error: {
+        ...NOT_SAID,
         sqlstate: '42P01',
         message: `table "${HOSTILE}" does not exist`,
         detail: '\x1b]8;;http://evil.example\x07click me\x1b]8;;\x07',
