@@ -15,7 +15,7 @@ import { redacted } from './redact.ts';
 import { withRewrites } from './rewrites.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
-import { STATEMENT_LIMITS, StatementLog } from './statements.ts';
+import { SAMPLED_LIMIT, STATEMENT_LIMITS, StatementLog } from './statements.ts';
 
 export interface CommandWatchOptions {
   /** What the command knows of the target; the first is the target's own login. */
@@ -113,7 +113,10 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
       return {
         statements: redact ? await redacted(statements) : statements,
         transactions: log.transactions(),
-        limits: statements.length > 0 ? [...STATEMENT_LIMITS] : [],
+        limits: [
+          ...(statements.length > 0 ? STATEMENT_LIMITS : []),
+          ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_LIMIT] : []),
+        ],
       };
     },
   };

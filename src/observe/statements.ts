@@ -29,6 +29,14 @@ export const STATEMENT_LIMITS: readonly Limit[] = [
   },
 ];
 
+/** For `sampled` statements. */
+export const SAMPLED_LIMIT: Limit = {
+  path: 'statements[].durationMs',
+  kind: 'estimate',
+  reason:
+    'where sampled statements came in one message, the server tells their ends together, so times and locks may be a neighbour’s',
+};
+
 /** Collects what the proxy tells into the report's statements. */
 export class StatementLog {
   readonly #entries = new Map<number, Entry>();

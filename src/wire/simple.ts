@@ -88,18 +88,19 @@ export class SimpleProtocol {
     const next = (index: number): Running => {
       const statement = list[index];
       return statement
-        ? this.#begin(textOf(text, statement.from, statement.to), statement)
+        ? this.#begin(textOf(text, statement.from, statement.to), statement, list.length === 1)
         : this.#begin(textOf(text, 0, text.length), null);
     };
     exchange.expect(this.#wholeTurn([next(0)], Math.max(1, list.length), next));
     await this.#line.send(query(text));
   }
 
-  #begin(sql: string, parsed: ParsedStatement | null): Running {
+  /** The server tells the ends of one text's statements together: what is seen meanwhile is not of a BEGIN `alone`. */
+  #begin(sql: string, parsed: ParsedStatement | null, alone = true): Running {
     const { recorder } = this.#line;
     const control = parsed !== null && parsed.role !== 'ordinary';
     const explicit = recorder.inBlock || control;
-    return recorder.begin(sql, parsed, explicit, control ? 'control' : 'sampled');
+    return recorder.begin(sql, parsed, explicit, control && alone ? 'control' : 'sampled');
   }
 
   #wholeTurn(started: [Running], count: number, next: (index: number) => Running): Turn {

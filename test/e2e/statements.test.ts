@@ -275,6 +275,20 @@ describe('--observe', () => {
     expect(seen).toContain('ACCESS EXCLUSIVE public.jobs');
   });
 
+  test('sampled shows what a text of many statements held, and says that it cannot be told which', async () => {
+    const { report } = await rehearse(
+      target.url,
+      sqlCommand('BEGIN; ALTER TABLE jobs ADD COLUMN done bool; SELECT pg_sleep(1); COMMIT'),
+      { args: ['--observe', 'sampled'] },
+    );
+    expect(report.statements.map(({ exactness }) => exactness)).toEqual(Array(4).fill('sampled'));
+    const seen = report.statements.flatMap((statement) => locksOf(statement) ?? []);
+    expect(seen).toContain('ACCESS EXCLUSIVE public.jobs');
+    expect(report.limits).toContainEqual(
+      expect.objectContaining({ path: 'statements[].durationMs', kind: 'estimate' }),
+    );
+  });
+
   test('off tells of no statement, and says so', async () => {
     const { report, exitCode } = await rehearse(target.url, sqlCommand('CREATE TABLE notes (id int)'), {
       args: ['--observe', 'off'],
