@@ -8,7 +8,9 @@ import { mayLose } from './type-changes.ts';
 
 /** The ordered statements that lead from one schema to another. */
 export function planBetween(from: FactBase, to: FactBase): Plan {
-  const options = { scope: 'database' } as const;
+  // Roles belong to the cluster: statements may name them, and none is made or dropped.
+  const assumedRoles = [...new Set([...roleNames(from), ...roleNames(to)])];
+  const options = { scope: 'database', assumedRoles } as const;
   const { to: wanted, actions } = collationsApart(from, to);
   const { a, b } = reduce(from, wanted);
   let made: Plan;
@@ -19,6 +21,10 @@ export function planBetween(from: FactBase, to: FactBase): Plan {
     made = plan(from, wanted, options);
   }
   return { ...made, actions: [...made.actions.map((action) => castByText(action, made)), ...actions] };
+}
+
+function roleNames(base: FactBase): string[] {
+  return base.roots().flatMap(({ id }) => (id.kind === 'role' ? [id.name] : []));
 }
 
 /** Types that users made, such as two enums, have no cast to each other, but all are read from text. */
