@@ -1,5 +1,5 @@
 import { cloneSection } from './clone/section.ts';
-import { rewriteCommand } from './command/rewrite.ts';
+import { type Logins, rewriteCommand } from './command/rewrite.ts';
 import { withoutSecrets } from './command/secrets.ts';
 import { commandSection } from './command/section.ts';
 import { inPhase } from './events.ts';
@@ -78,7 +78,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   if (keep) await clone.keep();
 
   const command = commandSection(
-    withoutSecrets(options.command, logins.logins),
+    shownWords(options, logins.logins),
     rewritten,
     result,
     {
@@ -106,6 +106,12 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     limits: [...made.limits, ...seen.limits, ...observed.limits, ...limits, ...compared.limits],
     verdict: judge({ command, target, contact, schema: observed.schema, interrupted }),
   };
+}
+
+/** With --redact a word with a space in it is taken for SQL, whose literals are not to be told. */
+function shownWords({ command, redact }: RehearseOptions, logins: Logins['logins']): string[] {
+  const words = withoutSecrets(command, logins);
+  return redact ? words.map((word) => (/\s/.test(word) ? '…' : word)) : words;
 }
 
 /** First of all: it loads while the server is looked at. */

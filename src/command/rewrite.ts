@@ -110,7 +110,9 @@ function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): Log
 
 /** `psql -h db shop`: nobody but psql knows what such a word means. */
 function bareNames(argv: readonly string[], { database }: ConnectionSettings): Undecided[] {
-  const reason = `it is the target's name; if it is meant as the database, write {safemigrate:database} there`;
+  const reason =
+    "it is the target's name; if it is meant as the database, write {safemigrate:database} there, and " +
+    '{safemigrate:host} and {safemigrate:port} where host and port are arguments too';
   return argv.flatMap((argument, index) =>
     index > 0 && (argument === database || argument.endsWith(`=${database}`) || argument === `-d${database}`)
       ? [{ name: `argument ${index}`, reason }]

@@ -7,6 +7,8 @@ const MASK = '***';
 const PASSWORD_OPTION = /^--?[\w-]*pass(word|wd|phrase)?$|^--?[\w-]*pwd$/i;
 /** `--password=…`, `PGPASSWORD=…`, `flyway.password=…`, also where it stands among other words. */
 const PASSWORD_PAIR = /([\w.-]*(?:password|passwd|pwd)\s*=\s*)('[^']*'|"[^"]*"|[^\s&;'"]+)/gi;
+/** `PASSWORD '…'` of CREATE ROLE and ALTER ROLE, in SQL on the command line. */
+const PASSWORD_LITERAL = /(\bpassword\s+)E?'(?:[^'\\]|''|\\.)*'/gi;
 /** Not `user:password@`, which is what our own examples say. */
 const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):(?!password@)[^\s@]*@/gi;
 
@@ -28,7 +30,10 @@ export function withoutSecrets(
 
 /** Masks what looks like a password in a text for people, which may quote what a user typed. */
 export function maskPasswords(text: string): string {
-  return text.replace(URL_CREDENTIALS, `$1:${MASK}@`).replace(PASSWORD_PAIR, `$1${MASK}`);
+  return text
+    .replace(URL_CREDENTIALS, `$1:${MASK}@`)
+    .replace(PASSWORD_PAIR, `$1${MASK}`)
+    .replace(PASSWORD_LITERAL, `$1'${MASK}'`);
 }
 
 /** As it is, and percent-encoded; very short ones would mask half the text. */

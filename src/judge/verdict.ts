@@ -24,6 +24,7 @@ export function judge(findings: Findings): Verdict {
     ...commandReasons(findings),
     ...reachReasons(findings),
     ...leftoverReasons(findings),
+    ...unseenReasons(findings),
   ];
   return { pass: reasons.length === 0, reasons };
 }
@@ -41,7 +42,8 @@ function contactReasons({ contact }: Findings): string[] {
   const { process: owner, user, ended } = first;
   return [
     `the command connected to the target itself, past safemigrate (${owner.command}, as ${user ?? 'an unknown user'}); ` +
-      `the session was ${ended ? 'ended' : 'not ours to end'} and the command was stopped`,
+      `the session was ${ended ? 'ended' : 'not ours to end'} and the command was stopped; pass the connection as ` +
+      '{safemigrate:url} in an argument or a variable that the command reads',
   ];
 }
 
@@ -64,6 +66,12 @@ function reachReasons({ command, interrupted, contact }: Findings): string[] {
     'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
       'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',
   ];
+}
+
+/** What could not be compared cannot have passed. */
+function unseenReasons({ schema, interrupted, command }: Findings): string[] {
+  if (schema !== null || interrupted || !command.reachedClone) return [];
+  return ['the schema before and after could not be compared; the limits of the report say why'];
 }
 
 function leftoverReasons({ schema }: Findings): string[] {

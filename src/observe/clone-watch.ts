@@ -69,15 +69,19 @@ export function watchClone(
       first = { relations, walPosition: row?.position ?? '0/0' };
     },
     async after(wanted, interrupt) {
-      if (interrupt?.aborted) return NOT_OBSERVED;
+      if (interrupt?.aborted) return notObserved();
       try {
         return await compare(wanted);
       } catch (error) {
-        if (interrupt?.aborted) return NOT_OBSERVED;
+        if (interrupt?.aborted) return notObserved();
         throw error;
       }
     },
   };
+
+  function notObserved(): CloneObservations {
+    return { ...NOT_OBSERVED, names: new Map(first ? namesOf(first.relations) : []) };
+  }
 
   async function compare(wanted: Iterable<number>): Promise<CloneObservations> {
     const then = first;

@@ -13,6 +13,8 @@ export interface RelationData {
   /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
   readonly rows: number | null;
   readonly exact: boolean;
+  /** Rows inserted less rows deleted since the statistics of the database began, rolled back ones included. */
+  readonly netInserted: number;
 }
 
 export interface RelationsData {
@@ -30,6 +32,7 @@ const COUNT_AT_ONCE_BYTES = 16 * 1024 * 1024;
 const RELATIONS = `
 select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, pg_catalog.pg_table_size(c.oid) as bytes,
   pg_catalog.pg_relation_size(c.oid) as main, c.reltuples as tuples, c.relpages as pages,
+  pg_catalog.pg_stat_get_tuples_inserted(c.oid) - pg_catalog.pg_stat_get_tuples_deleted(c.oid) as net,
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
     and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) and (c.relkind = 'r' or c.relispopulated) as readable
 from pg_catalog.pg_class c
@@ -50,6 +53,7 @@ interface Row {
   main: string | null;
   tuples: number;
   pages: number;
+  net: string | null;
   readable: boolean | null;
 }
 
@@ -70,14 +74,25 @@ export async function readRelations(session: Session, before?: RelationsData): P
       name: row.name,
       filenode: row.filenode,
       sizeBytes: row.bytes === null ? null : Number(row.bytes),
-      rows: count ?? estimate(row, sizes?.block ?? 8192),
+      rows: count ?? continued(row, before) ?? estimate(row, sizes?.block ?? 8192),
       exact: count !== undefined,
+      netInserted: Number(row.net ?? 0),
     };
   });
   return {
     relations: new Map(relations.map((relation) => [relation.oid, relation])),
     databaseBytes: Number(sizes?.bytes ?? 0),
   };
+}
+
+/**
+ * From what was there before and what came and went since. An UPDATE leaves dead rows behind, so that the pages of a
+ * relation say little of its rows; a new file (TRUNCATE, a rewrite) begins anew.
+ */
+function continued({ oid, filenode, net }: Row, before: RelationsData | undefined): number | null {
+  const then = before?.relations.get(oid);
+  if (!then || then.rows === null || then.filenode !== filenode || net === null) return null;
+  return Math.max(0, then.rows + Number(net) - then.netInserted);
 }
 
 /** As the planner does: the density of rows at the last ANALYZE or VACUUM, times the pages of now. */

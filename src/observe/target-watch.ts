@@ -91,10 +91,10 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
   const written = writtenCatalogues(meanwhile.before, after);
   const targetChanges =
     written.length > 0 && after.digest !== 'gone' ? await meanwhile.describeTarget().catch(() => []) : [];
-  const unread = after.digest === 'gone' ? [] : after.digest.unread;
+  const unread = [...(after.digest === 'gone' ? [] : after.digest.unread), ...after.shared.unread];
   return {
     changes: attribute({ ...meanwhile, after, written, targetChanges }),
-    limits: unread.map((reason) => ({ path: 'target.changes', kind: 'unmeasured', reason })),
+    limits: unread.map((reason) => ({ path: 'target.changes[]', kind: 'unmeasured', reason })),
   };
 }
 

@@ -15,6 +15,8 @@ interface Probe {
   readonly since?: number;
   /** In words, for a role that may not run it. */
   readonly unread?: string;
+  /** It reads pg_authid; asked beforehand, since a statement that is refused stands in the server's log. */
+  readonly readsPasswords?: true;
 }
 
 const acl = (column: string) =>
@@ -38,7 +40,8 @@ const PROBES: readonly Probe[] = [
     // The row's xmin stands for the password, which nobody needs to see to know that it was set.
     sql: `select 'role ' || r.rolname as object, null as database, pg_catalog.jsonb_build_object('written', r.xmin::text) as properties
       from pg_catalog.pg_authid r where r.rolname !~ '^pg_'`,
-    unread: 'pg_authid: a changed password of a role is not seen',
+    unread: 'a changed password of a role is not seen',
+    readsPasswords: true,
   },
   {
     sql: `select 'membership of ' || pg_catalog.pg_get_userbyid(m.member) || ' in ' || pg_catalog.pg_get_userbyid(m.roleid)
@@ -105,7 +108,8 @@ where d.dbid = $1 and not exists (select from pg_catalog.pg_class c where c.oid 
   and exists (select from pg_catalog.pg_database b where b.oid = $1 and b.datname = pg_catalog.current_database())
 having pg_catalog.count(*) > 0`;
 
-const VERSION = "select pg_catalog.current_setting('server_version_num')::int as n";
+const SERVER = `select pg_catalog.current_setting('server_version_num')::int as n,
+  pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT') as passwords`;
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 interface Row {
@@ -121,15 +125,19 @@ interface Row {
 export async function sharedCatalogues(session: Session, targetOid: number): Promise<SharedCatalogues> {
   const objects = new Map<string, Record<string, string | null>>();
   const unread: string[] = [];
-  const [server] = await session.query<{ n: number }>(VERSION);
+  const [server] = await session.query<{ n: number; passwords: boolean }>(SERVER);
   const add = (rows: readonly Row[]) => {
     for (const { object, database, properties } of rows) {
       if (database !== null && parseOwnedName(database)) continue;
       objects.set(object, { ...objects.get(object), ...texts(properties) });
     }
   };
-  for (const { sql, since = 0, unread: words } of PROBES) {
+  for (const { sql, since = 0, unread: words, readsPasswords } of PROBES) {
     if ((server?.n ?? 0) < since) continue;
+    if (readsPasswords && !server?.passwords) {
+      unread.push(words ?? '');
+      continue;
+    }
     try {
       add(await session.query<Row>(sql));
     } catch (error) {

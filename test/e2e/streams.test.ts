@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { report as reportModel } from '../../src/report/model.ts';
@@ -102,13 +102,22 @@ describe('report files', () => {
     expect(read('two.txt')).toContain('PASSED');
   });
 
-  test('one that cannot be written loses nothing: the others are, the exit code stays, and the reason is said', async () => {
+  test('one that cannot be written is said before anything is touched', async () => {
     const folder = temporaryFolder();
-    const args = ['--report', 'missing/one.json', '--report', 'two.json'];
+    const args = ['--report', 'two.json', '--report', 'missing/one.json'];
     const result = await safemigrate([...args, '--', ...sqlCommand(MIGRATION)], { env, folder });
-    expect(result.exitCode).toBe(0);
-    expect(result.stderr).toContain('PASSED');
-    expect(result.stderr).toMatch(/could not be written to missing\/one\.json/);
+    expect(result.exitCode).toBe(2);
+    expect(result.stderr).toMatch(/cannot be written to missing\/one\.json/);
+    expect(existsSync(path.join(folder, 'two.json'))).toBe(false);
+  });
+
+  test('one that can no longer be written loses nothing: the others are, and the reason is said', async () => {
+    const folder = temporaryFolder();
+    mkdirSync(path.join(folder, 'reports'));
+    const args = ['--report', 'reports/one.json', '--report', 'two.json'];
+    const removed = [process.execPath, '-e', "require('fs').rmSync('reports', { recursive: true })"];
+    const result = await safemigrate([...args, '--', ...removed], { env, folder });
+    expect(result.stderr).toMatch(/could not be written to reports\/one\.json/);
     expect(JSON.parse(readFileSync(path.join(folder, 'two.json'), 'utf8'))).toMatchObject({ version: 1 });
   });
 

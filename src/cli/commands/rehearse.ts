@@ -1,4 +1,5 @@
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { formatOfFile, type ReportFormat } from '../../report/formats.ts';
 import type { Report } from '../../report/model.ts';
@@ -23,6 +24,7 @@ export async function rehearseCommand(
   signals: SignalWatch,
 ): Promise<number> {
   const options = await gatherOptions(RUN_OPTIONS, flags);
+  for (const file of options.report ?? []) checkWritable(file);
   const style = styleOf({ stream: process.stderr, env: process.env });
   const display = progress(process.stderr, style);
   const settings = {
@@ -56,6 +58,22 @@ function toRehearse({ wait, maxStall, timeout, audit, ...same }: Options) {
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(audit === undefined ? {} : { audit: auditTo(audit) }),
   };
+}
+
+/** Found before anything is touched: a run whose report gets lost was for nothing. */
+function checkWritable(file: string): void {
+  try {
+    accessSync(existsSync(file) ? file : dirname(resolve(file)), constants.W_OK);
+  } catch (cause) {
+    throw new SafemigrateError(
+      'CONFIGURATION',
+      `The report cannot be written to ${file}: ${messageOf(cause)}.`,
+      {
+        hint: 'Nothing was touched. Make the folder, or name another file with --report.',
+        cause,
+      },
+    );
+  }
 }
 
 /** The files first: a terminal that is gone must not keep them from being written. */

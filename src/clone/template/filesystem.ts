@@ -16,11 +16,13 @@ export interface FileSystems {
 }
 
 /**
- * Folders that hold the target: the data directory and the tablespaces of its relations. Fails with 42501 for a role
- * that may not see data_directory.
+ * Folders that hold the target: the data directory and the tablespaces of its relations. The role's rights are asked
+ * beforehand: a statement that is refused stands in the server's log.
  */
 const FOLDERS = `
-SELECT current_setting('data_directory') AS data_folder,
+SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') END AS data_folder,
+       pg_has_role('pg_read_server_files', 'USAGE') AND has_function_privilege('pg_read_file(text)', 'EXECUTE')
+         AND has_function_privilege('pg_stat_file(text)', 'EXECUTE') AS reads_files,
        ARRAY(SELECT pg_tablespace_location(t.oid) FROM pg_tablespace t
               WHERE pg_tablespace_location(t.oid) <> ''
                 AND $1::oid IN (SELECT pg_tablespace_databases(t.oid))) AS tablespaces`;
@@ -50,11 +52,15 @@ const SHARING: Record<string, FileSystems['canShare']> = {
 export async function inspectFileSystems(session: Session, target: Target): Promise<FileSystems> {
   const [row] =
     (await attempt(() =>
-      session.query<{ data_folder: string; tablespaces: string[] }>(FOLDERS, [target.database.oid]),
+      session.query<{ data_folder: string | null; reads_files: boolean; tablespaces: string[] }>(FOLDERS, [
+        target.database.oid,
+      ]),
     )) ?? [];
-  if (!row)
+  if (!row?.data_folder)
     return { canShare: 'unknown', description: 'the role may not see where the data is', freeBytes: null };
   const folders = [row.data_folder, ...row.tablespaces];
+  if (!row.reads_files)
+    return { canShare: 'unknown', description: "the role may not read the server's mounts", freeBytes: null };
   const here = await resolveHere(session, target, folders);
   const freeBytes = here && (await freeSpace(here));
   const [mounted] = (await attempt(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];

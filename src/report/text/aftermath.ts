@@ -49,8 +49,17 @@ export function countStatements(sql: string): number | undefined {
   return begun ? count + 1 : count;
 }
 
+/** True of every run of this kind, so that they say nothing of this one; the JSON report has them. */
+const STANDING = new Set([
+  'clone.uniqueBytes',
+  'statements[].walBytes',
+  'statements[].rewrote',
+  'data.walBytes',
+]);
+
 /** What in this report is not exact, and why; paths with the same reason share a line. */
-export function limitsSection({ limits }: Report, style: TextStyle): string[] {
+export function limitsSection(report: Report, style: TextStyle): string[] {
+  const limits = report.limits.filter(({ path }) => !STANDING.has(path));
   if (limits.length === 0) return [];
   const groups = new Map<string, { kind: string; reason: string; paths: string[] }>();
   for (const { path, kind, reason } of limits) {

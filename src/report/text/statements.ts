@@ -102,11 +102,16 @@ function facts(statement: StatementSection): string {
 
 const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not known' } as const;
 
+/** Catalogues and TOAST follow what was done to a table; what has no name was made within the transaction. */
+const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
+
 /** A lock is as strong as what it makes wait is long a list. On what the command itself made nobody waits. */
 function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
   const made = (schema?.changes ?? []).flatMap(({ verb, object }) => (verb === 'create' ? [object] : []));
   const all = statements.flatMap((statement) => statement.locks ?? []);
-  const locks = strongestOf(all.filter(({ relation }) => !made.includes(relation)));
+  const locks = strongestOf(
+    all.filter(({ relation }) => !made.includes(relation) && !INTERNAL.test(relation)),
+  );
   if (locks.length === 0) return [];
   const rows: Row[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({
     columns: [

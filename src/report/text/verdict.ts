@@ -16,13 +16,22 @@ export function verdictSection(report: Report, style: TextStyle): string[] {
 
 /** Said where the policy gave no reason of its own. */
 function impliedReason(report: Report): string {
-  const { command, schema, verdict } = report;
+  const { command, schema, data, verdict } = report;
   if (!verdict.pass) return `the command ${outcome(command)}`;
   const changes = schema?.changes.length ?? 0;
   const losing = schema?.changes.filter((change) => change.dataLoss).length ?? 0;
   const counted = schema === null ? '' : ` It makes ${plural(changes, 'schema change')}.`;
   const lost = losing === 0 ? '' : ` ${formatCount(losing)} of them destroy${losing === 1 ? 's' : ''} data.`;
-  return `the command succeeded on a full-size clone.${counted}${lost}`;
+  const gone = (data?.tables ?? []).reduce(
+    (sum, { rowsBefore, rowsAfter }) => sum + Math.max(0, (rowsBefore ?? 0) - (rowsAfter ?? 0)),
+    0,
+  );
+  const deleted =
+    gone === 0 ? '' : ` ${plural(gone, 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
+  const failed = command.swallowedErrors.length;
+  const swallowed =
+    failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server all the same.`;
+  return `the command succeeded on a full-size clone.${counted}${lost}${deleted}${swallowed}`;
 }
 
 export function outcome(command: Report['command']): string {

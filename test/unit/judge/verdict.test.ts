@@ -16,8 +16,9 @@ test('a command that ended well on the clone passes', () => {
   expect(judge(fine)).toEqual({ pass: true, reasons: [] });
 });
 
-test('a schema that could not be read is no reason by itself', () => {
-  expect(judge({ ...fine, schema: null }).pass).toBe(true);
+test('a schema that could not be compared did not pass, unless somebody interrupted the reading', () => {
+  expect(reasons({ schema: null })).toEqual([expect.stringContaining('could not be compared')]);
+  expect(reasons({ schema: null, interrupted: true })).toEqual([expect.stringContaining('interrupted')]);
 });
 
 test.each<[string, Partial<CommandSection>, RegExp]>([
