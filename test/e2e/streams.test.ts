@@ -57,7 +57,8 @@ describe('what the command reads and writes', () => {
 
     const text = await safemigrate(['--format', 'text', '--', ...shell('echo out; "$@"')], { env });
     expect(text.stdout).toContain('PASSED');
-    expect(text.stderr).toBe('out\n');
+    // On a slow machine the parts that took long are said too.
+    expect(text.stderr.replace(/^✓ .*\n/gm, '')).toBe('out\n');
   });
 });
 
