@@ -13,6 +13,7 @@ import { compareTarget } from './observe/target-watch.ts';
 import type { Report } from './report/model.ts';
 import { guardOptions, ignore, type RehearseOptions, toRun, wireOptions } from './run/options.ts';
 import { prepare } from './run/prepare.ts';
+import { warmUp } from './run/warm-up.ts';
 import { withScope } from './run/with-scope.ts';
 import { openSchemaWatch, type SchemaWatch } from './schema/watch.ts';
 import type { Scope } from './scope.ts';
@@ -52,7 +53,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const { signal: _, ...ending } = context;
   const clone = await inPhase(emit, 'clone', () => choice.method.create(context, choice.assessment, scope));
   const watch = watchClone(clone, { ...context, schema });
-  await inPhase(emit, 'before', () => watch.before());
+  await inPhase(emit, 'before', () => Promise.all([watch.before(), warmUp()]));
 
   const guard = new Guard(guardOptions(context, clone, options));
   const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));
