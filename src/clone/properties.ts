@@ -59,8 +59,6 @@ SELECT CASE WHEN s.setrole <> 0 THEN pg_get_userbyid(s.setrole) END AS role,
  WHERE s.setdatabase = $1
  ORDER BY s.setrole, c.position`;
 
-export const READ_PROPERTIES = [DATABASE, GRANTS, SETTINGS];
-
 export async function readProperties(session: Session, databaseOid: number): Promise<DatabaseProperties> {
   const [database] = await session.query<{
     owner: string;

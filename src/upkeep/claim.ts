@@ -14,8 +14,8 @@ export interface Claim {
   readonly lockDatabaseOid: number;
 }
 
-export const TAKE_LOCK = 'SELECT pg_try_advisory_lock($1::bigint) AS taken';
-export const CURRENT_OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
+const TAKE_LOCK = 'SELECT pg_try_advisory_lock($1::bigint) AS taken';
+const CURRENT_OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
 
 /**
  * Databases in which the owner's session may sit, in order: a session in the target would be in the way of clones,
