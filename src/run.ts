@@ -91,7 +91,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     seen.statements,
   );
   const target = targetSection(context.target, compared.changes, clone.touched);
-  const made = cloneSection(clone, observed.sizeBytes, keep);
+  const made = await cloneSection(clone, observed.sizeBytes, keep);
   const interrupted = options.signal?.aborted ?? false;
   return {
     ...NOT_YET,

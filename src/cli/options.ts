@@ -1,3 +1,4 @@
+import { METHOD_IDS } from '../clone/method.ts';
 import { SafemigrateError } from '../errors.ts';
 import { formatEndings, formatOfFile } from '../report/formats.ts';
 
@@ -65,6 +66,16 @@ export function parseDuration(value: string): number {
   return milliseconds;
 }
 
+const SIZES: Record<string, number> = { kB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
+
+/** `500MB`, `1.5 GB` in bytes, with PostgreSQL's units. */
+export function parseSize(value: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([kMGT]B)$/.exec(value.trim());
+  const unit = SIZES[match?.[2] ?? ''];
+  if (!match || unit === undefined) throw new Error(`is "${value}", and is written like 500MB, 10GB or 2TB.`);
+  return Math.round(Number(match[1]) * unit);
+}
+
 function parseSeconds(value: string): number {
   return parseDuration(/^\d+(\.\d+)?$/.test(value.trim()) ? `${value.trim()}s` : value);
 }
@@ -82,9 +93,62 @@ export const TARGET_OPTIONS = {
 
 export const RUN_OPTIONS = {
   ...TARGET_OPTIONS,
-  clone: option('--clone <method>', 'how to make the clone: auto, template', oneOf('auto', 'template'), {
-    default: 'auto',
-  }),
+  clone: option(
+    '--clone <method>',
+    `how to make the clone: auto, ${METHOD_IDS.join(', ')}`,
+    oneOf('auto', ...METHOD_IDS),
+    { default: 'auto' },
+  ),
+  rehearsalUrl: option(
+    '--rehearsal-url <url>',
+    'another server for the clone: its copy of the target is cloned, or the target is dumped into it',
+    text,
+  ),
+  source: option('--source <url>', 'a standby of the target to copy the cluster from', text),
+  checkpoint: option(
+    '--checkpoint <how>',
+    'the checkpoint before a copy of the cluster: fast, spread',
+    oneOf('fast', 'spread'),
+    { default: 'fast' },
+  ),
+  cloneDir: option(
+    '--clone-dir <folder>',
+    "where a copy of the cluster is put; default: beside the target's",
+    text,
+  ),
+  cloneTtl: option(
+    '--clone-ttl <duration>',
+    'after this time a clone that is a server of its own ends by itself',
+    parseDuration,
+    { default: '6h' },
+  ),
+  maxCopy: option(
+    '--max-copy <size>',
+    'above this size nothing is copied in full, unless --clone says so',
+    parseSize,
+    { default: '10GB' },
+  ),
+  schemaOnly: option('--schema-only', 'clone the tables without their rows (dump)', flag),
+  excludeTableData: list(
+    '--exclude-table-data <pattern>',
+    'tables to clone without their rows (dump); repeatable',
+    text,
+  ),
+  allowOutward: option(
+    '--allow-outward',
+    'clone although foreign servers or untrusted languages in it could reach other systems',
+    flag,
+  ),
+  cloneCreate: option(
+    '--clone-create <command>',
+    'a shell command that makes a clone elsewhere and prints its URL (external)',
+    text,
+  ),
+  cloneDestroy: option(
+    '--clone-destroy <command>',
+    'a shell command that removes that clone; SAFEMIGRATE_CLONE_URL holds its URL',
+    text,
+  ),
   disconnect: option(
     '--disconnect <whom>',
     'sessions on the target that may be ended for the clone: never, idle, all',

@@ -1,8 +1,8 @@
 import { SafemigrateError } from '../errors.ts';
-import type { Assessment, CloneContext, CloneMethod, Possible } from './method.ts';
+import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
 import { template } from './template.ts';
 
-const METHODS: Record<CloneMethod['id'], CloneMethod> = { template };
+const METHODS: Partial<Record<MethodId, CloneMethod>> = { template };
 
 export interface Choice {
   readonly method: CloneMethod;
@@ -10,11 +10,8 @@ export interface Choice {
 }
 
 /** Takes the way that disturbs the target least, and of equals the fastest; a forced one is taken or refused. */
-export async function chooseMethod(
-  context: CloneContext,
-  wanted: 'auto' | CloneMethod['id'],
-): Promise<Choice> {
-  const candidates = wanted === 'auto' ? Object.values(METHODS) : [METHODS[wanted]];
+export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
+  const candidates = Object.values(METHODS).filter(({ id }) => wanted === 'auto' || id === wanted);
   const assessed = await Promise.all(
     candidates.map(async (method) => ({ method, assessment: await method.assess(context) })),
   );

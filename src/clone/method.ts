@@ -1,4 +1,6 @@
+import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
+import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
@@ -7,9 +9,12 @@ import type { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { NotCarried } from './properties.ts';
 
+export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
+export type MethodId = (typeof METHOD_IDS)[number];
+
 /** One way to make a clone. Each stands in a file or folder of its own beside this one; choose.ts picks. */
 export interface CloneMethod {
-  readonly id: 'template';
+  readonly id: MethodId;
   /** What this way would cost here, or why it cannot work. Changes nothing, leaves nothing. */
   assess(context: CloneContext): Promise<Assessment>;
   /** Makes the clone; whatever it acquires is owned by the scope before it exists. */
@@ -18,17 +23,27 @@ export interface CloneMethod {
   describe(context: CloneContext, assessment: Possible): Promise<string[]>;
 }
 
-export interface CloneContext {
+/** A server on which databases can be made, and the session there that holds the run's advisory lock and makes them. */
+export interface Ground {
   readonly target: Target;
-  readonly run: RunId;
-  /** The session that holds the run's advisory lock; the same session makes the clone. */
   readonly control: Session;
-  /** The database in which it sits. */
+  /** The database in which the session sits. */
   readonly lockDatabaseOid: number;
+}
+
+export interface CloneContext extends Ground {
+  readonly run: RunId;
+  /** Another server to make the clone on (`--rehearsal-url`); its `target` is the database that was named there. */
+  readonly rehearsal?: Ground;
+  /** A standby of the target to copy from (`--source`), so that the target itself does nothing. */
+  readonly source?: Target;
   readonly limits: CloneLimits;
+  readonly wishes: CloneWishes;
   readonly emit: Emit;
   readonly signal: AbortSignal;
   readonly audit: Audit;
+  /** Ends the run, when something was lost that it cannot go on without. */
+  readonly fail: (error: SafemigrateError) => void;
 }
 
 export interface CloneLimits {
@@ -37,6 +52,25 @@ export interface CloneLimits {
   readonly waitMs: number;
   /** How long new connections to the target may be made to wait. */
   readonly maxStallMs: number;
+  /** Above this size nothing is copied in full without being told to, by naming the method. */
+  readonly maxCopyBytes: number;
+  /** A clone that is a server of its own ends by itself after this time. */
+  readonly ttlMs: number;
+}
+
+/** How a clone is to be made, where its method has a choice. */
+export interface CloneWishes {
+  readonly checkpoint: 'fast' | 'spread';
+  /** The folder that a copy of the cluster is made in; default: one that shares the data directory's file system. */
+  readonly folder?: string;
+  /** Tables without their rows. */
+  readonly schemaOnly: boolean;
+  /** Patterns, as pg_dump takes them, of tables that come without their rows. */
+  readonly excludeTableData: readonly string[];
+  /** Lets a clone run although objects in it (foreign servers, untrusted languages) could reach other systems. */
+  readonly allowOutward: boolean;
+  /** Shell commands that make a clone elsewhere and print its URL, and that remove it. */
+  readonly external?: { readonly create: string; readonly destroy: string };
 }
 
 export type Assessment = Possible | Impossible;
@@ -66,16 +100,20 @@ export interface Impossible {
 }
 
 export interface Clone {
-  readonly method: CloneMethod['id'];
+  readonly method: MethodId;
   readonly strategy: string;
   readonly reason: string;
   readonly isolation: 'same-cluster' | 'own-cluster';
   readonly database: string;
   readonly oid: number;
-  /** Settings that lead to the clone, as the target's own user. */
+  /** Settings that lead to the clone, as the target's own user where its server knows the target's roles. */
   readonly connect: ConnectionSettings;
-  /** The statement that marks it, for where the command would put a comment of its own. */
-  marking(): string;
+  /** Its server knows the target's roles, so that every login of the command's works there as it does on the target. */
+  readonly sharesRoles: boolean;
+  /** Sessions on its server outside of it: for reading locks and WAL, never in the way of a DROP DATABASE. */
+  readonly server: { readonly control: Session; open(purpose: string): Promise<Session> };
+  /** The statement that marks it, for where the command would put a comment of its own; null where none is needed. */
+  marking(): string | null;
   /** Databases that the command makes beside it. */
   readonly made: MadeDatabases;
   /** Until it could be used. */
@@ -86,6 +124,10 @@ export interface Clone {
   readonly notCarried: NotCarried[];
   /** What the making did to the target's server beyond reading, in words for the report. */
   readonly touched: string[];
+  /** What makes it differ from the target, and the rehearsal less true. */
+  readonly limits: Limit[];
+  /** Space that it takes beyond what it shares with the target, at this moment; the reason where that cannot be told. */
+  uniqueBytes(): Promise<number | { readonly unmeasured: string }>;
   /** From now on the end of the run leaves it where it is. */
   keep(): Promise<void>;
 }

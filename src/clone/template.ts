@@ -1,10 +1,11 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatDuration, plural } from '../format.ts';
+import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { identifier, literal } from '../sql.ts';
 import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
-import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
+import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { dropOwnedDatabase, droppingStatement } from '../upkeep/drop.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
@@ -14,8 +15,18 @@ import { assessTemplate } from './template/assess.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
 import type { Strategy } from './template/estimate.ts';
 
-/** CREATE DATABASE … TEMPLATE inside the target's own server. */
-export const template: CloneMethod = { id: 'template', assess: assessTemplate, create, describe };
+/** CREATE DATABASE … TEMPLATE inside the target's own server, or of a copy of the target inside another one. */
+export const template: CloneMethod = {
+  id: 'template',
+  assess: (context) => assessTemplate(onGround(context)),
+  create: (context, assessment, scope) => create(onGround(context), assessment, scope),
+  describe: (context, assessment) => describe(onGround(context), assessment),
+};
+
+/** The database that was named on another server is a copy of the target that exists already: it is what is cloned. */
+function onGround(context: CloneContext): CloneContext {
+  return { ...context, ...context.rehearsal };
+}
 
 const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1';
 
@@ -53,15 +64,32 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     database: name,
     oid,
     connect: { ...target.settings, database: name },
+    sharesRoles: !context.rehearsal,
+    server: {
+      control,
+      open: (purpose) => openMaintenanceSession(target, { run, audit: context.audit, purpose }),
+    },
     marking: () => marking(name, mark ?? born),
     made: new MadeDatabases(run, control, (databases) => remark({ databases })),
     durationMs: performance.now() - started,
     stallMs: made.durationMs,
     notCarried,
-    touched: touches(made),
+    touched: context.rehearsal ? [] : touches(made),
+    limits: context.rehearsal ? [ANOTHER_SERVER] : [],
+    uniqueBytes: async () => ({
+      unmeasured: 'the server does not tell how many blocks a database inside it shares with another',
+    }),
     keep: () => remark({ kept: true }),
   };
 }
+
+/** What is cloned there was copied some time ago, by somebody else. */
+const ANOTHER_SERVER: Limit = {
+  path: 'clone',
+  kind: 'estimate',
+  reason:
+    'the clone was made from a copy of the target on another server: its data, settings and hardware may differ',
+};
 
 /** The control connection may be what was lost, with the server: so over one of its own, with some patience. */
 async function dropClone(context: CloneContext, name: string, mark: Mark | undefined): Promise<void> {

@@ -65,16 +65,21 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   return { logins: loginsOf(target, mentions), mentions, undecided, variables };
 }
 
-/** One way in for each user. @param clone leads to the clone as the target's own user. */
-export function planRoutes(logins: readonly Login[], clone: ConnectionSettings): Route[] {
-  return logins.map((login) => {
-    const { password: _clonePassword, ...place } = clone;
-    const upstream: ConnectionSettings = {
-      ...place,
-      user: login.user,
-      ...(login.password === undefined ? {} : { password: login.password }),
-    };
-    return { user: login.user, database: login.database, upstream, entry: upstream };
+/**
+ * One way in for each user.
+ * @param clone leads to the clone as the target's own user, or as the only one that is known there.
+ * @param sharesRoles the clone's server knows the target's roles.
+ */
+export function planRoutes(
+  logins: readonly Login[],
+  clone: ConnectionSettings,
+  sharesRoles: boolean,
+): Route[] {
+  const { password: _clonePassword, ...place } = clone;
+  return logins.map(({ user, password, database }) => {
+    const own = { ...place, user, ...(password === undefined ? {} : { password }) };
+    const upstream = sharesRoles ? own : clone;
+    return { user, database, upstream, entry: upstream };
   });
 }
 

@@ -38,12 +38,13 @@ export interface CloneWatch {
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
-/** The clone is watched from the control connection while the command runs: no session of ours is in the way there. */
+/** While the command runs no session of ours sits in the clone, where it would be in the way. */
 export function watchClone(
   clone: Clone,
-  options: { control: Session; run: RunId; schema: SchemaWatch; audit: Audit; signal: AbortSignal },
+  options: { run: RunId; schema: SchemaWatch; audit: Audit; signal: AbortSignal },
 ): CloneWatch {
-  const { control, run, schema, audit, signal } = options;
+  const { run, schema, audit, signal } = options;
+  const { control } = clone.server;
   signal.addEventListener('abort', () => void schema.close(), { once: true });
   let first: Snapshot | undefined;
 
@@ -99,7 +100,12 @@ export function watchClone(
     ]);
     const relations = read?.relations ?? null;
     const bytes = Number(wal?.bytes ?? 0);
-    const data = relations && compareRelations(then.relations, relations, { bytes, shared: true });
+    const data =
+      relations &&
+      compareRelations(then.relations, relations, {
+        bytes,
+        shared: clone.isolation === 'same-cluster',
+      });
     limits.push(...(compared?.limits ?? []), ...(data?.limits ?? []));
     return {
       schema: compared && withLostRows(compared.section, then.relations, relations),

@@ -22,6 +22,8 @@ export interface CommandWatchOptions {
   readonly logins: readonly Login[];
   /** Leads to the clone, as the target's own user. */
   readonly clone: ConnectionSettings;
+  /** Every login works there; else the clone's own is taken for all. */
+  readonly sharesRoles: boolean;
   readonly cloneOid: number;
   readonly guard: Guard;
   readonly observe: Observe;
@@ -73,7 +75,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     sampler.observe(event);
   };
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
-  const routes = planRoutes(options.logins, options.clone);
+  const routes = planRoutes(options.logins, options.clone, options.sharesRoles);
   await scope.own(
     'lock reader',
     async () => (observe === 'exact' ? await reader.open() : undefined),

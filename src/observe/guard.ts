@@ -3,7 +3,7 @@ import type { PostgresError } from '../wire/messages.ts';
 import type { Gate, GateAnswer, Intent } from '../wire/observed.ts';
 import type { ParsedStatement } from '../wire/parse.ts';
 import { kindOf } from '../wire/statement-kind.ts';
-import { type Names, reachOf } from './reach.ts';
+import { type Names, type Reach, reachOf } from './reach.ts';
 import { type Replacement, renamed } from './renamed.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
@@ -14,10 +14,12 @@ export interface Refused {
 
 export interface GuardOptions {
   readonly names: Names;
+  /** In a cluster of its own the clone may be treated as the target's cluster would be; only its host is out of bounds. */
+  readonly isolation: 'same-cluster' | 'own-cluster';
   /** `--allow-cluster-statements`: what reaches beyond the clone is let through knowingly, and reported. */
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
-  readonly marking: () => string;
+  readonly marking: () => string | null;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'standing' | 'announce'>;
 }
 
@@ -39,8 +41,8 @@ const HARMLESS_ELSEWHERE = new Set([
 ]);
 
 /**
- * Keeps the command's statements within the clone where that shares the target's server: refuses what would take
- * effect beyond it, and leads what names the target by its own name to the clone.
+ * Keeps the command's statements within the clone: refuses what would take effect beyond it, and, where the clone shares
+ * the target's server, leads what names the target by its own name to the clone.
  */
 export class Guard implements Gate {
   readonly refused: Refused[] = [];
@@ -56,8 +58,9 @@ export class Guard implements Gate {
 
   async before({ database, parsed }: Intent): Promise<GateAnswer> {
     if (!parsed) return 'run';
-    const { names, databases } = this.#options;
+    const { names, databases, isolation } = this.#options;
     const kind = kindOf(parsed.node);
+    if (isolation === 'own-cluster') return this.#withinHost(reachOf(parsed.node, names));
     const elsewhere = database !== names.target && !databases.has(database);
     if (elsewhere && !HARMLESS_ELSEWHERE.has(kind))
       return this.#refuse(
@@ -85,6 +88,10 @@ export class Guard implements Gate {
     }
   }
 
+  #withinHost(reach: Reach): GateAnswer {
+    return reach.kind === 'beyond' && reach.leaves === 'server' ? this.#refuse(reach.what, reach.why) : 'run';
+  }
+
   async translate(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined> {
     const replacements = statements.flatMap((statement) => this.#replacement(statement));
     if (replacements.length === 0) return undefined;
@@ -93,13 +100,16 @@ export class Guard implements Gate {
   }
 
   #replacement(statement: ParsedStatement): Replacement[] {
-    const { names, marking, databases } = this.#options;
+    const { names, marking, databases, isolation } = this.#options;
+    if (isolation === 'own-cluster') return [];
     const reach = reachOf(statement.node, names);
     const { from, to } = statement;
     if (reach.kind === 'create-database') return [{ kind: 'limit', from, to, limit: databases.limit }];
     if (reach.kind !== 'redirect') return [];
     this.redirected.push(reach.what);
-    if (kindOf(statement.node) === 'CommentStmt') return [{ kind: 'whole', from, to, text: marking() }];
+    const mark = marking();
+    if (kindOf(statement.node) === 'CommentStmt' && mark !== null)
+      return [{ kind: 'whole', from, to, text: mark }];
     return [{ kind: 'name', from, to }];
   }
 
@@ -112,7 +122,10 @@ export class Guard implements Gate {
     const error: PostgresError = {
       sqlstate: SQLSTATE,
       message: `safemigrate does not run ${what} in a rehearsal: ${why}`,
-      hint: 'The clone shares its server with the target. --allow-cluster-statements lets it through.',
+      hint:
+        this.#options.isolation === 'own-cluster'
+          ? 'The clone runs on the same machine as other things. --allow-cluster-statements lets it through.'
+          : 'The clone shares its server with the target. --allow-cluster-statements lets it through.',
     };
     return error;
   }

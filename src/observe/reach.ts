@@ -1,15 +1,21 @@
 import { kindOf, type Node } from '../wire/statement-kind.ts';
 
 /**
- * Which statements take effect beyond the clone, where the clone lives in the target's own server: roles, other
- * databases, the server itself. Read from the parse tree, so it stops what is said openly; what hides in a function
+ * Which statements take effect beyond the clone: roles, other databases, the server itself, and what the server can
+ * reach. Read from the parse tree, so it stops what is said openly; what hides in a function
  * or in EXECUTE is found by comparing the shared catalogues before and after.
  */
 export type Reach =
   | { readonly kind: 'within' }
   /** Only the target's own name leads out: it is meant for the clone. */
   | { readonly kind: 'redirect'; readonly what: string }
-  | { readonly kind: 'beyond'; readonly what: string; readonly why: string }
+  | {
+      readonly kind: 'beyond';
+      readonly what: string;
+      readonly why: string;
+      /** How far it goes: other databases and the roles of the cluster, or files, programs and other servers. */
+      readonly leaves: 'database' | 'server';
+    }
   | { readonly kind: 'create-database'; readonly database: string }
   | { readonly kind: 'drop-database'; readonly database: string };
 
@@ -25,12 +31,14 @@ type Rule = (fields: Fields, names: Names) => Reach | undefined;
 const ROLES = 'roles belong to the whole cluster, so it would reach the target';
 const SERVER = 'it acts on the server that the target runs on';
 const FILES = "it reads or writes files of the target's server";
+const CONNECTS = 'it opens a connection of its own, to wherever it is told';
+const OUTSIDE = new Set([FILES, CONNECTS]);
 
-const beyond = (what: string, why: string): Reach => ({ kind: 'beyond', what, why });
-const always =
-  (what: string, why: string): Rule =>
-  () =>
-    beyond(what, why);
+const beyond = (what: string, why: string): Reach => ({ kind: 'beyond', what, why, leaves: 'database' });
+const outside = (what: string, why: string): Reach => ({ kind: 'beyond', what, why, leaves: 'server' });
+const always = (what: string, why: string, reach = beyond): Rule => {
+  return () => reach(what, why);
+};
 
 /** By kind of node; what is not named here stays within the clone, unless it calls one of the functions below. */
 const RULES: Readonly<Record<string, Rule>> = {
@@ -48,12 +56,16 @@ const RULES: Readonly<Record<string, Rule>> = {
   ),
   DropOwnedStmt: always('DROP OWNED', 'it drops privileges on databases and on the cluster too'),
   AlterSystemStmt: always('ALTER SYSTEM', SERVER),
-  CreateTableSpaceStmt: always('CREATE TABLESPACE', SERVER),
+  CreateTableSpaceStmt: always('CREATE TABLESPACE', FILES, outside),
   DropTableSpaceStmt: always('DROP TABLESPACE', SERVER),
   AlterTableSpaceOptionsStmt: always('ALTER TABLESPACE', SERVER),
-  CreateSubscriptionStmt: always('CREATE SUBSCRIPTION', 'it connects to a publisher and makes a slot there'),
-  AlterSubscriptionStmt: always('ALTER SUBSCRIPTION', 'it acts on a publisher'),
-  DropSubscriptionStmt: always('DROP SUBSCRIPTION', 'it drops a slot of a publisher'),
+  CreateSubscriptionStmt: always(
+    'CREATE SUBSCRIPTION',
+    'it connects to a publisher and makes a slot there',
+    outside,
+  ),
+  AlterSubscriptionStmt: always('ALTER SUBSCRIPTION', 'it acts on a publisher', outside),
+  DropSubscriptionStmt: always('DROP SUBSCRIPTION', 'it drops a slot of a publisher', outside),
   AlterDatabaseStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
   AlterDatabaseSetStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
   AlterDatabaseRefreshCollStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
@@ -64,9 +76,9 @@ const RULES: Readonly<Record<string, Rule>> = {
   DropdbStmt: ({ dbname }) => ({ kind: 'drop-database', database: String(dbname) }),
   CopyStmt: ({ is_program: isProgram, filename }) =>
     isProgram === true
-      ? beyond('COPY … PROGRAM', "it runs a program on the target's server")
+      ? outside('COPY … PROGRAM', "it runs a program on the target's server")
       : typeof filename === 'string'
-        ? beyond('COPY with a file of the server', FILES)
+        ? outside('COPY with a file of the server', FILES)
         : undefined,
   GrantStmt: (fields, names) =>
     onObject(fields.is_grant ? 'GRANT' : 'REVOKE', fields.objtype, objectNames(fields.objects), names),
@@ -167,11 +179,11 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
   pg_file_unlink: FILES,
   lo_import: FILES,
   lo_export: FILES,
-  dblink: 'it opens a connection of its own, to wherever it is told',
-  dblink_connect: 'it opens a connection of its own, to wherever it is told',
-  dblink_connect_u: 'it opens a connection of its own, to wherever it is told',
-  dblink_exec: 'it opens a connection of its own, to wherever it is told',
-  dblink_send_query: 'it opens a connection of its own, to wherever it is told',
+  dblink: CONNECTS,
+  dblink_connect: CONNECTS,
+  dblink_connect_u: CONNECTS,
+  dblink_exec: CONNECTS,
+  dblink_send_query: CONNECTS,
 };
 
 /** What a statement reaches; `names` are the names that the command may use for its own database. */
@@ -216,7 +228,7 @@ function calledFunction(value: unknown): Reach | undefined {
   if (isFields(value.FuncCall)) {
     const name = objectNames(value.FuncCall.funcname).at(-1) ?? '';
     const why = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name] : undefined;
-    if (why !== undefined) return beyond(`${name}()`, why);
+    if (why !== undefined) return (OUTSIDE.has(why) ? outside : beyond)(`${name}()`, why);
   }
   return calledFunction(Object.values(value));
 }

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Clone, CloneContext, CloneLimits, CloneMethod } from '../clone/method.ts';
+import type { Clone, CloneContext, CloneLimits, CloneWishes, MethodId } from '../clone/method.ts';
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type Interrupts, type RunOptions } from '../command/run-command.ts';
 import type { Emit } from '../events.ts';
@@ -7,7 +7,6 @@ import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { Guard, GuardOptions } from '../observe/guard.ts';
 import type { Stop } from '../stop.ts';
 import type { Audit } from '../target/session.ts';
-import { openMaintenanceSession } from '../upkeep/claim.ts';
 import type { Observe } from '../wire/observed.ts';
 
 export interface RehearseOptions {
@@ -17,7 +16,25 @@ export interface RehearseOptions {
   readonly url?: string;
   /** Default `DATABASE_URL`. */
   readonly urlEnv?: string;
-  readonly clone?: 'auto' | CloneMethod['id'];
+  readonly clone?: 'auto' | MethodId;
+  /** Another server: to make the clone on by `dump`, or that has a copy of the target to be cloned by `template`. */
+  readonly rehearsalUrl?: string;
+  /** A standby of the target to copy the cluster from. */
+  readonly source?: string;
+  /** Of the checkpoint before a copy of the cluster. Default `fast`. */
+  readonly checkpoint?: 'fast' | 'spread';
+  /** Where a copy of the cluster is put. Default: on the data directory's own file system. */
+  readonly cloneDir?: string;
+  /** After which a clone that is a server of its own ends by itself. Default 6 h. */
+  readonly cloneTtlMs?: number;
+  /** Above which nothing is copied in full unless `clone` names the method. Default 10 GB. */
+  readonly maxCopyBytes?: number;
+  readonly schemaOnly?: boolean;
+  readonly excludeTableData?: readonly string[];
+  readonly allowOutward?: boolean;
+  /** Shell commands for `clone: 'external'`. */
+  readonly cloneCreate?: string;
+  readonly cloneDestroy?: string;
   /** Sessions on the target that may be ended for the clone. Default `never`. */
   readonly disconnect?: 'never' | 'idle' | 'all';
   /** For sessions on the target to go. Default 10 s. */
@@ -56,12 +73,27 @@ export interface RehearseOptions {
 /** What each part of a run is told of them, with what holds where nothing was said. */
 export function limitsOf(options: RehearseOptions): CloneLimits {
   const { disconnect = 'never', waitMs = 10_000, maxStallMs = 5_000 } = options;
-  return { disconnect, waitMs, maxStallMs };
+  const { cloneTtlMs: ttlMs = 6 * 3_600_000, maxCopyBytes = 10 * 2 ** 30 } = options;
+  return { disconnect, waitMs, maxStallMs, ttlMs, maxCopyBytes };
+}
+
+export function wishesOf(options: RehearseOptions): CloneWishes {
+  const { checkpoint = 'fast', schemaOnly = false, excludeTableData = [], allowOutward = false } = options;
+  const { cloneDir: folder, cloneCreate: create, cloneDestroy: destroy } = options;
+  return {
+    checkpoint,
+    schemaOnly,
+    excludeTableData,
+    allowOutward,
+    ...(folder === undefined ? {} : { folder }),
+    ...(create === undefined || destroy === undefined ? {} : { external: { create, destroy } }),
+  };
 }
 
 export function guardOptions({ target }: CloneContext, clone: Clone, options: RehearseOptions): GuardOptions {
   return {
     names: { target: target.database.name, clone: clone.database },
+    isolation: clone.isolation,
     allow: options.allowClusterStatements ?? false,
     marking: clone.marking,
     databases: clone.made,
@@ -75,17 +107,18 @@ export function wireOptions(
   guard: Guard,
   options: RehearseOptions,
 ): CommandWatchOptions {
-  const { target, run, audit, emit } = context;
+  const { emit } = context;
   return {
     logins,
     clone: clone.connect,
+    sharesRoles: clone.sharesRoles,
     cloneOid: clone.oid,
     guard,
     observe: options.observe ?? 'exact',
     redact: options.redact ?? false,
     ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
     otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
-    connect: (purpose) => openMaintenanceSession(target, { run, audit, purpose }),
+    connect: clone.server.open,
     emit,
   };
 }

@@ -3,6 +3,7 @@ import type { CloneContext } from '../clone/method.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
 import { comparer } from '../command/same-target.ts';
+import type { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { readTargetState, type TargetState } from '../observe/target-watch.ts';
 import type { Scope } from '../scope.ts';
@@ -11,7 +12,8 @@ import { inspectTarget } from '../target/inspect.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
-import { ignore, limitsOf, type RehearseOptions } from './options.ts';
+import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
+import { otherServers } from './servers.ts';
 
 export interface Prepared {
   readonly input: CommandInput;
@@ -36,7 +38,17 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const input = { argv: options.command, around, target: target.settings, urlVariable };
     const claim = await claimRun(target, scope, { audit, signal });
     claim.control.onLost((reason) => stop.now(lostControl(reason)));
-    const context = { target, ...claim, limits: limitsOf(options), emit, signal, audit };
+    const context = {
+      target,
+      ...claim,
+      ...(await otherServers(options, claim.run, around, { scope, stop, audit })),
+      limits: limitsOf(options),
+      wishes: wishesOf(options),
+      emit,
+      signal,
+      audit,
+      fail: (reason: SafemigrateError) => stop.now(reason),
+    };
     const logins = await findLogins(input, comparer(target.settings, signal));
     const stateBefore = await readTargetState(context);
     const choice = await chooseMethod(context, options.clone ?? 'auto');

@@ -26,13 +26,13 @@ const MAINTENANCE_DATABASES = ['postgres', 'defaultdb'];
 /** Errors that say "not this database", so that the next one is tried: no such database, CONNECT refused, closed, pg_hba. */
 const NOT_THIS_ONE = new Set(['3D000', '42501', '55000', '28000', '53300']);
 
-/** Takes a new run's advisory lock, before the run makes anything. */
+/** Takes a run's advisory lock, before the run makes anything. @param options.run of a run that holds it elsewhere too. */
 export async function claimRun(
   target: Target,
   scope: Scope,
-  options: { audit?: Audit; signal: AbortSignal },
+  options: { run?: RunId; audit?: Audit; signal: AbortSignal },
 ): Promise<Claim> {
-  const run = newRunId();
+  const { run = newRunId() } = options;
   const control = await scope.own(
     'control connection',
     () => openMaintenanceSession(target, { ...options, run, purpose: 'control' }),

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { chooseMethod } from '../../src/clone/choose.ts';
+import { limitsOf, wishesOf } from '../../src/run/options.ts';
 import { Scope } from '../../src/scope.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { inspectTarget } from '../../src/target/inspect.ts';
@@ -138,8 +139,14 @@ describe.skipIf(skipReason(obstacle))('clone', () => {
     try {
       const settings = parseSettings(urlOf(database), surroundings({}, '/'));
       const target = await inspectTarget(settings, 'benchmark', options);
-      const limits = { disconnect: 'never', waitMs: 10_000, maxStallMs: 60_000 } as const;
-      const context = { ...options, target, limits, ...(await claimRun(target, scope, options)) };
+      const context = {
+        ...options,
+        target,
+        limits: limitsOf({ command: [], maxStallMs: 60_000 }),
+        wishes: wishesOf({ command: [] }),
+        fail: () => {},
+        ...(await claimRun(target, scope, options)),
+      };
       const { method, assessment } = await chooseMethod(context, 'auto');
       return await method.create(context, assessment, scope);
     } finally {

@@ -1,5 +1,12 @@
 import { chooseMethod } from '../../src/clone/choose.ts';
-import type { Clone, CloneContext, CloneLimits, Possible } from '../../src/clone/method.ts';
+import type {
+  Clone,
+  CloneContext,
+  CloneLimits,
+  CloneWishes,
+  MethodId,
+  Possible,
+} from '../../src/clone/method.ts';
 import type { RunEvent } from '../../src/events.ts';
 import { Scope } from '../../src/scope.ts';
 import { inspectTarget } from '../../src/target/inspect.ts';
@@ -18,7 +25,8 @@ export interface Cloning {
   make(change?: Partial<Possible>): Promise<Clone>;
 }
 
-export interface CloningOptions extends Partial<CloneLimits> {
+export interface CloningOptions extends Partial<CloneLimits>, Partial<CloneWishes> {
+  readonly method?: MethodId;
   readonly signal?: AbortSignal;
   readonly onSent?: (entry: AuditEntry) => void;
 }
@@ -29,7 +37,10 @@ export async function withCloning<T>(
   options: CloningOptions,
   use: (cloning: Cloning) => Promise<T>,
 ): Promise<T> {
-  const { disconnect = 'never', waitMs = 0, maxStallMs = 5_000, onSent } = options;
+  const { disconnect = 'never', waitMs = 0, maxStallMs = 5_000, method = 'template', onSent } = options;
+  const { ttlMs = 600_000, maxCopyBytes = 2 ** 30 } = options;
+  const { checkpoint = 'fast', schemaOnly = false, excludeTableData = [], allowOutward = false } = options;
+  const { folder, external } = options;
   const signal = options.signal ?? new AbortController().signal;
   const sent: AuditEntry[] = [];
   const events: RunEvent[] = [];
@@ -41,10 +52,26 @@ export async function withCloning<T>(
   const work = async () => {
     const target = await inspectTarget(parseSettings(url, surroundings({}, '/')), 'the test', { audit });
     const claim = await claimRun(target, scope, { audit, signal });
-    const limits = { disconnect, waitMs, maxStallMs };
-    const emit = (event: RunEvent) => void events.push(event);
-    const context: CloneContext = { target, ...claim, limits, emit, signal, audit };
-    const choose = () => chooseMethod(context, 'template');
+    const context: CloneContext = {
+      target,
+      ...claim,
+      limits: { disconnect, waitMs, maxStallMs, ttlMs, maxCopyBytes },
+      wishes: {
+        checkpoint,
+        schemaOnly,
+        excludeTableData,
+        allowOutward,
+        ...(folder === undefined ? {} : { folder }),
+        ...(external === undefined ? {} : { external }),
+      },
+      emit: (event) => void events.push(event),
+      signal,
+      audit,
+      fail: (error) => {
+        throw error;
+      },
+    };
+    const choose = () => chooseMethod(context, method);
     return await use({
       context,
       scope,

@@ -50,12 +50,14 @@ export async function rehearseCommand(
 }
 
 /** The core's names say the units. */
-function toRehearse({ wait, maxStall, timeout, audit, ...same }: Options) {
+function toRehearse({ wait, maxStall, timeout, cloneTtl, maxCopy, audit, ...same }: Options) {
   return {
     ...same,
     ...(wait === undefined ? {} : { waitMs: wait }),
     ...(maxStall === undefined ? {} : { maxStallMs: maxStall }),
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(cloneTtl === undefined ? {} : { cloneTtlMs: cloneTtl }),
+    ...(maxCopy === undefined ? {} : { maxCopyBytes: maxCopy }),
     ...(audit === undefined ? {} : { audit: auditTo(audit) }),
   };
 }

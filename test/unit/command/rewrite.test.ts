@@ -50,7 +50,7 @@ async function rewrite({
   const input = { argv, around: around(env, dotenv), target, urlVariable };
   const logins = await findLogins(input, compare);
   const clone = { ...target, database: 'shop_rehearsal_1' };
-  const routes = planRoutes(logins.logins, clone).map(
+  const routes = planRoutes(logins.logins, clone, true).map(
     (route): Route => (entry ? { ...route, entry: entry(route.upstream) } : route),
   );
   const result = rewriteCommand(input, logins, routes);

@@ -4,12 +4,15 @@ import { parseText } from '../../../src/wire/parse.ts';
 
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;
 
-function guard(options: { allow?: boolean; made?: string[] } = {}) {
+function guard(
+  options: { allow?: boolean; made?: string[]; isolation?: 'same-cluster' | 'own-cluster' } = {},
+) {
   const announced: string[] = [...(options.made ?? [])];
   return {
     announced,
     guard: new Guard({
       names: { target: 'shop', clone: 'shop_rehearsal_1' },
+      isolation: options.isolation ?? 'same-cluster',
       allow: options.allow ?? false,
       marking: () => MARKING,
       databases: {
@@ -122,5 +125,35 @@ describe('a database that the command makes for itself', () => {
     expect(await ask(on, 'CREATE TABLE t (id int)', 'shadow')).toBe('run');
     expect(await ask(on, 'SELECT 1 FROM pg_database', 'postgres')).toBe('run');
     expect(await ask(on, 'CREATE TABLE t (id int)', 'postgres')).toMatchObject({ sqlstate: '42501' });
+  });
+});
+
+describe('the guard of a clone in a cluster of its own', () => {
+  test.each([
+    'ALTER ROLE app LOGIN',
+    'DROP DATABASE other',
+    'ALTER SYSTEM SET work_mem = 1',
+    'SELECT pg_terminate_backend(1)',
+    'REASSIGN OWNED BY a TO b',
+    'ALTER DATABASE shop SET work_mem = 1',
+    "COMMENT ON DATABASE shop IS 'theirs'",
+  ])('lets %s run as it was written', async (sql) => {
+    const { guard: own } = guard({ isolation: 'own-cluster' });
+    expect(await ask(own, sql)).toBe('run');
+    expect(await own.translate(sql, (await parseText(Buffer.from(sql))) ?? [])).toBeUndefined();
+    expect(own.refused).toEqual([]);
+  });
+
+  test.each([
+    "COPY t TO PROGRAM 'rm -rf /'",
+    "COPY t FROM '/etc/passwd'",
+    "CREATE SUBSCRIPTION s CONNECTION 'host=prod' PUBLICATION p",
+    "SELECT dblink('host=prod', 'DROP TABLE t')",
+    "SELECT lo_export(1, '/tmp/x')",
+    "CREATE TABLESPACE t LOCATION '/mnt'",
+  ])('refuses %s, which reaches beyond that cluster', async (sql) => {
+    const { guard: own } = guard({ isolation: 'own-cluster' });
+    expect(await ask(own, sql)).toMatchObject({ sqlstate: '42501' });
+    expect(own.refused).toHaveLength(1);
   });
 });

@@ -1,0 +1,30 @@
+import { SafemigrateError } from '../errors.ts';
+import type { Limit } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import type { Clone, CloneContext, MethodId, Possible } from './method.ts';
+
+/** A copy of a whole cluster that is about to be made in a folder of its own and started as a second server. */
+export interface PrivateCluster {
+  readonly method: MethodId;
+  readonly assessment: Possible;
+  /** The folder that everything of the clone goes into: `<parent>/safemigrate_<run>`; it does not exist yet. */
+  readonly folder: string;
+  /** Owner of the original's data directory: the second server runs as this user. */
+  readonly owner: { readonly uid: number; readonly gid: number };
+  /** The folder of the original's programs (`postgres`). */
+  readonly programs: string;
+  /**
+   * Makes `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
+   * @returns what it did to the original server, in words for the report, and what makes the copy differ from it.
+   */
+  fill(folder: string): Promise<{ touched: string[]; limits: Limit[] }>;
+}
+
+/** Makes, marks, starts and cages it; it ends with the run, with its watchdog, or by `safemigrate clean`. */
+export async function startPrivateCluster(
+  _context: CloneContext,
+  _cluster: PrivateCluster,
+  _scope: Scope,
+): Promise<Clone> {
+  throw new SafemigrateError('CLONE', 'A clone of the cluster cannot be started yet.');
+}
