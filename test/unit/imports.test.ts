@@ -38,9 +38,12 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.replaceAll(path.sep, '/'));
 
-/** What every room may import: the files beside the rooms, the words of the report, and PostgreSQL's table of lock modes. */
+/**
+ * What every room may import: the files beside the rooms, the words of the report, what the judge is to be told, and
+ * PostgreSQL's table of lock modes.
+ */
 const SHARED = new Set(files.filter((file) => !file.includes('/') && !ROOMS.includes(file)));
-for (const file of ['report/model.ts', 'judge/lock-modes.ts']) SHARED.add(file);
+for (const file of ['report/model.ts', 'judge/lock-modes.ts', 'judge/facts.ts']) SHARED.add(file);
 
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 

@@ -1,0 +1,151 @@
+import type { DataSection, SchemaSection, StatementSection, TransactionSection } from '../report/model.ts';
+
+/** All that hazards are decided from, as plain values. Relations are named as in the report, `public.orders`. */
+export interface Facts {
+  readonly statements: readonly StatementSection[];
+  readonly transactions: readonly TransactionSection[];
+  readonly schema: SchemaSection | null;
+  readonly data: DataSection | null;
+  /** What the parser says of the statements, by their index; one that it did not accept is missing. */
+  readonly parsed: ReadonlyMap<number, StatementFacts>;
+  readonly catalogue: CatalogueFacts;
+  /** By relation; null where the target's traffic was not sampled. */
+  readonly traffic: ReadonlyMap<string, Traffic> | null;
+}
+
+/** What the target's own statistics say of one relation. */
+export interface Traffic {
+  readonly readsPerSecond: number;
+  readonly writesPerSecond: number;
+}
+
+/** What the report does not tell of the database, and what hazards depend on. */
+export interface CatalogueFacts {
+  /** Tables, partitioned ones and materialized views that were there before the command. */
+  readonly relations: ReadonlyMap<string, RelationFacts>;
+  /** Columns as `public.orders.email` for which a validated CHECK proved before the command that they are not null. */
+  readonly provenNotNull: ReadonlySet<string>;
+  /** Tables that had a validated CHECK before the command. */
+  readonly checked: ReadonlySet<string>;
+  /** Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves, after the command. */
+  readonly unindexedForeignKeys: ReadonlyMap<string, { readonly columns: readonly string[] }>;
+  /** The database or the role has a lock_timeout of its own that is not 0. */
+  readonly lockTimeoutByDefault: boolean;
+}
+
+export interface RelationFacts {
+  readonly kind: 'table' | 'partitioned table' | 'materialized view';
+  /** Without indexes; of a partitioned table the sum of its partitions. */
+  readonly sizeBytes: number | null;
+  readonly rows: number | null;
+  readonly exact: boolean;
+}
+
+/** A name as a statement has it; where it says no schema, the search path decides. */
+export interface Name {
+  readonly schema: string | null;
+  readonly name: string;
+}
+
+/** What one statement asks for: an ALTER TABLE may ask for several things. */
+export interface StatementFacts {
+  readonly actions: readonly Action[];
+}
+
+export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';
+
+/** One thing that a statement asks for. */
+export type Action =
+  | {
+      readonly does: 'create index';
+      readonly table: Name;
+      readonly index: string | null;
+      readonly concurrently: boolean;
+      readonly unique: boolean;
+      readonly ifNotExists: boolean;
+    }
+  | {
+      readonly does: 'drop';
+      /** `table`, `index`, `schema`, `view`, `materialized view`, `type`, … */
+      readonly kind: string;
+      readonly objects: readonly Name[];
+      readonly concurrently: boolean;
+      readonly cascade: boolean;
+    }
+  | {
+      readonly does: 'reindex';
+      readonly kind: string;
+      readonly object: Name | null;
+      readonly concurrently: boolean;
+    }
+  | { readonly does: 'truncate'; readonly tables: readonly Name[]; readonly cascade: boolean }
+  | {
+      readonly does: 'add constraint';
+      readonly table: Name;
+      readonly kind: ConstraintKind;
+      readonly constraint: string | null;
+      readonly columns: readonly string[];
+      readonly usingIndex: string | null;
+      readonly notValid: boolean;
+      readonly references: Name | null;
+      /** Of a CHECK that says no more than this of one column, or this and something else. */
+      readonly provesNotNull: readonly string[];
+      /** It came with a column that is new. */
+      readonly ofNewColumn: boolean;
+    }
+  | {
+      readonly does: 'add column';
+      readonly table: Name;
+      readonly column: string;
+      /** As the statement has it, without its schema: `jsonb`, `serial`. */
+      readonly type: string;
+      readonly notNull: boolean;
+      readonly hasDefault: boolean;
+      readonly identity: boolean;
+      readonly stored: boolean;
+    }
+  | { readonly does: 'drop column'; readonly table: Name; readonly column: string; readonly cascade: boolean }
+  | { readonly does: 'alter type'; readonly table: Name; readonly column: string; readonly type: string }
+  | { readonly does: 'set not null'; readonly table: Name; readonly column: string }
+  | { readonly does: 'drop not null'; readonly table: Name; readonly column: string }
+  | { readonly does: 'validate constraint'; readonly table: Name; readonly constraint: string }
+  | {
+      readonly does: 'drop constraint';
+      readonly table: Name;
+      readonly constraint: string;
+      readonly cascade: boolean;
+    }
+  | { readonly does: 'attach partition'; readonly table: Name; readonly partition: Name }
+  | {
+      readonly does: 'detach partition';
+      readonly table: Name;
+      readonly partition: Name;
+      readonly concurrently: boolean;
+    }
+  | {
+      readonly does: 'set logged' | 'set unlogged' | 'set access method' | 'set tablespace';
+      readonly table: Name;
+    }
+  | { readonly does: 'replica identity'; readonly table: Name }
+  | { readonly does: 'row security'; readonly table: Name; readonly enable: boolean }
+  | { readonly does: 'refresh'; readonly view: Name; readonly concurrently: boolean }
+  | { readonly does: 'create trigger'; readonly table: Name; readonly trigger: string }
+  /** `mode` in PostgreSQL's words: `ACCESS EXCLUSIVE`. */
+  | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }
+  | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
+  | { readonly does: 'cluster'; readonly table: Name | null }
+  | {
+      readonly does: 'alter domain';
+      readonly domain: Name;
+      readonly adds: 'check' | 'not null' | 'validation';
+      readonly notValid: boolean;
+    }
+  | {
+      readonly does: 'set lock_timeout';
+      /** Locks are waited for without end: 0, RESET, DEFAULT. */
+      readonly off: boolean;
+      readonly local: boolean;
+    }
+  | { readonly does: 'insert' | 'update' | 'delete' | 'merge'; readonly table: Name };
+
+export type ActionOf<Does extends Action['does']> = Extract<Action, { does: Does }>;
