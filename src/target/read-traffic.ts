@@ -1,0 +1,136 @@
+import { shown } from '../sql.ts';
+import type { Session } from './session.ts';
+import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
+
+const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
+
+// Of other roles' sessions a role without pg_read_all_stats sees nearly nothing: the query then says so, and the backend's
+// type is null. A walsender of a standby is in no database, and takes no slot of max_connections. What a base backup
+// streams is no standby. reserved_connections exists from version 16 on.
+const SITUATION = `
+SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
+  (SELECT (d.xact_commit + d.xact_rollback)::float8
+     FROM pg_stat_database d JOIN pg_database b ON b.oid = d.datid
+    WHERE b.datname = current_database()) AS transactions,
+  current_setting('max_connections')::int AS max,
+  current_setting('superuser_reserved_connections')::int
+    + coalesce(current_setting('reserved_connections', true)::int, 0) AS reserved,
+  (SELECT count(*)::int FROM pg_stat_activity a
+    WHERE a.datid IS NOT NULL AND coalesce(a.backend_type, 'client backend') = 'client backend'
+      AND NOT (${OURS})) AS open,
+  (SELECT count(*)::int FROM pg_stat_activity a
+    WHERE a.datid IS NOT NULL AND a.query = '<insufficient privilege>') AS hidden,
+  (SELECT json_build_object('ageMs', extract(epoch FROM clock_timestamp() - a.xact_start) * 1000,
+                            'application', a.application_name, 'state', a.state)
+     FROM pg_stat_activity a
+    WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.xact_start IS NOT NULL
+      AND NOT (${OURS})
+    ORDER BY a.xact_start LIMIT 1) AS oldest,
+  (SELECT json_build_object('count', count(*),
+                            'oldestMs', extract(epoch FROM clock_timestamp() - min(p.prepared)) * 1000)
+     FROM pg_prepared_xacts p WHERE p.database = current_database()) AS prepared,
+  (SELECT coalesce(json_agg(json_build_object(
+            'name', r.application_name, 'seen', r.state IS NOT NULL,
+            'synchronous', coalesce(r.sync_state, 'async') <> 'async',
+            'lagBytes', pg_wal_lsn_diff(pg_current_wal_lsn(), r.replay_lsn),
+            'lagMs', extract(epoch FROM r.replay_lag) * 1000) ORDER BY r.application_name), '[]')
+     FROM pg_stat_replication r WHERE coalesce(r.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
+  ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
+         WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS slots`;
+
+// The view pg_stat_user_tables says the same of tables, and leaves out whose partition one is.
+const COUNTERS = `
+SELECT n.nspname AS schema, c.relname AS name, pn.nspname AS "parentSchema", pc.relname AS parent,
+  (pg_stat_get_numscans(c.oid)
+    + (SELECT coalesce(sum(pg_stat_get_numscans(i.indexrelid)), 0) FROM pg_index i WHERE i.indrelid = c.oid))::float8 AS scans,
+  pg_stat_get_tuples_inserted(c.oid)::float8 AS inserted,
+  pg_stat_get_tuples_updated(c.oid)::float8 AS updated,
+  pg_stat_get_tuples_deleted(c.oid)::float8 AS deleted
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_inherits h ON h.inhrelid = c.oid AND c.relispartition
+  LEFT JOIN pg_class pc ON pc.oid = h.inhparent
+  LEFT JOIN pg_namespace pn ON pn.oid = pc.relnamespace
+ WHERE c.relkind IN ('r', 'm', 'p') AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema')`;
+
+const INDEXES = `
+SELECT n.nspname AS schema, x.relname AS name, tn.nspname AS "tableSchema", t.relname AS "table"
+  FROM pg_index i
+  JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_namespace n ON n.oid = x.relnamespace
+  JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace
+ WHERE n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')`;
+
+// A prepared transaction has no process, and keeps the virtual number of the one that it came from, or gets another one
+// when the server starts anew; what tells it is the lock on its own number.
+const HOLDERS = `
+SELECT DISTINCT ON (l.relation, l.mode) n.nspname AS schema, c.relname AS name, l.mode,
+  extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8 * 1000 AS "ageMs",
+  a.application_name AS application, CASE WHEN l.pid IS NULL THEN 'prepared' ELSE a.state END AS state
+  FROM pg_locks l
+  JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+  LEFT JOIN (SELECT t.virtualtransaction, x.prepared
+               FROM pg_prepared_xacts x
+               JOIN pg_locks t ON t.locktype = 'transactionid' AND t.transactionid = x.transaction) p
+         ON l.pid IS NULL AND l.virtualtransaction = p.virtualtransaction
+ WHERE l.locktype = 'relation' AND l.granted
+   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')
+   AND coalesce(a.xact_start, p.prepared) IS NOT NULL AND (l.pid IS NULL OR NOT (${OURS}))
+ ORDER BY l.relation, l.mode, coalesce(a.xact_start, p.prepared)`;
+
+interface SituationRow {
+  atMs: number;
+  transactions: number | null;
+  max: number;
+  reserved: number;
+  open: number;
+  hidden: number;
+  oldest: OpenTransaction | null;
+  prepared: { count: number; oldestMs: number | null };
+  standbys: (Standby & { seen: boolean })[];
+  slots: string[];
+}
+
+interface CountersRow extends Omit<RelationCounters, 'partitionOf'> {
+  schema: string;
+  name: string;
+  parentSchema: string | null;
+  parent: string | null;
+}
+
+type HolderRow = Omit<Holder, 'relation'> & { schema: string; name: string };
+
+/** One reading of the statistics of the session's database: four queries that only read catalogues and shared memory. */
+export async function readTraffic(session: Session): Promise<TrafficReading> {
+  const [now] = await session.query<SituationRow>(SITUATION);
+  if (!now) throw new Error('a query without FROM had no row');
+  const counters = await session.query<CountersRow>(COUNTERS);
+  const indexes = await session.query<{ schema: string; name: string; tableSchema: string; table: string }>(
+    INDEXES,
+  );
+  const holders = await session.query<HolderRow>(HOLDERS);
+  return {
+    atMs: now.atMs,
+    transactions: now.transactions,
+    sessions: { open: now.open, max: now.max, reserved: now.reserved },
+    hiddenSessions: now.hidden,
+    oldestTransaction: now.oldest,
+    preparedTransactions: now.prepared,
+    standbys: now.standbys.every(({ seen }) => seen) ? now.standbys.map(({ seen, ...each }) => each) : null,
+    inactiveSlots: now.slots,
+    relations: new Map(
+      counters.map(({ schema, name, parentSchema, parent, ...counted }) => [
+        shown(schema, name),
+        {
+          ...counted,
+          partitionOf: parent === null || parentSchema === null ? null : shown(parentSchema, parent),
+        },
+      ]),
+    ),
+    tableOfIndex: new Map(
+      indexes.map(({ schema, name, tableSchema, table }) => [shown(schema, name), shown(tableSchema, table)]),
+    ),
+    holders: holders.map(({ schema, name, ...held }) => ({ ...held, relation: shown(schema, name) })),
+  };
+}

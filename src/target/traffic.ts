@@ -1,0 +1,152 @@
+/** What a target's own statistics say of its daily work. Pure: read-traffic.ts does the reading. */
+
+/** Somebody whose transaction is open; what the role may not see is null. */
+export interface OpenTransaction {
+  readonly ageMs: number;
+  readonly application: string | null;
+  /** `active`, `idle in transaction`, `prepared`, … */
+  readonly state: string | null;
+}
+
+/** A lock that an open transaction holds on a relation. */
+export interface Holder extends OpenTransaction {
+  readonly relation: string;
+  /** As pg_locks has it: `AccessShareLock`. */
+  readonly mode: string;
+}
+
+export interface Sessions {
+  /** Those of the whole server that count against its limit, without ours. */
+  readonly open: number;
+  readonly max: number;
+  /** Slots of `max` that an ordinary role does not get. */
+  readonly reserved: number;
+}
+
+export interface Standby {
+  readonly name: string;
+  readonly synchronous: boolean;
+  /** WAL that it has not replayed. */
+  readonly lagBytes: number | null;
+  readonly lagMs: number | null;
+}
+
+export interface Situation {
+  readonly sessions: Sessions;
+  /** Sessions of which the role sees nothing but that they are there. */
+  readonly hiddenSessions: number;
+  readonly oldestTransaction: OpenTransaction | null;
+  readonly preparedTransactions: { readonly count: number; readonly oldestMs: number | null };
+  /** null where the role may not see them. */
+  readonly standbys: readonly Standby[] | null;
+  /** Replication slots that nobody reads from: they keep WAL on the disk. */
+  readonly inactiveSlots: readonly string[];
+}
+
+/** Counters since the statistics began. */
+export interface RelationCounters {
+  /** Scans that were begun, of the table and of its indexes; one statement may begin several. */
+  readonly scans: number;
+  readonly inserted: number;
+  readonly updated: number;
+  readonly deleted: number;
+  /** The partitioned table that this is a partition of. */
+  readonly partitionOf: string | null;
+}
+
+export interface TrafficReading extends Situation {
+  /** The server's clock, in ms since 1970. */
+  readonly atMs: number;
+  /** Ended transactions of the database since its statistics began. */
+  readonly transactions: number | null;
+  /** By qualified name; tables, materialized views and partitioned tables of users. */
+  readonly relations: ReadonlyMap<string, RelationCounters>;
+  /** Tables by the names of their indexes. */
+  readonly tableOfIndex: ReadonlyMap<string, string>;
+  /** The oldest of each relation and mode. */
+  readonly holders: readonly Holder[];
+}
+
+export interface RelationRates {
+  readonly scansPerSecond: number;
+  readonly insertsPerSecond: number;
+  /** Rows inserted, updated and deleted. */
+  readonly writesPerSecond: number;
+}
+
+/** Two readings as one: what was counted in between, and the graver of the two situations. */
+export interface Traffic extends Situation {
+  readonly sampledMs: number;
+  /** null where the statistics were reset in between. */
+  readonly transactionsPerSecond: number | null;
+  readonly relations: ReadonlyMap<string, RelationRates>;
+  readonly tableOfIndex: ReadonlyMap<string, string>;
+  readonly holders: readonly Holder[];
+}
+
+export function trafficBetween(first: TrafficReading, second: TrafficReading): Traffic {
+  const sampledMs = Math.max(0, second.atMs - first.atMs);
+  const seconds = sampledMs / 1000;
+  const rate = (before: number, after: number) =>
+    after >= before && seconds > 0 ? (after - before) / seconds : null;
+  const { atMs: _, transactions, ...latest } = second;
+  return {
+    ...latest,
+    sessions: { ...second.sessions, open: Math.max(first.sessions.open, second.sessions.open) },
+    oldestTransaction: oldest([first.oldestTransaction, second.oldestTransaction]),
+    holders: [...first.holders, ...second.holders],
+    sampledMs,
+    transactionsPerSecond:
+      transactions === null || first.transactions === null ? null : rate(first.transactions, transactions),
+    relations: withPartitions(second.relations, (name, now) => ratesOf(first.relations.get(name), now, rate)),
+  };
+}
+
+export function oldest<T extends OpenTransaction>(transactions: readonly (T | null)[]): T | null {
+  return transactions.reduce<T | null>(
+    (found, each) => (each !== null && (found === null || each.ageMs > found.ageMs) ? each : found),
+    null,
+  );
+}
+
+/** @returns undefined for a relation whose counters began anew in between. */
+function ratesOf(
+  before: RelationCounters | undefined,
+  now: RelationCounters,
+  rate: (before: number, after: number) => number | null,
+): RelationRates | undefined {
+  const scansPerSecond = rate(before?.scans ?? 0, now.scans);
+  const insertsPerSecond = rate(before?.inserted ?? 0, now.inserted);
+  const updates = rate(before?.updated ?? 0, now.updated);
+  const deletes = rate(before?.deleted ?? 0, now.deleted);
+  if (scansPerSecond === null || insertsPerSecond === null || updates === null || deletes === null)
+    return undefined;
+  return { scansPerSecond, insertsPerSecond, writesPerSecond: insertsPerSecond + updates + deletes };
+}
+
+/** The server counts for partitions alone; who locks the partitioned table locks out the traffic of them all. */
+function withPartitions(
+  relations: ReadonlyMap<string, RelationCounters>,
+  ratesOf: (name: string, now: RelationCounters) => RelationRates | undefined,
+): Map<string, RelationRates> {
+  const sums = new Map<string, RelationRates>();
+  for (const [name, counters] of relations) {
+    const rates = ratesOf(name, counters);
+    if (!rates) continue;
+    let above: string | null = name;
+    while (above !== null) {
+      sums.set(above, sum(sums.get(above), rates));
+      above = relations.get(above)?.partitionOf ?? null;
+    }
+  }
+  return sums;
+}
+
+function sum(one: RelationRates | undefined, other: RelationRates): RelationRates {
+  if (!one) return other;
+  return {
+    scansPerSecond: one.scansPerSecond + other.scansPerSecond,
+    insertsPerSecond: one.insertsPerSecond + other.insertsPerSecond,
+    writesPerSecond: one.writesPerSecond + other.writesPerSecond,
+  };
+}

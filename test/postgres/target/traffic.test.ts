@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Server } from '../../../src/server/embedded.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import { readTraffic } from '../../../src/target/read-traffic.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import { type TrafficReading, trafficBetween } from '../../../src/target/traffic.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import { withClient } from '../../helpers/client.ts';
+import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
+import { ownServer } from '../../helpers/own-server.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+const SCHEMA = `
+  CREATE TABLE orders (id int PRIMARY KEY, note text);
+  CREATE TABLE "Quiet" (id int);
+  CREATE TABLE events (id int) PARTITION BY RANGE (id);
+  CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (100)`;
+
+async function readingOf(url: string): Promise<TrafficReading> {
+  const session = await openSession(parseSettings(url, surroundings({}, '.')), {
+    purpose: 'watch',
+    readOnly: true,
+  });
+  try {
+    return await readTraffic(session);
+  } finally {
+    await session.close();
+  }
+}
+
+/** Statistics of a session that has ended arrive a moment later. */
+async function readingWhere(url: string, arrived: (reading: TrafficReading) => boolean) {
+  return expect
+    .poll(() => readingOf(url), { timeout: 10_000 })
+    .toSatisfy(arrived)
+    .then(() => readingOf(url));
+}
+
+describe.each(VERSIONS)('on %d', (version) => {
+  let target: TemporaryDatabase;
+  beforeAll(async () => {
+    target = await temporaryDatabase(version, { sql: SCHEMA });
+  });
+
+  test('reads and writes of each relation are those that took place between two readings', async () => {
+    const first = await readingOf(target.url);
+    await withClient(target.url, async (client) => {
+      await client.query("INSERT INTO orders SELECT n, 'x' FROM generate_series(1, 20) n");
+      await client.query("UPDATE orders SET note = 'y' WHERE id <= 5");
+      await client.query('SET enable_seqscan = off');
+      for (let id = 1; id <= 3; id++) await client.query('SELECT * FROM orders WHERE id = $1', [id]);
+      await client.query('INSERT INTO events VALUES (1), (2)');
+      await client.query('DELETE FROM events WHERE id = 1');
+    });
+    const second = await readingWhere(
+      target.url,
+      ({ relations }) => relations.get('public.events_1')?.deleted === 1,
+    );
+    const { relations, transactionsPerSecond, sampledMs, tableOfIndex } = trafficBetween(first, second);
+    const seconds = sampledMs / 1000;
+    const orders = relations.get('public.orders');
+    expect((orders?.writesPerSecond ?? 0) * seconds).toBeCloseTo(25);
+    expect((orders?.insertsPerSecond ?? 0) * seconds).toBeCloseTo(20);
+    expect((orders?.scansPerSecond ?? 0) * seconds).toBeCloseTo(4);
+    expect((relations.get('public.events')?.writesPerSecond ?? 0) * seconds).toBeCloseTo(3);
+    expect(relations.get('public."Quiet"')).toEqual({
+      scansPerSecond: 0,
+      insertsPerSecond: 0,
+      writesPerSecond: 0,
+    });
+    expect((transactionsPerSecond ?? 0) * seconds).toBeGreaterThanOrEqual(8);
+    expect(tableOfIndex.get('public.orders_pkey')).toBe('public.orders');
+  });
+
+  test('the oldest open transaction is seen, and what it holds, with the application but without a process', async () => {
+    await withClient(target.url, async (client) => {
+      await client.query("SET application_name = 'nightly report'");
+      await client.query('BEGIN');
+      await client.query('SELECT count(*) FROM orders');
+      const { oldestTransaction, holders, sessions } = await readingOf(target.url);
+      expect(oldestTransaction).toMatchObject({
+        application: 'nightly report',
+        state: 'idle in transaction',
+      });
+      expect(oldestTransaction?.ageMs).toBeGreaterThan(0);
+      const held = holders.filter(({ relation }) => relation === 'public.orders');
+      expect(held).toMatchObject([{ mode: 'AccessShareLock', application: 'nightly report' }]);
+      expect(sessions.open).toBeGreaterThanOrEqual(1);
+      expect(sessions.max).toBeGreaterThan(sessions.reserved);
+      await client.query('ROLLBACK');
+    });
+  });
+
+  test('sessions of safemigrate itself are not counted', async () => {
+    const { holders, oldestTransaction } = await readingOf(target.url);
+    expect(holders).toEqual([]);
+    expect(oldestTransaction).toBeNull();
+  });
+});
+
+describe('on a server of its own', () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await ownServer(18, { settings: { max_prepared_transactions: '5', wal_level: 'logical' } });
+    await withClient(server.url, (client) => client.query('CREATE TABLE orders (id int)'));
+  });
+  afterAll(() => server.stop());
+
+  test('a prepared transaction is counted, and holds what it locked', async () => {
+    await withClient(server.url, async (client) => {
+      await client.query("BEGIN; LOCK TABLE orders IN SHARE MODE; PREPARE TRANSACTION 'forgotten'");
+      const { preparedTransactions, holders } = await readingOf(server.url);
+      expect(preparedTransactions).toMatchObject({ count: 1 });
+      expect(preparedTransactions.oldestMs).toBeGreaterThanOrEqual(0);
+      expect(holders).toMatchObject([
+        { relation: 'public.orders', mode: 'ShareLock', state: 'prepared', application: null },
+      ]);
+      await client.query("ROLLBACK PREPARED 'forgotten'");
+    });
+  });
+
+  test('a slot that nobody reads from is named', async () => {
+    await withClient(server.url, async (client) => {
+      await client.query("SELECT pg_create_physical_replication_slot('forgotten', true)");
+      expect((await readingOf(server.url)).inactiveSlots).toEqual(['forgotten']);
+      await client.query("SELECT pg_drop_replication_slot('forgotten')");
+    });
+  });
+
+  test('a role that may see nothing of others gets to know how many it does not see', async () => {
+    await withClient(server.url, async (client) => {
+      await client.query("CREATE ROLE nosy LOGIN PASSWORD 'nosy'");
+      await client.query('BEGIN; SELECT 1 FROM orders');
+      const url = new URL(server.url);
+      url.username = 'nosy';
+      url.password = 'nosy';
+      const { hiddenSessions, oldestTransaction, holders, sessions } = await readingOf(url.href);
+      expect(hiddenSessions).toBe(1);
+      expect(sessions.open).toBe(1);
+      expect(oldestTransaction).toBeNull();
+      expect(holders).toEqual([]);
+      await client.query('ROLLBACK; DROP ROLE nosy');
+    });
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest';
+import { type RelationCounters, type TrafficReading, trafficBetween } from '../../../src/target/traffic.ts';
+
+const counters = (more: Partial<RelationCounters> = {}): RelationCounters => ({
+  scans: 0,
+  inserted: 0,
+  updated: 0,
+  deleted: 0,
+  partitionOf: null,
+  ...more,
+});
+
+const reading = (more: Partial<TrafficReading> = {}): TrafficReading => ({
+  atMs: 1000,
+  transactions: 100,
+  sessions: { open: 10, max: 100, reserved: 3 },
+  hiddenSessions: 0,
+  oldestTransaction: null,
+  preparedTransactions: { count: 0, oldestMs: null },
+  standbys: [],
+  inactiveSlots: [],
+  relations: new Map([['public.orders', counters()]]),
+  tableOfIndex: new Map(),
+  holders: [],
+  ...more,
+});
+
+describe('the traffic between two readings', () => {
+  test('is what was counted, by the time in between', () => {
+    const orders = counters({ scans: 40, inserted: 20, updated: 8, deleted: 4 });
+    const traffic = trafficBetween(
+      reading(),
+      reading({ atMs: 5000, transactions: 300, relations: new Map([['public.orders', orders]]) }),
+    );
+    expect(traffic.sampledMs).toBe(4000);
+    expect(traffic.transactionsPerSecond).toBe(50);
+    expect(traffic.relations.get('public.orders')).toEqual({
+      scansPerSecond: 10,
+      insertsPerSecond: 5,
+      writesPerSecond: 8,
+    });
+  });
+
+  test('is unknown where the statistics were reset in between', () => {
+    const before = reading({ relations: new Map([['public.orders', counters({ scans: 9 })]]) });
+    const traffic = trafficBetween(before, reading({ atMs: 5000, transactions: 1 }));
+    expect(traffic.transactionsPerSecond).toBeNull();
+    expect(traffic.relations.has('public.orders')).toBe(false);
+  });
+
+  test('of a partitioned table is that of its partitions, at every level', () => {
+    const relations = (scans: number) =>
+      new Map([
+        ['public.events', counters()],
+        ['public.events_2026', counters({ partitionOf: 'public.events' })],
+        ['public.events_2026_01', counters({ scans, partitionOf: 'public.events_2026' })],
+        ['public.events_2025', counters({ scans, partitionOf: 'public.events' })],
+      ]);
+    const traffic = trafficBetween(
+      reading({ relations: relations(0) }),
+      reading({ atMs: 2000, relations: relations(7) }),
+    );
+    const scans = [...traffic.relations].map(([name, rates]) => [name, rates.scansPerSecond]);
+    expect(Object.fromEntries(scans)).toEqual({
+      'public.events': 14,
+      'public.events_2026': 7,
+      'public.events_2026_01': 7,
+      'public.events_2025': 7,
+    });
+  });
+
+  test('takes the graver of two situations', () => {
+    const old = { ageMs: 720_000, application: 'report', state: 'idle in transaction' };
+    const holder = { ...old, relation: 'public.orders', mode: 'AccessShareLock' };
+    const traffic = trafficBetween(
+      reading({
+        oldestTransaction: old,
+        holders: [holder],
+        sessions: { open: 90, max: 100, reserved: 3 },
+      }),
+      reading({ oldestTransaction: { ageMs: 5, application: 'app', state: 'active' } }),
+    );
+    expect(traffic).toMatchObject({ oldestTransaction: old, holders: [holder], sessions: { open: 90 } });
+  });
+});
