@@ -1,16 +1,20 @@
-import { messageOf, SafemigrateError } from '../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ContactSection, Limit, SchemaChange, TargetSection } from '../report/model.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
 import { compareShared, type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
 import { openSession } from '../target/connect.ts';
+import { readTraffic } from '../target/read-traffic.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
+import { type Traffic, type TrafficReading, trafficBetween } from '../target/traffic.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
 /** Everything about the target that a rehearsal must not change, at one moment. */
 export interface TargetState {
   /** `gone` where there is no such database (any more). */
   readonly digest: CatalogueDigest | 'gone';
+  /** What it is used for, for the forecast; the reason where that could not be read. */
+  readonly traffic: TrafficReading | { readonly unmeasured: string };
   readonly shared: SharedCatalogues;
   /** Sessions established to the target since its statistics began; null where the server counts them late. */
   readonly arrivals: number | null;
@@ -31,25 +35,39 @@ const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_st
 
 export async function readTargetState(options: WatchOptions): Promise<TargetState> {
   const { control, target } = options;
-  const digest = await readDigest(options);
+  const { digest, traffic } = await readWithin(options);
   const shared = await sharedCatalogues(control, target.database.oid);
   const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
   const counted = target.server.versionNum >= COUNTS_AT_ONCE;
-  return { digest, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
+  return { digest, traffic, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
 }
 
 /** Over a connection of its own, which is closed again: in the target it would be in the way of the clone. */
-async function readDigest({ target, ...options }: WatchOptions): Promise<TargetState['digest']> {
+async function readWithin({
+  target,
+  ...options
+}: WatchOptions): Promise<Pick<TargetState, 'digest' | 'traffic'>> {
   try {
     const session = await openSession(target.settings, { ...options, purpose: 'watch', readOnly: true });
     try {
-      return await catalogueDigest(session);
+      return { digest: await catalogueDigest(session), traffic: await trafficOf(session) };
     } finally {
       await session.close();
     }
   } catch (error) {
-    if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE) return 'gone';
+    if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
+      return { digest: 'gone', traffic: { unmeasured: 'the target is gone' } };
     throw error;
+  }
+}
+
+/** Without a forecast a rehearsal is still worth making. */
+async function trafficOf(session: Session): Promise<TargetState['traffic']> {
+  try {
+    return await readTraffic(session);
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return { unmeasured: messageOf(error) };
   }
 }
 
@@ -57,6 +75,8 @@ const UNDEFINED_DATABASE = '3D000';
 
 export interface TargetComparison {
   readonly changes: TargetSection['changes'];
+  /** The target's traffic since `before`; the reason where it could not be read. */
+  readonly traffic: Traffic | { readonly unmeasured: string };
   readonly limits: Limit[];
 }
 
@@ -86,7 +106,11 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
     after = await readTargetState(options);
   } catch (error) {
     const reason = `the target could not be read again: ${messageOf(error)}`;
-    return { changes: [], limits: [{ path: 'target.changes', kind: 'unmeasured', reason }] };
+    return {
+      changes: [],
+      traffic: { unmeasured: reason },
+      limits: [{ path: 'target.changes', kind: 'unmeasured', reason }],
+    };
   }
   const written = writtenCatalogues(meanwhile.before, after);
   const targetChanges =
@@ -94,8 +118,14 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
   const unread = [...(after.digest === 'gone' ? [] : after.digest.unread), ...after.shared.unread];
   return {
     changes: attribute({ ...meanwhile, after, written, targetChanges }),
+    traffic: sampled(meanwhile.before.traffic, after.traffic),
     limits: unread.map((reason) => ({ path: 'target.changes[]', kind: 'unmeasured', reason })),
   };
+}
+
+function sampled(first: TargetState['traffic'], second: TargetState['traffic']): TargetComparison['traffic'] {
+  if ('unmeasured' in first) return first;
+  return 'unmeasured' in second ? second : trafficBetween(first, second);
 }
 
 function writtenCatalogues(before: TargetState, after: TargetState): string[] {

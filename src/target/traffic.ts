@@ -68,7 +68,7 @@ export interface TrafficReading extends Situation {
 }
 
 export interface RelationRates {
-  readonly scansPerSecond: number;
+  readonly readsPerSecond: number;
   readonly insertsPerSecond: number;
   /** Rows inserted, updated and deleted. */
   readonly writesPerSecond: number;
@@ -115,13 +115,13 @@ function ratesOf(
   now: RelationCounters,
   rate: (before: number, after: number) => number | null,
 ): RelationRates | undefined {
-  const scansPerSecond = rate(before?.scans ?? 0, now.scans);
+  const readsPerSecond = rate(before?.scans ?? 0, now.scans);
   const insertsPerSecond = rate(before?.inserted ?? 0, now.inserted);
   const updates = rate(before?.updated ?? 0, now.updated);
   const deletes = rate(before?.deleted ?? 0, now.deleted);
-  if (scansPerSecond === null || insertsPerSecond === null || updates === null || deletes === null)
+  if (readsPerSecond === null || insertsPerSecond === null || updates === null || deletes === null)
     return undefined;
-  return { scansPerSecond, insertsPerSecond, writesPerSecond: insertsPerSecond + updates + deletes };
+  return { readsPerSecond, insertsPerSecond, writesPerSecond: insertsPerSecond + updates + deletes };
 }
 
 /** The server counts for partitions alone; who locks the partitioned table locks out the traffic of them all. */
@@ -145,7 +145,7 @@ function withPartitions(
 function sum(one: RelationRates | undefined, other: RelationRates): RelationRates {
   if (!one) return other;
   return {
-    scansPerSecond: one.scansPerSecond + other.scansPerSecond,
+    readsPerSecond: one.readsPerSecond + other.readsPerSecond,
     insertsPerSecond: one.insertsPerSecond + other.insertsPerSecond,
     writesPerSecond: one.writesPerSecond + other.writesPerSecond,
   };

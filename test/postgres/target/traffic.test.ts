@@ -61,10 +61,10 @@ describe.each(VERSIONS)('on %d', (version) => {
     const orders = relations.get('public.orders');
     expect((orders?.writesPerSecond ?? 0) * seconds).toBeCloseTo(25);
     expect((orders?.insertsPerSecond ?? 0) * seconds).toBeCloseTo(20);
-    expect((orders?.scansPerSecond ?? 0) * seconds).toBeCloseTo(4);
+    expect((orders?.readsPerSecond ?? 0) * seconds).toBeCloseTo(4);
     expect((relations.get('public.events')?.writesPerSecond ?? 0) * seconds).toBeCloseTo(3);
     expect(relations.get('public."Quiet"')).toEqual({
-      scansPerSecond: 0,
+      readsPerSecond: 0,
       insertsPerSecond: 0,
       writesPerSecond: 0,
     });

@@ -35,7 +35,7 @@ describe('the traffic between two readings', () => {
     expect(traffic.sampledMs).toBe(4000);
     expect(traffic.transactionsPerSecond).toBe(50);
     expect(traffic.relations.get('public.orders')).toEqual({
-      scansPerSecond: 10,
+      readsPerSecond: 10,
       insertsPerSecond: 5,
       writesPerSecond: 8,
     });
@@ -60,7 +60,7 @@ describe('the traffic between two readings', () => {
       reading({ relations: relations(0) }),
       reading({ atMs: 2000, relations: relations(7) }),
     );
-    const scans = [...traffic.relations].map(([name, rates]) => [name, rates.scansPerSecond]);
+    const scans = [...traffic.relations].map(([name, rates]) => [name, rates.readsPerSecond]);
     expect(Object.fromEntries(scans)).toEqual({
       'public.events': 14,
       'public.events_2026': 7,
