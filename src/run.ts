@@ -91,7 +91,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     seen.statements,
   );
   const target = targetSection(context.target, compared.changes, clone.touched);
-  const made = await cloneSection(clone, observed.sizeBytes, keep);
+  const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
   const interrupted = options.signal?.aborted ?? false;
   return {
     ...NOT_YET,
@@ -128,7 +128,10 @@ function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<Sc
 const NOT_YET = {
   hazards: [],
   forecast: null,
+  queries: null,
   checks: [],
+  rerun: null,
+  down: null,
   apply: null,
   swap: null,
 } satisfies Partial<Report>;

@@ -1,34 +1,72 @@
 import { SafemigrateError } from '../errors.ts';
+import { formatBytes } from '../format.ts';
 import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
 import { template } from './template.ts';
 
-const METHODS: Partial<Record<MethodId, CloneMethod>> = { template };
+const METHODS: readonly CloneMethod[] = [template];
 
 export interface Choice {
   readonly method: CloneMethod;
   readonly assessment: Possible;
+  /** Every method that was looked at, the one that was taken first. */
+  readonly considered: readonly Considered[];
 }
 
-/** Takes the way that disturbs the target least, and of equals the fastest; a forced one is taken or refused. */
+export interface Considered {
+  readonly method: CloneMethod;
+  readonly assessment: Assessment;
+}
+
+/**
+ * Takes the way that disturbs the target least, and of equals the fastest; one that is named is taken or refused.
+ * @throws SafemigrateError `CLONE` with the reason of each, and what would help.
+ */
 export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
-  const candidates = Object.values(METHODS).filter(({ id }) => wanted === 'auto' || id === wanted);
-  const assessed = await Promise.all(
-    candidates.map(async (method) => ({ method, assessment: await method.assess(context) })),
-  );
-  const possible = assessed.filter((choice): choice is Choice => choice.assessment.possible);
-  possible.sort(
-    (one, other) =>
-      Number(one.assessment.endsSessions) - Number(other.assessment.endsSessions) ||
-      one.assessment.readyMs - other.assessment.readyMs,
-  );
-  const [best] = possible;
-  if (best) return best;
-  throw new SafemigrateError('CLONE', `No clone can be made here:\n${assessed.map(explain).join('\n')}`, {
-    hint: 'The target was not touched.',
+  const considered = await assessMethods(context, wanted);
+  const [best] = considered;
+  if (best?.assessment.possible) return { ...best, assessment: best.assessment, considered };
+  throw new SafemigrateError('CLONE', `No clone can be made here:\n${considered.map(explain).join('\n')}`, {
+    hint: 'The target was not touched. `safemigrate doctor` shows all ways and what they need.',
   });
 }
 
-function explain({ method, assessment }: { method: CloneMethod; assessment: Assessment }): string {
+/** All methods with what each would cost here, in the order of preference. */
+export async function assessMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
+  const candidates = METHODS.filter(({ id }) => wanted === 'auto' || id === wanted);
+  const considered = await Promise.all(
+    candidates.map(async (method) => {
+      const assessment = await method.assess(context);
+      return {
+        method,
+        assessment: wanted === 'auto' ? withinLimit(assessment, method.id, context) : assessment,
+      };
+    }),
+  );
+  return considered.sort((one, other) => preference(one.assessment, other.assessment));
+}
+
+/** What the user has set up comes first, then what leaves the target's sessions alone, then what is ready soonest. */
+function preference(one: Assessment, other: Assessment): number {
+  if (!one.possible || !other.possible) return Number(other.possible) - Number(one.possible);
+  return (
+    Number(other.asked ?? false) - Number(one.asked ?? false) ||
+    Number(one.endsSessions) - Number(other.endsSessions) ||
+    one.readyMs - other.readyMs
+  );
+}
+
+/** Nobody wants to find out afterwards that a terabyte was copied. */
+function withinLimit(assessment: Assessment, id: MethodId, { limits }: CloneContext): Assessment {
+  if (!assessment.possible || assessment.bytes <= limits.maxCopyBytes) return assessment;
+  const size = formatBytes(assessment.bytes);
+  return {
+    possible: false,
+    reason: `${size} would be copied in full (${assessment.strategy}), and --max-copy is ${formatBytes(limits.maxCopyBytes)}`,
+    enable: `--clone ${id}, or --max-copy above ${size}`,
+  };
+}
+
+function explain({ method, assessment }: Considered): string {
   if (assessment.possible) return '';
   const enable = assessment.enable ? `\n    What would help: ${assessment.enable}` : '';
   return `  ${method.id}: ${assessment.reason}${enable}`;

@@ -85,8 +85,10 @@ export interface Possible {
   readonly stallMs: number;
   /** Disk space that the clone takes at once. */
   readonly bytes: number;
-  /** It works only when no other session is connected to the target. */
+  /** Sessions that are connected to the target now would have to go, by themselves or by --disconnect. */
   readonly endsSessions: boolean;
+  /** The user has set it up for this very purpose. */
+  readonly asked?: boolean;
   readonly isolation: 'same-cluster' | 'own-cluster';
   /** Why this strategy, in a sentence for the report. */
   readonly reason: string;

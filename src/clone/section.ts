@@ -1,9 +1,11 @@
 import type { CloneSection, Limit } from '../report/model.ts';
+import type { Choice } from './choose.ts';
 import type { Clone } from './method.ts';
 
 /** The report's clone section. @param sizeBytes after the command; null where it was not read. */
 export async function cloneSection(
   clone: Clone,
+  choice: Pick<Choice, 'considered'>,
   sizeBytes: number | null,
   kept: boolean,
 ): Promise<{ clone: CloneSection; limits: Limit[] }> {
@@ -18,7 +20,14 @@ export async function cloneSection(
     limits.push({ path: 'clone.uniqueBytes', kind: 'unmeasured', reason: unique.unmeasured });
   const uniqueBytes = typeof unique === 'object' ? null : unique;
   return {
-    clone: { method, strategy, isolation, database, durationMs, sizeBytes, uniqueBytes, reason, kept },
+    clone: {
+      ...{ method, strategy, isolation, database, durationMs, sizeBytes, uniqueBytes, reason, kept },
+      considered: choice.considered.map(({ method: { id }, assessment }) => ({
+        method: id,
+        possible: assessment.possible,
+        reason: assessment.reason,
+      })),
+    },
     limits: [...clone.limits, ...limits],
   };
 }

@@ -50,6 +50,8 @@ export const cloneSection = z.object({
   reason: z.string(),
   /** Kept on request (`--keep`). */
   kept: z.boolean(),
+  /** Every way that was looked at, the one that was taken first. */
+  considered: z.array(z.object({ method: z.string(), possible: z.boolean(), reason: z.string() })),
 });
 
 export const commandSection = z.object({
@@ -194,6 +196,88 @@ export const hazard = z.object({
   allowed: z.boolean(),
 });
 
+const sqlError = z.object({ sqlstate: z.string(), message: z.string() });
+
+const applicationQuery = z.object({
+  sql: z.string(),
+  /** null where the queries come from a file. */
+  calls: z.int().nullable(),
+  callsPerSecond: z.number().nonnegative().nullable(),
+});
+
+/** Queries of the running application, prepared on the clone before the command and after it; none was run. */
+export const queriesSection = z.object({
+  /** `pg_stat_statements`, or the file that they stand in. */
+  source: z.string(),
+  /** Since when the calls were counted, where that is the same for all. */
+  countedSince: time.nullable(),
+  /** Could be prepared before the command, so that they say something after it. */
+  checked: z.int(),
+  skipped: z.object({
+    /** Nothing that can be prepared: DDL, transaction control. */
+    utility: z.int(),
+    failedBefore: z.int(),
+    /** Their text is hidden from the role. */
+    hidden: z.int(),
+  }),
+  /** Costs were compared: EXPLAIN (GENERIC_PLAN) is there from version 16 on. */
+  planned: z.boolean(),
+  broken: z.array(applicationQuery.extend({ error: sqlError })),
+  slower: z.array(
+    applicationQuery.extend({
+      /** The planner's total cost of the generic plan. */
+      costBefore: z.number(),
+      costAfter: z.number(),
+      /** The node of the plan that changed, as `Index Scan on public.orders`; null where all are as they were. */
+      nodeBefore: z.string().nullable(),
+      nodeAfter: z.string().nullable(),
+    }),
+  ),
+});
+
+/** A query of the user's own that must hold after the command. */
+export const checkSection = z.object({
+  /** The SQL, or the file that it stands in. */
+  name: z.string(),
+  rule: z.enum(['same', 'empty']),
+  passed: z.boolean(),
+  /** null where it could not be run then, or was not needed. */
+  rowsBefore: z.int().nullable(),
+  rowsAfter: z.int().nullable(),
+  error: sqlError.extend({ when: z.enum(['before', 'after']) }).nullable(),
+  /** Some of the rows that make the difference, as JSON. */
+  missing: z.array(z.string()),
+  added: z.array(z.string()),
+});
+
+/** A further command on the migrated clone: the migration once more (`--rerun`), or the way back (`--down`). */
+export const furtherRunSection = z.object({
+  command: z.string(),
+  exitCode: z.int().nullable(),
+  signal: z.string().nullable(),
+  timedOut: z.boolean(),
+  durationMs: milliseconds,
+  reachedClone: z.boolean(),
+  refused: z.array(z.object({ what: z.string(), why: z.string() })),
+  /** Its own statements; their numbers begin at 1 again. */
+  statements: z.array(statementSection),
+  /** The schema is as it was to be: as before the migration, or as after its first run. null: not compared. */
+  schemaEqual: z.boolean().nullable(),
+  differences: z.array(
+    z.object({
+      what: z.string(),
+      /** In a table in which a migration tool keeps its own books; does not count against it. */
+      bookkeeping: z.boolean(),
+    }),
+  ),
+  dataDifferences: z.array(z.object({ relation: z.string(), what: z.string(), bookkeeping: z.boolean() })),
+  tablesCompared: z.int(),
+  /** Tables whose rows were not compared, being too large. */
+  tablesSkipped: z.int(),
+  /** It succeeded, and nothing differs but bookkeeping. */
+  passed: z.boolean(),
+});
+
 /** A session on the target that the command opened past safemigrate. */
 export const contactSection = z.object({
   process: z.object({ pid: z.int(), command: z.string() }),
@@ -226,7 +310,12 @@ export const report = z.object({
   hazards: z.array(hazard),
   limits: z.array(limit),
   forecast: z.null(),
-  checks: z.array(z.unknown()),
+  /** null: `--queries off`, or none can be read. */
+  queries: queriesSection.nullable(),
+  checks: z.array(checkSection),
+  /** null: not asked for (`--rerun`, `--down`), or not run; `limits` says why. */
+  rerun: furtherRunSection.nullable(),
+  down: furtherRunSection.nullable(),
   contact: z.array(contactSection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   apply: z.null(),
@@ -250,3 +339,6 @@ export type ContactSection = z.infer<typeof contactSection>;
 export type TransactionSection = z.infer<typeof transactionSection>;
 export type Hazard = z.infer<typeof hazard>;
 export type Limit = z.infer<typeof limit>;
+export type QueriesSection = z.infer<typeof queriesSection>;
+export type CheckSection = z.infer<typeof checkSection>;
+export type FurtherRunSection = z.infer<typeof furtherRunSection>;

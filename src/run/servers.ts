@@ -17,16 +17,16 @@ export async function otherServers(
   { scope, stop, audit }: { scope: Scope; stop: Stop; audit: Audit },
 ): Promise<Pick<CloneContext, 'rehearsal' | 'source'>> {
   const { signal } = stop;
-  const inspect = (url: string, flag: string) =>
-    inspectTarget(parseSettings(url, around), flag, { audit, signal });
+  const inspect = (url: string, flag: string, standbyToo: boolean) =>
+    inspectTarget(parseSettings(url, around), flag, { audit, signal, standbyToo });
   const ground = async (url: string): Promise<Ground> => {
-    const target = await inspect(url, '--rehearsal-url');
+    const target = await inspect(url, '--rehearsal-url', false);
     const { control, lockDatabaseOid } = await claimRun(target, scope, { run, audit, signal });
     control.onLost((reason) => stop.now(lostControl(reason)));
     return { target, control, lockDatabaseOid };
   };
   return {
     ...(rehearsalUrl === undefined ? {} : { rehearsal: await ground(rehearsalUrl) }),
-    ...(source === undefined ? {} : { source: await inspect(source, '--source') }),
+    ...(source === undefined ? {} : { source: await inspect(source, '--source', true) }),
   };
 }

@@ -76,13 +76,13 @@ interface DatabaseRow {
 
 /**
  * What there is to know about the server, our role and the session's database, in two or three round trips.
- * @throws SafemigrateError `SERVER` for a standby or something that is no PostgreSQL.
+ * @throws SafemigrateError `SERVER` for something that is no PostgreSQL, and for a standby unless that is looked for.
  */
-export async function readFacts(session: Session): Promise<Facts> {
+export async function readFacts(session: Session, standbyToo = false): Promise<Facts> {
   const server = one(await session.query<ServerRow>(SERVER_AND_ROLE));
   const other = OTHERS.find(([word]) => server.version.includes(word));
   if (other) throw notPostgres(other[1]);
-  if (server.in_recovery) throw standby();
+  if (server.in_recovery && !standbyToo) throw standby();
   const database = one(await session.query<DatabaseRow>(DATABASE));
   return {
     server: {
@@ -91,6 +91,7 @@ export async function readFacts(session: Session): Promise<Facts> {
       systemIdentifier: server.reads_control
         ? one(await session.query<{ id: string }>(SYSTEM_IDENTIFIER)).id
         : null,
+      inRecovery: server.in_recovery,
       maxConnections: server.max_connections,
       blockSize: server.block_size,
     },

@@ -11,11 +11,17 @@ import type { Target } from './target.ts';
 export async function inspectTarget(
   settings: ConnectionSettings,
   source: string,
-  options: { readonly run?: string; readonly audit?: Audit; readonly signal?: AbortSignal } = {},
+  options: {
+    readonly run?: string;
+    readonly audit?: Audit;
+    readonly signal?: AbortSignal;
+    /** A standby is what is looked for as well. */
+    readonly standbyToo?: boolean;
+  } = {},
 ): Promise<Target> {
   const session = await openSession(settings, { ...options, purpose: 'inspect', readOnly: true });
   try {
-    const facts = await readFacts(session);
+    const facts = await readFacts(session, options.standbyToo);
     return { settings: onlyHost(settings, session.address), source, ...facts };
   } finally {
     await session.close();

@@ -18,6 +18,8 @@ export interface ServerFacts {
   readonly version: string;
   /** pg_control_system().system_identifier, where the role may read it. */
   readonly systemIdentifier: string | null;
+  /** A standby: only `--source` may be one. */
+  readonly inRecovery: boolean;
   readonly maxConnections: number;
   /** Bytes of a page, 8192 nearly everywhere. */
   readonly blockSize: number;

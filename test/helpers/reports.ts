@@ -71,6 +71,7 @@ export function sampleReport(sections: Sections = {}): Report {
       uniqueBytes: 412 * MB,
       reason: 'the database is small enough to be copied through WAL without a checkpoint',
       kept: false,
+      considered: [],
       ...clone,
     },
     command: {
@@ -158,7 +159,10 @@ export function sampleReport(sections: Sections = {}): Report {
       { path: 'data.tables', kind: 'estimate', reason: "row counts of large tables are the planner's" },
     ],
     forecast: null,
+    queries: null,
     checks: [],
+    rerun: null,
+    down: null,
     contact: [],
     verdict: { pass: true, reasons: [] },
     apply: null,

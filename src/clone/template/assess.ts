@@ -1,8 +1,10 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import { identifier } from '../../sql.ts';
+import { preparedTransactions } from '../../target/activity.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type Estimate, rank, type Strategy } from './estimate.ts';
 import { type FileSystems, inspectFileSystems } from './filesystem.ts';
+import { clientSessions } from './sessions.ts';
 
 /** Room that a copy must leave on the server's disk. */
 const FREE_AFTER_COPY = 0.1;
@@ -43,10 +45,16 @@ export async function assessTemplate(context: CloneContext): Promise<Assessment>
     readyMs: best.milliseconds,
     stallMs: best.milliseconds,
     bytes,
-    endsSessions: true,
+    endsSessions: await isInUse(context),
     isolation: 'same-cluster',
     reason: explain(context, fileSystems, ranking),
   };
+}
+
+/** A prepared transaction is as much in the way as a session is. */
+async function isInUse({ control, target: { database } }: CloneContext): Promise<boolean> {
+  const sessions = await clientSessions(control, database.oid);
+  return sessions.length > 0 || (await preparedTransactions(control, database.name)).length > 0;
 }
 
 /** All strategies that could be taken here, cheapest first by estimate. */

@@ -43,6 +43,7 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
         version: expect.stringMatching(new RegExp(`^${version}\\.\\d+$`)),
         systemIdentifier: expect.stringMatching(/^\d+$/),
         blockSize: 8192,
+        inRecovery: false,
         maxConnections: 200,
       },
       role: {
