@@ -181,8 +181,84 @@ export const dataSection = z.object({
     }),
   ),
   unchangedTables: z.int(),
+  /** Rows that the command wrote, those of transactions that were rolled back included; TRUNCATE is not counted here. */
+  written: z.array(z.object({ relation: z.string(), inserted: z.int(), updated: z.int(), deleted: z.int() })),
+  /** Stored data that is gone or was cut, by the names from before the command. */
+  lost: z.array(
+    z.object({
+      object: z.string(),
+      kind: z.enum(['table', 'column']),
+      what: z.enum(['dropped', 'narrowed', 'deleted']),
+      /** Of the table, before the command. */
+      rows: z.int().nullable(),
+      /** How many of them had a value there, or are gone. */
+      rowsWithValue: z.int().nullable(),
+      /** Both were counted; else they are estimates. */
+      exact: z.boolean(),
+    }),
+  ),
   walBytes: bytes.nullable(),
   sizeDeltaBytes: bytes.nullable(),
+});
+
+const openTransaction = z.object({
+  ageMs: milliseconds,
+  application: z.string().nullable(),
+  /** `active`, `idle in transaction`, `prepared`, … */
+  state: z.string().nullable(),
+});
+
+/**
+ * What would happen on the target, reckoned from what was measured on the clone and from the target's own statistics.
+ * Rates are those between two readings, before and after the rehearsal.
+ */
+export const forecastSection = z.object({
+  sampledMs: milliseconds,
+  /** Of the target database. */
+  transactionsPerSecond: z.number().nonnegative().nullable(),
+  /** Of the target's server; `reserved` slots of `max` are not for ordinary roles. */
+  sessions: z.object({ open: z.int(), max: z.int(), reserved: z.int() }),
+  oldestTransaction: openTransaction.nullable(),
+  preparedTransactions: z.object({ count: z.int(), oldestMs: milliseconds.nullable() }),
+  /** One for each relation and mode that keeps others from reading or writing: the longest. */
+  locks: z.array(
+    z.object({
+      relation: z.string(),
+      mode: z.string(),
+      statement: z.int(),
+      heldMs: milliseconds.nullable(),
+      blocks: z.array(z.string()),
+      /** Scans begun of the relation and its indexes: an upper bound of the statements that read it. */
+      readsPerSecond: z.number().nonnegative().nullable(),
+      /** Rows inserted, updated and deleted. */
+      writesPerSecond: z.number().nonnegative().nullable(),
+      /** Statements that would wait for the lock at its end: held time × rate, one for each transaction at most. */
+      queued: z.int().nonnegative().nullable(),
+      /** The open sessions and those that wait would fill the server. */
+      sessionsRunOut: z.boolean().nullable(),
+      /** The oldest transaction that holds a lock in the way: the request waits for its end, and all others behind it. */
+      waitsFor: openTransaction.extend({ mode: z.string() }).nullable(),
+    }),
+  ),
+  wal: z.object({
+    writtenBytes: bytes.nullable(),
+    /** null where the role may not see them. `behindBytes` if it replayed nothing meanwhile. */
+    standbys: z
+      .array(
+        z.object({
+          name: z.string(),
+          synchronous: z.boolean(),
+          lagBytes: bytes.nullable(),
+          lagMs: milliseconds.nullable(),
+          behindBytes: bytes.nullable(),
+        }),
+      )
+      .nullable(),
+    /** Slots that nobody reads from: the WAL stays on the disk for them. */
+    inactiveSlots: z.array(z.string()),
+  }),
+  /** At the peak: old and new files of what is written anew, what the database grows by, and the WAL. */
+  disk: z.object({ neededBytes: bytes.nullable(), freeBytes: bytes.nullable() }),
 });
 
 export const hazard = z.object({
@@ -309,7 +385,7 @@ export const report = z.object({
   data: dataSection.nullable(),
   hazards: z.array(hazard),
   limits: z.array(limit),
-  forecast: z.null(),
+  forecast: forecastSection.nullable(),
   /** null: `--queries off`, or none can be read. */
   queries: queriesSection.nullable(),
   checks: z.array(checkSection),
@@ -334,6 +410,7 @@ export type SchemaSection = z.infer<typeof schemaSection>;
 export type SchemaChange = z.infer<typeof schemaChange>;
 export type Rename = z.infer<typeof rename>;
 export type DataSection = z.infer<typeof dataSection>;
+export type ForecastSection = z.infer<typeof forecastSection>;
 export type StatementSection = z.infer<typeof statementSection>;
 export type ContactSection = z.infer<typeof contactSection>;
 export type TransactionSection = z.infer<typeof transactionSection>;

@@ -22,6 +22,8 @@ export interface SessionOptions {
   readonly audit?: Audit;
   /** Accept a pooler in between, for single statements: nothing that a session holds is reliable, nor is `pid`. */
   readonly throughPooler?: boolean;
+  /** What is sent over its `client` goes out at once, without waiting for the answer to what was sent before. */
+  readonly pipelined?: boolean;
   /** Ends the connecting, and later cancels the query that runs at that moment; the session stays usable. */
   readonly signal?: AbortSignal;
 }
@@ -75,6 +77,7 @@ async function login(
     user: settings.user,
     database: settings.database,
     application_name: applicationName(options),
+    pipeline: options.pipelined ?? false,
     ssl: false,
     sslnegotiation: 'postgres',
     enableChannelBinding: link.encrypted && binding !== 'disable',

@@ -16,6 +16,7 @@ const ROOMS = [
   'wire',
   'schema',
   'observe',
+  'checks',
   'judge',
   'report',
   'apply',
