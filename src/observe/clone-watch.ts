@@ -1,11 +1,18 @@
 import type { Clone } from '../clone/method.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
+import type { CatalogueFacts } from '../judge/facts.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import { shown } from '../sql.ts';
 import { openSession } from '../target/connect.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import {
+  type CatalogueBefore,
+  catalogueFacts,
+  readCatalogueBefore,
+  readUnindexedForeignKeys,
+} from './catalogue-facts.ts';
 import { type RelationNames, relationNames } from './names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
@@ -15,11 +22,13 @@ export interface CloneObservations {
   readonly sizeBytes: number | null;
   /** Of the relations that were asked for, dropped ones included where they hold rows. */
   readonly names: RelationNames;
+  readonly catalogue: CatalogueFacts;
   readonly limits: Limit[];
 }
 
 interface Snapshot {
   readonly relations: RelationsData;
+  readonly catalogue: CatalogueBefore;
   readonly walPosition: string;
 }
 
@@ -65,9 +74,15 @@ export function watchClone(
 
   return {
     async before() {
-      const [relations] = await Promise.all([inClone(readRelations), schema.before(clone.connect, run)]);
+      const [read] = await Promise.all([
+        inClone(async (session) => ({
+          relations: await readRelations(session),
+          catalogue: await readCatalogueBefore(session),
+        })),
+        schema.before(clone.connect, run),
+      ]);
       const [row] = await control.query<{ position: string }>(POSITION);
-      first = { relations, walPosition: row?.position ?? '0/0' };
+      first = { ...read, walPosition: row?.position ?? '0/0' };
     },
     async after(wanted, interrupt) {
       if (interrupt?.aborted) return notObserved();
@@ -81,7 +96,11 @@ export function watchClone(
   };
 
   function notObserved(): CloneObservations {
-    return { ...NOT_OBSERVED, names: new Map(first ? namesOf(first.relations) : []) };
+    return {
+      ...NOT_OBSERVED,
+      names: new Map(first ? namesOf(first.relations) : []),
+      catalogue: first ? catalogueFacts(first.catalogue, first.relations, null) : NOT_OBSERVED.catalogue,
+    };
   }
 
   async function compare(wanted: Iterable<number>): Promise<CloneObservations> {
@@ -95,6 +114,7 @@ export function watchClone(
         inClone(async (session) => ({
           relations: await readRelations(session, then.relations),
           names: await relationNames(session, wanted),
+          unindexedForeignKeys: await readUnindexedForeignKeys(session),
         })),
       ),
     ]);
@@ -112,6 +132,7 @@ export function watchClone(
       data: data?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
       names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
+      catalogue: catalogueFacts(then.catalogue, then.relations, read),
       limits,
     };
   }
@@ -126,6 +147,13 @@ const NOT_OBSERVED: CloneObservations = {
   data: null,
   sizeBytes: null,
   names: new Map(),
+  catalogue: {
+    relations: new Map(),
+    provenNotNull: new Set(),
+    checked: new Set(),
+    unindexedForeignKeys: new Map(),
+    lockTimeoutByDefault: false,
+  },
   limits: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
     path,
     kind: 'unmeasured',

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Login, planRoutes } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
 import type { Emit } from '../events.ts';
+import type { StatementFacts } from '../judge/facts.ts';
 import type { DataSection, Limit, StatementSection, TransactionSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import type { Session } from '../target/session.ts';
@@ -15,6 +16,7 @@ import { redacted } from './redact.ts';
 import { withRewrites } from './rewrites.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
+import { statementFacts } from './statement-facts.ts';
 import { SAMPLED_LIMIT, STATEMENT_LIMITS, StatementLog } from './statements.ts';
 
 export interface CommandWatchOptions {
@@ -49,10 +51,15 @@ export interface CommandWatch {
   /** OIDs of the clone's relations that were locked. */
   lockedRelations(): Set<number>;
   /** What the command sent, once it has ended. */
-  statements(
-    names: RelationNames,
-    data: DataSection | null,
-  ): Promise<{ statements: StatementSection[]; transactions: TransactionSection[]; limits: Limit[] }>;
+  statements(names: RelationNames, data: DataSection | null): Promise<SeenStatements>;
+}
+
+export interface SeenStatements {
+  readonly statements: StatementSection[];
+  readonly transactions: TransactionSection[];
+  /** By the index of the statement. */
+  readonly parsed: ReadonlyMap<number, StatementFacts>;
+  readonly limits: Limit[];
 }
 
 /** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
@@ -110,11 +117,12 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     },
     lockedRelations: () => log.relations(cloneOid),
     statements: async (names, data) => {
-      if (observe === 'off') return { statements: [], transactions: [], limits: [NOT_OBSERVED] };
+      if (observe === 'off') return NOTHING_SEEN;
       const statements = withRewrites(log.section(cloneOid, names), data);
       return {
         statements: redact ? await redacted(statements) : statements,
         transactions: log.transactions(),
+        parsed: await statementFacts(statements),
         limits: [
           ...(statements.length > 0 ? STATEMENT_LIMITS : []),
           ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_LIMIT] : []),
@@ -128,6 +136,13 @@ const NOT_OBSERVED: Limit = {
   path: 'statements',
   kind: 'unmeasured',
   reason: 'statements were not observed (--observe off)',
+};
+
+const NOTHING_SEEN: SeenStatements = {
+  statements: [],
+  transactions: [],
+  parsed: new Map(),
+  limits: [NOT_OBSERVED],
 };
 
 /** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */

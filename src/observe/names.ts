@@ -1,9 +1,10 @@
+import { shown } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 
 /** Qualified names of relations by their OIDs, quoted where needed. */
 export type RelationNames = ReadonlyMap<number, string>;
 
-const NAMES = `SELECT c.oid::pg_catalog.int8, pg_catalog.format('%I.%I', n.nspname, c.relname) AS name
+const NAMES = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
 
@@ -13,6 +14,8 @@ const NAMES = `SELECT c.oid::pg_catalog.int8, pg_catalog.format('%I.%I', n.nspna
  * @throws pg's DatabaseError, SafemigrateError `LOST`.
  */
 export async function relationNames(session: Session, oids: Iterable<number>): Promise<RelationNames> {
-  const rows = await session.query<{ oid: string; name: string }>(NAMES, [[...new Set(oids)]]);
-  return new Map(rows.map(({ oid, name }) => [Number(oid), name]));
+  const rows = await session.query<{ oid: string; schema: string; name: string }>(NAMES, [
+    [...new Set(oids)],
+  ]);
+  return new Map(rows.map(({ oid, schema, name }) => [Number(oid), shown(schema, name)]));
 }

@@ -1,0 +1,148 @@
+import type { CatalogueFacts, RelationFacts } from '../judge/facts.ts';
+import { identifier, shown } from '../sql.ts';
+import type { Session } from '../target/session.ts';
+import type { RelationsData } from './relations.ts';
+
+/** What hazards depend on and the report does not tell, as it was before the command. */
+export interface CatalogueBefore {
+  readonly relations: readonly RelationRow[];
+  readonly checks: readonly CheckRow[];
+  readonly lockTimeoutByDefault: boolean;
+}
+
+export type UnindexedForeignKeys = CatalogueFacts['unindexedForeignKeys'];
+
+interface RelationRow {
+  readonly oid: string;
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: 'r' | 'p' | 'm';
+  /** OID of the partitioned table that it is a partition of. */
+  readonly parent: string | null;
+}
+
+interface CheckRow {
+  readonly schema: string;
+  readonly table: string;
+  readonly definition: string;
+  readonly columns: readonly string[];
+}
+
+const OWN_SCHEMAS = `n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'`;
+
+const RELATIONS = `
+select c.oid::pg_catalog.int8 as oid, n.nspname as schema, c.relname as name, c.relkind as kind,
+  i.inhparent::pg_catalog.int8 as parent
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
+where c.relkind in ('r', 'p', 'm') and c.relpersistence <> 't' and ${OWN_SCHEMAS}`;
+
+const CHECKS = `
+select n.nspname as schema, c.relname as table, pg_catalog.pg_get_constraintdef(k.oid) as definition,
+  (select pg_catalog.array_agg(a.attname::pg_catalog.text) from pg_catalog.pg_attribute a
+    where a.attrelid = c.oid and a.attnum = any (k.conkey)) as columns
+from pg_catalog.pg_constraint k
+join pg_catalog.pg_class c on c.oid = k.conrelid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where k.contype = 'c' and k.convalidated and k.conkey is not null and ${OWN_SCHEMAS}`;
+
+/** Settings of the database or of the role, which hold for whoever connects. */
+const LOCK_TIMEOUT = `
+select exists (
+  select from pg_catalog.pg_db_role_setting s
+  join pg_catalog.pg_database d on d.datname = pg_catalog.current_database()
+  cross join pg_catalog.unnest(s.setconfig) as setting
+  where s.setdatabase in (0, d.oid)
+    and s.setrole in (0, (select r.oid from pg_catalog.pg_roles r where r.rolname = session_user))
+    and setting ~ '^lock_timeout=' and setting !~ '^lock_timeout=0[a-z]*$') as has`;
+
+/** An index serves a foreign key where its first columns are those of the key, in any order. */
+const UNINDEXED_FOREIGN_KEYS = `
+select n.nspname as schema, c.relname as table, k.conname as constraint,
+  (select pg_catalog.array_agg(a.attname::pg_catalog.text order by pg_catalog.array_position(k.conkey, a.attnum))
+    from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum = any (k.conkey)) as columns
+from pg_catalog.pg_constraint k
+join pg_catalog.pg_class c on c.oid = k.conrelid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where k.contype = 'f' and k.conparentid = 0 and ${OWN_SCHEMAS}
+  and not exists (
+    select from pg_catalog.pg_index i
+    where i.indrelid = c.oid and i.indpred is null
+      and (i.indkey::pg_catalog.int2[])[0:pg_catalog.cardinality(k.conkey) - 1] @> k.conkey)`;
+
+export async function readCatalogueBefore(session: Session): Promise<CatalogueBefore> {
+  const relations = await session.query<RelationRow>(RELATIONS);
+  const checks = await session.query<CheckRow>(CHECKS);
+  const [timeout] = await session.query<{ has: boolean }>(LOCK_TIMEOUT);
+  return { relations, checks, lockTimeoutByDefault: timeout?.has ?? false };
+}
+
+export async function readUnindexedForeignKeys(session: Session): Promise<UnindexedForeignKeys> {
+  const rows = await session.query<{ schema: string; table: string; constraint: string; columns: string[] }>(
+    UNINDEXED_FOREIGN_KEYS,
+  );
+  return new Map(
+    rows.map(({ schema, table, constraint, columns }) => [shown(schema, table, constraint), { columns }]),
+  );
+}
+
+/** @param after names relations that the command renamed; null where it could not be read. */
+export function catalogueFacts(
+  before: CatalogueBefore,
+  data: RelationsData,
+  after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
+): CatalogueFacts {
+  const relations = new Map<string, RelationFacts>();
+  const partitions = new Map<string, RelationRow[]>();
+  for (const row of before.relations)
+    if (row.parent !== null) partitions.set(row.parent, [...(partitions.get(row.parent) ?? []), row]);
+  for (const row of before.relations) {
+    const now = after?.relations.relations.get(Number(row.oid)) ?? row;
+    relations.set(shown(now.schema, now.name), factsOf(row, data, partitions));
+  }
+  const checks = before.checks.map((check) => ({ ...check, table: shown(check.schema, check.table) }));
+  return {
+    relations,
+    provenNotNull: new Set(
+      checks.flatMap((check) => provenBy(check).map((column) => `${check.table}.${shown(column)}`)),
+    ),
+    checked: new Set(checks.map(({ table }) => table)),
+    unindexedForeignKeys: after?.unindexedForeignKeys ?? new Map(),
+    lockTimeoutByDefault: before.lockTimeoutByDefault,
+  };
+}
+
+type Partitions = ReadonlyMap<string, readonly RelationRow[]>;
+
+function factsOf(row: RelationRow, data: RelationsData, partitions: Partitions): RelationFacts {
+  if (row.kind === 'p') {
+    const parts = (partitions.get(row.oid) ?? []).map((part) => factsOf(part, data, partitions));
+    return {
+      kind: 'partitioned table',
+      sizeBytes: total(parts.map(({ sizeBytes }) => sizeBytes)),
+      rows: total(parts.map(({ rows }) => rows)),
+      exact: parts.every(({ exact }) => exact),
+    };
+  }
+  const relation = data.relations.get(Number(row.oid));
+  return {
+    kind: row.kind === 'm' ? 'materialized view' : 'table',
+    sizeBytes: relation?.sizeBytes ?? null,
+    rows: relation?.rows ?? null,
+    exact: relation?.exact ?? false,
+  };
+}
+
+function total(parts: readonly (number | null)[]): number | null {
+  return parts.reduce((sum, part) => (sum === null || part === null ? null : sum + part), 0);
+}
+
+/** As the server prints it: `CHECK (((a IS NOT NULL) AND (b > 0)))`. With OR or CASE in it, it may prove nothing. */
+function provenBy({ definition, columns }: CheckRow): string[] {
+  if (/\b(?:OR|CASE)\b/.test(definition)) return [];
+  const names = (column: string) => [column, identifier(column)];
+  return columns.filter((column) =>
+    names(column).some((name) => definition.includes(`(${name} IS NOT NULL)`)),
+  );
+}

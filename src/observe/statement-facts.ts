@@ -1,0 +1,175 @@
+import type * as Tree from 'libpg-query';
+import type { Action, Name, StatementFacts } from '../judge/facts.ts';
+import { LOCK_MODES } from '../judge/lock-modes.ts';
+import type { StatementSection } from '../report/model.ts';
+import { parseText } from '../wire/parse.ts';
+import { shapeOf } from '../wire/shape.ts';
+import { kindOf, type Node } from '../wire/statement-kind.ts';
+import { alterations } from './alter-table-facts.ts';
+import { listed, nameOf, nameOfParts } from './tree.ts';
+
+/** Above this a text is DML that somebody generated, and the parser would take longer than it is worth. */
+const LONGEST_TEXT = 200_000;
+
+/**
+ * What each statement asks for, by its index. To be given the texts as they were sent, before literals are taken out
+ * of them. Statements of one shape, such as those of a loop, are parsed once.
+ */
+export async function statementFacts(
+  statements: readonly StatementSection[],
+): Promise<Map<number, StatementFacts>> {
+  const facts = new Map<number, StatementFacts>();
+  const known = new Map<string, StatementFacts | undefined>();
+  for (const { index, sql } of statements) {
+    if (sql.length > LONGEST_TEXT) continue;
+    const key = LOOPED.test(sql) ? shapeOf(sql) : sql;
+    if (!known.has(key)) known.set(key, await parsed(sql));
+    const found = known.get(key);
+    if (found) facts.set(index, found);
+  }
+  return facts;
+}
+
+/** Literals say nothing of what these ask for. */
+const LOOPED = /^\s*(?:insert|update|delete|merge)\b/i;
+
+async function parsed(sql: string): Promise<StatementFacts | undefined> {
+  const statements = await parseText(Buffer.from(sql));
+  return statements ? { actions: statements.flatMap(({ node }) => actionsOf(node)) } : undefined;
+}
+
+/** What one parsed statement asks for; nothing where no hazard depends on it. */
+export function actionsOf(node: Node): Action[] {
+  const read = READERS[kindOf(node) as keyof typeof READERS] as ((tree: unknown) => Action[]) | undefined;
+  return read ? read(node[kindOf(node)]) : [];
+}
+
+const READERS = {
+  AlterTableStmt: alterations,
+  IndexStmt: (tree: Tree.IndexStmt) => [
+    {
+      does: 'create index',
+      table: nameOf(tree.relation),
+      index: tree.idxname ?? null,
+      concurrently: tree.concurrent ?? false,
+      unique: tree.unique ?? false,
+      ifNotExists: tree.if_not_exists ?? false,
+    },
+  ],
+  DropStmt: (tree: Tree.DropStmt) => [
+    {
+      does: 'drop',
+      kind: (tree.removeType ?? '')
+        .replace('OBJECT_', '')
+        .replace('MATVIEW', 'materialized view')
+        .toLowerCase(),
+      objects: (tree.objects ?? []).map(objectName),
+      concurrently: tree.concurrent ?? false,
+      cascade: tree.behavior === 'DROP_CASCADE',
+    },
+  ],
+  ReindexStmt: (tree: Tree.ReindexStmt) => [
+    {
+      does: 'reindex',
+      kind: (tree.kind ?? '').replace('REINDEX_OBJECT_', '').toLowerCase(),
+      object: tree.relation ? nameOf(tree.relation) : null,
+      concurrently: hasOption(tree.params, 'concurrently'),
+    },
+  ],
+  TruncateStmt: (tree: Tree.TruncateStmt) => [
+    { does: 'truncate', tables: ranges(tree.relations), cascade: tree.behavior === 'DROP_CASCADE' },
+  ],
+  RefreshMatViewStmt: (tree: Tree.RefreshMatViewStmt) => [
+    { does: 'refresh', view: nameOf(tree.relation), concurrently: tree.concurrent ?? false },
+  ],
+  CreateTrigStmt: (tree: Tree.CreateTrigStmt) => [
+    { does: 'create trigger', table: nameOf(tree.relation), trigger: tree.trigname ?? '' },
+  ],
+  LockStmt: (tree: Tree.LockStmt) => [
+    { does: 'lock', tables: ranges(tree.relations), mode: LOCK_MODES[(tree.mode ?? 8) - 1] ?? '' },
+  ],
+  VacuumStmt: (tree: Tree.VacuumStmt) => [
+    {
+      does: 'vacuum',
+      full: hasOption(tree.options, 'full'),
+      tables: listed<Tree.VacuumRelation>(tree.rels, 'VacuumRelation').map(({ relation }) =>
+        nameOf(relation),
+      ),
+    },
+  ],
+  ClusterStmt: (tree: Tree.ClusterStmt) => [
+    { does: 'cluster', table: tree.relation ? nameOf(tree.relation) : null },
+  ],
+  AlterDomainStmt: (tree: Tree.AlterDomainStmt) => domainAlteration(tree),
+  VariableSetStmt: (tree: Tree.VariableSetStmt) => lockTimeout(tree),
+  DiscardStmt: (tree: Tree.DiscardStmt) =>
+    tree.target === undefined || tree.target === 'DISCARD_ALL'
+      ? [{ does: 'set lock_timeout', off: true, local: false }]
+      : [],
+  SelectStmt: (tree: Tree.SelectStmt) => setConfig(tree),
+  InsertStmt: (tree: Tree.InsertStmt) => [{ does: 'insert', table: nameOf(tree.relation) }],
+  UpdateStmt: (tree: Tree.UpdateStmt) => [{ does: 'update', table: nameOf(tree.relation) }],
+  DeleteStmt: (tree: Tree.DeleteStmt) => [{ does: 'delete', table: nameOf(tree.relation) }],
+  MergeStmt: (tree: Tree.MergeStmt) => [{ does: 'merge', table: nameOf(tree.relation) }],
+} satisfies Readonly<Record<string, (tree: never) => Action[]>>;
+
+function ranges(nodes: Tree.Node[] | undefined): Name[] {
+  return listed<Tree.RangeVar>(nodes, 'RangeVar').map(nameOf);
+}
+
+/** A list of strings for what has a schema, one string for what has none, a type's name, or a function's. */
+function objectName(node: Tree.Node): Name {
+  if ('String' in node) return { schema: null, name: node.String.sval ?? '' };
+  if ('List' in node) return nameOfParts(node.List.items);
+  if ('TypeName' in node) return nameOfParts(node.TypeName.names);
+  if ('ObjectWithArgs' in node) return nameOfParts(node.ObjectWithArgs.objname);
+  return { schema: null, name: '' };
+}
+
+function hasOption(options: Tree.Node[] | undefined, name: string): boolean {
+  return listed<Tree.DefElem>(options, 'DefElem').some(
+    ({ defname, arg }) =>
+      defname === name && !/"(?:false|off)"|"ival":\{\}/.test(JSON.stringify(arg ?? null)),
+  );
+}
+
+/** The letters are those of AlterDomainStmt's subtype: C adds a constraint, O sets NOT NULL, V validates. */
+function domainAlteration({ subtype, typeName, def }: Tree.AlterDomainStmt): Action[] {
+  const domain = nameOfParts(typeName);
+  if (String(subtype) === 'O') return [{ does: 'alter domain', domain, adds: 'not null', notValid: false }];
+  if (String(subtype) === 'V') return [{ does: 'alter domain', domain, adds: 'validation', notValid: false }];
+  if (String(subtype) !== 'C' || !def || !('Constraint' in def)) return [];
+  const adds = def.Constraint.contype === 'CONSTR_NOTNULL' ? 'not null' : 'check';
+  return [{ does: 'alter domain', domain, adds, notValid: def.Constraint.skip_validation ?? false }];
+}
+
+function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {
+  if (kind === 'VAR_RESET_ALL') return [{ does: 'set lock_timeout', off: true, local: false }];
+  if (name !== 'lock_timeout') return [];
+  const off = kind !== 'VAR_SET_VALUE' || isZero(args?.[0]);
+  return [{ does: 'set lock_timeout', off, local: isLocal ?? false }];
+}
+
+/** `SELECT set_config('lock_timeout', '5s', false)`. */
+function setConfig({ targetList }: Tree.SelectStmt): Action[] {
+  return listed<Tree.ResTarget>(targetList, 'ResTarget').flatMap(({ val }): Action[] => {
+    if (!val || !('FuncCall' in val)) return [];
+    const { funcname, args = [] } = val.FuncCall;
+    if (nameOfParts(funcname).name !== 'set_config' || constant(args[0]) !== 'lock_timeout') return [];
+    return [{ does: 'set lock_timeout', off: isZero(args[1]), local: constant(args[2]) === 'true' }];
+  });
+}
+
+function isZero(value: Tree.Node | undefined): boolean {
+  return /^0\s*[a-z]*$/.test(constant(value) ?? '');
+}
+
+/** The parser leaves out what is 0, false or empty. */
+function constant(value: Tree.Node | undefined): string | undefined {
+  if (!value || !('A_Const' in value)) return undefined;
+  const { ival, sval, boolval, fval } = value.A_Const;
+  if (sval) return sval.sval ?? '';
+  if (ival) return String(ival.ival ?? 0);
+  if (fval) return fval.fval ?? '0';
+  return boolval ? String(boolval.boolval ?? false) : undefined;
+}
