@@ -13,8 +13,14 @@ export interface RelationData {
   /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
   readonly rows: number | null;
   readonly exact: boolean;
-  /** Rows inserted less rows deleted since the statistics of the database began, rolled back ones included. */
-  readonly netInserted: number;
+  readonly written: Written;
+}
+
+/** Rows since the statistics of the database began, those of transactions that were rolled back included. */
+export interface Written {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly deleted: number;
 }
 
 export interface RelationsData {
@@ -32,7 +38,8 @@ const COUNT_AT_ONCE_BYTES = 16 * 1024 * 1024;
 const RELATIONS = `
 select c.oid, n.nspname as schema, c.relname as name, c.relfilenode as filenode, pg_catalog.pg_table_size(c.oid) as bytes,
   pg_catalog.pg_relation_size(c.oid) as main, c.reltuples as tuples, c.relpages as pages,
-  pg_catalog.pg_stat_get_tuples_inserted(c.oid) - pg_catalog.pg_stat_get_tuples_deleted(c.oid) as net,
+  pg_catalog.pg_stat_get_tuples_inserted(c.oid) as inserted, pg_catalog.pg_stat_get_tuples_updated(c.oid) as updated,
+  pg_catalog.pg_stat_get_tuples_deleted(c.oid) as deleted,
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
     and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) and (c.relkind = 'r' or c.relispopulated) as readable
 from pg_catalog.pg_class c
@@ -53,7 +60,9 @@ interface Row {
   main: string | null;
   tuples: number;
   pages: number;
-  net: string | null;
+  inserted: string | null;
+  updated: string | null;
+  deleted: string | null;
   readable: boolean | null;
 }
 
@@ -76,7 +85,11 @@ export async function readRelations(session: Session, before?: RelationsData): P
       sizeBytes: row.bytes === null ? null : Number(row.bytes),
       rows: count ?? continued(row, before) ?? estimate(row, sizes?.block ?? 8192),
       exact: count !== undefined,
-      netInserted: Number(row.net ?? 0),
+      written: {
+        inserted: Number(row.inserted ?? 0),
+        updated: Number(row.updated ?? 0),
+        deleted: Number(row.deleted ?? 0),
+      },
     };
   });
   return {
@@ -89,10 +102,12 @@ export async function readRelations(session: Session, before?: RelationsData): P
  * From what was there before and what came and went since. An UPDATE leaves dead rows behind, so that the pages of a
  * relation say little of its rows; a new file (TRUNCATE, a rewrite) begins anew.
  */
-function continued({ oid, filenode, net }: Row, before: RelationsData | undefined): number | null {
-  const then = before?.relations.get(oid);
-  if (!then || then.rows === null || then.filenode !== filenode || net === null) return null;
-  return Math.max(0, then.rows + Number(net) - then.netInserted);
+function continued(row: Row, before: RelationsData | undefined): number | null {
+  const then = before?.relations.get(row.oid);
+  if (!then || then.rows === null || then.filenode !== row.filenode || row.inserted === null) return null;
+  const inserted = Number(row.inserted) - then.written.inserted;
+  const deleted = Number(row.deleted) - then.written.deleted;
+  return Math.max(0, then.rows + inserted - deleted);
 }
 
 /** As the planner does: the density of rows at the last ANALYZE or VACUUM, times the pages of now. */
@@ -153,6 +168,7 @@ export function compareRelations(
   wal: Wal,
 ): { section: DataSection; limits: Limit[] } {
   const tables: DataSection['tables'] = [];
+  const written: DataSection['written'] = [];
   let unchangedTables = 0;
   for (const oid of new Set([...before.relations.keys(), ...after.relations.keys()])) {
     const [then, now] = [before.relations.get(oid), after.relations.get(oid)];
@@ -168,18 +184,31 @@ export function compareRelations(
       bytesAfter: now ? now.sizeBytes : 0,
       rewritten,
     };
+    const wrote = now && writtenSince(then?.written, now.written);
+    if (wrote) written.push({ relation: entry.relation, ...wrote });
     const kept = then !== undefined && now !== undefined;
     // Counted on one side and estimated on the other, a difference of the two is one of method.
     const sameRows = then?.exact !== now?.exact || then?.rows === now?.rows;
     if (kept && !rewritten && sameRows && then.sizeBytes === now.sizeBytes) unchangedTables++;
     else tables.push(entry);
   }
-  tables.sort((a, b) => a.relation.localeCompare(b.relation));
+  tables.sort(byName);
+  written.sort(byName);
   const sizeDeltaBytes = after.databaseBytes - before.databaseBytes;
   return {
-    section: { tables, unchangedTables, walBytes: wal.bytes, sizeDeltaBytes },
+    section: { tables, unchangedTables, written, lost: [], walBytes: wal.bytes, sizeDeltaBytes },
     limits: limitsOf(tables, wal),
   };
+}
+
+const byName = (a: { relation: string }, b: { relation: string }) => a.relation.localeCompare(b.relation);
+
+/** @returns undefined where nothing was written. */
+function writtenSince(then: Written | undefined, now: Written): Written | undefined {
+  const inserted = now.inserted - (then?.inserted ?? 0);
+  const updated = now.updated - (then?.updated ?? 0);
+  const deleted = now.deleted - (then?.deleted ?? 0);
+  return inserted > 0 || updated > 0 || deleted > 0 ? { inserted, updated, deleted } : undefined;
 }
 
 function limitsOf(tables: DataSection['tables'], wal: Wal): Limit[] {
