@@ -30,6 +30,10 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       const { rehearseCommand } = await import('./commands/rehearse.ts');
       return rehearseCommand(asked.values, words.command, signals);
     }
+    case 'doctor': {
+      const { doctorCommand } = await import('./commands/doctor.ts');
+      return doctorCommand(asked.values, signals.abort);
+    }
     case 'list': {
       const { listCommand } = await import('./commands/list.ts');
       return listCommand(asked.values, signals.abort);

@@ -208,6 +208,22 @@ export const LIST_OPTIONS = {
   format: option('--format <format>', 'text or json', oneOf('text', 'json'), { default: 'text' }),
 };
 
+/** What decides how a clone is made, for looking at it without making one. */
+export const DOCTOR_OPTIONS = {
+  ...TARGET_OPTIONS,
+  clone: RUN_OPTIONS.clone,
+  rehearsalUrl: RUN_OPTIONS.rehearsalUrl,
+  source: RUN_OPTIONS.source,
+  cloneDir: RUN_OPTIONS.cloneDir,
+  maxCopy: RUN_OPTIONS.maxCopy,
+  schemaOnly: RUN_OPTIONS.schemaOnly,
+  allowOutward: RUN_OPTIONS.allowOutward,
+  cloneCreate: RUN_OPTIONS.cloneCreate,
+  cloneDestroy: RUN_OPTIONS.cloneDestroy,
+  audit: RUN_OPTIONS.audit,
+  format: LIST_OPTIONS.format,
+};
+
 export type OptionTable = Readonly<Record<string, OptionSpec<unknown>>>;
 export type Values<T extends OptionTable> = { [K in keyof T]?: ReturnType<T[K]['parse']> };
 

@@ -1,12 +1,19 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../version.ts';
-import { CLEAN_OPTIONS, flagOf, LIST_OPTIONS, type OptionTable, RUN_OPTIONS } from './options.ts';
+import {
+  CLEAN_OPTIONS,
+  DOCTOR_OPTIONS,
+  flagOf,
+  LIST_OPTIONS,
+  type OptionTable,
+  RUN_OPTIONS,
+} from './options.ts';
 import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
-  readonly action: 'rehearse' | 'list' | 'clean' | 'demo';
+  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo';
   readonly values: Record<string, unknown>;
 }
 
@@ -36,7 +43,7 @@ Exit codes:
 export function readWords(own: readonly string[], hasCommand: boolean): Asked | 'shown' {
   let asked: Asked | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
-    .usage('[options] -- <command> [args...]\n       safemigrate list | clean | demo [options]')
+    .usage('[options] -- <command> [args...]\n       safemigrate doctor | list | clean | demo [options]')
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
     .version(toolVersion(), '--version', 'print the version')
     // Without it `clean --url …` would give the URL to the program, and the subcommand would work somewhere else.
@@ -50,12 +57,17 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
       asked = { action: 'rehearse', values: program.opts() };
     });
   if (!hasCommand) {
-    const subcommand = (action: 'list' | 'clean' | 'demo', description: string, table: OptionTable) => {
+    const subcommand = (
+      action: 'doctor' | 'list' | 'clean' | 'demo',
+      description: string,
+      table: OptionTable,
+    ) => {
       const command = configure(program.command(action), table).description(description);
       command.allowExcessArguments(false).action(() => {
         asked = { action, values: { ...shared(program.opts(), action, table), ...command.opts() } };
       });
     };
+    subcommand('doctor', 'show which ways to clone work here, why not, and what would help', DOCTOR_OPTIONS);
     subcommand('list', 'show the databases that safemigrate made, and whose they are', LIST_OPTIONS);
     subcommand('clean', 'drop what dead runs left behind, and nothing else', CLEAN_OPTIONS);
     subcommand('demo', 'the whole thing on a PostgreSQL of its own, nothing to set up', {});

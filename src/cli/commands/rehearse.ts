@@ -50,7 +50,7 @@ export async function rehearseCommand(
 }
 
 /** The core's names say the units. */
-function toRehearse({ wait, maxStall, timeout, cloneTtl, maxCopy, audit, ...same }: Options) {
+export function toRehearse({ wait, maxStall, timeout, cloneTtl, maxCopy, audit, ...same }: Options) {
   return {
     ...same,
     ...(wait === undefined ? {} : { waitMs: wait }),

@@ -11,6 +11,8 @@ export interface FileSystems {
   readonly canShare: 'yes' | 'perhaps' | 'no' | 'unknown';
   /** For people: `xfs`, `ext4`, or the reason why it is not known. */
   readonly description: string;
+  /** As the kernel calls them; empty where that is not known. */
+  readonly types: readonly string[];
   /** Bytes free for an ordinary user; null where the server's disk cannot be seen from here. */
   readonly freeBytes: number | null;
 }
@@ -57,15 +59,30 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
       ]),
     )) ?? [];
   if (!row?.data_folder)
-    return { canShare: 'unknown', description: 'the role may not see where the data is', freeBytes: null };
+    return {
+      canShare: 'unknown',
+      description: 'the role may not see where the data is',
+      types: [],
+      freeBytes: null,
+    };
   const folders = [row.data_folder, ...row.tablespaces];
   if (!row.reads_files)
-    return { canShare: 'unknown', description: "the role may not read the server's mounts", freeBytes: null };
+    return {
+      canShare: 'unknown',
+      description: "the role may not read the server's mounts",
+      types: [],
+      freeBytes: null,
+    };
   const here = await resolveHere(session, target, folders);
   const freeBytes = here && (await freeSpace(here));
   const [mounted] = (await attempt(() => session.query<{ mounts: string }>(MOUNTS))) ?? [];
   if (!mounted)
-    return { canShare: 'unknown', description: "the role may not read the server's mounts", freeBytes };
+    return {
+      canShare: 'unknown',
+      description: "the role may not read the server's mounts",
+      types: [],
+      freeBytes,
+    };
   return { ...judgeMounts(mounted.mounts, here ?? folders), freeBytes };
 }
 
@@ -73,7 +90,7 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
 export function judgeMounts(
   mountinfo: string,
   folders: string[],
-): Pick<FileSystems, 'canShare' | 'description'> {
+): Pick<FileSystems, 'canShare' | 'description' | 'types'> {
   const mounts = mountinfo
     .split('\n')
     .map(parseMount)
@@ -83,7 +100,7 @@ export function judgeMounts(
   const order: FileSystems['canShare'][] = ['no', 'unknown', 'perhaps', 'yes'];
   const canShare = order.find((ability) => abilities.includes(ability)) ?? 'unknown';
   // Blocks are not shared across file systems: relations in several tablespaces stay each in its own, so that is no obstacle.
-  return { canShare, description: types.join(' and ') };
+  return { canShare, description: types.join(' and '), types };
 }
 
 interface Mount {

@@ -54,6 +54,7 @@ test('of several folders the least able one decides, and all are named', () => {
   expect(judgeMounts(text, ['/fast/pg', '/slow/space'])).toEqual({
     canShare: 'perhaps',
     description: 'btrfs and xfs',
+    types: ['btrfs', 'xfs'],
   });
   expect(judge(text, '/fast/pg', '/slow/space', '/srv/space')).toBe('no');
 });

@@ -1,0 +1,98 @@
+import type { Assessment } from '../../clone/method.ts';
+import { formatBytes, formatDuration } from '../../format.ts';
+import { flow, type Span, type TextStyle, tone } from '../../report/layout.ts';
+import { type Diagnosis, diagnose } from '../../run/doctor.ts';
+import { EXIT } from '../exit-codes.ts';
+import { DOCTOR_OPTIONS } from '../options.ts';
+import { gatherOptions, nameServer } from '../read-options.ts';
+import { styleOf } from '../style.ts';
+import { toRehearse } from './rehearse.ts';
+
+/** Says which ways to clone work for this target, and what the others lack. @returns 0 where a rehearsal is possible. */
+export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
+  const { format, ...options } = await gatherOptions(DOCTOR_OPTIONS, flags);
+  const diagnosis = await diagnose({ ...toRehearse(options), signal });
+  const style = styleOf({ stream: process.stdout, env: process.env });
+  process.stdout.write(format === 'json' ? asJson(diagnosis) : asText(diagnosis, style));
+  return diagnosis.taken === null ? EXIT.cannotRehearse : EXIT.passed;
+}
+
+function asJson({ target, methods, ...rest }: Diagnosis): string {
+  const { server, role, database, source } = target;
+  const [host] = target.settings.hosts;
+  const shown = {
+    target: { host: host?.host, port: host?.port, source, server, role, database },
+    methods: methods.map(({ id, assessment }) => ({ method: id, ...assessment })),
+    ...rest,
+  };
+  return `${JSON.stringify(shown, null, 2)}\n`;
+}
+
+function asText(diagnosis: Diagnosis, style: TextStyle): string {
+  const { target, methods, taken, privileges, differences, advice } = diagnosis;
+  const { server, database, role } = target;
+  const lines = [
+    ...flow(style, [
+      tone('strong', database.name),
+      ` on ${nameServer(target)}: PostgreSQL ${server.version}, ${formatBytes(database.sizeBytes)}, as ${role.name}`,
+    ]),
+    '',
+    ...heading(style, 'Ways to clone it'),
+    ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken)),
+  ];
+  const missing = privileges.filter(({ held }) => !held);
+  if (missing.length > 0) {
+    lines.push('', ...heading(style, `Rights that ${role.name} lacks, with the statement that gives each`));
+    for (const { right, purpose, grant } of missing) {
+      lines.push(...flow(style, [tone('strong', right), `: ${purpose}`], 4, ['  ']));
+      lines.push(...flow(style, [grant], 6, ['    ']));
+    }
+  }
+  if (differences.length > 0) {
+    lines.push('', ...heading(style, 'What a clone does not have as the target has it'));
+    for (const { what, where } of differences) lines.push(...flow(style, [`${what} (${where})`], 4, ['  ']));
+  }
+  if (advice.length > 0) {
+    lines.push('', ...heading(style, 'The file system'));
+    for (const line of advice) lines.push(...flow(style, [line], 4, ['  ']));
+  }
+  lines.push('', ...conclusion(style, taken));
+  return `${lines.join('\n')}\n`;
+}
+
+function heading(style: TextStyle, text: string): string[] {
+  return flow(style, [tone('strong', text)]);
+}
+
+const METHOD_WIDTH = 12;
+
+function methodLines(style: TextStyle, id: string, assessment: Assessment, taken: boolean): string[] {
+  const first: Span[] = ['  ', tone('strong', id.padEnd(METHOD_WIDTH))];
+  const indent = METHOD_WIDTH + 2;
+  if (!assessment.possible) {
+    return [
+      ...flow(style, [tone('warning', 'no'), `: ${assessment.reason}`], indent, first),
+      ...(assessment.enable
+        ? flow(style, [`what would help: ${assessment.enable}`], indent, [' '.repeat(indent)])
+        : []),
+    ];
+  }
+  const { readyMs, stallMs, bytes, endsSessions, isolation, strategy, reason } = assessment;
+  const costs = [
+    `${strategy}, ready in about ${formatDuration(readyMs)}`,
+    bytes === 0 ? 'no space at first' : `${formatBytes(bytes)} of space`,
+    endsSessions ? 'sessions that are connected now would have to go' : 'no session is disturbed',
+    ...(stallMs > 0 ? [`new connections wait for up to ${formatDuration(stallMs)}`] : []),
+    isolation === 'own-cluster' ? 'a server of its own' : "inside the target's server",
+  ];
+  return [
+    ...flow(style, [tone('good', taken ? 'yes, taken' : 'yes'), `: ${costs.join('; ')}`], indent, first),
+    ...flow(style, [tone('dim', reason)], indent, [' '.repeat(indent)]),
+  ];
+}
+
+function conclusion(style: TextStyle, taken: string | null): string[] {
+  return taken === null
+    ? flow(style, [tone('bad', 'A rehearsal is not possible here yet.')])
+    : flow(style, [tone('good', 'A rehearsal is possible: '), `safemigrate -- <command> takes ${taken}.`]);
+}

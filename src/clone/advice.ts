@@ -1,0 +1,45 @@
+/** Advice on the file systems that hold the target. @param types as the kernel calls them. */
+export function fileSystemAdvice(types: readonly string[], versionNum: number): string[] {
+  const advice = types.flatMap((type) => BY_TYPE[type] ?? []);
+  const shares = types.length > 0 && types.every((type) => SHARING.has(type));
+  if (shares && versionNum < FILE_COPY_METHOD_SINCE)
+    advice.push(
+      'CREATE DATABASE shares blocks from PostgreSQL 18 on (file_copy_method = clone); until then only a copy of the ' +
+        'whole cluster does.',
+    );
+  if (types.length > 1)
+    advice.push(
+      'The data lies on several file systems: blocks are shared within each of them, and snapshots of one do not hold the others.',
+    );
+  return advice;
+}
+
+const FILE_COPY_METHOD_SINCE = 180000;
+
+/** What can share blocks between files, if it was made so. */
+const SHARING = new Set(['xfs', 'btrfs', 'zfs', 'bcachefs', 'apfs']);
+
+const CANNOT_SHARE =
+  'cannot share blocks between files, so that every clone is a full copy. XFS (mkfs.xfs, with reflink, the default), btrfs ' +
+  'and ZFS 2.2 can: with the data directory on one of them a clone of any size takes about a second.';
+
+const BY_TYPE: Readonly<Record<string, readonly string[]>> = {
+  ext4: [`ext4 ${CANNOT_SHARE}`],
+  ext3: [`ext3 ${CANNOT_SHARE}`],
+  overlay: [`overlay (the writable layer of a container) ${CANNOT_SHARE} Put the data on a volume.`],
+  tmpfs: [`tmpfs ${CANNOT_SHARE}`],
+  xfs: [
+    'XFS shares blocks if it was made with reflink=1: `xfs_info <mount point>` shows it. One that was made without cannot be ' +
+      'changed; move the data to a new one (mkfs.xfs -m reflink=1).',
+  ],
+  btrfs: [
+    'btrfs: files with the attribute nodatacow (chattr +C) share blocks with one another as well, but the first write to each ' +
+      'shared block is then copied on write; a snapshot is one call whatever the number of files if data directory, WAL ' +
+      'and tablespaces are in one subvolume.',
+  ],
+  zfs: [
+    'ZFS: block cloning needs OpenZFS 2.2 (zfs_bclone_enabled=1); a snapshot needs `zfs allow`, or root. What suits PostgreSQL ' +
+      'there: recordsize 8k to 32k for the data, `wal_init_zero = off`, `wal_recycle = off`. full_page_writes may be off only ' +
+      'where recordsize is 8k or more, and everything that holds data is on ZFS.',
+  ],
+};

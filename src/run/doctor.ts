@@ -1,0 +1,68 @@
+import { fileSystemAdvice } from '../clone/advice.ts';
+import { assessMethods } from '../clone/choose.ts';
+import { type Difference, readDifferences } from '../clone/differences.ts';
+import type { Assessment, MethodId } from '../clone/method.ts';
+import { inspectFileSystems } from '../clone/template/filesystem.ts';
+import { openSession } from '../target/connect.ts';
+import { inspectTarget } from '../target/inspect.ts';
+import { locateTarget } from '../target/locate.ts';
+import { type Privilege, readPrivileges } from '../target/privileges.ts';
+import { surroundings } from '../target/surroundings.ts';
+import type { Target } from '../target/target.ts';
+import { claimRun } from '../upkeep/claim.ts';
+import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
+import { otherServers } from './servers.ts';
+import { withScope } from './with-scope.ts';
+
+export interface Diagnosis {
+  readonly target: Target;
+  /** Every way to clone; what a run would take stands first, if there is one. */
+  readonly methods: readonly { readonly id: MethodId; readonly assessment: Assessment }[];
+  /** The way that a run with the same options would take. */
+  readonly taken: MethodId | null;
+  readonly privileges: readonly Privilege[];
+  readonly differences: readonly Difference[];
+  readonly advice: readonly string[];
+}
+
+/** What works for this target, what does not, and what would help. Changes nothing. */
+export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promise<Diagnosis> {
+  const { audit = ignore, clone = 'auto' } = options;
+  const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
+    const { signal } = stop;
+    const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+    const located = locateTarget(options, around);
+    const target = await inspectTarget(located.settings, located.source, { audit, signal });
+    const claim = await claimRun(target, scope, { audit, signal });
+    const context = {
+      target,
+      ...claim,
+      ...(await otherServers({ ...options, command: [] }, claim.run, around, { scope, stop, audit })),
+      limits: limitsOf({ ...options, command: [] }),
+      wishes: wishesOf({ ...options, command: [] }),
+      emit: ignore,
+      signal,
+      audit,
+      fail: ignore,
+    };
+    const considered = await assessMethods(context, clone);
+    const inTarget = await openSession(target.settings, { purpose: 'doctor', audit, signal, readOnly: true });
+    try {
+      const [first] = considered;
+      return {
+        target,
+        methods: considered.map(({ method: { id }, assessment }) => ({ id, assessment })),
+        taken: first?.assessment.possible ? first.method.id : null,
+        privileges: await readPrivileges(inTarget, target),
+        differences: await readDifferences(inTarget, target.server.versionNum),
+        advice: fileSystemAdvice(
+          (await inspectFileSystems(claim.control, target)).types,
+          target.server.versionNum,
+        ),
+      };
+    } finally {
+      await inTarget.close();
+    }
+  });
+  return result;
+}
