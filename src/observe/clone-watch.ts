@@ -1,5 +1,4 @@
 import type { Clone } from '../clone/method.ts';
-import { messageOf, SafemigrateError } from '../errors.ts';
 import type { CatalogueFacts } from '../judge/facts.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
@@ -13,6 +12,7 @@ import {
   readCatalogueBefore,
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
+import { measured } from './measured.ts';
 import { type RelationNames, relationNames } from './names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
@@ -169,15 +169,4 @@ function withLostRows(
 ): SchemaSection {
   if (!after) return section;
   return { ...section, rollbackLoses: [...section.rollbackLoses, ...rowsGone(before, after)] };
-}
-
-/** A part that cannot be measured is not the end of the run: it is null, and the report says why. */
-async function measured<T>(limits: Limit[], path: string, read: () => Promise<T>): Promise<T | null> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof SafemigrateError && ['LOST', 'INTERRUPTED'].includes(error.code)) throw error;
-    limits.push({ path, kind: 'unmeasured', reason: messageOf(error) });
-    return null;
-  }
 }

@@ -1,0 +1,55 @@
+import type { QueriesSection } from '../report/model.ts';
+import { changedNode } from './plans.ts';
+import type { ApplicationQueries } from './query-source.ts';
+import type { Trial } from './try-queries.ts';
+
+/** A query whose cost grew by this factor is slower. */
+const SLOWER_FACTOR = 10;
+/** Below this cost after the command nobody waits, whatever the factor: about six pages read by an index. */
+const SLOWER_FROM_COST = 50;
+
+type Broken = QueriesSection['broken'][number];
+type Slower = QueriesSection['slower'][number];
+
+/** What the command did to the queries; the most often called first, as they came. */
+export function compareQueries(
+  source: ApplicationQueries,
+  before: readonly Trial[],
+  after: readonly Trial[],
+): QueriesSection {
+  const broken: Broken[] = [];
+  const slower: Slower[] = [];
+  let checked = 0;
+  for (const [index, query] of source.queries.entries()) {
+    const [then, now] = [before[index], after[index]];
+    if (!then || !now || then.error) continue;
+    checked++;
+    if (now.error) broken.push({ ...query, error: now.error });
+    else if (then.plan && now.plan) {
+      const { totalCost: costBefore } = then.plan;
+      const { totalCost: costAfter } = now.plan;
+      if (costAfter < SLOWER_FROM_COST || costAfter < costBefore * SLOWER_FACTOR) continue;
+      const node = changedNode(then.plan, now.plan);
+      slower.push({
+        ...query,
+        costBefore,
+        costAfter,
+        nodeBefore: node?.before ?? null,
+        nodeAfter: node?.after ?? null,
+      });
+    }
+  }
+  return {
+    source: source.source,
+    countedSince: source.countedSince,
+    checked,
+    skipped: {
+      utility: source.utility,
+      failedBefore: source.queries.length - checked,
+      hidden: source.hidden,
+    },
+    planned: before.some(({ plan }) => plan !== null),
+    broken,
+    slower,
+  };
+}

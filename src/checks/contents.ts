@@ -1,0 +1,106 @@
+import type { FurtherRunSection } from '../report/model.ts';
+import { identifier, shown } from '../sql.ts';
+import type { Session } from '../target/session.ts';
+import { isBookkeeping } from './bookkeeping.ts';
+
+/** What one table holds, whatever the order of its rows and columns. */
+export interface TableContents {
+  readonly rows: number;
+  /** Of whole rows, their columns in the order of their names. */
+  readonly digest: string;
+  readonly columns: ReadonlyMap<string, string>;
+}
+
+export interface Contents {
+  /** By qualified name: a table that is dropped and made again has another OID. */
+  readonly tables: ReadonlyMap<string, TableContents>;
+  /** Too large to be read, or not readable. */
+  readonly skipped: ReadonlySet<string>;
+}
+
+/** Reading takes about a second for 200 MB. */
+const TABLE_BYTES = 64 * 1024 * 1024;
+const ALL_BYTES = 512 * 1024 * 1024;
+
+const TABLES = `
+select n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid) as bytes,
+  pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
+    and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) as readable,
+  array(select a.attname::text from pg_catalog.pg_attribute a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attname) as columns
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind = 'r' and c.relpersistence <> 't'
+  and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'
+order by 3, 1, 2`;
+
+interface Row {
+  schema: string;
+  name: string;
+  bytes: string | null;
+  readable: boolean | null;
+  columns: string[];
+}
+
+/**
+ * Digests the rows of every table of the session's database, the small ones first, up to 64 MB each and 512 MB in all.
+ * Digests of one server can be compared with each other only.
+ */
+export async function readContents(session: Session): Promise<Contents> {
+  const tables = new Map<string, TableContents>();
+  const skipped = new Set<string>();
+  let bytes = 0;
+  for (const table of await session.query<Row>(TABLES)) {
+    const name = shown(table.schema, table.name);
+    const size = Number(table.bytes ?? Number.POSITIVE_INFINITY);
+    bytes += size;
+    if (!table.readable || size > TABLE_BYTES || bytes > ALL_BYTES) skipped.add(name);
+    else tables.set(name, await readTable(session, table));
+  }
+  return { tables, skipped };
+}
+
+const hashed = (text: string) => `coalesce(pg_catalog.sum(pg_catalog.hashtextextended(${text}, 0)), 0)::text`;
+
+async function readTable(session: Session, { schema, name, columns }: Row): Promise<TableContents> {
+  const quoted = columns.map((column) => `t.${identifier(column)}`);
+  const whole = columns.length === 0 ? "''" : `row(${quoted.join(', ')})::text`;
+  // NULL is counted apart: hashed, it would be nothing.
+  const each = quoted.map((column) => `${hashed(`${column}::text`)} || '/' || pg_catalog.count(${column})`);
+  const sql = `select pg_catalog.count(*) as rows, ${hashed(whole)} as digest,
+    array[${each.join(', ')}]::text[] as columns from only ${identifier(schema)}.${identifier(name)} t`;
+  const [row] = await session.query<{ rows: string; digest: string; columns: string[] }>(sql);
+  return {
+    rows: Number(row?.rows ?? 0),
+    digest: row?.digest ?? '0',
+    columns: new Map(columns.map((column, index) => [column, row?.columns[index] ?? ''])),
+  };
+}
+
+export interface ContentsComparison
+  extends Pick<FurtherRunSection, 'dataDifferences' | 'tablesCompared' | 'tablesSkipped'> {}
+
+/** Compares tables and columns that are on both sides; which are not is for the comparison of schemas to tell. */
+export function compareContents(before: Contents, after: Contents): ContentsComparison {
+  const dataDifferences: FurtherRunSection['dataDifferences'] = [];
+  let tablesCompared = 0;
+  for (const [relation, then] of before.tables) {
+    const now = after.tables.get(relation);
+    if (!now) continue;
+    tablesCompared++;
+    const what = difference(then, now);
+    if (what !== null) dataDifferences.push({ relation, what, bookkeeping: isBookkeeping(relation) });
+  }
+  const skipped = new Set([...before.skipped, ...after.skipped]);
+  return { dataDifferences, tablesCompared, tablesSkipped: skipped.size };
+}
+
+function difference(then: TableContents, now: TableContents): string | null {
+  const common = [...then.columns.keys()].filter((column) => now.columns.has(column));
+  const sameColumns = common.length === then.columns.size && common.length === now.columns.size;
+  if (sameColumns && then.rows === now.rows && then.digest === now.digest) return null;
+  if (then.rows !== now.rows) return `${then.rows} → ${now.rows} rows`;
+  const changed = common.filter((column) => then.columns.get(column) !== now.columns.get(column));
+  if (changed.length > 0) return `other values in ${changed.map((column) => shown(column)).join(', ')}`;
+  return sameColumns ? 'the same values in other rows' : null;
+}

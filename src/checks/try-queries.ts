@@ -1,0 +1,87 @@
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import type { Session } from '../target/session.ts';
+import { type Plan, readPlan } from './plans.ts';
+
+export interface SqlError {
+  readonly sqlstate: string;
+  readonly message: string;
+}
+
+/** What became of one query. */
+export interface Trial {
+  readonly error: SqlError | null;
+  /** Its generic plan, from version 16 on. */
+  readonly plan: Plan | null;
+}
+
+const GENERIC_PLAN_SINCE = 160_000;
+/** Ours is pg_catalog; the application's is what the database and the role have. */
+const OWN_PATH = 'RESET search_path';
+const VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int AS num";
+
+/**
+ * Prepares each query, and plans it where the server can do that without values. None is run: a Parse message makes
+ * a plan's input, EXPLAIN without ANALYZE a plan.
+ * @param session `pipelined`, so that a thousand queries take the time of one round trip, not of thousands.
+ */
+export async function tryQueries(session: Session, queries: readonly string[]): Promise<Trial[]> {
+  await session.query(OWN_PATH);
+  const [version] = await session.query<{ num: number }>(VERSION);
+  const planned = (version?.num ?? 0) >= GENERIC_PLAN_SINCE;
+  const { Query } = await import('pg');
+
+  /** A Parse message takes a single statement, and so cannot be led to run a second one. */
+  class Preparation extends Query {
+    override submit: InstanceType<typeof Query>['submit'];
+    constructor(text: string, done: (error: Error | undefined) => void) {
+      super({ text }, done);
+      this.submit = (connection) => {
+        connection.parse({ text, name: '', types: [] }, true);
+        connection.sync();
+      };
+    }
+  }
+  const prepare = (sql: string) =>
+    outcomeOf<void>((settle) => session.client.query(new Preparation(sql, (error) => settle(error))));
+  const explain = (sql: string) =>
+    outcomeOf<Plan>((settle) => {
+      const config = { text: `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`, queryMode: 'extended' };
+      session.client.query<{ 'QUERY PLAN': unknown }>(config).then(
+        ({ rows }) => settle(undefined, readPlan(rows[0]?.['QUERY PLAN'])),
+        (error) => settle(error),
+      );
+    });
+
+  const prepared = await Promise.all(queries.map(prepare));
+  return await Promise.all(
+    queries.map(async (sql, index): Promise<Trial> => {
+      const error = prepared[index]?.error ?? null;
+      if (error || !planned) return { error, plan: null };
+      const { value } = await explain(sql);
+      return { error: null, plan: value ?? null };
+    }),
+  );
+}
+
+/** An error of the query's own is a result; that of a lost connection is thrown. */
+function outcomeOf<T>(
+  send: (settle: (error: unknown, value?: T) => void) => void,
+): Promise<{ value?: T; error: SqlError | null }> {
+  return new Promise((resolve, reject) => {
+    send((error, value) => {
+      if (!error) return resolve({ error: null, ...(value === undefined ? {} : { value }) });
+      const sqlstate = sqlstateOf(error);
+      if (sqlstate === undefined || isFatal(error))
+        return reject(
+          new SafemigrateError('LOST', `The connection to the clone was lost: ${messageOf(error)}`, {
+            cause: error,
+          }),
+        );
+      resolve({ error: { sqlstate, message: messageOf(error) } });
+    });
+  });
+}
+
+function isFatal(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'severity' in error && error.severity === 'FATAL';
+}

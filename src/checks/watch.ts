@@ -1,0 +1,132 @@
+import type { Clone } from '../clone/method.ts';
+import { measured } from '../observe/measured.ts';
+import { withoutLiterals } from '../observe/redact.ts';
+import { withoutSecrets } from '../observe/secrets.ts';
+import type { CheckSection, Limit, QueriesSection } from '../report/model.ts';
+import { openSession } from '../target/connect.ts';
+import type { Audit, Session } from '../target/session.ts';
+import type { RunId } from '../upkeep/run-id.ts';
+import { compareQueries } from './compare-queries.ts';
+import type { ApplicationQueries } from './query-source.ts';
+import { type Trial, tryQueries } from './try-queries.ts';
+import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
+
+export interface ChecksOptions {
+  /** null: there are none to be tried. */
+  readonly queries: ApplicationQueries | null;
+  readonly checks: readonly UserCheck[];
+  /** Leave literals and values of rows out of what is reported. */
+  readonly redact: boolean;
+  readonly run: RunId;
+  readonly audit: Audit;
+  readonly signal: AbortSignal;
+}
+
+export interface Checked {
+  readonly queries: QueriesSection | null;
+  readonly checks: CheckSection[];
+  readonly limits: Limit[];
+}
+
+/** What must hold before the command and after it: queries of the application, and the user's own checks. */
+export interface ChecksWatch {
+  before(): Promise<void>;
+  /** What could not be looked at, the limits say. */
+  after(interrupt?: AbortSignal): Promise<Checked>;
+}
+
+/** Nothing of ours stays connected to the clone between the two. */
+export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
+  const { queries, checks, redact, run, audit, signal } = options;
+  const nothingToDo = queries === null && checks.length === 0;
+  const texts = (queries?.queries ?? []).map(({ sql }) => sql);
+  const limits: Limit[] = [];
+  let trials: readonly Trial[] | null = null;
+  let results: ReadonlyMap<UserCheck, CheckResult> = new Map();
+
+  const inClone = async (use: (session: Session) => Promise<void>): Promise<void> => {
+    const session = await openSession(clone.connect, {
+      purpose: 'checks',
+      run,
+      audit,
+      signal,
+      readOnly: true,
+      pipelined: true,
+    });
+    try {
+      await use(session);
+    } finally {
+      await session.close();
+    }
+  };
+
+  return {
+    async before() {
+      if (nothingToDo) return;
+      await inClone(async (session) => {
+        trials = queries && (await measured(limits, 'queries', () => tryQueries(session, texts)));
+        const needed = checks.filter(({ rule }) => rule === 'same');
+        results = await resultsOf(session, needed);
+      });
+    },
+    async after(interrupt) {
+      const sections: { queries: QueriesSection | null; checks: CheckSection[] } = {
+        queries: null,
+        checks: [],
+      };
+      if (nothingToDo || interrupt?.aborted) return { ...sections, limits };
+      const then = trials;
+      await inClone(async (session) => {
+        const now = then && (await measured(limits, 'queries', () => tryQueries(session, texts)));
+        if (queries && then && now) sections.queries = compareQueries(queries, then, now);
+        const after = await resultsOf(session, checks);
+        sections.checks = [...after].map(([check, result]) =>
+          compareCheck(check, results.get(check) ?? null, result),
+        );
+      });
+      if (sections.queries) limits.push(...queryLimits(sections.queries.skipped));
+      return { ...(await shown(sections, redact)), limits };
+    },
+  };
+}
+
+async function resultsOf(
+  session: Session,
+  checks: readonly UserCheck[],
+): Promise<Map<UserCheck, CheckResult>> {
+  const results = new Map<UserCheck, CheckResult>();
+  for (const check of checks) results.set(check, await runCheck(session, check));
+  return results;
+}
+
+function queryLimits({ hidden }: QueriesSection['skipped']): Limit[] {
+  const limits: Limit[] = [];
+  if (hidden > 0) {
+    const reason = `the text of ${hidden} statements of other roles is hidden: pg_read_all_stats would show it`;
+    limits.push({ path: 'queries', kind: 'unmeasured', reason });
+  }
+  return limits;
+}
+
+/** Passwords never, and with --redact no literal and no value of a row. */
+async function shown(
+  { queries, checks }: Pick<Checked, 'queries' | 'checks'>,
+  redact: boolean,
+): Promise<Pick<Checked, 'queries' | 'checks'>> {
+  const text = async (sql: string) => (redact ? await withoutLiterals(sql) : withoutSecrets(sql));
+  const withText = async <T extends { sql: string }>(items: readonly T[]): Promise<T[]> =>
+    await Promise.all(items.map(async (item) => ({ ...item, sql: await text(item.sql) })));
+  return {
+    queries: queries && {
+      ...queries,
+      broken: await withText(queries.broken),
+      slower: await withText(queries.slower),
+    },
+    checks: await Promise.all(
+      checks.map(async (check) => {
+        const name = /\s/.test(check.name) ? await text(check.name) : check.name;
+        return redact ? { ...check, name, missing: [], added: [] } : { ...check, name };
+      }),
+    ),
+  };
+}
