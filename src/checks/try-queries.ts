@@ -43,10 +43,11 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   }
   const prepare = (sql: string) =>
     outcomeOf<void>((settle) => session.client.query(new Preparation(sql, (error) => settle(error))));
+  // As a simple query, because the extended protocol wants values for its parameters. That takes several statements,
+  // but a text that Parse took is a single one.
   const explain = (sql: string) =>
     outcomeOf<Plan>((settle) => {
-      const config = { text: `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`, queryMode: 'extended' };
-      session.client.query<{ 'QUERY PLAN': unknown }>(config).then(
+      session.client.query<{ 'QUERY PLAN': unknown }>(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`).then(
         ({ rows }) => settle(undefined, readPlan(rows[0]?.['QUERY PLAN'])),
         (error) => settle(error),
       );
