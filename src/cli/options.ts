@@ -168,12 +168,12 @@ export const RUN_OPTIONS = {
   keep: option('--keep', 'keep the clone afterwards, and say how to connect to it', flag),
   format: option(
     '--format <format>',
-    'print the report on standard output: text, json',
-    oneOf('text', 'json'),
+    'print the report on standard output: text, json, markdown',
+    oneOf('text', 'json', 'markdown'),
   ),
   report: list(
     '--report <file>',
-    'write the report, by its ending (.json, .txt); repeatable',
+    'write the report, by its ending (.json, .txt, .md, .xml for JUnit, .prom for OpenMetrics); repeatable',
     parseReportFile,
   ),
   observe: option(

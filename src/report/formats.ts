@@ -1,10 +1,13 @@
 import { extname } from 'node:path';
 
-export type ReportFormat = 'text' | 'json';
+export type ReportFormat = 'text' | 'json' | 'markdown' | 'junit' | 'openmetrics';
 
 const ENDINGS = new Map<string, ReportFormat>([
   ['.json', 'json'],
   ['.txt', 'text'],
+  ['.md', 'markdown'],
+  ['.xml', 'junit'],
+  ['.prom', 'openmetrics'],
 ]);
 
 /** The format that a file's ending asks for, or undefined where there is none for it. */

@@ -1,17 +1,22 @@
 import type { ReportFormat } from './formats.ts';
 import type { TextStyle } from './layout.ts';
-import { type Report, report as reportModel } from './model.ts';
-import { renderText } from './text.ts';
-import { visibleJson } from './visible.ts';
+import type { Report } from './model.ts';
 
-/** The report as one string that ends in a newline; `style` only matters to the formats for a terminal. */
-export function render(report: Report, format: ReportFormat, style: TextStyle): string {
-  return format === 'json' ? renderJson(report) : renderText(report, style);
-}
-
-function renderJson(report: Report): string {
-  // The model gives the keys its own order. A report that it refuses is a mistake of ours, but at the end of a run it
-  // is still worth more printed than thrown away.
-  const parsed = reportModel.safeParse(report);
-  return `${visibleJson(JSON.stringify(parsed.success ? parsed.data : report, null, 2))}\n`;
+/**
+ * The report as one string that ends in a newline; `style` only matters to the formats for a terminal. Each renderer is
+ * loaded when it is asked for.
+ */
+export async function render(report: Report, format: ReportFormat, style: TextStyle): Promise<string> {
+  switch (format) {
+    case 'text':
+      return (await import('./text.ts')).renderText(report, style);
+    case 'json':
+      return (await import('./json.ts')).renderJson(report);
+    case 'markdown':
+      return (await import('./markdown.ts')).renderMarkdown(report);
+    case 'junit':
+      return (await import('./junit.ts')).renderJunit(report);
+    case 'openmetrics':
+      return (await import('./openmetrics.ts')).renderOpenMetrics(report);
+  }
 }

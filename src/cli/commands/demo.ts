@@ -37,7 +37,7 @@ export async function demoCommand(signals: SignalWatch): Promise<number> {
       interrupts: signals.interrupts,
     });
     display.finish();
-    say(`\n${render(report, 'text', style)}`);
+    say(`\n${await render(report, 'text', style)}`);
     say('The shop itself was not touched. Now yours:  safemigrate -- <your migration command>');
     return exitCodeOfReport(report, signals.received);
   } finally {

@@ -42,7 +42,7 @@ export async function rehearseCommand(
     }
     const report = await rehearse(settings);
     display.finish();
-    publish(report, options);
+    await publish(report, options);
     return exitCodeOfReport(report, signals.received);
   } finally {
     display.finish();
@@ -79,28 +79,28 @@ function checkWritable(file: string): void {
 }
 
 /** The files first: a terminal that is gone must not keep them from being written. */
-function publish(report: Report, options: Options): void {
+async function publish(report: Report, options: Options): Promise<void> {
   const problems: string[] = [];
   for (const file of options.report ?? []) {
     try {
-      writeFileSync(file, renderPlain(report, formatOfFile(file) ?? 'json'));
+      writeFileSync(file, await renderPlain(report, formatOfFile(file) ?? 'json'));
     } catch (error) {
       problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
     }
   }
   if (options.format) {
     const style = styleOf({ stream: process.stdout, env: process.env });
-    process.stdout.write(render(report, options.format, style));
+    process.stdout.write(await render(report, options.format, style));
   } else {
     process.stderr.write(
-      `\n${render(report, 'text', styleOf({ stream: process.stderr, env: process.env }))}`,
+      `\n${await render(report, 'text', styleOf({ stream: process.stderr, env: process.env }))}`,
     );
   }
   if (report.clone.kept) process.stderr.write(visibleLines(keptNote(report)));
   for (const problem of problems) process.stderr.write(`safemigrate: ${problem}\n`);
 }
 
-function renderPlain(report: Report, format: ReportFormat): string {
+function renderPlain(report: Report, format: ReportFormat): Promise<string> {
   return render(report, format, { columns: 100, colour: false, unicode: true });
 }
 

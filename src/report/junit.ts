@@ -1,0 +1,102 @@
+import type { Report } from './model.ts';
+import { xmlText } from './xml.ts';
+
+interface Case {
+  readonly name: string;
+  readonly seconds: number;
+  /** What a CI system shows as the reason; undefined where it passed. */
+  readonly failure?: string;
+  /** Of a case that passed, what is worth reading. */
+  readonly output?: string;
+}
+
+/** The report as JUnit's XML: the verdict, each hazard and each check as a test case. */
+export function renderJunit(report: Report): string {
+  const suites = [
+    { name: 'rehearsal', cases: verdictCases(report) },
+    { name: 'hazards', cases: hazardCases(report) },
+    { name: 'checks', cases: checkCases(report) },
+  ].filter(({ cases }) => cases.length > 0);
+  const all = suites.flatMap(({ cases }) => cases);
+  const lines = suites.flatMap(({ name, cases }) => [
+    `  <testsuite name="safemigrate ${name}" ${counts(cases)} timestamp="${report.run.startedAt}">`,
+    ...cases.flatMap((one) => caseLines(one, `safemigrate.${name}`)),
+    '  </testsuite>',
+  ]);
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites ${counts(all)}>`,
+    ...lines,
+    '</testsuites>',
+    '',
+  ].join('\n');
+}
+
+function counts(cases: readonly Case[]): string {
+  const failures = cases.filter(({ failure }) => failure !== undefined).length;
+  const seconds = cases.reduce((sum, one) => sum + one.seconds, 0);
+  return `tests="${cases.length}" failures="${failures}" errors="0" time="${seconds.toFixed(3)}"`;
+}
+
+function caseLines({ name, seconds, failure, output }: Case, className: string): string[] {
+  const open = `    <testcase classname="${className}" name="${xmlText(name)}" time="${seconds.toFixed(3)}"`;
+  if (failure !== undefined) {
+    const [first = ''] = failure.split('\n');
+    return [
+      `${open}>`,
+      `      <failure message="${xmlText(first)}">${xmlText(failure)}</failure>`,
+      '    </testcase>',
+    ];
+  }
+  if (output !== undefined)
+    return [`${open}>`, `      <system-out>${xmlText(output)}</system-out>`, '    </testcase>'];
+  return [`${open}/>`];
+}
+
+function verdictCases({ verdict, command }: Report): Case[] {
+  const name = command.argv.join(' ');
+  const seconds = command.durationMs / 1000;
+  return [
+    verdict.pass
+      ? { name, seconds }
+      : { name, seconds, failure: verdict.reasons.join('\n') || 'it did not pass' },
+  ];
+}
+
+function hazardCases({ hazards, statements }: Report): Case[] {
+  return hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
+    const text = [message, evidence && `Measured: ${evidence}`, advice && `Safer: ${advice}`]
+      .filter(Boolean)
+      .join('\n');
+    const at = statement === null ? undefined : statements.find(({ index }) => index === statement);
+    const name = `${code}${relation === null ? '' : ` on ${relation}`}${statement === null ? '' : ` (statement ${statement})`}`;
+    const seconds = (at?.durationMs ?? 0) / 1000;
+    return severity === 'error' && !allowed
+      ? { name, seconds, failure: text }
+      : { name, seconds, output: text };
+  });
+}
+
+function checkCases({ checks, queries, rerun, down }: Report): Case[] {
+  const further = (name: string, run: Report['rerun']): Case[] => {
+    if (!run) return [];
+    const seconds = run.durationMs / 1000;
+    const why = [...run.differences, ...run.dataDifferences].map(({ what }) => what);
+    return [run.passed ? { name, seconds } : { name, seconds, failure: why.join('\n') || 'it failed' }];
+  };
+  return [
+    ...checks.map(({ name, passed, error, missing, added }): Case => {
+      const why = error
+        ? [`${error.message} (SQLSTATE ${error.sqlstate})`]
+        : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)];
+      return passed ? { name, seconds: 0 } : { name, seconds: 0, failure: why.join('\n') || 'it failed' };
+    }),
+    ...(queries?.broken ?? []).map(({ sql, error }) => ({
+      name: `query ${sql.slice(0, 200)}`,
+      seconds: 0,
+      failure: `${error.message} (SQLSTATE ${error.sqlstate})`,
+    })),
+    ...further('safe to run twice', rerun),
+    ...further('the way back works', down),
+  ];
+}

@@ -1,0 +1,106 @@
+import { formatBytes, formatDuration, plural } from '../format.ts';
+import { code, prose } from './markdown/escape.ts';
+import { type Part, parts } from './markdown/parts.ts';
+import type { Report } from './model.ts';
+
+/** GitHub refuses a comment of 65,536 characters and more. */
+export const MARKDOWN_CHARACTERS = 65_000;
+
+/** The mark by which a later run finds the comment to write anew. */
+export const COMMENT_MARK = '<!-- safemigrate -->';
+
+/**
+ * The report for a pull request: the verdict, what to worry about, everything else folded away. Never longer than a
+ * comment may be: the items of the least important parts are left out first, and that is said.
+ */
+export function renderMarkdown(report: Report): string {
+  const top = [COMMENT_MARK, ...verdict(report), '', ...summary(report)];
+  const foot = `<sub>safemigrate ${report.run.tool.version}, run ${code(report.run.id)}</sub>`;
+  const all = parts(report);
+  let left = MARKDOWN_CHARACTERS - lengthOf(top) - foot.length - lengthOf(all.flatMap(frame));
+  const shown = new Map<Part, number>();
+  for (const part of all.toSorted((one, other) => other.importance - one.importance)) {
+    const kept = fitting(part, left);
+    shown.set(part, kept);
+    left -= lengthOf(part.items.slice(0, kept));
+  }
+  return `${[...top, ...all.flatMap((part) => render(part, shown.get(part) ?? 0)), '', foot].join('\n')}\n`;
+}
+
+function verdict({ verdict: { pass, reasons }, target }: Report): string[] {
+  const title = `### ${pass ? '✅ The migration passed its rehearsal' : '❌ The migration did not pass its rehearsal'}`;
+  const changed = target.changes.some(({ madeBy }) => madeBy === 'command')
+    ? ['', '> 🚨 **The command changed the target itself. A person must look.**']
+    : [];
+  return [
+    title,
+    ...changed,
+    ...(reasons.length > 0 ? [''] : []),
+    ...reasons.map((reason) => `- ${prose(reason, 1000)}`),
+  ];
+}
+
+function summary({ command, target, clone, schema, statements, data }: Report): string[] {
+  const row = (label: string, value: string) => `| ${label} | ${value} |`;
+  const lost = schema?.changes.filter(({ dataLoss }) => dataLoss).length ?? 0;
+  return [
+    '| | |',
+    '|---|---|',
+    row('command', code(command.argv.join(' '))),
+    row('took', `${formatDuration(command.durationMs)}, ${plural(statements.length, 'statement')}`),
+    row(
+      'target',
+      `${code(target.database)}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}`,
+    ),
+    row('clone', `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}`),
+    row(
+      'schema',
+      schema === null
+        ? 'not compared'
+        : `${plural(schema.changes.length, 'change')}${lost > 0 ? `, **${lost} of them destroy data**` : ''}`,
+    ),
+    ...(data?.walBytes == null ? [] : [row('WAL', formatBytes(data.walBytes))]),
+  ];
+}
+
+/** What stands around the items, and the longest line that says that some are missing. */
+function frame(part: Part): string[] {
+  return [...opening(part), ...part.head, ...part.foot, ...closing(part), missing(part.items.length)];
+}
+
+function opening({ title, folded }: Part): string[] {
+  return folded ? ['', `<details><summary>${title}</summary>`, ''] : ['', `#### ${title}`, ''];
+}
+
+function closing({ folded }: Part): string[] {
+  return folded ? ['', '</details>'] : [];
+}
+
+function missing(count: number): string {
+  return `\n… and ${plural(count, 'more line')}, left out to keep this short: see the JSON report`;
+}
+
+function render(part: Part, kept: number): string[] {
+  const left = part.items.length - kept;
+  return [
+    ...opening(part),
+    ...part.head,
+    ...part.items.slice(0, kept),
+    ...part.foot,
+    ...(left > 0 ? [missing(left)] : []),
+    ...closing(part),
+  ];
+}
+
+function fitting({ items }: Part, characters: number): number {
+  let sum = 0;
+  const over = items.findIndex((item) => {
+    sum += item.length + 1;
+    return sum > characters;
+  });
+  return over === -1 ? items.length : over;
+}
+
+function lengthOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + line.length + 1, 0);
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { block, code, prose } from '../../../src/report/markdown/escape.ts';
+import { COMMENT_MARK, renderMarkdown } from '../../../src/report/markdown.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const COMMENT_LIMIT = 65_536;
+
+describe.each(Object.entries(sampleReports))('the report %s as Markdown', (name, report) => {
+  const markdown = renderMarkdown(report);
+
+  test('reads well', async () => {
+    await expect(markdown).toMatchFileSnapshot(`snapshots/${name}.md`);
+  });
+
+  test('fits into a comment, and begins with the mark by which it is found again', () => {
+    expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
+    expect(markdown.startsWith(`${COMMENT_MARK}\n### `)).toBe(true);
+  });
+
+  test('closes every part that it folds away', () => {
+    expect(markdown.match(/<details>/g)?.length).toBe(markdown.match(/<\/details>/g)?.length);
+  });
+});
+
+describe('a report that is too long for a comment', () => {
+  const [statement] = sampleReports['failed-command']?.statements ?? [];
+  if (!statement) throw new Error('the sample has a statement');
+  const statements = Array.from({ length: 5_000 }, (_, index) => ({ ...statement, index, error: null }));
+  const hazards = Array.from({ length: 30 }, (_, index) => ({
+    code: `HAZARD_${index}`,
+    severity: 'error' as const,
+    statement: null,
+    relation: null,
+    message: 'm',
+    evidence: 'e',
+    advice: 'a',
+    allowed: false,
+  }));
+  const markdown = renderMarkdown(sampleReport({ statements, hazards }));
+
+  test('leaves out statements, says how many, and keeps every hazard', () => {
+    expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
+    expect(markdown).toMatch(/… and \d,\d{3} more lines, left out/);
+    for (const { code: name } of hazards) expect(markdown).toContain(`**${name}**`);
+  });
+});
+
+describe('text from outside', () => {
+  test.each([
+    ['a', '`a`'],
+    ['a`b', '``a`b``'],
+    ['``', '``` `` ```'],
+    ['a|b', '`a\\|b`'],
+    ['two\nlines', '`two lines`'],
+    ['', '` `'],
+    ['\u001b[2J', '`\\x1b[2J`'],
+  ])('%j as code is %j', (text, expected) => {
+    expect(code(text)).toBe(expected);
+  });
+
+  test('cannot end its block of code', () => {
+    expect(block('sql', 'a\n````\n</details>')).toEqual(['`````sql', 'a\n````\n</details>', '`````']);
+  });
+
+  test.each([
+    '<img src=x onerror=alert(1)>',
+    '[a](javascript:alert(1))',
+    '@team',
+    '**bold**',
+    '| a | b |',
+    '# title',
+  ])('is no markup of its own in a sentence: %s', (text) => {
+    const escaped = prose(text);
+    expect(escaped).not.toMatch(/(^|[^\\])[<[*|#]/);
+    expect(escaped).not.toMatch(/@\w/);
+  });
+});
