@@ -1,0 +1,168 @@
+import type {
+  DataSection,
+  ForecastSection,
+  Limit,
+  SchemaSection,
+  StatementSection,
+} from '../report/model.ts';
+import { oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
+import { type HeldLock, longestLocks } from './held-locks.ts';
+import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from './lock-modes.ts';
+
+export interface Measured {
+  readonly traffic: Traffic | { readonly unmeasured: string };
+  readonly statements: readonly StatementSection[];
+  readonly schema: Pick<SchemaSection, 'changes'> | null;
+  readonly data: DataSection | null;
+  /** Sizes on the target, with indexes and TOAST, of what the command writes anew; null where they could not be read. */
+  readonly rewrittenBytes: ReadonlyMap<string, number> | null;
+  /** The clone could be made only while no other session was connected to the target. */
+  readonly targetWasEmptied: boolean;
+}
+
+/**
+ * What the measured locks, WAL and files would mean on the target, from its own statistics. All of it is a forecast: the
+ * inputs stand beside it, and what could not be known is null, with the reason in the limits.
+ */
+export function forecast(measured: Measured): { section: ForecastSection | null; limits: Limit[] } {
+  const { traffic, data } = measured;
+  if ('unmeasured' in traffic) return { section: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
+  const walBytes = data?.walBytes ?? null;
+  const locks = longestLocks(measured.statements, measured.schema)
+    .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
+    .map((lock) => lockForecast(lock, traffic));
+  const section: ForecastSection = {
+    sampledMs: traffic.sampledMs,
+    transactionsPerSecond: traffic.transactionsPerSecond,
+    sessions: traffic.sessions,
+    oldestTransaction: traffic.oldestTransaction,
+    preparedTransactions: traffic.preparedTransactions,
+    locks,
+    wal: {
+      writtenBytes: walBytes,
+      standbys: traffic.standbys?.map((standby) => behind(standby, walBytes)) ?? null,
+      inactiveSlots: [...traffic.inactiveSlots],
+    },
+    disk: { neededBytes: neededBytes(measured), freeBytes: null },
+  };
+  return { section, limits: limitsOf(measured, traffic, section) };
+}
+
+function lockForecast(lock: HeldLock, traffic: Traffic): ForecastSection['locks'][number] {
+  const { relation, heldMs } = lock;
+  const table = traffic.tableOfIndex.get(relation) ?? relation;
+  const rates = traffic.relations.get(table);
+  const perSecond = rates && arrivals(rates, lock, traffic.transactionsPerSecond);
+  const queued = perSecond === undefined || heldMs === null ? null : Math.round((perSecond * heldMs) / 1000);
+  const { open, max, reserved } = traffic.sessions;
+  return {
+    relation,
+    mode: lock.mode,
+    statement: lock.statement,
+    heldMs,
+    blocks: [...lock.blocks],
+    readsPerSecond: rates?.readsPerSecond ?? null,
+    writesPerSecond: rates?.writesPerSecond ?? null,
+    queued,
+    sessionsRunOut: queued === null ? null : queued > 0 && open + queued >= max - reserved,
+    waitsFor: inTheWay(lock, traffic),
+  };
+}
+
+/**
+ * What comes in a second and would have to wait. One statement may begin many scans and write many rows, but a
+ * transaction waits only once: there are not more to wait than transactions come.
+ */
+function arrivals(rates: RelationRates, { blocks }: HeldLock, transactionsPerSecond: number | null): number {
+  // An UPDATE or DELETE scans for its rows and so counts as a read already.
+  const touches = blocks.includes('reads')
+    ? rates.readsPerSecond + rates.insertsPerSecond
+    : rates.writesPerSecond;
+  return Math.min(touches, transactionsPerSecond ?? touches);
+}
+
+function inTheWay(
+  { relation, mode }: HeldLock,
+  { holders }: Traffic,
+): ForecastSection['locks'][number]['waitsFor'] {
+  const wanted = LOCK_MODES.find((each) => each === mode);
+  if (!wanted) return null;
+  const conflicting: readonly LockMode[] = conflictsOf(wanted);
+  const found = oldest(
+    holders.filter((holder) => {
+      const held = lockModeOf(holder.mode);
+      return holder.relation === relation && held !== undefined && conflicting.includes(held);
+    }),
+  );
+  if (!found) return null;
+  const { ageMs, application, state } = found;
+  return { ageMs, application, state, mode: lockModeOf(found.mode) ?? found.mode };
+}
+
+function behind(
+  standby: Standby,
+  walBytes: number | null,
+): NonNullable<ForecastSection['wal']['standbys']>[number] {
+  const known = standby.lagBytes !== null && walBytes !== null;
+  return { ...standby, behindBytes: known ? (standby.lagBytes ?? 0) + walBytes : null };
+}
+
+/** Until the commit the old files stay beside the new ones; the WAL goes with a later checkpoint, if nobody needs it. */
+function neededBytes({ data, rewrittenBytes }: Measured): number | null {
+  if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
+    return null;
+  const rewritten = data.tables.reduce(
+    (sum, { relation, rewritten }) => sum + (rewritten ? (rewrittenBytes.get(relation) ?? 0) : 0),
+    0,
+  );
+  return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
+}
+
+/** Backends tell the statistics of what they did at most once a second. */
+const SHORT_SAMPLE_MS = 2000;
+
+function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection): Limit[] {
+  const limits: Limit[] = [];
+  const seconds = (traffic.sampledMs / 1000).toFixed(1);
+  if (traffic.sampledMs < SHORT_SAMPLE_MS)
+    limits.push(
+      estimate(
+        'forecast.locks',
+        `the run was over after ${seconds} s, and statistics come up to a second late: rates may be too low`,
+      ),
+    );
+  if (measured.targetWasEmptied)
+    limits.push(
+      estimate(
+        'forecast.locks',
+        `for the clone no session could be connected to the target, in the same ${seconds} s in which its traffic was sampled: rates are too low`,
+      ),
+    );
+  if (section.locks.some(({ readsPerSecond }) => readsPerSecond === null))
+    limits.push(
+      unmeasured('forecast.locks[].queued', 'the target has no statistics of some of the locked relations'),
+    );
+  if (traffic.hiddenSessions > 0)
+    limits.push(
+      unmeasured(
+        'forecast.oldestTransaction',
+        `the role sees nothing of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
+      ),
+    );
+  if (section.wal.standbys === null)
+    limits.push(
+      unmeasured('forecast.wal.standbys', 'the role does not see them: GRANT pg_read_all_stats to it'),
+    );
+  if (section.disk.neededBytes === null)
+    limits.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
+  limits.push(unmeasured('forecast.disk.freeBytes', 'the server does not tell how much of its disk is free'));
+  return limits;
+}
+
+function estimate(path: string, reason: string): Limit {
+  return { path, kind: 'estimate', reason };
+}
+
+function unmeasured(path: string, reason: string): Limit {
+  return { path, kind: 'unmeasured', reason };
+}

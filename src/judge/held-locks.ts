@@ -1,0 +1,37 @@
+import type { SchemaSection, StatementSection } from '../report/model.ts';
+
+/** A lock that makes others wait, as long as it was held. */
+export interface HeldLock {
+  readonly relation: string;
+  readonly mode: string;
+  /** null where none of them could be measured. */
+  readonly heldMs: number | null;
+  readonly blocks: readonly string[];
+  /** Index of the statement that took it. */
+  readonly statement: number;
+}
+
+/** Catalogues and TOAST follow what was done to a table; what has no name was made within the transaction. */
+const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
+
+/** The longest of each relation and mode, the widest first. On what the command itself made nobody waits. */
+export function longestLocks(
+  statements: readonly StatementSection[],
+  schema: Pick<SchemaSection, 'changes'> | null,
+): HeldLock[] {
+  const made = new Set(
+    (schema?.changes ?? []).filter(({ verb }) => verb === 'create').map(({ object }) => object),
+  );
+  const longest = new Map<string, HeldLock>();
+  for (const { index, locks } of statements)
+    for (const { relation, mode, heldMs, blocks } of locks ?? []) {
+      if (blocks.length === 0 || made.has(relation) || INTERNAL.test(relation)) continue;
+      const key = JSON.stringify([relation, mode]);
+      const known = longest.get(key);
+      if (!known || (heldMs ?? -1) > (known.heldMs ?? -1))
+        longest.set(key, { relation, mode, heldMs, blocks, statement: index });
+    }
+  return [...longest.values()].sort(
+    (one, other) => other.blocks.length - one.blocks.length || (other.heldMs ?? 0) - (one.heldMs ?? 0),
+  );
+}

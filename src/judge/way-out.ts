@@ -1,0 +1,52 @@
+import type { Hazard } from '../report/model.ts';
+
+/** Options as a person would type them to let through what was refused: every refusal names its way out. */
+
+export function allowFlag({ code, relation }: Pick<Hazard, 'code' | 'relation'>): string {
+  const what = relation === null ? code : `${code}:${relation}`;
+  return `--allow ${quoted(`${what} reason="…"`)}`;
+}
+
+export function lockFlag(relation: string, mode: string, heldMs: number): string {
+  return `--max-lock ${quoted(`${relation}:${mode}=${durationAtLeast(heldMs)}`)}`;
+}
+
+export function durationFlag(durationMs: number): string {
+  return `--max-duration ${durationAtLeast(durationMs)}`;
+}
+
+export function sizeFlag(name: 'max-wal' | 'max-disk', bytes: number): string {
+  return `--${name} ${sizeAtLeast(bytes)}`;
+}
+
+/** For a POSIX shell. */
+function quoted(value: string): string {
+  return `'${value.replaceAll("'", "'\\''")}'`;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** As the options are written, with two digits that matter, never less. */
+function durationAtLeast(durationMs: number): string {
+  if (durationMs <= SECOND) return `${roundedUp(durationMs)}ms`;
+  if (durationMs <= 2 * MINUTE) return `${roundedUp(durationMs / SECOND)}s`;
+  return `${roundedUp(durationMs / MINUTE)}m`;
+}
+
+const SIZES = ['kB', 'MB', 'GB', 'TB'];
+
+function sizeAtLeast(bytes: number): string {
+  let value = bytes / 1024;
+  let unit = 0;
+  while (value > 1024 && unit < SIZES.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${roundedUp(value)}${SIZES[unit]}`;
+}
+
+function roundedUp(value: number): number {
+  const step = value > 100 ? 10 : 1;
+  return Math.max(1, Math.ceil(value / step) * step);
+}

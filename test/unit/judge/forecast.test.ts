@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import { forecast, type Measured } from '../../../src/judge/forecast.ts';
+import type { Traffic } from '../../../src/target/traffic.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const GB = 2 ** 30;
+const { statements, data, schema } = sampleReports.rewrite ?? sampleReport();
+
+const traffic = (more: Partial<Traffic> = {}): Traffic => ({
+  sampledMs: 10_000,
+  transactionsPerSecond: 1000,
+  sessions: { open: 40, max: 100, reserved: 3 },
+  hiddenSessions: 0,
+  oldestTransaction: null,
+  preparedTransactions: { count: 0, oldestMs: null },
+  standbys: [],
+  inactiveSlots: [],
+  relations: new Map([
+    ['public.events', { readsPerSecond: 20, insertsPerSecond: 5, writesPerSecond: 8 }],
+    ['public.accounts', { readsPerSecond: 1, insertsPerSecond: 0, writesPerSecond: 0 }],
+  ]),
+  tableOfIndex: new Map(),
+  holders: [],
+  ...more,
+});
+
+const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
+  forecast({
+    traffic: traffic(more),
+    statements,
+    data,
+    schema,
+    rewrittenBytes: new Map([['public.events', 24 * GB]]),
+    targetWasEmptied: false,
+    ...measured,
+  });
+
+const lockOf = (result: ReturnType<typeof of>, mode: string) =>
+  result.section?.locks.find((lock) => lock.mode === mode);
+
+describe('statements that would queue', () => {
+  test('are what comes in a second by the time that the lock was held: reads and inserts where it blocks reads', () => {
+    expect(lockOf(of(), 'ACCESS EXCLUSIVE')).toMatchObject({
+      relation: 'public.events',
+      heldMs: 241_900,
+      readsPerSecond: 20,
+      writesPerSecond: 8,
+      queued: Math.round(25 * 241.9),
+      sessionsRunOut: true,
+    });
+  });
+
+  test('are writes alone where it blocks only those', () => {
+    expect(lockOf(of(), 'SHARE')).toMatchObject({ queued: Math.round(8 * 9.81), sessionsRunOut: true });
+  });
+
+  test('are not more than transactions come, since each waits only once', () => {
+    expect(lockOf(of({ transactionsPerSecond: 2 }), 'SHARE')).toMatchObject({
+      queued: 20,
+      sessionsRunOut: false,
+    });
+  });
+
+  test('are unknown for a relation without statistics, and the limits say so', () => {
+    const result = of({ relations: new Map() });
+    expect(lockOf(result, 'SHARE')).toMatchObject({ queued: null, sessionsRunOut: null });
+    expect(result.limits.map(({ path }) => path)).toContain('forecast.locks[].queued');
+  });
+
+  test('of a locked index are those of its table', () => {
+    const [first] = statements.filter(({ locks }) => (locks?.length ?? 0) > 0);
+    const locks = [{ ...first?.locks?.[0], relation: 'public.events_pkey' }] as NonNullable<
+      typeof first
+    >['locks'];
+    const result = of(
+      { tableOfIndex: new Map([['public.events_pkey', 'public.events']]) },
+      { statements: first ? [{ ...first, locks }] : [] },
+    );
+    expect(lockOf(result, 'ACCESS EXCLUSIVE')).toMatchObject({
+      relation: 'public.events_pkey',
+      readsPerSecond: 20,
+    });
+  });
+});
+
+describe('the wait for the lock itself', () => {
+  const holder = (mode: string, ageMs: number) => ({
+    relation: 'public.events',
+    mode,
+    ageMs,
+    application: 'nightly report',
+    state: 'idle in transaction',
+  });
+
+  test('is that for the oldest transaction whose lock is in the way', () => {
+    const result = of({ holders: [holder('AccessShareLock', 720_000), holder('RowExclusiveLock', 5)] });
+    expect(lockOf(result, 'ACCESS EXCLUSIVE')?.waitsFor).toEqual({
+      mode: 'ACCESS SHARE',
+      ageMs: 720_000,
+      application: 'nightly report',
+      state: 'idle in transaction',
+    });
+    expect(lockOf(result, 'SHARE')?.waitsFor).toMatchObject({ mode: 'ROW EXCLUSIVE', ageMs: 5 });
+  });
+
+  test('is for nobody where no lock is in the way', () => {
+    const result = of({ holders: [holder('AccessShareLock', 720_000)] });
+    expect(lockOf(result, 'SHARE')?.waitsFor).toBeNull();
+  });
+});
+
+test('a standby falls behind by what it lags now and all the WAL of the command', () => {
+  const standbys = [{ name: 'replica', synchronous: false, lagBytes: GB, lagMs: 300 }];
+  expect(of({ standbys }).section?.wal.standbys).toMatchObject([{ name: 'replica', behindBytes: 21 * GB }]);
+  expect(of({ standbys: null }).limits.map(({ path }) => path)).toContain('forecast.wal.standbys');
+});
+
+test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
+  expect(of().section?.disk).toEqual({ neededBytes: (24 + 1.5 + 20) * GB, freeBytes: null });
+  expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
+});
+
+test('a short sample, one of an emptied target and sessions that are not seen are named as limits', () => {
+  const { limits } = of({ sampledMs: 900, hiddenSessions: 4 }, { targetWasEmptied: true });
+  const told = limits.map(({ path, reason }) => `${path}: ${reason}`);
+  expect(told).toEqual([
+    expect.stringContaining('over after 0.9 s'),
+    expect.stringContaining('no session could be connected'),
+    expect.stringContaining('nothing of 4 sessions'),
+    expect.stringContaining('forecast.disk.freeBytes'),
+  ]);
+});
+
+test('without traffic there is no forecast, and the reason why', () => {
+  expect(forecast({ ...MEASURED_NOTHING, statements, data, schema })).toEqual({
+    section: null,
+    limits: [{ path: 'forecast', kind: 'unmeasured', reason: 'the target is gone' }],
+  });
+});
+
+const MEASURED_NOTHING = {
+  traffic: { unmeasured: 'the target is gone' },
+  rewrittenBytes: null,
+  targetWasEmptied: false,
+};
