@@ -1,0 +1,86 @@
+import type { DataSection, SchemaSection, TransactionSection } from '../report/model.ts';
+import type { ColumnContent } from './weigh.ts';
+
+type Lost = DataSection['lost'][number];
+
+export interface Losses {
+  readonly schema: SchemaSection | null;
+  readonly data: DataSection;
+  readonly transactions: readonly TransactionSection[];
+  /** What the columns hold, by qualified name. */
+  readonly columns: ReadonlyMap<string, ColumnContent>;
+}
+
+/** Stored data that the command destroyed: tables and columns that it dropped or cut, and rows that it deleted elsewhere. */
+export function lostData(losses: Losses): Lost[] {
+  const dropped = droppedTables(losses);
+  const gone = new Set(dropped.map(({ object }) => object));
+  return [...dropped, ...changedColumns(losses), ...deletedRows(losses, gone)];
+}
+
+function droppedTables({ schema, data }: Losses): Lost[] {
+  return (schema?.changes ?? [])
+    .filter(({ verb, kind, dataLoss }) => dataLoss && verb === 'drop' && kind === 'table')
+    .map(({ object }): Lost => {
+      // One that was made anew under the same name is listed twice: what was there before is what is lost.
+      const [table] = data.tables
+        .filter(({ relation }) => relation === object)
+        .sort((one, other) => (other.rowsBefore ?? 0) - (one.rowsBefore ?? 0));
+      const rows = table ? table.rowsBefore : null;
+      return {
+        object,
+        kind: 'table',
+        what: 'dropped',
+        rows,
+        rowsWithValue: rows,
+        exact: table?.exact ?? false,
+      };
+    });
+}
+
+function changedColumns({ schema, columns }: Losses): Lost[] {
+  return (schema?.changes ?? [])
+    .filter(
+      ({ verb, kind, dataLoss }) => dataLoss && kind === 'column' && (verb === 'drop' || verb === 'alter'),
+    )
+    .map(({ object, verb }): Lost => {
+      const { rows, rowsWithValue, exact } = columns.get(object) ?? UNKNOWN;
+      return {
+        object,
+        kind: 'column',
+        what: verb === 'drop' ? 'dropped' : 'narrowed',
+        rows,
+        rowsWithValue,
+        exact,
+      };
+    });
+}
+
+const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, exact: false };
+
+/**
+ * By the difference in rows and by what the server counted as deleted, which says more where others were inserted at the
+ * same time. That counts what was rolled back too, and so is taken only where nothing was.
+ */
+function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string>): Lost[] {
+  const rolledBack = transactions.some(({ outcome }) => outcome !== 'committed');
+  const names = new Set([...data.tables, ...data.written].map(({ relation }) => relation));
+  return [...names].sort().flatMap((relation): Lost[] => {
+    if (dropped.has(relation)) return [];
+    const table = data.tables.find((each) => each.relation === relation);
+    const difference = (table?.rowsBefore ?? 0) - (table?.rowsAfter ?? table?.rowsBefore ?? 0);
+    const counted = data.written.find((each) => each.relation === relation)?.deleted ?? 0;
+    const deleted = Math.max(difference, rolledBack ? 0 : counted);
+    if (deleted <= 0) return [];
+    return [
+      {
+        object: relation,
+        kind: 'table',
+        what: 'deleted',
+        rows: table?.rowsBefore ?? null,
+        rowsWithValue: deleted,
+        exact: deleted === counted || (table?.exact ?? false),
+      },
+    ];
+  });
+}

@@ -1,0 +1,206 @@
+import { sqlstateOf } from '../errors.ts';
+import { formatDuration } from '../format.ts';
+import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
+import { identifier, shown } from '../sql.ts';
+import { openSession } from '../target/connect.ts';
+import type { Audit, Session } from '../target/session.ts';
+import type { Target } from '../target/target.ts';
+import type { RunId } from '../upkeep/run-id.ts';
+import { measured } from './measured.ts';
+
+/** What a column that is gone from the clone holds on the target. */
+export interface ColumnContent {
+  readonly rows: number | null;
+  readonly rowsWithValue: number | null;
+  /** Counted; else the planner's estimate. */
+  readonly exact: boolean;
+}
+
+export interface WeighOptions {
+  readonly target: Pick<Target, 'settings'>;
+  readonly run: RunId;
+  readonly audit: Audit;
+  readonly signal?: AbortSignal;
+}
+
+export interface Weights {
+  /** By qualified name: `public.users.legacy_email`. */
+  readonly columns: ReadonlyMap<string, ColumnContent>;
+  /** Sizes with indexes and TOAST of what the command wrote anew; null where they could not be read. */
+  readonly rewrittenBytes: ReadonlyMap<string, number> | null;
+  /** What was done on the target beyond reading catalogues, in words for the report. */
+  readonly touched: string[];
+  readonly limits: Limit[];
+}
+
+/** The target must not feel it: larger tables are estimated from the statistics of their columns. */
+const COUNT_UP_TO_ROWS = 100_000;
+const COUNT_UP_TO_BYTES = 100 * 1024 * 1024;
+/** Of tables that nobody has analysed yet, so that nobody knows their number of rows. */
+const COUNT_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
+const COUNT_BUDGET_MS = 3000;
+const STATEMENT_TIMEOUT_MS = 1000;
+const LOCK_TIMEOUT_MS = 200;
+
+// Statistics of a partitioned table's columns are marked as inherited; rows and pages are those of its partitions.
+const CONTENT = `
+SELECT w.object, n.nspname AS schema, c.relname AS name, a.attname AS "column",
+  CASE WHEN leaves.tuples >= 0 THEN leaves.tuples END AS rows, leaves.bytes, s.null_frac AS "nullShare",
+  has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+    AND NOT (c.relrowsecurity AND row_security_active(c.oid)) AS readable
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w(object, schema, name, "column")
+  JOIN pg_namespace n ON n.nspname = w.schema
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = w."column" AND a.attnum > 0 AND NOT a.attisdropped
+ CROSS JOIN LATERAL (
+   SELECT CASE WHEN min(l.reltuples) < 0 THEN -1 ELSE sum(l.reltuples) END::float8 AS tuples,
+          sum(pg_relation_size(l.oid))::float8 AS bytes
+     FROM (SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf AND c.relkind = 'p'
+           UNION ALL SELECT c.oid WHERE c.relkind <> 'p') leaf
+     JOIN pg_class l ON l.oid = leaf.relid) leaves
+  LEFT JOIN LATERAL (
+   SELECT x.null_frac FROM pg_stats x
+    WHERE x.schemaname = n.nspname AND x.tablename = c.relname AND x.attname = a.attname
+    ORDER BY x.inherited = (c.relkind = 'p') DESC LIMIT 1) s ON true`;
+
+const SIZES = `
+SELECT n.nspname AS schema, c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')`;
+
+interface ContentRow {
+  object: string;
+  schema: string;
+  name: string;
+  column: string;
+  rows: number | null;
+  bytes: number | null;
+  nullShare: number | null;
+  readable: boolean;
+}
+
+/**
+ * Looks up on the target, which still has them, how much the columns hold that the command dropped or cut on the clone,
+ * and how large the tables are that it wrote anew. Catalogue reads, and a count of small tables that gives up early.
+ */
+export async function weighTarget(
+  options: WeighOptions,
+  { schema, data }: { schema: SchemaSection | null; data: DataSection | null },
+): Promise<Weights> {
+  const columns = (schema?.changes ?? []).filter(
+    ({ kind, verb, dataLoss }) => dataLoss && kind === 'column' && (verb === 'drop' || verb === 'alter'),
+  );
+  const rewritten = (data?.tables ?? []).filter((table) => table.rewritten).map(({ relation }) => relation);
+  const limits: Limit[] = [];
+  const touched: string[] = [];
+  const nothing = { columns: new Map(), rewrittenBytes: new Map() };
+  if (columns.length === 0 && rewritten.length === 0) return { ...nothing, touched, limits };
+  const weights = await measured(limits, 'data.lost', () =>
+    onTarget(options, async (session) => ({
+      columns: await contentOf(session, [...new Set(columns.map(({ object }) => object))], touched),
+      rewrittenBytes: rewritten.length === 0 ? new Map() : await sizesOf(session, rewritten),
+    })),
+  );
+  if (weights && columns.some(({ object }) => (weights.columns.get(object)?.rowsWithValue ?? null) === null))
+    limits.push({
+      path: 'data.lost',
+      kind: 'unmeasured',
+      reason:
+        'columns of tables that are too large to count and were never analysed have no number of values',
+    });
+  return { ...(weights ?? { columns: new Map(), rewrittenBytes: null }), touched, limits };
+}
+
+async function onTarget<T>(
+  { target, run, audit, signal }: WeighOptions,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(target.settings, {
+    run,
+    audit,
+    ...(signal === undefined ? {} : { signal }),
+    purpose: 'weigh',
+    readOnly: true,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+  });
+  try {
+    return await use(session);
+  } finally {
+    await session.close();
+  }
+}
+
+async function sizesOf(session: Session, wanted: readonly string[]): Promise<Map<string, number>> {
+  const rows = await session.query<{ schema: string; name: string; bytes: number }>(SIZES);
+  const sizes = rows.map(({ schema, name, bytes }) => [shown(schema, name), bytes] as const);
+  return new Map(sizes.filter(([name]) => wanted.includes(name)));
+}
+
+async function contentOf(
+  session: Session,
+  objects: readonly string[],
+  touched: string[],
+): Promise<Map<string, ColumnContent>> {
+  if (objects.length === 0) return new Map();
+  const parts = objects.map(nameParts);
+  const part = (index: number) => parts.map((each) => each[index] ?? '');
+  const rows = await session.query<ContentRow>(CONTENT, [objects, part(0), part(1), part(2)]);
+  const deadline = performance.now() + COUNT_BUDGET_MS;
+  const contents = new Map<string, ColumnContent>();
+  for (const row of rows) {
+    if (contents.has(row.object)) continue;
+    const ofTable = rows.filter(({ schema, name }) => schema === row.schema && name === row.name);
+    const mayCount = ofTable.every(isSmall) && performance.now() < deadline;
+    const counted = mayCount ? await count(session, ofTable, touched) : undefined;
+    for (const [index, column] of ofTable.entries())
+      contents.set(column.object, counted?.[index] ?? estimated(column));
+  }
+  return contents;
+}
+
+function isSmall({ rows, bytes, readable }: ContentRow): boolean {
+  if (!readable || bytes === null) return false;
+  return rows === null
+    ? bytes <= COUNT_UNKNOWN_UP_TO_BYTES
+    : rows <= COUNT_UP_TO_ROWS && bytes <= COUNT_UP_TO_BYTES;
+}
+
+function estimated({ rows, nullShare }: ContentRow): ColumnContent {
+  return {
+    rows: rows === null ? null : Math.round(rows),
+    rowsWithValue: rows === null || nullShare === null ? null : Math.round(rows * (1 - nullShare)),
+    exact: false,
+  };
+}
+
+/** Of columns of one table. @returns undefined where it took too long, or the table was locked. */
+async function count(
+  session: Session,
+  columns: readonly ContentRow[],
+  touched: string[],
+): Promise<ColumnContent[] | undefined> {
+  const [table] = columns;
+  if (!table) return [];
+  const started = performance.now();
+  const counts = columns.map(({ column }) => `count(${identifier(column)})::float8`).join(', ');
+  try {
+    const [counted] = await session.query<{ rows: number; values: number[] }>(
+      `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values
+         FROM ${identifier(table.schema)}.${identifier(table.name)}`,
+    );
+    return counted?.values.map((rowsWithValue) => ({ rows: counted.rows, rowsWithValue, exact: true }));
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return undefined;
+  } finally {
+    const took = formatDuration(performance.now() - started);
+    touched.push(`counted the rows of ${shown(table.schema, table.name)} in ${took}`);
+  }
+}
+
+/** The parts of a name as reports write it, without their quotes. */
+export function nameParts(name: string): string[] {
+  const parts = name.match(/"(?:[^"]|"")*"|[^."]+/g) ?? [];
+  return parts.map((part) => (part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part));
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { lostData } from '../../../src/observe/lost-data.ts';
+import type { DataSection, TransactionSection } from '../../../src/report/model.ts';
+
+const transaction = (outcome: TransactionSection['outcome']): TransactionSection => ({
+  transaction: 1,
+  session: 1,
+  startedAt: '2026-11-21T00:00:00Z',
+  endedAt: null,
+  outcome,
+});
+
+const data = (more: Partial<DataSection>): DataSection => ({
+  tables: [],
+  unchangedTables: 0,
+  written: [],
+  lost: [],
+  walBytes: null,
+  sizeDeltaBytes: null,
+  ...more,
+});
+const replaced = { relation: 'public.orders', inserted: 5, updated: 0, deleted: 5 };
+const lost = (section: DataSection, outcome: TransactionSection['outcome']) =>
+  lostData({ schema: null, data: section, transactions: [transaction(outcome)], columns: new Map() });
+
+test('rows that were deleted while as many others came are told by what the server counted', () => {
+  expect(lost(data({ written: [replaced] }), 'committed')).toEqual([
+    { object: 'public.orders', kind: 'table', what: 'deleted', rows: null, rowsWithValue: 5, exact: true },
+  ]);
+});
+
+test('what was rolled back is not taken for deleted', () => {
+  expect(lost(data({ written: [replaced] }), 'rolled back')).toEqual([]);
+});
+
+test('fewer rows than before are told whatever the server counted', () => {
+  const table = {
+    relation: 'public.orders',
+    rowsBefore: 10,
+    rowsAfter: 4,
+    exact: true,
+    bytesBefore: 1,
+    bytesAfter: 1,
+    rewritten: false,
+  };
+  expect(lost(data({ tables: [table], written: [replaced] }), 'rolled back')).toMatchObject([
+    { rows: 10, rowsWithValue: 6, exact: true },
+  ]);
+});
