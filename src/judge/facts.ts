@@ -1,4 +1,10 @@
-import type { DataSection, SchemaSection, StatementSection, TransactionSection } from '../report/model.ts';
+import type {
+  DataSection,
+  QueriesSection,
+  SchemaSection,
+  StatementSection,
+  TransactionSection,
+} from '../report/model.ts';
 
 /** All that hazards are decided from, as plain values. Relations are named as in the report, `public.orders`. */
 export interface Facts {
@@ -6,6 +12,8 @@ export interface Facts {
   readonly transactions: readonly TransactionSection[];
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
+  /** Queries of the running application, tried before and after; null where there were none to try. */
+  readonly queries: QueriesSection | null;
   /** What the parser says of the statements, by their index; one that it did not accept is missing. */
   readonly parsed: ReadonlyMap<number, StatementFacts>;
   readonly catalogue: CatalogueFacts;
@@ -23,14 +31,20 @@ export interface Traffic {
 export interface CatalogueFacts {
   /** Tables, partitioned ones and materialized views that were there before the command. */
   readonly relations: ReadonlyMap<string, RelationFacts>;
-  /** Columns as `public.orders.email` for which a validated CHECK proved before the command that they are not null. */
-  readonly provenNotNull: ReadonlySet<string>;
-  /** Tables that had a validated CHECK before the command. */
-  readonly checked: ReadonlySet<string>;
+  /** CHECK constraints that were there before the command. */
+  readonly checks: readonly CheckFacts[];
   /** Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves, after the command. */
   readonly unindexedForeignKeys: ReadonlyMap<string, { readonly columns: readonly string[] }>;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
+}
+
+export interface CheckFacts {
+  readonly relation: string;
+  readonly constraint: string;
+  readonly validated: boolean;
+  /** Columns that cannot be null where it holds. */
+  readonly provesNotNull: readonly string[];
 }
 
 export interface RelationFacts {

@@ -24,6 +24,8 @@ interface RelationRow {
 interface CheckRow {
   readonly schema: string;
   readonly table: string;
+  readonly constraint: string;
+  readonly validated: boolean;
   readonly definition: string;
   readonly columns: readonly string[];
 }
@@ -39,13 +41,14 @@ left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
 where c.relkind in ('r', 'p', 'm') and c.relpersistence <> 't' and ${OWN_SCHEMAS}`;
 
 const CHECKS = `
-select n.nspname as schema, c.relname as table, pg_catalog.pg_get_constraintdef(k.oid) as definition,
+select n.nspname as schema, c.relname as table, k.conname as constraint, k.convalidated as validated,
+  pg_catalog.pg_get_constraintdef(k.oid) as definition,
   (select pg_catalog.array_agg(a.attname::pg_catalog.text) from pg_catalog.pg_attribute a
     where a.attrelid = c.oid and a.attnum = any (k.conkey)) as columns
 from pg_catalog.pg_constraint k
 join pg_catalog.pg_class c on c.oid = k.conrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where k.contype = 'c' and k.convalidated and k.conkey is not null and ${OWN_SCHEMAS}`;
+where k.contype = 'c' and k.conkey is not null and ${OWN_SCHEMAS}`;
 
 /** Settings of the database or of the role, which hold for whoever connects. */
 const LOCK_TIMEOUT = `
@@ -101,13 +104,15 @@ export function catalogueFacts(
     const now = after?.relations.relations.get(Number(row.oid)) ?? row;
     relations.set(shown(now.schema, now.name), factsOf(row, data, partitions));
   }
-  const checks = before.checks.map((check) => ({ ...check, table: shown(check.schema, check.table) }));
+  const checks = before.checks.map((check) => ({
+    relation: shown(check.schema, check.table),
+    constraint: check.constraint,
+    validated: check.validated,
+    provesNotNull: provenBy(check),
+  }));
   return {
     relations,
-    provenNotNull: new Set(
-      checks.flatMap((check) => provenBy(check).map((column) => `${check.table}.${shown(column)}`)),
-    ),
-    checked: new Set(checks.map(({ table }) => table)),
+    checks,
     unindexedForeignKeys: after?.unindexedForeignKeys ?? new Map(),
     lockTimeoutByDefault: before.lockTimeoutByDefault,
   };

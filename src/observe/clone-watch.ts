@@ -149,8 +149,7 @@ const NOT_OBSERVED: CloneObservations = {
   names: new Map(),
   catalogue: {
     relations: new Map(),
-    provenNotNull: new Set(),
-    checked: new Set(),
+    checks: [],
     unindexedForeignKeys: new Map(),
     lockTimeoutByDefault: false,
   },

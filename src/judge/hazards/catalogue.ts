@@ -1,4 +1,23 @@
+import { APPLICATION } from './application.ts';
+import { BUILDS } from './builds.ts';
+import { FAILURES } from './failures.ts';
+import { LOCKING } from './locking.ts';
+import { LOSSES } from './losses.ts';
+import { QUERIES } from './queries.ts';
 import type { HazardRecord } from './record.ts';
+import { REWRITES } from './rewrites.ts';
+import { SCANS } from './scans.ts';
+import { TRANSACTIONS } from './transactions.ts';
 
-/** Every hazard there is, in the order of the reader's questions: what blocks, what is rewritten, what is lost, what breaks. */
-export const CATALOGUE: readonly HazardRecord[] = [];
+/** Every hazard there is: what blocks, what is rewritten, what is lost, what fails, and what breaks the running code. */
+export const CATALOGUE: readonly HazardRecord[] = [
+  ...BUILDS,
+  ...SCANS,
+  ...LOCKING,
+  ...REWRITES,
+  ...TRANSACTIONS,
+  ...LOSSES,
+  ...FAILURES,
+  ...APPLICATION,
+  ...QUERIES,
+];

@@ -1,5 +1,8 @@
-import type { Hazard } from '../../report/model.ts';
-import type { Ground } from './ground.ts';
+import type { Hazard, StatementSection } from '../../report/model.ts';
+import type { Action, Name } from '../facts.ts';
+import { lockEvidence } from './evidence.ts';
+import type { Ground, Met } from './ground.ts';
+import { weighLock } from './weight.ts';
 
 /** One place where a hazard was met. */
 export type Finding = Omit<Hazard, 'code' | 'allowed'>;
@@ -15,4 +18,88 @@ export interface HazardRecord {
   /** The safer way, in general; findings name it in SQL. */
   readonly safer: string;
   readonly find: (ground: Ground) => Finding[];
+}
+
+export type Words = Omit<HazardRecord, 'find'>;
+
+/** An action on a relation that was there before. */
+export interface MetOn<Does extends Action['does']> extends Met<Does> {
+  readonly relation: string;
+  readonly ground: Ground;
+}
+
+/** The actions of one kind on relations that were there before the command. */
+export function metOn<Does extends Action['does']>(
+  ground: Ground,
+  does: Does,
+  on: (action: Met<Does>['action']) => Name | null,
+): MetOn<Does>[] {
+  return ground.met(does).flatMap((met) => {
+    const name = on(met.action);
+    const relation = name && ground.resolve(name, met.statement);
+    return relation !== null && ground.relation(relation) ? [{ ...met, relation, ground }] : [];
+  });
+}
+
+export interface Blocking<Does extends Action['does']> extends Words {
+  readonly does: Does;
+  readonly on: (action: Met<Does>['action']) => Name;
+  readonly when?: (met: MetOn<Does>) => boolean;
+  readonly says: (met: MetOn<Does>) => string;
+  readonly advises: (met: MetOn<Does>) => string;
+  /** It is over in a moment, whatever the size. */
+  readonly brief?: true;
+}
+
+/** A hazard of one action that keeps others out of its relation for as long as it takes. */
+export function blocking<Does extends Action['does']>(hazard: Blocking<Does>): HazardRecord {
+  const { does, on, when = () => true, says, advises, brief, ...words } = hazard;
+  return {
+    ...words,
+    find: (ground) =>
+      metOn(ground, does, on)
+        .filter(when)
+        .map((met) => lockFinding(ground, met.statement, met.relation, says(met), advises(met), brief)),
+  };
+}
+
+/** A finding whose weight is that of the lock that the statement's transaction holds on the relation. */
+export function lockFinding(
+  ground: Ground,
+  statement: StatementSection,
+  relation: string,
+  message: string,
+  advice: string,
+  brief = false,
+): Finding {
+  const held = ground.held(statement, relation);
+  return {
+    statement: statement.index,
+    relation,
+    severity: weighLock(
+      ground,
+      held ?? { relation, mode: 'ACCESS EXCLUSIVE', heldMs: statement.durationMs },
+      !brief,
+    ),
+    message,
+    evidence: lockEvidence(ground, statement, relation),
+    advice,
+  };
+}
+
+/** Advice: a sentence, and the SQL that does it, a statement a line. */
+export function sqlAdvice(sentence: string, ...sql: string[]): string {
+  return [sentence, ...sql.map((statement) => `${statement.replace(/;\s*$/, '')};`)].join('\n');
+}
+
+const LONGEST_SQL = 400;
+
+/** The statement's own text with a change, where it asks for one thing only and is short enough to be repeated. */
+export function ownWords(
+  { ground, statement }: Pick<MetOn<Action['does']>, 'ground' | 'statement'>,
+  change: (sql: string) => string,
+): string | undefined {
+  const sql = statement.sql.replace(/\s+/g, ' ').replace(/;\s*$/, '').trim();
+  const isPlain = ground.actions(statement).length === 1 && sql.length <= LONGEST_SQL && !/--|\/\*/.test(sql);
+  return isPlain ? change(sql) : undefined;
 }

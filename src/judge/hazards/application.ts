@@ -1,0 +1,345 @@
+import type { SchemaChange } from '../../report/model.ts';
+import { shown } from '../../sql.ts';
+import { bare } from './builds.ts';
+import { locksEvidence, relationEvidence } from './evidence.ts';
+import { type Ground, lastPart, withoutLastPart } from './ground.ts';
+import { type Finding, type HazardRecord, lockFinding, metOn, sqlAdvice, type Words } from './record.ts';
+import { milder, weighBreakage } from './weight.ts';
+
+/** What the code that is running, or that depends on the tables, does not expect. */
+export const APPLICATION: readonly HazardRecord[] = [
+  renamed(
+    {
+      code: 'TABLE_RENAMED',
+      title: 'a table or view is renamed',
+      condition: 'A table, view or sequence that was there before has another name or schema.',
+      effect: 'Code that uses the old name fails from the commit on, until all of it is replaced.',
+      safer: 'Leave a view under the old name until no code uses it.',
+    },
+    ['table', 'view', 'materialized view', 'foreign table', 'sequence'],
+    (from, to) =>
+      sqlAdvice(
+        'In the same transaction, so that both names work until no code uses the old one:',
+        `CREATE VIEW ${from} AS SELECT * FROM ${to}`,
+      ),
+    (_from, to) => to,
+  ),
+  renamed(
+    {
+      code: 'COLUMN_RENAMED',
+      title: 'a column is renamed',
+      condition: 'A column that was there before has another name.',
+      effect: 'Code that uses the old name fails from the commit on, until all of it is replaced.',
+      safer:
+        'A new column, kept equal by a trigger, until no code uses the old one; or a view with both names.',
+    },
+    ['column'],
+    (from, to) =>
+      sqlAdvice(
+        'Have both until no code uses the old one, kept equal by a trigger:',
+        `ALTER TABLE ${withoutLastPart(from)} ADD COLUMN ${lastPart(to)} …`,
+      ),
+    (_from, to) => withoutLastPart(to),
+  ),
+  renamed(
+    {
+      code: 'ENUM_VALUE_RENAMED',
+      title: 'a value of an enum is renamed',
+      condition: 'A value of an enum type that was there before is called otherwise.',
+      effect:
+        'Code that writes or compares with the old value fails with SQLSTATE 22P02, and code that reads meets one that it does not know.',
+      safer: 'Add the new value, let all code know both, change the rows, and leave the old value unused.',
+    },
+    ['enum value'],
+    (from, to) =>
+      sqlAdvice(
+        'Add the new value beside the old one:',
+        `ALTER TYPE ${withoutLastPart(from)} ADD VALUE '${bare(to).replaceAll("'", "''")}'`,
+      ),
+    () => null,
+  ),
+  {
+    code: 'COLUMN_RETYPED',
+    title: "a column's type is changed under running code",
+    condition: 'A column of a table that was there before has another type.',
+    effect:
+      'Sessions that have prepared a query of it fail with "cached plan must not change result type" until they connect anew, and code meets values of another type.',
+    safer: 'A new column of the new type beside the old one, until all code uses it.',
+    find: (ground) =>
+      columnChanges(ground, / TYPE /).map(({ object, sql }) => {
+        const relation = withoutLastPart(object);
+        const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
+        return {
+          statement: asking(ground, 'alter type', object),
+          relation,
+          severity: milder(weighBreakage(ground, relation)),
+          message: `${object} becomes ${type}`,
+          evidence: relationEvidence(ground, relation),
+          advice: sqlAdvice(
+            'Put the new column beside the old one until all code uses it:',
+            `ALTER TABLE ${relation} ADD COLUMN ${shown(`${bare(object)}_new`)} ${type}`,
+          ),
+        };
+      }),
+  },
+  {
+    code: 'NOT_NULL_DROPPED',
+    title: 'a column may be NULL before the code expects it',
+    condition: 'DROP NOT NULL on a column of a table that was there before the command.',
+    effect:
+      'The first NULL breaks code that was never written for it, and the way back fails as soon as there is one.',
+    safer: 'First release code that can take NULLs everywhere, then DROP NOT NULL.',
+    find: (ground) =>
+      columnChanges(ground, / DROP NOT NULL\b/).map(({ object }) => {
+        const relation = withoutLastPart(object);
+        return {
+          statement: asking(ground, 'drop not null', object),
+          relation,
+          severity: milder(weighBreakage(ground, relation)),
+          message: `${object} may be NULL from now on`,
+          evidence: relationEvidence(ground, relation),
+          advice: 'Release code that can take NULLs in this column before this migration.',
+        };
+      }),
+  },
+  {
+    code: 'JSON_COLUMN',
+    title: 'a column of type json',
+    condition: 'ADD COLUMN of type json on a table that was there before the command.',
+    effect: 'json has no equality: SELECT DISTINCT, GROUP BY and UNION over the table fail from then on.',
+    safer: 'jsonb.',
+    find: (ground) =>
+      metOn(ground, 'add column', ({ table }) => table)
+        .filter(({ action }) => action.type === 'json')
+        .map(({ statement, relation, action }) => ({
+          statement: statement.index,
+          relation,
+          severity: milder(weighBreakage(ground, relation)),
+          message: `${relation}.${shown(action.column)} is json, which cannot be compared`,
+          evidence: relationEvidence(ground, relation),
+          advice: sqlAdvice('Instead:', `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} jsonb`),
+        })),
+  },
+  {
+    code: 'REPLICA_IDENTITY_CHANGED',
+    title: 'the replica identity is changed',
+    condition: 'REPLICA IDENTITY of a table that was there before the command.',
+    effect:
+      'With NOTHING, published UPDATEs and DELETEs fail; with FULL every old row goes into the WAL; subscribers may not find the rows any more.',
+    safer: 'A unique index over NOT NULL columns: REPLICA IDENTITY USING INDEX.',
+    find: (ground) =>
+      metOn(ground, 'replica identity', ({ table }) => table).map(({ statement, relation }) => {
+        const writes = ground.facts.traffic ? (ground.traffic(relation)?.writesPerSecond ?? 0) : null;
+        return {
+          statement: statement.index,
+          relation,
+          severity:
+            writes === null
+              ? milder(weighBreakage(ground, relation))
+              : writes > 0
+                ? ('warning' as const)
+                : ('notice' as const),
+          message: `${relation} is replicated by other columns from now on`,
+          evidence: relationEvidence(ground, relation),
+          advice: sqlAdvice(
+            'Where subscribers need it:',
+            `ALTER TABLE ${relation} REPLICA IDENTITY USING INDEX …`,
+          ),
+        };
+      }),
+  },
+  {
+    code: 'POLICY_CHANGED',
+    title: 'row security is changed',
+    condition:
+      'A policy of a table that was there before is made, changed or dropped, or row security is switched on or off for it.',
+    effect:
+      'Without an error queries return fewer rows, or rows that they should not; with no policy at all they return none.',
+    safer:
+      'Policies first, ENABLE ROW LEVEL SECURITY last, in one transaction; and look with the role of the application.',
+    find: (ground) => [...policies(ground), ...rowSecurity(ground)],
+  },
+  {
+    code: 'PRIVILEGES_REVOKED',
+    title: 'privileges are taken away',
+    condition: 'REVOKE of a privilege that a role had before the command.',
+    effect: 'Code that runs as this role fails with SQLSTATE 42501 from the commit on.',
+    safer: 'Move the application to a role that has what it needs first; then revoke.',
+    find: (ground) =>
+      (ground.facts.schema?.changes ?? [])
+        .filter(({ verb }) => verb === 'revoke')
+        .filter(({ object }) => !isNew(ground, object))
+        .map(({ object, sql, kind }) => {
+          const relation = kind === 'column' ? withoutLastPart(object) : object;
+          const isRelation = ground.relation(relation) !== undefined;
+          return {
+            statement:
+              ground.facts.statements.find(({ tag, error }) => tag === 'REVOKE' && !error)?.index ?? null,
+            relation: isRelation ? relation : null,
+            severity: isRelation ? milder(weighBreakage(ground, relation)) : ('notice' as const),
+            message: `takes away privileges on ${object}`,
+            evidence: isRelation ? relationEvidence(ground, relation) : sql,
+            advice: 'See that nothing runs as this role any more.',
+          };
+        }),
+  },
+  {
+    code: 'DROP_TABLE_LOCKS_REFERENCED',
+    title: 'dropping a table locks those that its foreign keys lead to',
+    condition: 'DROP TABLE takes ACCESS EXCLUSIVE on another table that was there before the command.',
+    effect: 'The referenced table, often a much busier one, cannot be read until the transaction ends.',
+    safer: 'Drop its foreign keys first, each in a short transaction with a lock_timeout; then the table.',
+    find: (ground) =>
+      ground.met('drop').flatMap(({ statement, action }) => {
+        if (action.kind !== 'table') return [];
+        const named = action.objects.map((object) => ground.resolve(object, statement));
+        return ground
+          .taken(statement, 'reads')
+          .filter(({ relation }) => !named.includes(relation))
+          .map((lock) => ({
+            ...lockFinding(
+              ground,
+              statement,
+              lock.relation,
+              `reads and writes of ${lock.relation} wait while ${named.join(', ')} is dropped`,
+              sqlAdvice(
+                'First, in a transaction of its own:',
+                "SET lock_timeout = '2s'",
+                `ALTER TABLE ${named[0] ?? '…'} DROP CONSTRAINT …`,
+              ),
+              true,
+            ),
+            evidence: locksEvidence(ground, [lock]),
+          }));
+      }),
+  },
+  {
+    code: 'FOREIGN_KEY_WITHOUT_INDEX',
+    title: 'a foreign key has no index on its own side',
+    condition:
+      'A new foreign key of a table that was there before, whose columns no index of that table begins with.',
+    effect: 'Every DELETE, and every UPDATE of the key, in the referenced table reads this whole table.',
+    safer: 'CREATE INDEX CONCURRENTLY on the columns of the foreign key first.',
+    find: (ground) =>
+      [...ground.facts.catalogue.unindexedForeignKeys]
+        .filter(([object]) => ground.relation(withoutLastPart(object)) && isNew(ground, object))
+        .map(([object, { columns }]): Finding => {
+          const relation = withoutLastPart(object);
+          const { sizeBytes, rows } = ground.relation(relation) ?? {};
+          const list = columns.map((column) => shown(column)).join(', ');
+          const adding = metOn(ground, 'add constraint', ({ table }) => table).find(
+            (met) =>
+              met.relation === relation &&
+              met.action.kind === 'foreign key' &&
+              String(met.action.columns) === String(columns),
+          );
+          return {
+            statement: adding?.statement.index ?? null,
+            relation,
+            severity: (rows ?? 0) >= 100_000 || (sizeBytes ?? 0) >= 100 * 2 ** 20 ? 'warning' : 'notice',
+            message: `no index of ${relation} begins with (${list}), the columns of ${lastPart(object)}`,
+            evidence: relationEvidence(ground, relation),
+            advice: sqlAdvice('Outside a transaction:', `CREATE INDEX CONCURRENTLY ON ${relation} (${list})`),
+          };
+        }),
+  },
+];
+
+function renamed(
+  words: Words,
+  kinds: readonly string[],
+  advises: (from: string, to: string) => string,
+  relationOf: (from: string, to: string) => string | null,
+): HazardRecord {
+  return {
+    ...words,
+    find: (ground) =>
+      (ground.facts.schema?.renames ?? [])
+        .filter(({ kind }) => kinds.includes(kind))
+        .map(({ from, to }) => {
+          const relation = relationOf(from, to);
+          const isTable = relation !== null && ground.relation(relation) !== undefined;
+          return {
+            statement: renaming(ground, from, to),
+            relation,
+            severity: isTable ? weighBreakage(ground, relation) : ('warning' as const),
+            message: `${from} is called ${to} from now on`,
+            evidence: isTable ? relationEvidence(ground, relation) : 'who uses it is not known',
+            advice: advises(from, to),
+          };
+        }),
+  };
+}
+
+/** The statement whose text has both names. */
+function renaming({ facts }: Ground, from: string, to: string): number | null {
+  const has = (sql: string, name: string) =>
+    sql.includes(bare(name)) || sql.includes(bare(withoutLastPart(name)));
+  const found = facts.statements.find(
+    ({ tag, sql, error }) =>
+      !error &&
+      /^ALTER/.test(tag ?? '') &&
+      /\bRENAME\b|\bSET\s+SCHEMA\b/i.test(sql) &&
+      has(sql, from) &&
+      has(sql, to),
+  );
+  return found?.index ?? null;
+}
+
+/** Changes of columns that were there before, in tables that were there before. */
+function columnChanges(ground: Ground, sql: RegExp): SchemaChange[] {
+  return (ground.facts.schema?.changes ?? []).filter(
+    (change) =>
+      change.verb === 'alter' &&
+      change.kind === 'column' &&
+      sql.test(change.sql) &&
+      ground.relation(withoutLastPart(change.object)) !== undefined,
+  );
+}
+
+function asking(ground: Ground, does: 'alter type' | 'drop not null', object: string): number | null {
+  const met = metOn(ground, does, ({ table }) => table).find(
+    ({ relation, action }) => `${relation}.${shown(action.column)}` === object,
+  );
+  return met?.statement.index ?? null;
+}
+
+function isNew({ facts }: Ground, object: string): boolean {
+  return (
+    facts.schema?.changes.some((change) => change.verb === 'create' && change.object === object) ?? false
+  );
+}
+
+function policies(ground: Ground): Finding[] {
+  return (ground.facts.schema?.changes ?? [])
+    .filter(
+      ({ kind, verb, object }) =>
+        kind === 'policy' && verb !== 'comment' && ground.relation(withoutLastPart(object)),
+    )
+    .map(({ verb, object }) => {
+      const relation = withoutLastPart(object);
+      const past = { create: 'made', drop: 'dropped' }[verb as string] ?? 'changed';
+      return {
+        statement:
+          ground.facts.statements.find(
+            ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
+          )?.index ?? null,
+        relation,
+        severity: milder(weighBreakage(ground, relation)),
+        message: `the policy ${object} is ${past}`,
+        evidence: relationEvidence(ground, relation),
+        advice: "Look at the table with the application's role, before and after.",
+      };
+    });
+}
+
+function rowSecurity(ground: Ground): Finding[] {
+  return metOn(ground, 'row security', ({ table }) => table).map(({ statement, relation, action }) => ({
+    statement: statement.index,
+    relation,
+    severity: milder(weighBreakage(ground, relation)),
+    message: `row security of ${relation} is switched ${action.enable ? 'on' : 'off'}`,
+    evidence: relationEvidence(ground, relation),
+    advice: "Look at the table with the application's role, before and after.",
+  }));
+}

@@ -1,0 +1,246 @@
+import type { StatementSection } from '../../report/model.ts';
+import { shown } from '../../sql.ts';
+import type { Action } from '../facts.ts';
+import { relationEvidence } from './evidence.ts';
+import { type Ground, lastPart, withoutLastPart } from './ground.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
+
+/** What failed on the clone because of the rows that are there, and what was left half-done. */
+export const FAILURES: readonly HazardRecord[] = [
+  {
+    code: 'CONCURRENTLY_IN_TRANSACTION',
+    title: 'CONCURRENTLY is refused within a transaction',
+    condition: 'A statement with CONCURRENTLY failed with SQLSTATE 25001.',
+    effect: 'The migration stops there; what came before it in autocommit stays.',
+    safer: 'Tell the migration tool to run this migration without a transaction.',
+    find: (ground) =>
+      failed(ground, '25001')
+        .filter((statement) =>
+          ground.actions(statement).some((action) => 'concurrently' in action && action.concurrently),
+        )
+        .map((statement) => ({
+          statement: statement.index,
+          relation: subjectOf(ground, statement),
+          severity: 'error' as const,
+          message: 'CONCURRENTLY cannot run inside a transaction, and the migration opened one',
+          evidence: errorOf(statement),
+          advice:
+            'Mark the migration as not transactional (Rails disable_ddl_transaction!, Django atomic = False, Flyway executeInTransaction=false, Alembic autocommit_block(), …).',
+        })),
+  },
+  {
+    code: 'NOT_NULL_WITHOUT_DEFAULT',
+    title: 'a NOT NULL column without a default cannot be added to a table with rows',
+    condition: 'ADD COLUMN … NOT NULL without a DEFAULT failed with SQLSTATE 23502.',
+    effect: 'The migration fails wherever the table has a row, although it passed on empty tables.',
+    safer:
+      'Add it with a constant DEFAULT, which is instant; or nullable, fill it, and SET NOT NULL at the end.',
+    find: (ground) =>
+      failed(ground, '23502').flatMap((statement) =>
+        ground
+          .asked(statement, 'add column')
+          .filter(({ action }) => action.notNull && !action.hasDefault)
+          .map(({ action }) => {
+            const relation = ground.resolve(action.table, statement);
+            return {
+              statement: statement.index,
+              relation,
+              severity: 'error' as const,
+              message: `${relation} has rows, which would be NULL in the new column ${shown(action.column)}`,
+              evidence: `${errorOf(statement)}; ${relationEvidence(ground, relation)}`,
+              advice: sqlAdvice(
+                'With a constant default it takes a moment:',
+                `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} ${action.type} NOT NULL DEFAULT …`,
+              ),
+            };
+          }),
+      ),
+  },
+  {
+    code: 'UNIQUE_OVER_DUPLICATES',
+    title: 'a unique index cannot be built over duplicates',
+    condition: 'CREATE UNIQUE INDEX, ADD UNIQUE or ADD PRIMARY KEY failed with SQLSTATE 23505.',
+    effect:
+      'The migration fails; a concurrent build leaves an INVALID index behind, which still slows down writes.',
+    safer: 'Find and merge the duplicates first, and keep new ones out meanwhile.',
+    find: (ground) =>
+      failed(ground, '23505').flatMap((statement) => {
+        const action = ground.actions(statement).find(isUnique);
+        if (!action) return [];
+        const relation = ground.resolve(action.table, statement);
+        const columns = 'columns' in action ? action.columns.map((column) => shown(column)).join(', ') : '';
+        const key = columns === '' ? '…' : columns;
+        return [
+          violation(
+            ground,
+            statement,
+            relation,
+            `${relation} has duplicates`,
+            sqlAdvice(
+              'Find them:',
+              `SELECT ${key}, count(*) FROM ${relation} GROUP BY ${key} HAVING count(*) > 1`,
+            ),
+          ),
+        ];
+      }),
+  },
+  {
+    code: 'ROWS_VIOLATE_CONSTRAINT',
+    title: 'a new constraint does not hold for the rows that are there',
+    condition:
+      'ADD CONSTRAINT, VALIDATE CONSTRAINT, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01.',
+    effect: 'The migration fails on this data, although it passed on a smaller one.',
+    safer: 'Add it NOT VALID, so that no more such rows come in; mend those that are there; then validate.',
+    find: (ground) =>
+      failed(ground, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
+        const rule = ground.actions(statement).find(isRule);
+        if (!rule) return [];
+        const relation = subjectOf(ground, statement) ?? 'a table';
+        return [
+          violation(
+            ground,
+            statement,
+            relation,
+            `rows of ${relation} break the new rule`,
+            'Add it NOT VALID, mend the rows in batches, and VALIDATE CONSTRAINT at the end.',
+          ),
+        ];
+      }),
+  },
+  {
+    code: 'INDEX_LEFT_INVALID',
+    title: 'an index is left INVALID',
+    condition:
+      'After the command there is an index that is not valid: it was left so, or IF NOT EXISTS found an old one.',
+    effect:
+      'No query uses it, every write maintains it, and CREATE INDEX IF NOT EXISTS takes it for the real one.',
+    safer: 'DROP INDEX CONCURRENTLY and build it again.',
+    find: (ground) =>
+      (ground.facts.schema?.leftovers ?? [])
+        .filter(({ kind }) => kind === 'invalid index')
+        .flatMap(({ object, preexisting }): Finding[] => {
+          const kept = keeping(ground, object);
+          if (preexisting && !kept) return [];
+          const maker = kept ?? making(ground, object);
+          return [
+            {
+              statement: maker?.index ?? null,
+              relation: maker ? subjectOf(ground, maker) : null,
+              severity: 'error',
+              message: kept
+                ? `IF NOT EXISTS takes the INVALID index ${object} for the one that is wanted`
+                : `the index ${object} is left INVALID`,
+              evidence: maker?.error ? errorOf(maker) : 'pg_index.indisvalid is false after the command',
+              advice: sqlAdvice(
+                'Drop it before it is built again:',
+                `DROP INDEX CONCURRENTLY IF EXISTS ${object}`,
+              ),
+            },
+          ];
+        }),
+  },
+  {
+    code: 'CONSTRAINT_LEFT_NOT_VALID',
+    title: 'a constraint is left NOT VALID',
+    condition: 'The command added a constraint NOT VALID, and did not validate it.',
+    effect:
+      'New rows obey it, old ones may not: the planner does not use it, and SET NOT NULL still reads the table.',
+    safer: 'VALIDATE CONSTRAINT in a later transaction; reads and writes go on meanwhile.',
+    find: (ground) =>
+      (ground.facts.schema?.leftovers ?? [])
+        .filter(({ kind, preexisting }) => kind === 'constraint not valid' && !preexisting)
+        .map(({ object }): Finding => {
+          const relation = withoutLastPart(object);
+          return {
+            statement: adding(ground, object)?.index ?? null,
+            relation: ground.relation(relation) ? relation : null,
+            severity: 'notice',
+            message: `the constraint ${object} is left NOT VALID`,
+            evidence: relationEvidence(ground, relation),
+            advice: sqlAdvice(
+              'In a later transaction:',
+              `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${lastPart(object)}`,
+            ),
+          };
+        }),
+  },
+];
+
+function failed({ facts }: Ground, ...sqlstates: string[]): StatementSection[] {
+  return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));
+}
+
+function errorOf({ error }: StatementSection): string {
+  return error ? `${error.message} (SQLSTATE ${error.sqlstate})` : '';
+}
+
+function violation(
+  ground: Ground,
+  statement: StatementSection,
+  relation: string,
+  message: string,
+  advice: string,
+): Finding {
+  const detail = statement.error?.detail;
+  const evidence = `${errorOf(statement)}${detail ? `: ${detail}` : ''}; ${relationEvidence(ground, relation)}`;
+  return { statement: statement.index, relation, severity: 'error', message, evidence, advice };
+}
+
+type Unique = Extract<Action, { does: 'create index' | 'add constraint' }>;
+
+function isUnique(action: Action): action is Unique {
+  return (
+    (action.does === 'create index' && action.unique) ||
+    (action.does === 'add constraint' && (action.kind === 'unique' || action.kind === 'primary key'))
+  );
+}
+
+const RULES = new Set<Action['does']>([
+  'add constraint',
+  'validate constraint',
+  'set not null',
+  'alter domain',
+  'attach partition',
+]);
+
+function isRule(action: Action): boolean {
+  return RULES.has(action.does);
+}
+
+/** The table that the server names, or the one that the statement begins with. */
+function subjectOf(ground: Ground, statement: StatementSection): string | null {
+  const { error } = statement;
+  if (error?.table) return shown(error.schema ?? 'public', error.table);
+  const action = ground.actions(statement).find((each) => 'table' in each);
+  return action && 'table' in action && action.table ? ground.resolve(action.table, statement) : null;
+}
+
+function keeping(ground: Ground, index: string): StatementSection | undefined {
+  const met = ground
+    .met('create index')
+    .find(
+      ({ action }) => action.ifNotExists && action.index !== null && shown(action.index) === lastPart(index),
+    );
+  const isMade = ground.facts.schema?.leftovers.some(
+    ({ object, preexisting }) => object === index && !preexisting,
+  );
+  return isMade ? undefined : met?.statement;
+}
+
+function making({ facts }: Ground, index: string): StatementSection | undefined {
+  return facts.statements.find((statement) =>
+    facts.parsed
+      .get(statement.index)
+      ?.actions.some(
+        (action) =>
+          action.does === 'create index' && action.index !== null && shown(action.index) === lastPart(index),
+      ),
+  );
+}
+
+function adding(ground: Ground, constraint: string): StatementSection | undefined {
+  return ground
+    .met('add constraint')
+    .find(({ action }) => action.constraint !== null && shown(action.constraint) === lastPart(constraint))
+    ?.statement;
+}

@@ -1,0 +1,277 @@
+import { formatCount, plural } from '../../format.ts';
+import type { SchemaChange } from '../../report/model.ts';
+import { shown } from '../../sql.ts';
+import type { Action } from '../facts.ts';
+import { relationEvidence, rowCount } from './evidence.ts';
+import { type Ground, lastPart, withoutLastPart } from './ground.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
+import { MANY_ROWS } from './thresholds.ts';
+import { weighBreakage, weighLoss, worst } from './weight.ts';
+
+/** What is gone afterwards, and that no way back restores. */
+export const LOSSES: readonly HazardRecord[] = [
+  {
+    code: 'TABLE_DROPPED',
+    title: 'a table is dropped, with its rows',
+    condition: 'A table that was there before is gone, or another one stands under its name.',
+    effect: 'Its rows are lost, and code that still uses it fails.',
+    safer: 'Rename it first, wait until nobody has missed it, and drop it in a later migration.',
+    find: (ground) =>
+      dropped(ground, 'table').map(({ object }) => {
+        const rows = ground.relation(object)?.rows ?? null;
+        return {
+          statement: dropping(ground, object, 'table'),
+          relation: object,
+          severity: weighLoss(ground, object, rows),
+          message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
+          evidence: relationEvidence(ground, object),
+          advice: sqlAdvice(
+            'Keep it under another name until nobody has missed it:',
+            `ALTER TABLE ${object} RENAME TO ${shown(`${lastPart(object).replaceAll('"', '')}_unused`)}`,
+          ),
+        };
+      }),
+  },
+  {
+    code: 'COLUMN_DROPPED',
+    title: 'a column is dropped, with its values',
+    condition: 'A column of a table that was there before is gone, or another one stands under its name.',
+    effect: 'Its values are lost, and code that still names it, or that has cached SELECT *, fails.',
+    safer: 'First a release whose code does not use it (ORMs list columns by themselves), then the drop.',
+    find: (ground) =>
+      dropped(ground, 'column')
+        .filter(({ object }) => ground.relation(withoutLastPart(object)))
+        .map(({ object }) => {
+          const relation = withoutLastPart(object);
+          const lost = ground.facts.data?.lost.find(
+            (each) => each.object === object && each.what === 'dropped',
+          );
+          const table = ground.relation(relation);
+          const values = lost?.rowsWithValue ?? (table?.rows === 0 ? 0 : null);
+          const counted =
+            lost && lost.rowsWithValue !== null && lost.rows !== null
+              ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
+              : relationEvidence(ground, relation);
+          return {
+            statement: dropping(ground, relation, 'column', lastPart(object)),
+            relation,
+            severity: worst([
+              weighLoss(ground, relation, values ?? table?.rows ?? null),
+              weighBreakage(ground, relation),
+            ]),
+            message: `drops the column ${object}`,
+            evidence: counted,
+            advice:
+              'Release code that does not use the column first; keep its values in a table of their own if they may be needed.',
+          };
+        }),
+  },
+  {
+    code: 'SCHEMA_DROPPED',
+    title: 'a schema is dropped',
+    condition: 'A schema that was there before is gone.',
+    effect:
+      'All that it held is gone with it, and code that has it in its search_path finds other objects, or none.',
+    safer: 'Rename it first, wait until nobody has missed it, and drop it in a later migration.',
+    find: (ground) =>
+      dropped(ground, 'schema').map(({ object }) => {
+        const inside = [...ground.facts.catalogue.relations].filter(([name]) =>
+          name.startsWith(`${object}.`),
+        );
+        const rows = inside.reduce<number | null>(
+          (sum, [, relation]) => (sum === null || relation.rows === null ? null : sum + relation.rows),
+          0,
+        );
+        return {
+          statement: dropping(ground, object, 'schema'),
+          relation: null,
+          severity:
+            inside.length === 0
+              ? ('notice' as const)
+              : worst(inside.map(([name]) => weighLoss(ground, name, rows))),
+          message: `drops the schema ${object}`,
+          evidence:
+            inside.length === 0
+              ? 'it held no tables'
+              : `${plural(inside.length, 'table')}${rows === null ? '' : ` with ${rowCount(rows, false)}`}`,
+          advice: sqlAdvice(
+            'Keep it under another name until nobody has missed it:',
+            `ALTER SCHEMA ${object} RENAME TO ${shown(`${object.replaceAll('"', '')}_unused`)}`,
+          ),
+        };
+      }),
+  },
+  {
+    code: 'TABLE_TRUNCATED',
+    title: 'a table is emptied',
+    condition: 'TRUNCATE of a table that was there before the command.',
+    effect:
+      'All rows are lost under ACCESS EXCLUSIVE; transactions with an older snapshot see the table empty as well.',
+    safer: 'DELETE in batches of the rows that are not wanted, or a copy before it.',
+    find: (ground) =>
+      ground.met('truncate').flatMap(({ statement, action }) =>
+        [
+          ...new Set([
+            ...action.tables.map((table) => ground.resolve(table, statement)),
+            ...ground.taken(statement, 'reads').map(({ relation }) => relation),
+          ]),
+        ]
+          .filter((relation) => ground.relation(relation))
+          .map((relation) => ({
+            statement: statement.index,
+            relation,
+            severity: weighLoss(ground, relation, ground.relation(relation)?.rows ?? null),
+            message: `empties ${relation}`,
+            evidence: relationEvidence(ground, relation),
+            advice: sqlAdvice('Delete what is not wanted, in batches:', `DELETE FROM ${relation} WHERE …`),
+          })),
+      ),
+  },
+  {
+    code: 'CASCADE',
+    title: 'CASCADE takes along what was not named',
+    condition: 'DROP, DROP COLUMN, DROP CONSTRAINT or TRUNCATE with CASCADE.',
+    effect:
+      'Whatever depends on it goes as well: views, foreign keys, with TRUNCATE the rows of other tables.',
+    safer: 'Name what is to go, without CASCADE: the statement then fails if something else depends on it.',
+    find: (ground) =>
+      ground.facts.statements
+        .filter(({ error }) => error === null)
+        .filter((statement) => ground.actions(statement).some(isCascade))
+        .flatMap((statement): Finding[] => {
+          const named = ground
+            .actions(statement)
+            .filter(isCascade)
+            .flatMap((action) => namesOf(ground, action, statement));
+          const before = named.filter(({ isOld }) => isOld);
+          if (before.length === 0) return [];
+          const names = before.map(({ name }) => name);
+          const along = collateral(ground, names);
+          return [
+            {
+              statement: statement.index,
+              relation: before.find(({ name }) => ground.relation(name))?.name ?? null,
+              severity: along.length === 0 ? 'notice' : 'warning',
+              message: `CASCADE takes along whatever depends on ${names.join(', ')}`,
+              evidence:
+                along.length === 0
+                  ? 'nothing else went with it here'
+                  : `gone with the whole command: ${along.slice(0, 5).join(', ')}${along.length > 5 ? ` and ${along.length - 5} more` : ''}`,
+              advice: 'Leave CASCADE out, and drop by name what depends on it.',
+            },
+          ];
+        }),
+  },
+  {
+    code: 'CONSTRAINT_DROPPED',
+    title: 'a constraint is dropped',
+    condition: 'A constraint of a table that was there before is gone, and the table is not.',
+    effect:
+      'From then on rows get in that break the rule, and it cannot be had back until they are found and mended.',
+    safer: 'Put the new rule in first, NOT VALID and validated, and drop the old one afterwards.',
+    find: (ground) =>
+      dropped(ground, 'constraint')
+        .filter(({ object }) => ground.relation(withoutLastPart(object)))
+        .filter(({ object }) => !isGone(ground, withoutLastPart(object)))
+        .map(({ object }) => {
+          const relation = withoutLastPart(object);
+          const traffic = ground.facts.traffic ? ground.traffic(relation) : null;
+          const isUsed = traffic
+            ? traffic.writesPerSecond > 0
+            : (ground.relation(relation)?.rows ?? 0) >= MANY_ROWS;
+          return {
+            statement: dropping(ground, relation, 'constraint', lastPart(object)),
+            relation,
+            severity: isUsed ? ('warning' as const) : ('notice' as const),
+            message: `drops the constraint ${object}`,
+            evidence: relationEvidence(ground, relation),
+            advice:
+              'If another one takes its place, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
+          };
+        }),
+  },
+];
+
+/** What the schema comparison calls dropped, and not made again under the same name. */
+function dropped({ facts }: Ground, kind: string): SchemaChange[] {
+  const changes = facts.schema?.changes ?? [];
+  const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
+  return drops.filter(
+    ({ object, dataLoss }) =>
+      dataLoss ||
+      !changes.some((change) => change.verb === 'create' && change.kind === kind && change.object === object),
+  );
+}
+
+function isGone({ facts }: Ground, relation: string): boolean {
+  return facts.schema?.changes.some(({ verb, object }) => verb === 'drop' && object === relation) ?? false;
+}
+
+/** The statement that says so; null where a function or a tool's own words did it. */
+function dropping(ground: Ground, object: string, kind: string, part?: string): number | null {
+  const statement = ground.facts.statements.find(
+    (each) =>
+      each.error === null &&
+      ground.actions(each).some((action) => {
+        if (part === undefined)
+          return (
+            action.does === 'drop' &&
+            action.kind === kind &&
+            action.objects.some((name) =>
+              kind === 'schema' ? shown(name.name) === object : ground.resolve(name, each) === object,
+            )
+          );
+        if (action.does === 'drop column')
+          return (
+            kind === 'column' &&
+            shown(action.column) === part &&
+            ground.resolve(action.table, each) === object
+          );
+        return (
+          action.does === 'drop constraint' &&
+          kind === 'constraint' &&
+          shown(action.constraint) === part &&
+          ground.resolve(action.table, each) === object
+        );
+      }),
+  );
+  return statement?.index ?? null;
+}
+
+function isCascade(action: Action): boolean {
+  return 'cascade' in action && action.cascade;
+}
+
+/** What the statement names itself, and whether it was there before, as far as that is known. */
+function namesOf(ground: Ground, action: Action, statement: Parameters<Ground['resolve']>[1]) {
+  const isKnown = (name: string) => ({ name, isOld: ground.relation(name) !== undefined });
+  if (action.does === 'truncate')
+    return action.tables.map((table) => isKnown(ground.resolve(table, statement)));
+  if (action.does === 'drop column' || action.does === 'drop constraint')
+    return [isKnown(ground.resolve(action.table, statement))];
+  if (action.does !== 'drop') return [];
+  return action.objects.map((object) => {
+    if (action.kind === 'table' || action.kind === 'materialized view')
+      return isKnown(ground.resolve(object, statement));
+    const name = object.schema === null ? shown(object.name) : shown(object.schema, object.name);
+    return { name, isOld: isGoneByLastName(ground, name) };
+  });
+}
+
+function isGoneByLastName({ facts }: Ground, name: string): boolean {
+  return (
+    facts.schema?.changes.some(
+      ({ verb, object }) => verb === 'drop' && lastPart(object) === lastPart(name),
+    ) ?? true
+  );
+}
+
+function collateral({ facts }: Ground, named: readonly string[]): string[] {
+  return (facts.schema?.changes ?? [])
+    .filter(
+      ({ verb, object }) =>
+        verb === 'drop' &&
+        !named.some((name) => object === name || object.startsWith(`${name}.`) || lastPart(object) === name),
+    )
+    .map(({ kind, object }) => `${kind} ${object}`);
+}
