@@ -16,6 +16,9 @@ export type Phase =
   | 'before'
   | 'command'
   | 'after'
+  /** The command once more, the way back. */
+  | 'rerun'
+  | 'down'
   | 'compare'
   | 'clean';
 

@@ -1,6 +1,6 @@
+import { watchChecks } from './checks/watch.ts';
 import { cloneSection } from './clone/section.ts';
-import { type Logins, rewriteCommand } from './command/rewrite.ts';
-import { withoutSecrets } from './command/secrets.ts';
+import { rewriteCommand } from './command/rewrite.ts';
 import { commandSection } from './command/section.ts';
 import { inPhase } from './events.ts';
 import { judge } from './judge/verdict.ts';
@@ -11,8 +11,10 @@ import { Guard } from './observe/guard.ts';
 import { explainLoss } from './observe/loss.ts';
 import { compareTarget } from './observe/target-watch.ts';
 import type { Report } from './report/model.ts';
+import { furtherRuns } from './run/further.ts';
 import { guardOptions, ignore, type RehearseOptions, toRun, wireOptions } from './run/options.ts';
 import { prepare } from './run/prepare.ts';
+import { shownWords } from './run/shown-words.ts';
 import { warmUp } from './run/warm-up.ts';
 import { withScope } from './run/with-scope.ts';
 import { openSchemaWatch, type SchemaWatch } from './schema/watch.ts';
@@ -49,16 +51,26 @@ type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & { readonly run: Ru
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
   const { emit = ignore, keep = false } = options;
   const schema = await startSchemaReader(scope, options);
-  const { context, choice, stateBefore, logins, input } = await prepare(scope, stop, options);
+  const prepared = await prepare(scope, stop, options);
+  const { context, choice, stateBefore, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
   const clone = await inPhase(emit, 'clone', () => choice.method.create(context, choice.assessment, scope));
   const watch = watchClone(clone, { ...context, schema });
-  await inPhase(emit, 'before', () => Promise.all([watch.before(), warmUp()]));
+  const checks = watchChecks(clone, { ...context, ...questions, redact: options.redact ?? false });
+  const further = furtherRuns({
+    ...{ scope, stop, options, context, clone, schema, down },
+    command: prepared,
+  });
+  await inPhase(emit, 'before', async () => {
+    await Promise.all([watch.before(), warmUp()]);
+    await checks.before();
+    await further.before();
+  });
 
   const guard = new Guard(guardOptions(context, clone, options));
   const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const { result, contact, limits } = await inPhase(emit, 'command', () =>
+  const { result, ...ran } = await inPhase(emit, 'command', () =>
     stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
   );
 
@@ -67,10 +79,16 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const observed = await inPhase(emit, 'after', () => watch.after(wire.lockedRelations(), options.signal));
   const seen = await wire.statements(observed.names, observed.data);
+  const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
+  const followed = await further.run(result, observed.schema);
+  if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
+  const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,
     reachedClone: wire.reached(),
-    madeDatabases: seen.statements.some(({ tag }) => tag === 'CREATE DATABASE' || tag === 'DROP DATABASE'),
+    madeDatabases: [...seen.statements, ...followed.statements].some(({ tag }) =>
+      OF_DATABASES.has(tag ?? ''),
+    ),
     ownDatabases: clone.made.names,
     contact,
     cloneChanges: observed.schema?.changes ?? [],
@@ -79,7 +97,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   if (keep) await clone.keep();
 
   const command = commandSection(
-    shownWords(options, logins.logins),
+    shownWords(options.command, logins, options),
     rewritten,
     result,
     {
@@ -92,6 +110,11 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   );
   const target = targetSection(context.target, compared.changes, clone.touched);
   const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
+  const { queries, checks: ownChecks } = checked;
+  const asked = { queries, checks: ownChecks, rerun: followed.rerun, down: followed.down };
+  const limits = [made, seen, observed, ran, compared, questions, checked, followed].flatMap(
+    (part) => part.limits,
+  );
   const interrupted = options.signal?.aborted ?? false;
   return {
     ...NOT_YET,
@@ -103,17 +126,14 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     transactions: seen.transactions,
     schema: observed.schema,
     data: observed.data,
+    ...asked,
     contact,
-    limits: [...made.limits, ...seen.limits, ...observed.limits, ...limits, ...compared.limits],
-    verdict: judge({ command, target, contact, schema: observed.schema, interrupted }),
+    limits,
+    verdict: judge({ command, target, contact, schema: observed.schema, ...asked, limits, interrupted }),
   };
 }
 
-/** With --redact a word with a space in it is taken for SQL, whose literals are not to be told. */
-function shownWords({ command, redact }: RehearseOptions, logins: Logins['logins']): string[] {
-  const words = withoutSecrets(command, logins);
-  return redact ? words.map((word) => (/\s/.test(word) ? '…' : word)) : words;
-}
+const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 
 /** First of all: it loads while the server is looked at. */
 function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<SchemaWatch> {
@@ -128,10 +148,6 @@ function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<Sc
 const NOT_YET = {
   hazards: [],
   forecast: null,
-  queries: null,
-  checks: [],
-  rerun: null,
-  down: null,
   apply: null,
   swap: null,
 } satisfies Partial<Report>;

@@ -118,8 +118,12 @@ export function isPreparable(sql: string): boolean {
   return PREPARABLE.test(sql);
 }
 
-/** The queries of a file, separated by semicolons. @throws SafemigrateError `CONFIGURATION` */
-export async function readQueryFile(file: string): Promise<ApplicationQueries> {
+/**
+ * The queries of a file, separated by semicolons.
+ * @param source how the user names the file.
+ * @throws SafemigrateError `CONFIGURATION`
+ */
+export async function readQueryFile(file: string, source: string): Promise<ApplicationQueries> {
   const text = readText(file, '--queries');
   const statements = await parseText(text);
   if (!statements) {
@@ -130,7 +134,7 @@ export async function readQueryFile(file: string): Promise<ApplicationQueries> {
   const texts = statements.map(({ from, to }) => textOf(text, from, to));
   const preparable = texts.filter(isPreparable);
   return {
-    source: file,
+    source,
     countedSince: null,
     queries: preparable.map((sql) => ({ sql, calls: null, callsPerSecond: null })),
     utility: texts.length - preparable.length,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { CheckSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
@@ -31,14 +32,20 @@ const FLAGS = { same: '--check', empty: '--check-empty' } as const;
  * Reads checks as the user gave them: the name of a file, or SQL.
  * @throws SafemigrateError `CONFIGURATION` for what is neither, or not one query.
  */
-export async function readChecks(texts: readonly string[], rule: UserCheck['rule']): Promise<UserCheck[]> {
-  return await Promise.all(texts.map((text) => readCheck(text, rule)));
+export async function readChecks(
+  texts: readonly string[],
+  rule: UserCheck['rule'],
+  folder: string,
+): Promise<UserCheck[]> {
+  return await Promise.all(texts.map((text) => readCheck(text, rule, folder)));
 }
 
-async function readCheck(given: string, rule: UserCheck['rule']): Promise<UserCheck> {
+async function readCheck(given: string, rule: UserCheck['rule'], folder: string): Promise<UserCheck> {
   const name = given.trim();
-  const isFile = existsSync(name) || !/\s/.test(name);
-  const text = isFile ? readText(name, FLAGS[rule]) : Buffer.from(name);
+  const file = resolve(folder, name);
+  // A query of a single word there is not.
+  const isFile = !/\s/.test(name) || existsSync(file);
+  const text = isFile ? readText(file, FLAGS[rule]) : Buffer.from(name);
   const [statement, ...others] = (await parseText(text)) ?? [];
   if (!statement || others.length > 0 || kindOf(statement.node) !== 'SelectStmt') {
     throw new SafemigrateError('CONFIGURATION', `${FLAGS[rule]}: "${name}" does not hold one query.`, {

@@ -1,4 +1,5 @@
 import type { Clone } from '../clone/method.ts';
+import { messageOf, sqlstateOf } from '../errors.ts';
 import { measured } from '../observe/measured.ts';
 import { withoutLiterals } from '../observe/redact.ts';
 import { withoutSecrets } from '../observe/secrets.ts';
@@ -76,14 +77,27 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
       };
       if (nothingToDo || interrupt?.aborted) return { ...sections, limits };
       const then = trials;
-      await inClone(async (session) => {
-        const now = then && (await measured(limits, 'queries', () => tryQueries(session, texts)));
-        if (queries && then && now) sections.queries = compareQueries(queries, then, now);
-        const after = await resultsOf(session, checks);
-        sections.checks = [...after].map(([check, result]) =>
-          compareCheck(check, results.get(check) ?? null, result),
-        );
-      });
+      try {
+        await inClone(async (session) => {
+          const now = then && (await measured(limits, 'queries', () => tryQueries(session, texts)));
+          if (queries && then && now) sections.queries = compareQueries(queries, then, now);
+          for (const check of checks) {
+            const result = await runCheck(session, check);
+            sections.checks.push(compareCheck(check, results.get(check) ?? null, result));
+          }
+        });
+      } catch (error) {
+        // The clone may be gone by now: what could not be asked has not passed.
+        const failed: CheckResult = {
+          kind: 'error',
+          sqlstate: sqlstateOf(error) ?? '',
+          message: messageOf(error),
+        };
+        for (const check of checks.slice(sections.checks.length))
+          sections.checks.push(compareCheck(check, null, failed));
+        if (queries && !sections.queries)
+          limits.push({ path: 'queries', kind: 'unmeasured', reason: messageOf(error) });
+      }
       if (sections.queries) limits.push(...queryLimits(sections.queries.skipped));
       return { ...(await shown(sections, redact)), limits };
     },
@@ -103,7 +117,7 @@ function queryLimits({ hidden }: QueriesSection['skipped']): Limit[] {
   const limits: Limit[] = [];
   if (hidden > 0) {
     const reason = `the text of ${hidden} statements of other roles is hidden: pg_read_all_stats would show it`;
-    limits.push({ path: 'queries', kind: 'unmeasured', reason });
+    limits.push({ path: 'queries.skipped', kind: 'unmeasured', reason });
   }
   return limits;
 }

@@ -166,6 +166,28 @@ export const RUN_OPTIONS = {
   ),
   timeout: option('--timeout <duration>', 'end the command after this time', parseDuration),
   keep: option('--keep', 'keep the clone afterwards, and say how to connect to it', flag),
+  queries: option(
+    '--queries <source>',
+    'queries of the running application to try before and after: pg_stat_statements, a file, off',
+    text,
+    { default: 'pg_stat_statements' },
+  ),
+  check: list(
+    '--check <query>',
+    'a query, or a file that holds one, that must return the same before and after; repeatable',
+    text,
+  ),
+  checkEmpty: list(
+    '--check-empty <query>',
+    'a query, or a file that holds one, that must return no row after the command; repeatable',
+    text,
+  ),
+  rerun: option('--rerun', 'run the command once more on the clone: it must change nothing', flag),
+  down: option(
+    '--down <command>',
+    'a shell command that leads back, run on the clone at the end: all must be as it was',
+    text,
+  ),
   format: option(
     '--format <format>',
     'print the report on standard output: text, json, markdown',

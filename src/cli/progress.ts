@@ -30,9 +30,14 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   before: { doing: 'Reading schema and data before', done: 'Read schema and data before' },
   command: { doing: 'Running the command', done: 'Ran the command' },
   after: { doing: 'Reading schema and data after', done: 'Read schema and data after' },
+  rerun: { doing: 'Running the command again', done: 'Ran the command again' },
+  down: { doing: 'Running the way back', done: 'Ran the way back' },
   compare: { doing: 'Comparing', done: 'Compared' },
   clean: { doing: 'Cleaning up', done: 'Cleaned up' },
 };
+
+/** The terminal is theirs. */
+const OF_COMMANDS: ReadonlySet<Phase> = new Set(['command', 'rerun', 'down']);
 
 interface Running {
   readonly phase: Phase;
@@ -67,7 +72,8 @@ export function progress(
   function watch(): void {
     clearInterval(timer);
     timer = undefined;
-    const live = style.interactive && running.length > 0 && !running.some(({ phase }) => phase === 'command');
+    const live =
+      style.interactive && running.length > 0 && !running.some(({ phase }) => OF_COMMANDS.has(phase));
     if (live) {
       draw();
       timer = setInterval(draw, REDRAW_MS).unref();

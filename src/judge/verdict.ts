@@ -1,4 +1,5 @@
 import type { CommandSection, ContactSection, SchemaSection, TargetSection } from '../report/model.ts';
+import { type Asked, askedReasons } from './further.ts';
 
 export interface Verdict {
   readonly pass: boolean;
@@ -6,7 +7,7 @@ export interface Verdict {
 }
 
 /** What the verdict rests on. */
-export interface Findings {
+export interface Findings extends Asked {
   readonly command: CommandSection;
   readonly target: Pick<TargetSection, 'changes'>;
   readonly contact: readonly ContactSection[];
@@ -24,6 +25,7 @@ export function judge(findings: Findings): Verdict {
     ...commandReasons(findings),
     ...reachReasons(findings),
     ...leftoverReasons(findings),
+    ...askedReasons(findings),
     ...unseenReasons(findings),
   ];
   return { pass: reasons.length === 0, reasons };

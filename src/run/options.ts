@@ -45,6 +45,19 @@ export interface RehearseOptions {
   readonly timeoutMs?: number;
   readonly keep?: boolean;
   /**
+   * Queries of the running application that must work after the command: `pg_stat_statements`, `off`, or the name of a
+   * file. Default: `pg_stat_statements` where the target has it and the role may read it.
+   */
+  readonly queries?: string;
+  /** Queries, or names of files that hold one, that must return the same rows before and after. */
+  readonly check?: readonly string[];
+  /** The same that must return no row after. */
+  readonly checkEmpty?: readonly string[];
+  /** Runs the command once more, which must change nothing. Default false. */
+  readonly rerun?: boolean;
+  /** A shell command that leads back to the state before; run on the clone at the end. */
+  readonly down?: string;
+  /**
    * How the command's statements are looked at: `exact` holds each one's end back until its locks are read, `sampled`
    * lets everything pass as it comes, `off` does not look. Default `exact`.
    */

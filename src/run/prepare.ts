@@ -12,12 +12,17 @@ import { inspectTarget } from '../target/inspect.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
+import type { Order } from './further.ts';
 import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
+import { askTarget, type Questions, readGiven } from './questions.ts';
 import { otherServers } from './servers.ts';
 
 export interface Prepared {
   readonly input: CommandInput;
   readonly logins: Logins;
+  /** The way back, where one was given. */
+  readonly down: Order | null;
+  readonly questions: Questions;
   readonly stateBefore: TargetState;
   readonly context: CloneContext;
   readonly choice: Choice;
@@ -30,6 +35,7 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
   const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
   const located = locateTarget(options, around);
   resolveCommand(options.command, { path: around.env.PATH ?? '', folder: around.folder });
+  const given = await readGiven(options);
   const target = await inPhase(emit, 'connect', () =>
     inspectTarget(located.settings, located.source, { audit, signal }),
   );
@@ -49,9 +55,13 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
       audit,
       fail: (reason: SafemigrateError) => stop.now(reason),
     };
-    const logins = await findLogins(input, comparer(target.settings, signal));
+    const compare = comparer(target.settings, signal);
+    const logins = await findLogins(input, compare);
+    const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
+    const down = back && { input: back, logins: await findLogins(back, compare) };
+    const questions = await askTarget(given, context, options);
     const stateBefore = await readTargetState(context);
     const choice = await chooseMethod(context, options.clone ?? 'auto');
-    return { input, logins, stateBefore, context, choice };
+    return { input, logins, down, questions, stateBefore, context, choice };
   });
 }

@@ -4,7 +4,8 @@ import type { CommandSection, TargetSection } from '../../../src/report/model.ts
 import { sampleReport } from '../../helpers/reports.ts';
 
 const { command, schema, contact } = sampleReport();
-const fine = { command, target: { changes: [] }, schema, contact, interrupted: false };
+const asked = { checks: [], rerun: null, down: null, limits: [] };
+const fine = { command, target: { changes: [] }, schema, contact, interrupted: false, ...asked };
 const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({
   what: 'create table a',
   madeBy,

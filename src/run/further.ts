@@ -1,0 +1,167 @@
+import { type Contents, compareContents, readContents } from '../checks/contents.ts';
+import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../checks/schema-again.ts';
+import type { Clone, CloneContext } from '../clone/method.ts';
+import { type CommandInput, type Logins, rewriteCommand } from '../command/rewrite.ts';
+import type { CommandResult } from '../command/run-command.ts';
+import { messageOf } from '../errors.ts';
+import { inPhase } from '../events.ts';
+import { watchCommand } from '../observe/command-watch.ts';
+import { runWatched } from '../observe/contact.ts';
+import { Guard } from '../observe/guard.ts';
+import type {
+  ContactSection,
+  FurtherRunSection,
+  Limit,
+  SchemaSection,
+  StatementSection,
+} from '../report/model.ts';
+import type { SchemaWatch } from '../schema/watch.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import { openSession } from '../target/connect.ts';
+import type { Session } from '../target/session.ts';
+import { guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
+import { shownWords } from './shown-words.ts';
+
+/** A command, and where it knows the target from. */
+export interface Order {
+  readonly input: CommandInput;
+  readonly logins: Logins;
+}
+
+export interface FurtherOptions {
+  readonly scope: Scope;
+  readonly stop: Stop;
+  readonly options: RehearseOptions;
+  readonly context: CloneContext;
+  readonly clone: Clone;
+  readonly schema: SchemaWatch;
+  /** The migration command. */
+  readonly command: Order;
+  /** The way back; null where none was given. */
+  readonly down: Order | null;
+}
+
+export interface Further {
+  readonly rerun: FurtherRunSection | null;
+  readonly down: FurtherRunSection | null;
+  readonly contact: readonly ContactSection[];
+  readonly statements: readonly StatementSection[];
+  readonly limits: readonly Limit[];
+}
+
+/** What follows the migration on its clone, if it was asked for: the command once more, then the way back. */
+export interface FurtherRuns {
+  /** Remembers what the way back has to lead to. */
+  before(): Promise<void>;
+  /** @param schema what the migration did; null where it could not be compared. */
+  run(result: CommandResult, schema: SchemaSection | null): Promise<Further>;
+}
+
+type Asked = 'rerun' | 'down';
+
+export function furtherRuns(it: FurtherOptions): FurtherRuns {
+  const { options, stop, context, clone, schema, command, down } = it;
+  const limits: Limit[] = [];
+  const contact: ContactSection[] = [];
+  const statements: StatementSection[] = [];
+  let contentsBefore: Contents | undefined;
+
+  async function inClone<T>(read: (session: Session) => Promise<T>): Promise<T> {
+    const { run, audit, signal } = context;
+    const session = await openSession(clone.connect, {
+      purpose: 'clone',
+      run,
+      audit,
+      signal,
+      readOnly: true,
+    });
+    try {
+      return await read(session);
+    } finally {
+      await session.close();
+    }
+  }
+
+  /** What could not be done ends neither the run nor the other of the two. */
+  async function attempt(
+    path: Asked,
+    work: () => Promise<FurtherRunSection>,
+  ): Promise<FurtherRunSection | null> {
+    try {
+      return await inPhase(context.emit, path, work);
+    } catch (error) {
+      limits.push({ path, kind: 'unmeasured', reason: messageOf(error) });
+      return null;
+    }
+  }
+
+  /** Runs one of the two through a proxy of its own, and compares what it left with what it should have. */
+  async function once(order: Order, aim: Aim, contents: Contents): Promise<FurtherRunSection> {
+    const guard = new Guard(guardOptions(context, clone, options));
+    const wire = await watchCommand(it.scope, wireOptions(context, clone, order.logins, guard, options));
+    const rewritten = rewriteCommand(order.input, order.logins, wire.routes);
+    // Standard output is that of the migration alone.
+    const run = toRun(rewritten, stop, { ...options, commandStdout: 'stderr' });
+    const ran = await stop.pausedDuring(() => runWatched(run, context));
+    await wire.end();
+    contact.push(...ran.contact);
+    limits.push(...ran.limits);
+    const seen = await wire.statements(new Map(), null);
+    statements.push(...seen.statements);
+    const schemaResult = await inClone((session) => aim.reached(session));
+    const compared = compareContents(contents, await inClone(readContents));
+    const words = shownWords(order.input.argv, order.logins, options);
+    return sectionOf(ran.result, {
+      command: order === down ? (words.at(-1) ?? '') : words.join(' '),
+      reachedClone: wire.reached(),
+      refused: guard.refused,
+      statements: seen.statements,
+      ...schemaResult,
+      ...compared,
+    });
+  }
+
+  return {
+    async before() {
+      if (down) contentsBefore = await inClone(readContents);
+    },
+    async run(result, section) {
+      const asked: Asked[] = [
+        ...(options.rerun ? (['rerun'] as const) : []),
+        ...(down ? (['down'] as const) : []),
+      ];
+      const none = { rerun: null, down: null, contact, statements, limits };
+      const reason = whyNot(result, options.signal);
+      if (reason !== null) {
+        limits.push(...asked.map((path): Limit => ({ path, kind: 'unmeasured', reason })));
+        return none;
+      }
+      const again = options.rerun
+        ? await attempt('rerun', async () => {
+            const contents = await inClone(readContents);
+            return once(command, await inClone((session) => aimAtAfter(session, schema, section)), contents);
+          })
+        : null;
+      const then = contentsBefore;
+      const back = down && then ? await attempt('down', () => once(down, aimAtBefore(schema), then)) : null;
+      return { ...none, rerun: again, down: back };
+    },
+  };
+}
+
+function whyNot({ exitCode }: CommandResult, interrupt: AbortSignal | undefined): string | null {
+  if (interrupt?.aborted) return 'the run was interrupted before';
+  return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
+}
+
+type Compared = SchemaResult & ReturnType<typeof compareContents>;
+
+function sectionOf(
+  { exitCode, signal, timedOut, durationMs }: CommandResult,
+  seen: Compared & Pick<FurtherRunSection, 'command' | 'reachedClone' | 'refused' | 'statements'>,
+): FurtherRunSection {
+  const against = [...seen.differences, ...seen.dataDifferences].filter(({ bookkeeping }) => !bookkeeping);
+  const passed = exitCode === 0 && seen.refused.length === 0 && against.length === 0;
+  return { ...seen, refused: [...seen.refused], exitCode, signal, timedOut, durationMs, passed };
+}

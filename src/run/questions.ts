@@ -1,0 +1,78 @@
+import { resolve } from 'node:path';
+import {
+  type ApplicationQueries,
+  readQueryFile,
+  readStatStatements,
+  STAT_STATEMENTS,
+} from '../checks/query-source.ts';
+import { readChecks, type UserCheck } from '../checks/user-check.ts';
+import type { CloneContext } from '../clone/method.ts';
+import { SafemigrateError } from '../errors.ts';
+import type { Limit } from '../report/model.ts';
+import { openSession } from '../target/connect.ts';
+import type { RehearseOptions } from './options.ts';
+
+/** What is to be asked of the clone before the command and after it. */
+export interface Questions {
+  readonly queries: ApplicationQueries | null;
+  readonly checks: readonly UserCheck[];
+  readonly limits: readonly Limit[];
+}
+
+interface Given {
+  /** What the file holds; undefined where it is the server that is to be asked. */
+  readonly queries: ApplicationQueries | null | undefined;
+  readonly checks: readonly UserCheck[];
+}
+
+/** What stands in options and files, read before anything is touched. @throws SafemigrateError `CONFIGURATION` */
+export async function readGiven(options: RehearseOptions): Promise<Given> {
+  const { queries = STAT_STATEMENTS, check = [], checkEmpty = [] } = options;
+  const folder = options.folder ?? process.cwd();
+  return {
+    queries: await givenQueries(queries, folder),
+    checks: [
+      ...(await readChecks(check, 'same', folder)),
+      ...(await readChecks(checkEmpty, 'empty', folder)),
+    ],
+  };
+}
+
+async function givenQueries(queries: string, folder: string): Promise<Given['queries']> {
+  if (queries === STAT_STATEMENTS) return undefined;
+  return queries === 'off' ? null : await readQueryFile(resolve(folder, queries), queries);
+}
+
+/**
+ * Asks the target's server for the application's queries, over a session that is closed again.
+ * @throws SafemigrateError `PRIVILEGE` where they were asked for by name and cannot be had.
+ */
+export async function askTarget(
+  { queries, checks }: Given,
+  { target, run, audit, signal }: Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>,
+  options: Pick<RehearseOptions, 'queries'>,
+): Promise<Questions> {
+  if (queries !== undefined) return { queries, checks, limits: [] };
+  const session = await openSession(target.settings, {
+    purpose: 'queries',
+    run,
+    audit,
+    signal,
+    readOnly: true,
+  });
+  try {
+    const read = await readStatStatements(session, target.database.oid);
+    if (!('unreadable' in read)) return { queries: read, checks, limits: [] };
+    const { unreadable: reason } = read;
+    if (options.queries !== undefined) throw unreadable(reason);
+    return { queries: null, checks, limits: [{ path: 'queries', kind: 'unmeasured', reason }] };
+  } finally {
+    await session.close();
+  }
+}
+
+function unreadable(reason: string): SafemigrateError {
+  return new SafemigrateError('PRIVILEGE', `--queries ${STAT_STATEMENTS}: ${reason}.`, {
+    hint: 'Give a file of queries, or --queries off. The target was not touched.',
+  });
+}
