@@ -3,13 +3,15 @@ import { cloneSection } from './clone/section.ts';
 import { rewriteCommand } from './command/rewrite.ts';
 import { commandSection } from './command/section.ts';
 import { inPhase } from './events.ts';
-import { judge } from './judge/verdict.ts';
+import { reachJudgement } from './judge/judgement.ts';
+import { DEFAULT_POLICY } from './judge/policy.ts';
 import { watchClone } from './observe/clone-watch.ts';
 import { watchCommand } from './observe/command-watch.ts';
 import { runWatched } from './observe/contact.ts';
 import { Guard } from './observe/guard.ts';
 import { explainLoss } from './observe/loss.ts';
 import { compareTarget } from './observe/target-watch.ts';
+import { weighTarget } from './observe/weigh.ts';
 import type { Report } from './report/model.ts';
 import { furtherRuns } from './run/further.ts';
 import { guardOptions, ignore, type RehearseOptions, toRun, wireOptions } from './run/options.ts';
@@ -94,6 +96,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),
   });
+  const weighed = await weighTarget(ending, { ...observed, transactions: seen.transactions });
   if (keep) await clone.keep();
 
   const command = commandSection(
@@ -108,29 +111,35 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     },
     seen.statements,
   );
-  const target = targetSection(context.target, compared.changes, clone.touched);
+  const target = targetSection(context.target, compared.changes, [...clone.touched, ...weighed.touched]);
   const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
   const { queries, checks: ownChecks } = checked;
-  const asked = { queries, checks: ownChecks, rerun: followed.rerun, down: followed.down };
-  const limits = [made, seen, observed, ran, compared, questions, checked, followed].flatMap(
-    (part) => part.limits,
-  );
-  const interrupted = options.signal?.aborted ?? false;
-  return {
-    ...NOT_YET,
-    run: context.run,
+  const sections = {
     target,
-    clone: made.clone,
     command,
     statements: seen.statements,
     transactions: seen.transactions,
     schema: observed.schema,
-    data: observed.data,
-    ...asked,
+    data: weighed.data,
+    ...{ queries, checks: ownChecks, rerun: followed.rerun, down: followed.down },
     contact,
-    limits,
-    verdict: judge({ command, target, contact, schema: observed.schema, ...asked, limits, interrupted }),
   };
+  const limits = [made, seen, observed, ran, compared, weighed, questions, checked, followed];
+  const judgement = reachJudgement(
+    {
+      ...sections,
+      parsed: seen.parsed,
+      catalogue: observed.catalogue,
+      traffic: compared.traffic,
+      rewrittenBytes: weighed.rewrittenBytes,
+      targetWasEmptied: choice.assessment.endsSessions,
+      limits: limits.flatMap((part) => part.limits),
+      interrupted: options.signal?.aborted ?? false,
+    },
+    { ...DEFAULT_POLICY, ...options.policy },
+    new Date().toISOString().slice(0, 10),
+  );
+  return { ...NOT_YET, run: context.run, clone: made.clone, ...sections, ...judgement };
 }
 
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
@@ -146,8 +155,6 @@ function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<Sc
 
 /** Sections that later parts of the tool fill. */
 const NOT_YET = {
-  hazards: [],
-  forecast: null,
   apply: null,
   swap: null,
 } satisfies Partial<Report>;

@@ -1,5 +1,7 @@
-import type { CommandSection, ContactSection, SchemaSection, TargetSection } from '../report/model.ts';
+import type { ContactSection, Hazard, SchemaSection, TargetSection } from '../report/model.ts';
+import { budgetReasons, type Spent } from './budgets.ts';
 import { type Asked, askedReasons } from './further.ts';
+import { hazardReasons, type Policy } from './policy.ts';
 
 export interface Verdict {
   readonly pass: boolean;
@@ -7,17 +9,21 @@ export interface Verdict {
 }
 
 /** What the verdict rests on. */
-export interface Findings extends Asked {
-  readonly command: CommandSection;
+export interface Findings extends Spent, Asked {
   readonly target: Pick<TargetSection, 'changes'>;
   readonly contact: readonly ContactSection[];
-  readonly schema: Pick<SchemaSection, 'leftovers'> | null;
+  readonly schema: Pick<SchemaSection, 'leftovers' | 'changes'> | null;
+  /** Those that the policy allows are marked. */
+  readonly hazards: readonly Hazard[];
   /** The run was ended from outside (a signal) before the command was. */
   readonly interrupted: boolean;
 }
 
-/** Every reason why a rehearsal did not pass, the gravest first; none, and it passed. */
-export function judge(findings: Findings): Verdict {
+/**
+ * Every reason why a rehearsal did not pass, the gravest first; none, and it passed.
+ * @param today the date, as `2026-11-21`.
+ */
+export function judge(findings: Findings, policy: Policy, today: string): Verdict {
   const reasons = [
     ...targetReasons(findings),
     ...contactReasons(findings),
@@ -26,6 +32,8 @@ export function judge(findings: Findings): Verdict {
     ...reachReasons(findings),
     ...leftoverReasons(findings),
     ...askedReasons(findings),
+    ...hazardReasons(findings.hazards, policy, today),
+    ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
     ...unseenReasons(findings),
   ];
   return { pass: reasons.length === 0, reasons };

@@ -1,7 +1,14 @@
 import type { DataSection, SchemaSection, TransactionSection } from '../report/model.ts';
-import type { ColumnContent } from './weigh.ts';
 
 type Lost = DataSection['lost'][number];
+
+/** What a column that is gone from the clone holds on the target. */
+export interface ColumnContent {
+  readonly rows: number | null;
+  readonly rowsWithValue: number | null;
+  /** Counted; else the planner's estimate. */
+  readonly exact: boolean;
+}
 
 export interface Losses {
   readonly schema: SchemaSection | null;

@@ -1,20 +1,12 @@
-import { sqlstateOf } from '../errors.ts';
+import { messageOf, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
+import type { DataSection, Limit, SchemaSection, TransactionSection } from '../report/model.ts';
 import { identifier, shown } from '../sql.ts';
 import { openSession } from '../target/connect.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
-import { measured } from './measured.ts';
-
-/** What a column that is gone from the clone holds on the target. */
-export interface ColumnContent {
-  readonly rows: number | null;
-  readonly rowsWithValue: number | null;
-  /** Counted; else the planner's estimate. */
-  readonly exact: boolean;
-}
+import { type ColumnContent, lostData } from './lost-data.ts';
 
 export interface WeighOptions {
   readonly target: Pick<Target, 'settings'>;
@@ -23,9 +15,15 @@ export interface WeighOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface Observed {
+  readonly schema: SchemaSection | null;
+  readonly data: DataSection | null;
+  readonly transactions: readonly TransactionSection[];
+}
+
 export interface Weights {
-  /** By qualified name: `public.users.legacy_email`. */
-  readonly columns: ReadonlyMap<string, ColumnContent>;
+  /** What was observed, and what of it is lost. */
+  readonly data: DataSection | null;
   /** Sizes with indexes and TOAST of what the command wrote anew; null where they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
   /** What was done on the target beyond reading catalogues, in words for the report. */
@@ -83,32 +81,49 @@ interface ContentRow {
  * Looks up on the target, which still has them, how much the columns hold that the command dropped or cut on the clone,
  * and how large the tables are that it wrote anew. Catalogue reads, and a count of small tables that gives up early.
  */
-export async function weighTarget(
-  options: WeighOptions,
-  { schema, data }: { schema: SchemaSection | null; data: DataSection | null },
-): Promise<Weights> {
+export async function weighTarget(options: WeighOptions, observed: Observed): Promise<Weights> {
+  const { schema, data, transactions } = observed;
   const columns = (schema?.changes ?? []).filter(
     ({ kind, verb, dataLoss }) => dataLoss && kind === 'column' && (verb === 'drop' || verb === 'alter'),
   );
   const rewritten = (data?.tables ?? []).filter((table) => table.rewritten).map(({ relation }) => relation);
   const limits: Limit[] = [];
   const touched: string[] = [];
-  const nothing = { columns: new Map(), rewrittenBytes: new Map() };
-  if (columns.length === 0 && rewritten.length === 0) return { ...nothing, touched, limits };
-  const weights = await measured(limits, 'data.lost', () =>
-    onTarget(options, async (session) => ({
-      columns: await contentOf(session, [...new Set(columns.map(({ object }) => object))], touched),
-      rewrittenBytes: rewritten.length === 0 ? new Map() : await sizesOf(session, rewritten),
-    })),
-  );
-  if (weights && columns.some(({ object }) => (weights.columns.get(object)?.rowsWithValue ?? null) === null))
+  const weighed =
+    columns.length === 0 && rewritten.length === 0
+      ? NOTHING
+      : await orLimit(limits, () =>
+          onTarget(options, async (session) => ({
+            columns: await contentOf(session, [...new Set(columns.map(({ object }) => object))], touched),
+            rewrittenBytes: rewritten.length === 0 ? new Map() : await sizesOf(session, rewritten),
+          })),
+        );
+  const contents = weighed?.columns ?? new Map<string, ColumnContent>();
+  if (weighed && columns.some(({ object }) => (contents.get(object)?.rowsWithValue ?? null) === null))
     limits.push({
       path: 'data.lost',
       kind: 'unmeasured',
       reason:
         'columns of tables that are too large to count and were never analysed have no number of values',
     });
-  return { ...(weights ?? { columns: new Map(), rewrittenBytes: null }), touched, limits };
+  return {
+    data: data && { ...data, lost: lostData({ schema, data, transactions, columns: contents }) },
+    rewrittenBytes: weighed?.rewrittenBytes ?? null,
+    touched,
+    limits,
+  };
+}
+
+const NOTHING = { columns: new Map<string, ColumnContent>(), rewrittenBytes: new Map<string, number>() };
+
+/** At the end of a run nothing that is only looked up may cost the report. */
+async function orLimit<T>(limits: Limit[], read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read();
+  } catch (error) {
+    limits.push({ path: 'data.lost', kind: 'unmeasured', reason: messageOf(error) });
+    return null;
+  }
 }
 
 async function onTarget<T>(

@@ -3,6 +3,7 @@ import type { Clone, CloneContext, CloneLimits, CloneWishes, MethodId } from '..
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type Interrupts, type RunOptions } from '../command/run-command.ts';
 import type { Emit } from '../events.ts';
+import type { Policy } from '../judge/policy.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { Guard, GuardOptions } from '../observe/guard.ts';
 import type { Stop } from '../stop.ts';
@@ -64,6 +65,8 @@ export interface RehearseOptions {
   readonly observe?: Observe;
   /** Lets statements through whose effect reaches beyond the clone (roles, the server). Default false. */
   readonly allowClusterStatements?: boolean;
+  /** What the command has to keep to. Default: hazards of severity `error` fail. */
+  readonly policy?: Partial<Policy>;
   /** Leaves literals and values of rows out of the report's statements and errors. Default false. */
   readonly redact?: boolean;
   /** The address that the command connects to, for one that runs in a container. Default 127.0.0.1. */

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { lostData } from '../../../src/observe/lost-data.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
 import { nameParts, weighTarget } from '../../../src/observe/weigh.ts';
 import { compareWith } from '../../../src/schema/compare.ts';
@@ -25,9 +24,9 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
     );
     const weights = await weighTarget(
       { target: { settings: target.settings }, run: newRunId(), audit: () => {} },
-      { schema, data },
+      { schema, data, transactions: [] },
     );
-    return { ...weights, lost: lostData({ schema, data, transactions: [], columns: weights.columns }) };
+    return { ...weights, lost: weights.data?.lost ?? [] };
   } finally {
     await target.drop();
     await clone.drop();

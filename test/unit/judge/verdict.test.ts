@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
-import { type Findings, judge } from '../../../src/judge/verdict.ts';
+import { DEFAULT_POLICY } from '../../../src/judge/policy.ts';
+import { type Findings, judge as judgeBy } from '../../../src/judge/verdict.ts';
 import type { CommandSection, TargetSection } from '../../../src/report/model.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
 const { command, schema, contact } = sampleReport();
-const asked = { checks: [], rerun: null, down: null, limits: [] };
-const fine = { command, target: { changes: [] }, schema, contact, interrupted: false, ...asked };
+const measured = { statements: [], data: null, forecast: null, limits: [], hazards: [] };
+const asked = { checks: [], rerun: null, down: null };
+const fine = { command, target: { changes: [] }, schema, contact, interrupted: false, ...measured, ...asked };
+const judge = (findings: Findings) => judgeBy(findings, DEFAULT_POLICY, '2026-11-21');
 const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({
   what: 'create table a',
   madeBy,
@@ -68,6 +71,7 @@ test('an interrupted rehearsal never passes, and is blamed for nothing else', ()
 
 test('an invalid index that the command left fails the rehearsal, one that was there before does not', () => {
   const index = { kind: 'invalid index', object: 'public.i', preexisting: false } as const;
-  expect(reasons({ schema: { leftovers: [index] } })).toEqual([expect.stringContaining('public.i')]);
-  expect(judge({ ...fine, schema: { leftovers: [{ ...index, preexisting: true }] } }).pass).toBe(true);
+  const left = (preexisting: boolean) => ({ changes: [], leftovers: [{ ...index, preexisting }] });
+  expect(reasons({ schema: left(false) })).toEqual([expect.stringContaining('public.i')]);
+  expect(judge({ ...fine, schema: left(true) }).pass).toBe(true);
 });
