@@ -1,18 +1,38 @@
-import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
+import { startCopied } from '../server/copied.ts';
+import { uniqueBytesOf } from '../server/unique-bytes.ts';
+import { openSession } from '../target/connect.ts';
+import { openMaintenanceSession } from '../upkeep/claim.ts';
+import { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { Clone, CloneContext, MethodId, Possible } from './method.ts';
+import { findCage, hiddenFrom } from './private/cage.ts';
+import { tameDataFolder } from './private/data-folder.ts';
+import { takeLease } from './private/lease.ts';
+import { readOriginal } from './private/original.ts';
+import { refuseOutward } from './private/outward.ts';
+import { loginThere, placeFor, targetThere } from './private/place.ts';
+import { serverSettings } from './private/settings.ts';
+import { settle } from './private/settle.ts';
 
 /** A copy of a whole cluster that is about to be made in a folder of its own and started as a second server. */
 export interface PrivateCluster {
   readonly method: MethodId;
   readonly assessment: Possible;
-  /** The folder that everything of the clone goes into: `<parent>/safemigrate_<run>`; it does not exist yet. */
+  /**
+   * The folder that everything of the clone goes into: `<parent>/safemigrate_<run>`, without symbolic links; it does not
+   * exist yet.
+   */
   readonly folder: string;
   /** Owner of the original's data directory: the second server runs as this user. */
   readonly owner: { readonly uid: number; readonly gid: number };
   /** The folder of the original's programs (`postgres`). */
   readonly programs: string;
+  /**
+   * A shell command that gives back what removing the folder does not (`zfs destroy …`), harmless where there is nothing
+   * yet. The watchdog runs it, after the server has ended and before the folder is removed.
+   */
+  readonly release?: string;
   /**
    * Makes `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
    * @returns what it did to the original server, in words for the report, and what makes the copy differ from it.
@@ -20,11 +40,65 @@ export interface PrivateCluster {
   fill(folder: string): Promise<{ touched: string[]; limits: Limit[] }>;
 }
 
-/** Makes, marks, starts and cages it; it ends with the run, with its watchdog, or by `safemigrate clean`. */
+/**
+ * Makes, marks, starts and cages it; it ends with the run, with its watchdog, or by `safemigrate clean`.
+ *
+ * The order is that of what could be left behind: an entry in the user's state folder, the watchdog, the folder with
+ * its mark, the copy, the server. From the watchdog on, this process may die at any moment.
+ * @throws SafemigrateError `PRIVILEGE`, `DISK`, `CLONE`, `CONFIGURATION`, `INTERRUPTED`; `LOST` when the watchdog ends it.
+ */
 export async function startPrivateCluster(
-  _context: CloneContext,
-  _cluster: PrivateCluster,
-  _scope: Scope,
+  context: CloneContext,
+  cluster: PrivateCluster,
+  scope: Scope,
 ): Promise<Clone> {
-  throw new SafemigrateError('CLONE', 'A clone of the cluster cannot be started yet.');
+  const started = performance.now();
+  const { run, audit, signal, target: found } = context;
+  const { folder, owner, programs } = cluster;
+  const place = await placeFor(context, cluster);
+  const original = await readOriginal(context);
+  const cage = await findCage(owner, hiddenFrom(folder, original.places));
+  const closed = cage.closed && !original.partly;
+  if (!closed && !context.wishes.allowOutward && original.outward.length > 0)
+    throw refuseOutward(original.outward);
+
+  const lease = await takeLease(context, cluster, place, scope);
+  const { touched, limits } = await lease.during(() => cluster.fill(folder));
+  const settings = await serverSettings(original, {
+    ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
+  });
+  await tameDataFolder(folder, settings.file, owner);
+  const server = await lease.during(() =>
+    startCopied({ folder, programs, ...cage, settings: settings.fixed, signal }),
+  );
+  lease.watch(server);
+
+  const target = targetThere(found, place, original.superuser);
+  const control = await scope.own(
+    'connection to the clone',
+    () => openMaintenanceSession(target, { run, audit, signal, purpose: 'clone control' }),
+    async (session) => session?.close(),
+  );
+  control.onLost((reason) => lease.lost(reason));
+  const enter = (database: string) =>
+    openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
+  const settled = await settle(control, target.database.name, enter);
+  const { strategy, reason } = cluster.assessment;
+  return {
+    ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },
+    database: target.database.name,
+    oid: target.database.oid,
+    connect: loginThere(found.settings, place),
+    sharesRoles: true,
+    server: { control, open: (purpose) => openMaintenanceSession(target, { run, audit, purpose }) },
+    marking: () => null,
+    made: new MadeDatabases(run, control, async () => {}),
+    durationMs: performance.now() - started,
+    stallMs: 0,
+    notCarried: [],
+    touched,
+    limits: [...limits, ...cage.limits, ...settings.limits, ...settled],
+    uniqueBytes: () => uniqueBytesOf(folder),
+    keep: () => lease.keep(),
+  };
 }

@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Limit } from '../../report/model.ts';
+
+const run = promisify(execFile);
+
+/** What a second server is started through, so that it cannot reach what the original reaches. */
+export interface Cage {
+  /** Words in front of the server's own. */
+  readonly through: readonly string[];
+  /** For spawn, where `through` does not change the user itself. */
+  readonly user: { readonly uid: number; readonly gid: number } | undefined;
+  /** No network at all, and none of the original's sockets and files: nothing in the clone can reach other systems. */
+  readonly closed: boolean;
+  readonly limits: Limit[];
+}
+
+/**
+ * Runs in new network and mount namespaces, as root: folders that are hidden, `--`, and the program. The loopback device
+ * is the namespace's own, and PostgreSQL 14 wants it for its statistics. Sockets by path reach into other
+ * network namespaces, hence the hiding: a dblink without a host would log in to the original as its own superuser.
+ */
+const HIDING = `ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null
+while [ "$1" != -- ]; do
+  if [ -d "$1" ]; then
+    mount -t tmpfs -o ro,size=4k,mode=755 safemigrate "$1" || exit 1
+  elif [ -e "$1" ]; then
+    mount --bind /dev/null "$1" || exit 1
+  fi
+  shift
+done
+shift
+exec "$@"`;
+
+const POLITE = [
+  ['nice', '-n', '5'],
+  ['ionice', '-c', '2', '-n', '7'],
+] as const;
+
+/**
+ * Finds out by doing it, with a program that does nothing (some 20 ms).
+ * @param hidden folders of the original, and its sockets.
+ */
+export async function findCage(
+  owner: { readonly uid: number; readonly gid: number },
+  hidden: readonly string[],
+): Promise<Cage> {
+  const polite = (await Promise.all(POLITE.map(async (words) => ((await works(words)) ? words : [])))).flat();
+  if (process.getuid?.() !== 0) {
+    for (const namespace of OF_A_USER)
+      if (await works(namespace))
+        return { through: [...polite, ...namespace], user: undefined, closed: false, limits: [] };
+    return { through: polite, user: undefined, closed: false, limits: [OPEN] };
+  }
+  const asOwner = ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups'];
+  const inside = [
+    'unshare',
+    '--net',
+    '--mount',
+    '/bin/sh',
+    '-c',
+    HIDING,
+    'safemigrate-cage',
+    ...hidden,
+    '--',
+  ];
+  if (await works([...inside, ...asOwner]))
+    return { through: [...polite, ...inside, ...asOwner], user: undefined, closed: true, limits: [] };
+  return { through: polite, user: owner, closed: false, limits: [OPEN] };
+}
+
+/** A user has a network namespace only within a user namespace, and may hide nothing there and stay who it is. */
+const OF_A_USER = [
+  ['unshare', '--map-current-user', '--net'],
+  ['unshare', '--user', '--net'],
+];
+
+const OPEN: Limit = {
+  path: 'clone',
+  kind: 'estimate',
+  reason:
+    'this machine cannot take the network away from the clone: functions in it could reach other systems',
+};
+
+/** Folders that everybody writes to: the clone keeps them, without the original's sockets. */
+const COMMON = ['/tmp', '/var/tmp', '/dev/shm'];
+
+/** Where the original is found on this machine. */
+export interface Places {
+  readonly folders: readonly string[];
+  readonly socketFolders: readonly string[];
+  readonly port: number;
+}
+
+/** What is hidden from a clone in this folder; not the folder that it lies in itself. */
+export function hiddenFrom(folder: string, { folders, socketFolders, port }: Places): string[] {
+  const stays = (outer: string) => COMMON.includes(outer) || `${folder}/`.startsWith(`${outer}/`);
+  const sockets = socketFolders.map((outer) => (stays(outer) ? `${outer}/.s.PGSQL.${port}` : outer));
+  return [...new Set([...folders.filter((outer) => !stays(outer)), ...sockets])];
+}
+
+async function works(words: readonly string[]): Promise<boolean> {
+  const [program = '', ...rest] = [...words, 'true'];
+  try {
+    await run(program, rest, { timeout: 5_000 });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,80 @@
+import { chown, mkdir, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+
+type Owner = { readonly uid: number; readonly gid: number };
+
+/** Files of the original's that must not be obeyed, and those of the server that it was; a link is removed as such. */
+const FOREIGN = [
+  'postmaster.pid',
+  'postmaster.opts',
+  'standby.signal',
+  'recovery.signal',
+  'recovery.conf',
+  'postgresql.conf',
+  'postgresql.auto.conf',
+  'pg_hba.conf',
+  'pg_ident.conf',
+  'current_logfiles',
+  'server.crt',
+  'server.key',
+  'root.crt',
+  'root.crl',
+];
+
+const HBA = '# Only the socket, in a folder that nobody else may enter.\nlocal all all trust\n';
+
+/**
+ * Makes a copied data directory one that a second server can be started on without danger to the original.
+ * @param configuration the text of its postgresql.conf.
+ * @throws SafemigrateError `CLONE` for a symbolic link that leads out of the clone.
+ */
+export async function tameDataFolder(folder: string, configuration: string, owner: Owner): Promise<void> {
+  const data = path.join(folder, 'data');
+  await Promise.all(FOREIGN.map((name) => rm(path.join(data, name), { recursive: true, force: true })));
+  await refuseWaysOut(folder);
+  // A slot would hold back WAL for somebody who never comes.
+  const slots = path.join(data, 'pg_replslot');
+  for (const name of await readdir(slots)) await rm(path.join(slots, name), { recursive: true });
+  const write = async (place: string, text: string) => {
+    await writeFile(place, text, { mode: 0o600, flag: 'wx' });
+    if (process.getuid?.() === 0) await chown(place, owner.uid, owner.gid);
+  };
+  await write(path.join(data, 'postgresql.conf'), configuration);
+  // ALTER SYSTEM wants it to exist.
+  await write(path.join(data, 'postgresql.auto.conf'), '');
+  await write(path.join(folder, 'pg_hba.conf'), HBA);
+  await write(path.join(folder, 'pg_ident.conf'), '');
+}
+
+export async function ownedFolder(folder: string, owner: Owner): Promise<void> {
+  await mkdir(folder, { mode: 0o700 });
+  if (process.getuid?.() === 0) await chown(folder, owner.uid, owner.gid);
+}
+
+/** Through a link that leads out, the second server would write into the first one's files. */
+async function refuseWaysOut(folder: string): Promise<void> {
+  const root = await realpath(folder);
+  const visit = async (at: string): Promise<void> => {
+    const entries = await readdir(at, { withFileTypes: true });
+    for (const entry of entries) {
+      const place = path.join(at, entry.name);
+      if (entry.isDirectory()) await visit(place);
+      else if (entry.isSymbolicLink()) await refuseWayOut(place, root);
+    }
+  };
+  await visit(root);
+}
+
+async function refuseWayOut(place: string, root: string): Promise<void> {
+  const end = await realpath(place).catch(async () =>
+    path.resolve(path.dirname(place), await readlink(place)),
+  );
+  if (end !== root && !end.startsWith(`${root}/`)) throw wayOut(place, end);
+}
+
+function wayOut(place: string, end: string): SafemigrateError {
+  return new SafemigrateError('CLONE', `The copy of the cluster was not started: ${place} leads to ${end}.`, {
+    hint: 'A server on it could write into files of the original. The target was not touched by it.',
+  });
+}

@@ -1,0 +1,180 @@
+import { open, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SafemigrateError } from '../../errors.ts';
+import { formatBytes } from '../../format.ts';
+import type { Scope } from '../../scope.ts';
+import type { CopiedServer } from '../../server/copied.ts';
+import { stampOf } from '../../server/process-stamp.ts';
+import { type Ending, startWatchdog, type Watchdog } from '../../server/watchdog.ts';
+import { entryFile, type FolderEntry, ourStamp, removeEntry, writeEntry } from '../../upkeep/folders.ts';
+import { formatMark, type Mark } from '../../upkeep/mark.ts';
+import { endFolder } from '../../upkeep/remove-folder.ts';
+import type { CloneContext } from '../method.ts';
+import type { PrivateCluster } from '../private-cluster.ts';
+import { ownedFolder } from './data-folder.ts';
+import type { Place } from './place.ts';
+
+/** How long a watchdog that ended the server may take to have said why. */
+const REASON_MS = 500;
+
+/** The right to a folder, and to the space in it, for a time: given back by the scope, or taken by the watchdog. */
+export interface Lease {
+  /** Work on the folder; when it fails because the watchdog took the folder away, that is the failure. */
+  during<T>(work: () => Promise<T>): Promise<T>;
+  /** From now on the end of this server is the end of the run. */
+  watch(server: CopiedServer): void;
+  /** Ends the run, with the watchdog's reason if it has one. */
+  lost(reason: string): void;
+  keep(): Promise<void>;
+}
+
+/** Records, watches, makes and marks the folder, in this order, each owned by the scope. */
+export async function takeLease(
+  context: CloneContext,
+  { folder, owner, release }: PrivateCluster,
+  place: Place,
+  scope: Scope,
+): Promise<Lease> {
+  const { run, target, limits, fail } = context;
+  const socketFolder = place.apart ? place.socketFolder : null;
+  let over = false;
+  let kept = false;
+  let entry: FolderEntry = {
+    version: 1,
+    run,
+    folder,
+    socketFolder,
+    target: targetName(context),
+    endsAt: new Date(Date.now() + limits.ttlMs).toISOString(),
+    kept,
+    owner: await ourStamp(),
+    watchdog: null,
+    release: release ?? null,
+  };
+  await scope.own(
+    `entry ${entryFile(run)}`,
+    () => writeEntry(entry),
+    async () => {
+      if (!(await exists(folder))) await removeEntry(run);
+    },
+  );
+  const watchdog = await scope.own(
+    `clone in ${folder}`,
+    () =>
+      startWatchdog({
+        ...{ folder, run, entry: entryFile(run), ttlMs: limits.ttlMs, floorBytes: place.floorBytes },
+        ...(socketFolder === null ? {} : { socketFolder }),
+        ...(release === undefined ? {} : { release }),
+      }),
+    async (started: Watchdog | undefined) => {
+      over = true;
+      if (kept || (await started?.end())) return;
+      await endFolder(entry);
+    },
+  );
+  entry = { ...entry, watchdog: (await stampOf(watchdog.pid)) ?? null };
+  await writeEntry(entry);
+  await ownedFolder(folder, owner);
+  const mark: Mark = {
+    version: 1,
+    run,
+    role: 'clone',
+    targetOid: target.database.oid,
+    state: 'ready',
+    // A copy of the folder has the same mark in it, and another number.
+    at: { folder: String((await stat(folder)).ino), path: folder },
+    lockDatabaseOid: context.lockDatabaseOid,
+  };
+  await writeMark(folder, mark, owner);
+  await ownedFolder(place.socketFolder, owner);
+
+  let ending: Ending | undefined;
+  const lost = (reason: string) => {
+    if (over) return;
+    over = true;
+    void Promise.race([watchdog.ending, delay(REASON_MS)]).then(() =>
+      fail(endedEarly(ending, folder, place, reason)),
+    );
+  };
+  watchdog.ending.then((found) => {
+    ending = found;
+    lost('its watchdog was lost');
+  });
+  return {
+    async during(work) {
+      const [result] = await Promise.allSettled([work()]);
+      if (ending) throw endedEarly(ending, folder, place, 'its watchdog was lost');
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    },
+    watch(server) {
+      server.ended.then((log) => lost(`its server ended:\n  ${log}`));
+    },
+    lost,
+    async keep() {
+      // In this order a death in between leaves a clone that ends, never one that nobody lists as kept.
+      entry = { ...entry, kept: true };
+      await writeEntry(entry);
+      await writeMark(folder, { ...mark, kept: true }, owner);
+      await watchdog.keep();
+      kept = true;
+    },
+  };
+}
+
+function endedEarly(
+  ending: Ending | undefined,
+  folder: string,
+  { floorBytes }: Place,
+  otherwise: string,
+): SafemigrateError {
+  const parent = path.dirname(folder);
+  switch (ending?.reason) {
+    case 'space': {
+      const [free, floor] = [ending.freeBytes, floorBytes].map(formatBytes);
+      return new SafemigrateError(
+        'LOST',
+        `The clone was ended: free space on ${parent} fell to ${free}, below ${floor}.`,
+        { hint: 'Free some space, or put the clone on another file system with --clone-dir.' },
+      );
+    }
+    case 'time':
+      return new SafemigrateError('LOST', 'The clone was ended: its time was up.', {
+        hint: 'Give it more with --clone-ttl.',
+      });
+    case 'gone':
+      return new SafemigrateError('LOST', `The clone was ended: somebody removed ${folder}.`);
+    case 'asked':
+      return new SafemigrateError('LOST', 'The clone was ended: somebody ended its watchdog.');
+    default:
+      return new SafemigrateError('LOST', `The clone was lost: ${otherwise}`);
+  }
+}
+
+/** The folder belongs to the server's user: nothing that may stand there already is written through. */
+async function writeMark(folder: string, mark: Mark, owner: PrivateCluster['owner']): Promise<void> {
+  const file = path.join(folder, 'mark.json');
+  const fresh = `${file}.new`;
+  await rm(fresh, { recursive: true, force: true });
+  const handle = await open(fresh, 'wx', 0o600);
+  try {
+    await handle.writeFile(JSON.stringify({ mark: formatMark(mark) }));
+    if (process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
+  } finally {
+    await handle.close();
+  }
+  await rename(fresh, file);
+}
+
+async function exists(place: string): Promise<boolean> {
+  return stat(place).then(
+    () => true,
+    () => false,
+  );
+}
+
+function targetName({ target: { settings, database } }: CloneContext): string {
+  const [address] = settings.hosts;
+  return `${address?.host}:${address?.port}/${database.name}`;
+}

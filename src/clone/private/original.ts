@@ -1,0 +1,95 @@
+import { SafemigrateError } from '../../errors.ts';
+import { openSession } from '../../target/connect.ts';
+import type { CloneContext } from '../method.ts';
+import type { Places } from './cage.ts';
+import { outwardObjects } from './outward.ts';
+
+/** What a second server has to know of the first one. */
+export interface Original {
+  readonly settings: ReadonlyMap<string, string>;
+  readonly sharedBuffersBytes: number;
+  /** A role that may do everything and may log in. */
+  readonly superuser: string;
+  /** The role that looked may not read every setting: preloaded libraries and places are unknown. */
+  readonly partly: boolean;
+  readonly places: Places;
+  /** Objects in the target through which a clone of it could reach other systems. */
+  readonly outward: readonly string[];
+}
+
+// Our own session hides what it has set behind its own values. What ALTER ROLE and ALTER DATABASE have set is carried by
+// the copy itself.
+const SETTINGS = `
+SELECT name, CASE source WHEN 'session' THEN reset_val ELSE setting END AS value
+  FROM pg_settings
+ WHERE context <> 'internal'
+   AND (source IN ('configuration file', 'command line', 'environment variable')
+        OR source = 'session' AND reset_val IS DISTINCT FROM boot_val)
+ ORDER BY name`;
+
+const FACTS = `
+SELECT (SELECT setting::int8 * current_setting('block_size')::int8 FROM pg_settings
+         WHERE name = 'shared_buffers')::text AS shared_buffers,
+       pg_has_role('pg_read_all_settings', 'USAGE') AS reads_all,
+       (SELECT rolname::text FROM pg_roles WHERE rolsuper AND rolcanlogin ORDER BY oid LIMIT 1) AS superuser,
+       (SELECT setting FROM pg_settings WHERE name = 'data_directory') AS data_directory,
+       (SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories') AS socket_folders,
+       current_setting('port')::int AS port,
+       ARRAY(SELECT pg_tablespace_location(oid) FROM pg_tablespace
+              WHERE spcname NOT IN ('pg_default', 'pg_global')) AS tablespaces`;
+
+interface Facts {
+  shared_buffers: string;
+  reads_all: boolean;
+  superuser: string | null;
+  data_directory: string | null;
+  socket_folders: string | null;
+  port: number;
+  tablespaces: string[];
+}
+
+/** @throws SafemigrateError `CLONE` where no superuser may log in. */
+export async function readOriginal({ control, target, run, audit, signal }: CloneContext): Promise<Original> {
+  const rows = await control.query<{ name: string; value: string }>(SETTINGS);
+  const [facts] = await control.query<Facts>(FACTS);
+  if (!facts?.superuser) {
+    throw new SafemigrateError(
+      'CLONE',
+      'No superuser of the target may log in, and a clone of the cluster needs one.',
+      {
+        hint: 'The target was not touched. Give one of its superusers LOGIN.',
+      },
+    );
+  }
+  const inside = await openSession(target.settings, {
+    run,
+    audit,
+    signal,
+    purpose: 'inspect',
+    readOnly: true,
+  });
+  try {
+    return {
+      settings: new Map(rows.map(({ name, value }) => [name, value])),
+      sharedBuffersBytes: Number(facts.shared_buffers),
+      superuser: facts.superuser,
+      partly: !facts.reads_all,
+      places: placesOf(facts),
+      outward: await outwardObjects(inside),
+    };
+  } finally {
+    await inside.close();
+  }
+}
+
+function placesOf({ data_directory, tablespaces, socket_folders, port }: Facts): Places {
+  const absolute = (place: string) => place.startsWith('/');
+  return {
+    folders: [data_directory ?? '', ...tablespaces].filter(absolute),
+    socketFolders: (socket_folders ?? '')
+      .split(',')
+      .map((place) => place.trim().replace(/^"(.*)"$/, '$1'))
+      .filter(absolute),
+    port,
+  };
+}

@@ -1,0 +1,86 @@
+import { lstat, realpath, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+import { formatBytes } from '../../format.ts';
+import type { ConnectionSettings } from '../../target/settings.ts';
+import type { Target } from '../../target/target.ts';
+import type { CloneContext } from '../method.ts';
+import type { PrivateCluster } from '../private-cluster.ts';
+
+export interface Place {
+  readonly socketFolder: string;
+  /** The socket lies outside the clone's folder, whose path is too long for one. */
+  readonly apart: boolean;
+  /** Nobody listens on it: it is part of the socket's name. */
+  readonly port: number;
+  /** Free space below which the clone ends. */
+  readonly floorBytes: number;
+}
+
+const PORT = 5432;
+/** Of the path of a Unix socket, on Linux; macOS has 103. */
+const MAX_SOCKET_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
+
+/**
+ * The floor: 5 % of the file system, at least 1 GB and at most 10 GB, so that the original has room for the minutes
+ * until somebody looks; but never above a tenth, or small file systems could hold no clone.
+ */
+export function floorOf(sizeBytes: number): number {
+  const GB = 2 ** 30;
+  return Math.floor(Math.min(Math.max(sizeBytes / 20, GB), 10 * GB, sizeBytes / 10));
+}
+
+/** @throws SafemigrateError `PRIVILEGE` for another user's cluster, `DISK` where there is no room to begin with. */
+export async function placeFor({ run }: CloneContext, { folder, owner }: PrivateCluster): Promise<Place> {
+  const uid = process.getuid?.();
+  if (uid !== 0 && uid !== owner.uid) {
+    throw new SafemigrateError(
+      'PRIVILEGE',
+      `A server on a copy must run as the original's user (${owner.uid}).`,
+      {
+        hint: 'Run safemigrate as that user or as root. The target was not touched.',
+      },
+    );
+  }
+  const parent = path.dirname(folder);
+  if ((await realpath(parent)) !== parent || (await lstat(folder).catch(() => undefined)))
+    throw new Error(`${folder} must have no symbolic links in it, and must not exist`);
+  const { bsize, blocks, bavail } = await statfs(parent);
+  const floorBytes = floorOf(blocks * bsize);
+  if (bavail * bsize < floorBytes) {
+    const [free, floor] = [bavail * bsize, floorBytes].map(formatBytes);
+    throw new SafemigrateError(
+      'DISK',
+      `${parent} has only ${free} free, and a clone there ends below ${floor}.`,
+      {
+        hint: 'The target was not touched. Free some space, or put the clone elsewhere with --clone-dir.',
+      },
+    );
+  }
+  const inside = path.join(folder, 'socket');
+  const apart = Buffer.byteLength(`${inside}/.s.PGSQL.${PORT}.lock`) > MAX_SOCKET_PATH_BYTES;
+  const socketFolder = apart ? path.join(await realpath(tmpdir()), `safemigrate_${run}`) : inside;
+  return { socketFolder, apart, port: PORT, floorBytes };
+}
+
+/** Its user is the target's, whose password nobody asks for there. */
+export function loginThere(settings: ConnectionSettings, place: Place): ConnectionSettings {
+  const { options, client_encoding, application_name } = settings.parameters;
+  const parameters = { options, client_encoding, application_name };
+  return {
+    hosts: [{ host: place.socketFolder, port: place.port }],
+    user: settings.user,
+    database: settings.database,
+    sslmode: 'disable',
+    parameters: Object.fromEntries(
+      Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    ),
+  };
+}
+
+/** The target's copy, for sessions of our own as a superuser: it is asked for locks and WAL of all roles. */
+export function targetThere(target: Target, place: Place, superuser: string): Target {
+  const { hosts, database, sslmode } = loginThere(target.settings, place);
+  return { ...target, settings: { hosts, database, sslmode, user: superuser, parameters: {} } };
+}

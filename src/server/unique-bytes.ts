@@ -1,0 +1,32 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+const EVERY_FILE = `find "$1" -type f -size +0 -print0 | xargs -0 -r filefrag -v -b1024`;
+
+/** An extent: number, logical and physical range, length in blocks, perhaps where it was expected, flags. */
+const EXTENT = /^\s*\d+:\s+\d+\.\.\s*\d+:\s+\d+\.\.\s*\d+:\s+(\d+):\s*(.*)$/;
+
+/**
+ * Space of the files in a folder that they share with no other file, in bytes: the file system says of each extent
+ * whether it is shared.
+ */
+export async function uniqueBytesOf(folder: string): Promise<number | { readonly unmeasured: string }> {
+  const shell = spawn('/bin/sh', ['-c', EVERY_FILE, 'sh', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = once(shell, 'close');
+  let extents = 0;
+  let kilobytes = 0;
+  for await (const line of createInterface(shell.stdout)) {
+    const [, length, flags = ''] = EXTENT.exec(line) ?? [];
+    if (length === undefined) continue;
+    extents += 1;
+    if (!flags.includes('shared')) kilobytes += Number(length);
+  }
+  await ended;
+  if (extents === 0)
+    return {
+      unmeasured:
+        'filefrag (of e2fsprogs) is missing, or cannot ask this file system which blocks are shared',
+    };
+  return kilobytes * 1024;
+}
