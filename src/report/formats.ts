@@ -1,11 +1,12 @@
 import { extname } from 'node:path';
 
-export type ReportFormat = 'text' | 'json' | 'markdown' | 'junit' | 'openmetrics';
+export type ReportFormat = 'text' | 'json' | 'markdown' | 'html' | 'junit' | 'openmetrics';
 
 const ENDINGS = new Map<string, ReportFormat>([
   ['.json', 'json'],
   ['.txt', 'text'],
   ['.md', 'markdown'],
+  ['.html', 'html'],
   ['.xml', 'junit'],
   ['.prom', 'openmetrics'],
 ]);

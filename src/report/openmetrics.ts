@@ -67,9 +67,9 @@ function longestHolds(statements: Report['statements']): [Record<string, string>
 }
 
 function labelled(labels: Record<string, string>): string {
-  const escape = (value: string) =>
+  const quoted = (value: string) =>
     value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
   return `{${Object.entries(labels)
-    .map(([name, value]) => `${name}="${escape(value)}"`)
+    .map(([name, value]) => `${name}="${quoted(value)}"`)
     .join(',')}}`;
 }

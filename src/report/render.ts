@@ -14,6 +14,8 @@ export async function render(report: Report, format: ReportFormat, style: TextSt
       return (await import('./json.ts')).renderJson(report);
     case 'markdown':
       return (await import('./markdown.ts')).renderMarkdown(report);
+    case 'html':
+      return (await import('./html.ts')).renderHtml(report);
     case 'junit':
       return (await import('./junit.ts')).renderJunit(report);
     case 'openmetrics':

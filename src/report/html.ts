@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto';
+import { Html, html } from './html/escape.ts';
+import { SCRIPT } from './html/script.ts';
+import {
+  checkSection,
+  dataSection,
+  factSection,
+  forecastSection,
+  hazardSection,
+  limitSection,
+  lossSection,
+  querySection,
+  schemaSection,
+  verdictSection,
+  wayBackSection,
+} from './html/sections.ts';
+import { statementTable } from './html/statements.ts';
+import { STYLE } from './html/style.ts';
+import { timeline } from './html/timeline.ts';
+import type { Report } from './model.ts';
+
+/**
+ * The report as one page that needs nothing else: no network, no other file. The policy in its head forbids every script
+ * but our own, so that nothing of a statement, a name or an error could run even if it were not shown as text.
+ */
+export function renderHtml(report: Report): string {
+  const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src '${hashOf(SCRIPT)}'; base-uri 'none'; form-action 'none'`;
+  const parts = [
+    verdictSection(report),
+    factSection(report),
+    hazardSection(report),
+    lossSection(report),
+    querySection(report),
+    checkSection(report),
+    timeline(report),
+    forecastSection(report),
+    schemaSection(report),
+    dataSection(report),
+    statementTable(report),
+    wayBackSection(report),
+    limitSection(report),
+  ].filter((part) => part !== undefined);
+  return `${
+    html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<title>${report.verdict.pass ? 'Passed' : 'Did not pass'}: ${report.target.database}, safemigrate ${report.run.id}</title>
+<style>${new Html(STYLE)}</style></head>
+<body><main>${parts}</main>
+<script>${new Html(SCRIPT)}</script></body></html>`.text
+  }\n`;
+}
+
+function hashOf(script: string): string {
+  return `sha256-${createHash('sha256').update(script).digest('base64')}`;
+}

@@ -1,0 +1,273 @@
+import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
+import type { Report } from '../model.ts';
+import { cutText, Html, html } from './escape.ts';
+
+/** What was decided and why, before everything else. */
+export function verdictSection({ verdict: { pass, reasons }, target, command }: Report): Html {
+  const changed = target.changes.filter(({ madeBy }) => madeBy === 'command');
+  return html`
+${changed.length > 0 && html`<p class="alarm" role="alert">The command changed the target itself. A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
+<header class="verdict ${pass ? 'good' : 'bad'}"><h1>${pass ? '✓ Passed' : '✗ Did not pass'}: ${pass ? 'the command succeeded on a full-size clone' : (reasons[0] ?? 'the command failed')}</h1>
+<p><code>${command.argv.join(' ')}</code></p>
+${reasons.length > 1 && html`<ul>${reasons.slice(1).map((reason) => html`<li>${reason}</li>`)}</ul>`}
+</header>`;
+}
+
+export function factSection({ run, target, clone, command, statements, schema, data }: Report): Html {
+  const totalMs = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
+  const failed = statements.filter(({ error }) => error !== null).length;
+  const facts: [string, string][] = [
+    [
+      'Target',
+      `${target.database} on ${target.host}:${target.port}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}, from ${target.source}`,
+    ],
+    ['On the target', target.touched.length === 0 ? 'nothing but reading' : target.touched.join('; ')],
+    ['Clone', `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}: ${clone.reason}`],
+    [
+      'Command',
+      command.signal === null
+        ? `exit code ${command.exitCode ?? '–'} after ${formatDuration(command.durationMs)}`
+        : `ended by ${command.signal} after ${formatDuration(command.durationMs)}`,
+    ],
+    [
+      'Statements',
+      `${plural(statements.length, 'statement')}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`,
+    ],
+    [
+      'Schema',
+      schema === null ? 'not compared' : plural(schema.changes.length + schema.renames.length, 'change'),
+    ],
+    [
+      'Size',
+      data?.sizeDeltaBytes == null
+        ? 'not measured'
+        : `${formatBytesDelta(data.sizeDeltaBytes)}${data.walBytes === null ? '' : `, ${formatBytes(data.walBytes)} WAL`}`,
+    ],
+    [
+      'Run',
+      `${run.id}, ${run.startedAt}, ${formatDuration(Math.max(0, totalMs))} in all, ${run.tool.name} ${run.tool.version}`,
+    ],
+  ];
+  return html`<dl class="facts">${facts.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+const SEVERITIES = ['error', 'warning', 'notice'] as const;
+
+export function hazardSection({ hazards }: Report): Html | undefined {
+  if (hazards.length === 0) return undefined;
+  const rank = ({ severity, allowed }: Report['hazards'][number]) =>
+    SEVERITIES.indexOf(severity) + (allowed ? 3 : 0);
+  return section(
+    'hazards',
+    `Hazards (${formatCount(hazards.length)})`,
+    hazards
+      .toSorted((one, other) => rank(one) - rank(other))
+      .map(
+        ({ code, severity, relation, statement, message, evidence, advice, allowed }) => html`
+<article class="hazard ${severity}"><h3><span class="tag ${severity}">${severity}</span> ${code}${relation !== null && html` on <code>${relation}</code>`}${statement !== null && html`, <a href="#statement-${statement}">statement ${statement}</a>`}${allowed && ' (allowed by the policy)'}</h3>
+<p>${message}</p>${evidence !== '' && html`<p><strong>Measured:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`,
+      ),
+  );
+}
+
+export function lossSection({ data }: Report): Html | undefined {
+  const lost = data?.lost ?? [];
+  if (lost.length === 0) return undefined;
+  return section('lost', 'Data that is gone', [
+    table(
+      ['Object', 'What', 'Held a value', 'Of rows'],
+      lost.map(({ object, kind, what, rows, rowsWithValue, exact }) => [
+        html`${kind} <code>${object}</code>`,
+        html`${what}`,
+        html`${count(rowsWithValue, exact)}`,
+        html`${count(rows, exact)}`,
+      ]),
+    ),
+  ]);
+}
+
+function count(value: number | null, exact: boolean): string {
+  return value === null ? 'not known' : `${exact ? '' : 'about '}${formatCount(value)}`;
+}
+
+export function querySection({ queries }: Report): Html | undefined {
+  if (!queries) return undefined;
+  const rate = (perSecond: number | null) => (perSecond === null ? '' : `${perSecond.toFixed(1)}/s`);
+  const { broken, slower, checked } = queries;
+  return section('queries', `The application's queries`, [
+    html`<p>${plural(checked, 'query', 'queries')} from ${queries.source} checked: ${formatCount(broken.length)} broken, ${formatCount(slower.length)} slower. None was run.</p>`,
+    ...(broken.length + slower.length === 0
+      ? []
+      : [
+          table(
+            ['', 'Query', 'Calls', 'Why'],
+            [
+              ...broken.map(({ sql, callsPerSecond, error }) => [
+                html`<span class="tag bad">broken</span>`,
+                html`<code>${cutText(sql)}</code>`,
+                html`${rate(callsPerSecond)}`,
+                html`${error.message} (SQLSTATE ${error.sqlstate})`,
+              ]),
+              ...slower.map(({ sql, callsPerSecond, costBefore, costAfter, nodeBefore, nodeAfter }) => [
+                html`<span class="tag warning">slower</span>`,
+                html`<code>${cutText(sql)}</code>`,
+                html`${rate(callsPerSecond)}`,
+                html`planner's cost ${formatCount(Math.round(costBefore))} → ${formatCount(Math.round(costAfter))}${nodeAfter !== null && html`<br>${nodeBefore ?? '?'} → ${nodeAfter}`}`,
+              ]),
+            ],
+          ),
+        ]),
+  ]);
+}
+
+export function checkSection({ checks, rerun, down }: Report): Html | undefined {
+  const further = (name: string, run: Report['rerun']) =>
+    run === null
+      ? []
+      : [
+          {
+            name: `${name}: ${run.command}`,
+            passed: run.passed,
+            why: [...run.differences, ...run.dataDifferences].map(({ what }) => what),
+          },
+        ];
+  const all = [
+    ...checks.map(({ name, passed, error, missing, added }) => ({
+      name,
+      passed,
+      why: error
+        ? [`${error.message} (SQLSTATE ${error.sqlstate}), ${error.when} the command`]
+        : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)],
+    })),
+    ...further('The migration once more', rerun),
+    ...further('The way back', down),
+  ];
+  if (all.length === 0) return undefined;
+  return section('checks', 'Checks', [
+    html`<ul>${all.map(({ name, passed, why }) => html`<li><span class="tag ${passed ? 'good' : 'bad'}">${passed ? 'passed' : 'failed'}</span> <code>${cutText(name, 400)}</code>${why.length > 0 && html`<ul>${why.map((reason) => html`<li>${reason}</li>`)}</ul>`}</li>`)}</ul>`,
+  ]);
+}
+
+export function forecastSection({ forecast }: Report): Html | undefined {
+  if (!forecast) return undefined;
+  const rate = (perSecond: number | null) => (perSecond === null ? 'not known' : `${perSecond.toFixed(1)}/s`);
+  const { sessions, oldestTransaction, locks, sampledMs, disk } = forecast;
+  return section('forecast', 'Forecast for the target', [
+    html`<p class="dim">A forecast, from ${formatDuration(sampledMs)} of the target's own statistics: ${formatCount(sessions.open)} of ${formatCount(sessions.max)} sessions are open, ${rate(forecast.transactionsPerSecond)} transactions, the oldest transaction is ${oldestTransaction === null ? 'none' : `${formatDuration(oldestTransaction.ageMs)} old`}${disk.neededBytes !== null && `, about ${formatBytes(disk.neededBytes)} of disk are needed at the peak${disk.freeBytes === null ? '' : ` of ${formatBytes(disk.freeBytes)} free`}`}.</p>`,
+    ...(locks.length === 0
+      ? [html`<p>No lock was held that keeps others from reading or writing.</p>`]
+      : [
+          table(
+            ['Relation', 'Lock', 'Held', 'Reads', 'Writes', 'Would wait'],
+            locks.map(
+              ({
+                relation,
+                mode,
+                heldMs,
+                readsPerSecond,
+                writesPerSecond,
+                queued,
+                sessionsRunOut,
+                waitsFor,
+              }) => [
+                html`<code>${relation}</code>`,
+                html`${mode}`,
+                html`${heldMs === null ? 'not known' : formatDuration(heldMs)}`,
+                html`${rate(readsPerSecond)}`,
+                html`${rate(writesPerSecond)}`,
+                html`${queued === null ? 'not known' : formatCount(queued)}${sessionsRunOut === true && html` <span class="tag bad">sessions would run out</span>`}${waitsFor !== null && html`<br>behind a transaction of ${formatDuration(waitsFor.ageMs)} (${waitsFor.application ?? 'unknown'}, ${waitsFor.state ?? 'unknown'})`}`,
+              ],
+            ),
+          ),
+        ]),
+  ]);
+}
+
+/** What was there, beside what takes its place. */
+export function schemaSection({ schema }: Report): Html | undefined {
+  if (schema === null) return undefined;
+  const { changes, renames, leftovers, unmodeled } = schema;
+  const none = html`<pre class="empty">–</pre>`;
+  const side = ({ verb, kind, object, sql }: (typeof changes)[number]): [Html, Html] => {
+    const text = html`<pre>${cutText(sql)}</pre>`;
+    if (verb === 'create' || verb === 'grant') return [none, text];
+    if (verb === 'drop' || verb === 'revoke') return [html`<pre>${kind} ${object}</pre>`, text];
+    return [html`<pre>${kind} ${object}</pre>`, text];
+  };
+  return section('schema', `Schema (${plural(changes.length + renames.length, 'change')})`, [
+    ...changes.map((change) => {
+      const [before, after] = side(change);
+      return html`<details${changes.length <= OPEN_CHANGES ? OPEN : ''}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${change.dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><div class="diff"><div>${before}</div><div>${after}</div></div></details>`;
+    }),
+    ...renames.map(
+      ({ kind, from, to }) => html`<p>rename ${kind} <code>${from}</code> → <code>${to}</code></p>`,
+    ),
+    ...leftovers.map(
+      ({ kind, object, preexisting }) =>
+        html`<p><span class="tag ${preexisting ? 'notice' : 'warning'}">leftover</span> ${kind} <code>${object}</code>${preexisting && ', there before the command'}</p>`,
+    ),
+    ...unmodeled.map(
+      ({ kind, detail }) => html`<p><span class="tag warning">not compared</span> ${kind}: ${detail}</p>`,
+    ),
+  ]);
+}
+
+const OPEN_CHANGES = 12;
+const OPEN = new Html(' open');
+
+export function wayBackSection({ schema }: Report): Html | undefined {
+  if (!schema?.rollbackSql) return undefined;
+  return section('way-back', 'The way back', [
+    ...(schema.rollbackLoses.length === 0
+      ? []
+      : [
+          html`<p>It does not restore:</p><ul>${schema.rollbackLoses.map((loss) => html`<li>${loss}</li>`)}</ul>`,
+        ]),
+    html`<details><summary>SQL from the schema after to the schema before</summary><pre>${cutText(schema.rollbackSql, 100_000)}</pre></details>`,
+  ]);
+}
+
+export function dataSection({ data }: Report): Html | undefined {
+  if (data === null || data.tables.length === 0) return undefined;
+  const largest = Math.max(
+    1,
+    ...data.tables.flatMap(({ bytesBefore, bytesAfter }) => [bytesBefore ?? 0, bytesAfter ?? 0]),
+  );
+  const bar = (bytes: number | null, kind: string) =>
+    bytes === null
+      ? html`<span class="dim">–</span>`
+      : html`<span class="bar ${kind}" style="width:${((bytes / largest) * 6).toFixed(2)}rem"></span> ${formatBytes(bytes)}`;
+  const rows = (value: number | null, exact: boolean) =>
+    value === null ? '–' : `${exact ? '' : '~'}${formatCount(value)}`;
+  return section('data', 'Data', [
+    table(
+      ['Table', 'Rows before', 'after', 'Size before', 'after', ''],
+      data.tables.map(({ relation, rowsBefore, rowsAfter, exact, bytesBefore, bytesAfter, rewritten }) => [
+        html`<code>${relation}</code>`,
+        html`${rows(rowsBefore, exact)}`,
+        html`${rows(rowsAfter, exact)}`,
+        bar(bytesBefore, 'before'),
+        bar(bytesAfter, 'after'),
+        html`${rewritten && html`<span class="tag warning">rewritten</span>`}`,
+      ]),
+    ),
+    html`<p class="dim">${plural(data.unchangedTables, 'other table')} did not change.</p>`,
+  ]);
+}
+
+export function limitSection({ limits }: Report): Html | undefined {
+  if (limits.length === 0) return undefined;
+  return section('limits', 'Not exact, or not measured', [
+    html`<ul>${limits.map(({ path, kind, reason }) => html`<li><code>${path}</code> (${kind}): ${reason}</li>`)}</ul>`,
+  ]);
+}
+
+function section(id: string, title: string, content: readonly Html[]): Html {
+  return html`
+<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>
+${content}</section>`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly Html[])[]): Html {
+  return html`<div class="wide"><table><thead><tr>${head.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead><tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
+}

@@ -1,0 +1,140 @@
+import { formatDuration } from '../../format.ts';
+import { LOCK_MODES } from '../../judge/lock-modes.ts';
+import type { Report, StatementSection } from '../model.ts';
+import { cutText, Html, html } from './escape.ts';
+import { MODE_COLOURS } from './style.ts';
+
+const LANE_PX = 24;
+/** Relations beyond these have the weakest locks, held for the shortest time. */
+const LANES = 24;
+const TICKS = 10;
+const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
+
+interface Bar {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly statement: number | null;
+  readonly kind: string;
+  readonly colour?: string;
+  readonly label: string;
+}
+
+interface Lane {
+  readonly name: string;
+  readonly bars: readonly Bar[];
+}
+
+/** Transactions and statements over time, and below them who holds what. Positions are percentages, so that it zooms. */
+export function timeline(report: Report): Html | undefined {
+  const { statements } = report;
+  if (statements.length === 0) return undefined;
+  const start = Math.min(...statements.map(startOf));
+  const lanes = [...sessionLanes(report), ...lockLanes(report)].map(({ name, bars }) => ({
+    name,
+    bars: bars.map((bar) => ({ ...bar, fromMs: bar.fromMs - start, toMs: bar.toMs - start })),
+  }));
+  const totalMs = Math.max(1, ...lanes.flatMap(({ bars }) => bars.map(({ toMs }) => toMs)));
+  const percent = (ms: number) => `${((ms / totalMs) * 100).toFixed(4)}%`;
+  const height = (lanes.length + 1) * LANE_PX;
+  const used = [...LOCK_MODES]
+    .reverse()
+    .filter((mode) =>
+      statements.some(({ locks }) =>
+        locks?.some((lock) => lock.mode === mode && !INTERNAL.test(lock.relation)),
+      ),
+    );
+  return html`
+<section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
+<p class="dim">Each lane is a session of the command or a relation that it locked. Hover over a bar, or walk with the arrow keys,
+to see its statement. A lock is held to the end of its transaction.</p>
+<div class="tools" id="zoom"><button type="button" data-zoom="2">Zoom in</button><button type="button" data-zoom="0.5">Zoom out</button><button type="button" data-zoom="0">Whole run</button></div>
+<div class="timeline">
+<div class="names"><div class="dim">${formatDuration(totalMs)}</div>${lanes.map(({ name }) => html`<div title="${name}">${name}</div>`)}</div>
+<div class="scroll" id="lanes" data-ms="${totalMs}" tabindex="0" role="group" aria-label="Timeline of statements and locks">
+<svg width="100%" height="${height}" role="img" aria-label="${`${statements.length} statements in ${formatDuration(totalMs)}`}">
+<g id="ticks">${ticks(totalMs, height)}</g>
+${lanes.map(({ bars }, lane) => new Html(bars.map((bar) => barOf(bar, lane, percent)).join('')))}
+</svg></div></div>
+<div class="detail" id="detail" aria-live="polite"><span class="dim">No statement is chosen.</span></div>
+<ul class="legend"><li><i style="background:var(--accent)"></i>statement</li><li><i style="background:var(--bar);opacity:.5"></i>transaction</li>${used.map((mode) => html`<li><i style="background:${MODE_COLOURS[mode]}"></i>${mode}</li>`)}</ul>
+</section>`;
+}
+
+function barOf(
+  { fromMs, toMs, statement, kind, colour, label }: Bar,
+  lane: number,
+  percent: (ms: number) => string,
+): string {
+  const inset = kind === 'transaction' ? 2 : 5;
+  const fill = colour === undefined ? '' : html` fill="${colour}"`.text;
+  const chosen = statement === null ? '' : html` data-statement="${statement}" tabindex="-1"`.text;
+  return html`<rect class="${kind}" x="${percent(fromMs)}" width="${percent(Math.max(0, toMs - fromMs))}" y="${(lane + 1) * LANE_PX + inset}" height="${LANE_PX - 2 * inset}"${new Html(fill)}${new Html(chosen)} style="min-width:2px"><title>${label}</title></rect>`
+    .text;
+}
+
+function ticks(totalMs: number, height: number): Html[] {
+  return Array.from({ length: TICKS }, (_, index) => {
+    const x = `${(index / TICKS) * 100}%`;
+    return html`<line x1="${x}" x2="${x}" y1="0" y2="${height}"/><text x="${x}" dx="3" y="15">${formatDuration((totalMs * index) / TICKS)}</text>`;
+  });
+}
+
+function startOf({ startedAt }: StatementSection): number {
+  return Date.parse(startedAt);
+}
+
+function sessionLanes({ statements, transactions }: Report): Lane[] {
+  const sessions = [...new Set(statements.map(({ session }) => session))];
+  return sessions.map((session) => ({
+    name: `session ${session}`,
+    bars: [
+      ...transactions
+        .filter((transaction) => transaction.session === session && transaction.endedAt !== null)
+        .map(({ transaction, startedAt, endedAt, outcome }) => ({
+          fromMs: Date.parse(startedAt),
+          toMs: Date.parse(endedAt ?? startedAt),
+          statement: null,
+          kind: 'transaction',
+          label: `transaction ${transaction}, ${outcome}`,
+        })),
+      ...statements
+        .filter((statement) => statement.session === session)
+        .map((statement) => ({
+          fromMs: startOf(statement),
+          toMs: startOf(statement) + statement.durationMs,
+          statement: statement.index,
+          kind: statement.error === null ? 'statement' : 'statement failed',
+          label: `${statement.index}. ${formatDuration(statement.durationMs)}: ${cutText(statement.sql, 200)}`,
+        })),
+    ],
+  }));
+}
+
+/** The strongest and longest first. */
+function lockLanes({ statements }: Report): Lane[] {
+  const lanes = new Map<string, { bars: Bar[]; weight: number }>();
+  for (const statement of statements) {
+    for (const { relation, mode, heldMs, blocks } of statement.locks ?? []) {
+      if (INTERNAL.test(relation)) continue;
+      const lane = lanes.get(relation) ?? { bars: [], weight: 0 };
+      const held = heldMs ?? statement.durationMs;
+      const fromMs = startOf(statement);
+      lane.bars.push({
+        fromMs,
+        toMs: fromMs + held,
+        statement: statement.index,
+        kind: 'lock',
+        colour: MODE_COLOURS[mode] ?? 'var(--bar)',
+        label:
+          `${mode} on ${relation} for ${heldMs === null ? 'a time that was not measured' : formatDuration(held)}` +
+          `${blocks.length === 0 ? '' : `; blocks ${blocks.join(', ')}`}`,
+      });
+      lane.weight = Math.max(lane.weight, blocks.length * 1e9 + held);
+      lanes.set(relation, lane);
+    }
+  }
+  return [...lanes]
+    .toSorted(([, one], [, other]) => other.weight - one.weight)
+    .slice(0, LANES)
+    .map(([name, { bars }]) => ({ name, bars }));
+}
