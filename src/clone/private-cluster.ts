@@ -1,3 +1,4 @@
+import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { startCopied } from '../server/copied.ts';
@@ -5,12 +6,12 @@ import { uniqueBytesOf } from '../server/unique-bytes.ts';
 import { openSession } from '../target/connect.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
-import type { Clone, CloneContext, MethodId, Possible } from './method.ts';
-import { findCage, hiddenFrom } from './private/cage.ts';
+import type { Clone, CloneContext, Impossible, MethodId, Possible } from './method.ts';
+import { type Cage, findCage, hiddenFrom } from './private/cage.ts';
 import { tameDataFolder } from './private/data-folder.ts';
 import { takeLease } from './private/lease.ts';
-import { readOriginal } from './private/original.ts';
-import { refuseOutward } from './private/outward.ts';
+import { type Original, readOriginal } from './private/original.ts';
+import { cannotClose } from './private/outward.ts';
 import { loginThere, placeFor, targetThere } from './private/place.ts';
 import { serverSettings } from './private/settings.ts';
 import { settle } from './private/settle.ts';
@@ -41,6 +42,24 @@ export interface PrivateCluster {
 }
 
 /**
+ * For assess(): why a second server with a copy of the target would be a danger here, however it is copied.
+ * Takes some 50 ms, and changes nothing.
+ */
+export async function cageObstacle(
+  context: CloneContext,
+  { folder, owner }: Pick<PrivateCluster, 'folder' | 'owner'>,
+): Promise<Impossible | undefined> {
+  const original = await readOriginal(context);
+  return obstacleOf(context, original, await findCage(owner, hiddenFrom(folder, original.places)));
+}
+
+function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Cage) {
+  // Places of the original that are not known are not hidden either.
+  if (wishes.allowOutward || original.outward.length === 0 || (closed && !original.partly)) return undefined;
+  return cannotClose(original.outward);
+}
+
+/**
  * Makes, marks, starts and cages it; it ends with the run, with its watchdog, or by `safemigrate clean`.
  *
  * The order is that of what could be left behind: an entry in the user's state folder, the watchdog, the folder with
@@ -58,9 +77,8 @@ export async function startPrivateCluster(
   const place = await placeFor(context, cluster);
   const original = await readOriginal(context);
   const cage = await findCage(owner, hiddenFrom(folder, original.places));
-  const closed = cage.closed && !original.partly;
-  if (!closed && !context.wishes.allowOutward && original.outward.length > 0)
-    throw refuseOutward(original.outward);
+  const obstacle = obstacleOf(context, original, cage);
+  if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const lease = await takeLease(context, cluster, place, scope);
   const { touched, limits } = await lease.during(() => cluster.fill(folder));

@@ -4,8 +4,11 @@ import { createInterface } from 'node:readline';
 
 const EVERY_FILE = `find "$1" -type f -size +0 -print0 | xargs -0 -r filefrag -v -b1024`;
 
-/** An extent: number, logical and physical range, length in blocks, perhaps where it was expected, flags. */
-const EXTENT = /^\s*\d+:\s+\d+\.\.\s*\d+:\s+\d+\.\.\s*\d+:\s+(\d+):\s*(.*)$/;
+/**
+ * An extent: number, first and last block in the file, first and last on the disk, length, perhaps where it was expected,
+ * flags. One that has no place on the disk yet has length 0.
+ */
+const EXTENT = /^\s*\d+:\s+(\d+)\.\.\s*(\d+):\s+\d+\.\.\s*\d+:\s+\d+:(.*)$/;
 
 /**
  * Space of the files in a folder that they share with no other file, in bytes: the file system says of each extent
@@ -17,10 +20,10 @@ export async function uniqueBytesOf(folder: string): Promise<number | { readonly
   let extents = 0;
   let kilobytes = 0;
   for await (const line of createInterface(shell.stdout)) {
-    const [, length, flags = ''] = EXTENT.exec(line) ?? [];
-    if (length === undefined) continue;
+    const [, first, last, flags] = EXTENT.exec(line) ?? [];
+    if (flags === undefined) continue;
     extents += 1;
-    if (!flags.includes('shared')) kilobytes += Number(length);
+    if (!flags.includes('shared')) kilobytes += Number(last) - Number(first) + 1;
   }
   await ended;
   if (extents === 0)

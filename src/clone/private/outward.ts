@@ -1,5 +1,5 @@
-import { SafemigrateError } from '../../errors.ts';
 import type { Session } from '../../target/session.ts';
+import type { Impossible } from '../method.ts';
 
 // Whatever makes a statement in the database reach another system: in a clone it would reach the real ones.
 const OUTWARD = `
@@ -23,16 +23,12 @@ export async function outwardObjects(session: Session): Promise<string[]> {
   return rows.map(({ what }) => what);
 }
 
-/** For where a clone could reach other systems through these. */
-export function refuseOutward(objects: readonly string[]): SafemigrateError {
-  return new SafemigrateError(
-    'CLONE',
-    'A clone on a server of its own could reach other systems, because this machine cannot take the network ' +
-      `away from it, and the target has: ${objects.join(', ')}.`,
-    {
-      hint:
-        'Run as root with CAP_SYS_ADMIN (namespaces), or allow it with --allow-outward. ' +
-        'The target was not touched.',
-    },
-  );
+export function cannotClose(objects: readonly string[]): Required<Impossible> {
+  return {
+    possible: false,
+    reason:
+      'on a server of its own the clone could reach other systems, because this machine cannot take the network and ' +
+      `the target's sockets away from it, and the target has: ${objects.join(', ')}`,
+    enable: 'run as root with CAP_SYS_ADMIN and a superuser of the target, or allow it with --allow-outward',
+  };
 }
