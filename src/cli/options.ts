@@ -1,84 +1,18 @@
 import { METHOD_IDS } from '../clone/method.ts';
 import { SafemigrateError } from '../errors.ts';
 import { formatEndings, formatOfFile } from '../report/formats.ts';
-
-/**
- * Every option, declared once: its flag, its SAFEMIGRATE_* variable and its key in the config file follow from the
- * key; one parser reads all three, so that a value means the same wherever it stands.
- */
-interface OptionSpec<T> {
-  /** As on the command line, `--max-stall <duration>`; without an argument it is a switch. */
-  readonly flag: string;
-  readonly description: string;
-  /** @throws Error with what is wrong with the value. */
-  readonly parse: (text: string) => T;
-  readonly repeatable?: boolean;
-  /** Shown in the help. */
-  readonly default?: string;
-}
-
-const option = <T>(
-  flag: string,
-  description: string,
-  parse: (text: string) => T,
-  more: { default?: string } = {},
-): OptionSpec<T> => ({ flag, description, parse, ...more });
-
-const list = <T>(flag: string, description: string, parse: (text: string) => T): OptionSpec<T[]> => ({
+import { POLICY_OPTIONS } from './policy-options.ts';
+import {
   flag,
-  description,
-  parse: (text) => [parse(text)],
-  repeatable: true,
-});
-
-const text = (value: string): string => {
-  if (value === '') throw new Error('is empty.');
-  return value;
-};
-
-const oneOf =
-  <const T extends string>(...values: T[]) =>
-  (value: string): T => {
-    const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw new Error(`is "${value}", and can be ${values.join(' or ')}.`);
-    return found;
-  };
-
-const flag = (value: string): boolean => {
-  if (['true', '1', 'yes', 'on'].includes(value)) return true;
-  if (['false', '0', 'no', 'off', ''].includes(value)) return false;
-  throw new Error(`is "${value}", and can be true or false.`);
-};
-
-const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000 };
-
-/** What PostgreSQL's timeouts and the timers of Node can hold: 2^31 - 1 ms. */
-const MAX_DURATION_MS = 2_147_483_647;
-
-/** `500ms`, `5s`, `1.5m`, `2h` in milliseconds. */
-export function parseDuration(value: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)$/.exec(value.trim());
-  const unit = UNITS[match?.[2] ?? ''];
-  if (!match || unit === undefined)
-    throw new Error(`is "${value}", and is written like 500ms, 5s, 2m or 1h.`);
-  const milliseconds = Math.round(Number(match[1]) * unit);
-  if (milliseconds > MAX_DURATION_MS) throw new Error(`is "${value}", and can be at most 596h.`);
-  return milliseconds;
-}
-
-const SIZES: Record<string, number> = { kB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
-
-/** `500MB`, `1.5 GB` in bytes, with PostgreSQL's units. */
-export function parseSize(value: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*([kMGT]B)$/.exec(value.trim());
-  const unit = SIZES[match?.[2] ?? ''];
-  if (!match || unit === undefined) throw new Error(`is "${value}", and is written like 500MB, 10GB or 2TB.`);
-  return Math.round(Number(match[1]) * unit);
-}
-
-function parseSeconds(value: string): number {
-  return parseDuration(/^\d+(\.\d+)?$/.test(value.trim()) ? `${value.trim()}s` : value);
-}
+  list,
+  type OptionSpec,
+  oneOf,
+  option,
+  parseDuration,
+  parseSeconds,
+  parseSize,
+  text,
+} from './values.ts';
 
 function parseReportFile(value: string): string {
   if (formatOfFile(value) === undefined)
@@ -204,6 +138,7 @@ export const RUN_OPTIONS = {
     oneOf('exact', 'sampled', 'off'),
     { default: 'exact' },
   ),
+  ...POLICY_OPTIONS,
   redact: option('--redact', 'leave literals and values of rows out of the reported statements', flag),
   allowClusterStatements: option(
     '--allow-cluster-statements',
@@ -309,10 +244,11 @@ function listed(mistakes: readonly string[]): string {
 function parseValue(spec: OptionSpec<unknown>, value: unknown): unknown {
   const items = Array.isArray(value) ? value : [value];
   if (items.length > 1 && !spec.repeatable) throw new Error('can be given only once.');
-  for (const item of items) {
-    if (!['string', 'number', 'boolean'].includes(typeof item))
-      throw new Error(`is ${JSON.stringify(item)}, and must be a plain value.`);
-  }
-  const parsed = items.map((item) => spec.parse(String(item)));
+  const parsed = items.map((item) => {
+    if (['string', 'number', 'boolean'].includes(typeof item)) return spec.parse(String(item));
+    const isObject = typeof item === 'object' && item !== null && !Array.isArray(item);
+    if (isObject && spec.parseObject) return spec.parseObject({ ...item });
+    throw new Error(`is ${JSON.stringify(item)}, and must be a plain value.`);
+  });
   return spec.repeatable ? parsed.flat() : parsed[0];
 }

@@ -9,6 +9,7 @@ import { rehearse } from '../../run.ts';
 import type { Audit } from '../../target/session.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
+import { policyOf } from '../policy-options.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
@@ -53,6 +54,7 @@ export async function rehearseCommand(
 export function toRehearse({ wait, maxStall, timeout, cloneTtl, maxCopy, audit, ...same }: Options) {
   return {
     ...same,
+    policy: policyOf(same),
     ...(wait === undefined ? {} : { waitMs: wait }),
     ...(maxStall === undefined ? {} : { maxStallMs: maxStall }),
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),

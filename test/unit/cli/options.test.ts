@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { environmentSource } from '../../../src/cli/config.ts';
-import {
-  CLEAN_OPTIONS,
-  flagOf,
-  parseDuration,
-  RUN_OPTIONS,
-  readOptions,
-  type Source,
-} from '../../../src/cli/options.ts';
+import { CLEAN_OPTIONS, flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options.ts';
+import { parseDuration } from '../../../src/cli/values.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 
 const flags = (values: Record<string, unknown>): Source => ({ strict: true, values, nameOf: flagOf });

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options.ts';
+import { parseAllowance, parseLockLimit, policyOf } from '../../../src/cli/policy-options.ts';
+import { lockFlag } from '../../../src/judge/way-out.ts';
+
+const flags = (values: Record<string, unknown>): Source => ({ strict: true, values, nameOf: flagOf });
+const read = (values: Record<string, unknown>) => readOptions(RUN_OPTIONS, RUN_OPTIONS, [flags(values)]);
+
+describe('a limit for locks', () => {
+  test.each([
+    ['ACCESS EXCLUSIVE=500ms', { mode: 'ACCESS EXCLUSIVE', maxMs: 500 }],
+    ['share row-exclusive = 2s', { mode: 'SHARE ROW EXCLUSIVE', maxMs: 2000 }],
+    ['public.orders:SHARE=1m', { relation: 'public.orders', mode: 'SHARE', maxMs: 60_000 }],
+    ['public."a:b=c":SHARE=1s', { relation: 'public."a:b=c"', mode: 'SHARE', maxMs: 1000 }],
+  ])('is written as %s', (text, limit) => {
+    expect(parseLockLimit(text)).toEqual(limit);
+  });
+
+  test.each(['ACCESS EXCLUSIVE', 'EXCLUSIF=1s', 'SHARE=1', '=1s', 'public.orders=1s'])(
+    'is not %j',
+    (text) => {
+      expect(() => parseLockLimit(text)).toThrow();
+    },
+  );
+
+  test('that a refusal names is one that the option takes', () => {
+    const [, value = ''] = /^--max-lock '(.*)'$/.exec(lockFlag('public."Orders"', 'SHARE', 4231)) ?? [];
+    expect(parseLockLimit(value)).toEqual({ relation: 'public."Orders"', mode: 'SHARE', maxMs: 5000 });
+  });
+});
+
+describe('an allowance', () => {
+  const code = 'HALF_APPLIED';
+  test.each([
+    [`${code} reason="agreed with ops"`, { code, reason: 'agreed with ops' }],
+    [
+      `${code}:public.orders reason='a "small" one' until=2027-01-31`,
+      { code, relation: 'public.orders', reason: 'a "small" one', until: '2027-01-31' },
+    ],
+    [
+      `${code}:public."two words" until=2027-01-31 reason=ok`,
+      { code, relation: 'public."two words"', reason: 'ok', until: '2027-01-31' },
+    ],
+    [
+      `${code}:public.f(integer, text) reason=ok`,
+      { code, relation: 'public.f(integer, text)', reason: 'ok' },
+    ],
+  ])('is written as %s', (text, allowance) => {
+    expect(parseAllowance(text)).toEqual(allowance);
+  });
+
+  test.each([
+    ['', /written like/],
+    [code, /without a reason/],
+    [`${code}:public.orders`, /without a reason/],
+    [`${code} reason="…"`, /without a reason/],
+    ['HALF_APLIED reason=ok', /no hazard/],
+    [`${code} reason=ok until=2027-02-30`, /a date/],
+    [`${code} reason=ok until=tomorrow`, /a date/],
+  ])('is not %j', (text, mistake) => {
+    expect(() => parseAllowance(text)).toThrow(mistake);
+  });
+
+  test('may be an object in a config file, and a mistake in one is told with its place', () => {
+    const allowance = { code, relation: 'public.orders', reason: 'ok', until: '2027-01-31' };
+    expect(read({ allow: [allowance, `${code} reason=ok`] }).allow).toEqual([
+      allowance,
+      { code, reason: 'ok' },
+    ]);
+    expect(() => read({ allow: [{ ...allowance, untill: 'x' }] })).toThrow(/--allow has "untill"/);
+    expect(() => read({ allow: [{ code, reason: 5 }] })).toThrow(/--allow has a reason that is no text/);
+    expect(() => read({ maxLock: [{}] })).toThrow(/--max-lock is \{\}/);
+  });
+});
+
+test('options become a policy, and nothing stands in it that nobody said', () => {
+  expect(policyOf(read({}))).toEqual({});
+  const values = {
+    failOn: 'warning',
+    maxDuration: '10m',
+    maxWal: '2GB',
+    maxDisk: '1TB',
+    maxLock: 'SHARE=1s',
+  };
+  expect(policyOf(read(values))).toEqual({
+    failOn: 'warning',
+    maxDurationMs: 600_000,
+    maxWalBytes: 2 * 2 ** 30,
+    maxDiskBytes: 2 ** 40,
+    maxLocks: [{ mode: 'SHARE', maxMs: 1000 }],
+  });
+});
