@@ -54,3 +54,13 @@ export function formatCount(count: number): string {
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
+
+/** Two digits that matter: `120 calls/s`, `0.014 calls/s`. */
+export function formatRate(callsPerSecond: number): string {
+  if (callsPerSecond < 0.001) return '<0.001 calls/s';
+  const number =
+    callsPerSecond >= 10
+      ? formatCount(Math.round(callsPerSecond))
+      : String(Number(callsPerSecond.toPrecision(2)));
+  return `${number} calls/s`;
+}

@@ -1,7 +1,9 @@
 import type { TextStyle } from './layout.ts';
 import type { Report } from './model.ts';
 import { cleanupSection, limitsSection, wayBackSection } from './text/aftermath.ts';
+import { askedSections, querySection } from './text/asked.ts';
 import { dataSection } from './text/data.ts';
+import { forecastSection } from './text/forecast.ts';
 import { hazardSection } from './text/hazards.ts';
 import { runSection } from './text/run.ts';
 import { schemaSection } from './text/schema.ts';
@@ -19,9 +21,12 @@ export function renderText(report: Report, style: TextStyle): string {
     runSection(report, style),
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardSection(report, style),
+    querySection(report, style),
+    ...askedSections(report, style),
     schemaSection(report, style),
     dataSection(report, style),
     statementSection(report, style),
+    forecastSection(report, style),
     ...(report.verdict.pass ? [failureSection(report, style)] : []),
     wayBackSection(report, style),
     limitsSection(report, style),

@@ -567,6 +567,114 @@ const interrupted = sampleReport({
   verdict: { pass: false, reasons: [] },
 });
 
+const furtherRun = {
+  exitCode: 0,
+  signal: null,
+  timedOut: false,
+  durationMs: 1380,
+  reachedClone: true,
+  refused: [],
+  statements: [],
+  tablesCompared: 41,
+  tablesSkipped: 2,
+};
+
+/** What the application and its owner rely on, and does not hold. */
+const asked = sampleReport({
+  queries: {
+    source: 'pg_stat_statements',
+    countedSince: '2026-03-01T00:00:00.000Z',
+    checked: 812,
+    skipped: { utility: 14, failedBefore: 3, hidden: 0 },
+    planned: true,
+    broken: [
+      {
+        sql: 'SELECT id, legacy_code\n  FROM customers\n WHERE email = $1',
+        calls: 4_711_000,
+        callsPerSecond: 41.7,
+        error: { sqlstate: '42703', message: 'column "legacy_code" does not exist' },
+      },
+      {
+        sql: 'UPDATE customers SET legacy_code = $1 WHERE id = $2',
+        calls: 12,
+        callsPerSecond: 0.0000104,
+        error: { sqlstate: '42703', message: 'column "legacy_code" of relation "customers" does not exist' },
+      },
+    ],
+    slower: [
+      {
+        sql: 'SELECT * FROM orders WHERE customer_id = $1 ORDER BY created_at DESC LIMIT $2',
+        calls: 1_200_000,
+        callsPerSecond: 10.6,
+        costBefore: 8.44,
+        costAfter: 41_877.5,
+        nodeBefore: 'Index Scan using orders_customer_id_idx on orders',
+        nodeAfter: 'Seq Scan on orders',
+      },
+    ],
+  },
+  checks: [
+    {
+      name: 'SELECT count(*) FROM customers',
+      rule: 'same',
+      passed: true,
+      rowsBefore: 1,
+      rowsAfter: 1,
+      error: null,
+      missing: [],
+      added: [],
+    },
+    {
+      name: 'checks/balances.sql',
+      rule: 'same',
+      passed: false,
+      rowsBefore: 380,
+      rowsAfter: 380,
+      error: null,
+      missing: ['["17","1200.00"]'],
+      added: ['["17","120000.00"]'],
+    },
+    {
+      name: 'SELECT legacy_code FROM customers WHERE legacy_code IS NULL',
+      rule: 'empty',
+      passed: false,
+      rowsBefore: null,
+      rowsAfter: null,
+      error: { when: 'after', sqlstate: '42703', message: 'column "legacy_code" does not exist' },
+      missing: [],
+      added: [],
+    },
+  ],
+  rerun: {
+    ...furtherRun,
+    command: 'npx prisma migrate deploy',
+    schemaEqual: true,
+    differences: [],
+    dataDifferences: [],
+    passed: true,
+  },
+  down: {
+    ...furtherRun,
+    command: 'npm run migrate:down',
+    schemaEqual: false,
+    differences: [
+      { what: 'table public._prisma_migrations is there too', bookkeeping: true },
+      { what: 'index public.customers_legacy_code_idx is missing', bookkeeping: false },
+    ],
+    dataDifferences: [
+      { relation: 'public.customers', what: 'other values in legacy_code', bookkeeping: false },
+    ],
+    passed: false,
+  },
+  verdict: {
+    pass: false,
+    reasons: [
+      'the check checks/balances.sql returned other rows after the command than before: - ["17","1200.00"], + ["17","120000.00"]',
+      'the way back (--down) does not lead back: index public.customers_legacy_code_idx is missing; public.customers: other values in legacy_code',
+    ],
+  },
+});
+
 export const sampleReports: Record<string, Report> = {
   passed: sampleReport(),
   'failed-command': failedCommand,
@@ -576,4 +684,5 @@ export const sampleReports: Record<string, Report> = {
   hostile,
   large,
   interrupted,
+  asked,
 };

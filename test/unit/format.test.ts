@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../src/format.ts';
+import {
+  formatBytes,
+  formatBytesDelta,
+  formatCount,
+  formatDuration,
+  formatRate,
+  plural,
+} from '../../src/format.ts';
 
 const MB = 1024 ** 2;
 const GB = 1024 ** 3;
@@ -45,6 +52,16 @@ test.each([
 
 test('a difference of sizes has a sign', () => {
   expect([8192, 0, -8192].map(formatBytesDelta)).toEqual(['+8 kB', 'no change', '-8 kB']);
+});
+
+test('rates have two digits that matter', () => {
+  expect([12_345, 41.7, 3.125, 0.0141, 0.00001].map(formatRate)).toEqual([
+    '12,345 calls/s',
+    '42 calls/s',
+    '3.1 calls/s',
+    '0.014 calls/s',
+    '<0.001 calls/s',
+  ]);
 });
 
 test('counts have separators of thousands', () => {

@@ -1,4 +1,4 @@
-import { formatCount, plural } from '../../format.ts';
+import { formatCount, formatRate, plural } from '../../format.ts';
 import type { QueriesSection } from '../../report/model.ts';
 import type { Finding, HazardRecord } from './record.ts';
 
@@ -81,12 +81,6 @@ function excerpt(sql: string): string {
 
 function rate(callsPerSecond: number | null): string {
   return callsPerSecond === null ? '' : `${formatRate(callsPerSecond)}, `;
-}
-
-/** Two digits that matter: `120 calls/s`, `0.014 calls/s`. */
-export function formatRate(callsPerSecond: number): string {
-  const number = callsPerSecond >= 10 ? Math.round(callsPerSecond) : Number(callsPerSecond.toPrecision(2));
-  return `${number >= 1000 ? formatCount(number) : number} calls/s`;
 }
 
 const cost = (value: number) => formatCount(Math.round(value));

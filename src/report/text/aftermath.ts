@@ -55,6 +55,7 @@ const STANDING = new Set([
   'statements[].walBytes',
   'statements[].rewrote',
   'data.walBytes',
+  'queries',
 ]);
 
 /** What in this report is not exact, and why; paths with the same reason share a line. */

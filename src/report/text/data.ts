@@ -1,9 +1,12 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
 import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
 import type { DataSection, Report } from '../model.ts';
-import { andMore, heading } from './parts.ts';
+import { lostWords, writtenWords } from '../words.ts';
+import { andMore, bullet, heading, message } from './parts.ts';
 
 const LISTED = 10;
+const LISTED_LOSSES = 8;
+const LISTED_WRITTEN = 5;
 type Table = DataSection['tables'][number];
 
 export function dataSection({ data, schema }: Report, style: TextStyle): string[] {
@@ -14,6 +17,34 @@ export function dataSection({ data, schema }: Report, style: TextStyle): string[
     ...heading(style, 'Data', summary(data)),
     ...table(style, rows),
     ...andMore(style, sorted.length - LISTED),
+    ...writtenLines(data, style),
+    ...lossLines(data, style),
+  ];
+}
+
+/** What came in is told by the number of rows; what was changed or went, by nothing else. */
+function writtenLines({ written }: DataSection, style: TextStyle): string[] {
+  const changed = written
+    .filter(({ updated, deleted }) => updated + deleted > 0)
+    .toSorted((one, other) => other.updated + other.deleted - one.updated - one.deleted);
+  return [
+    ...changed
+      .slice(0, LISTED_WRITTEN)
+      .flatMap((each) =>
+        bullet(style, ['rows of ', tone('strong', each.relation), `: ${writtenWords(each)}`], '~'),
+      ),
+    ...andMore(style, changed.length - LISTED_WRITTEN),
+  ];
+}
+
+/** The most values first. */
+function lossLines({ lost }: DataSection, style: TextStyle): string[] {
+  const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
+  return [
+    ...sorted
+      .slice(0, LISTED_LOSSES)
+      .flatMap((each) => bullet(style, [tone('bad', 'LOST'), `: ${message(style, lostWords(each))}`], '!')),
+    ...andMore(style, sorted.length - LISTED_LOSSES),
   ];
 }
 

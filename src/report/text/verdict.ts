@@ -1,7 +1,9 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
-import { bullet, message } from './parts.ts';
+import { andMore, bullet, message } from './parts.ts';
+
+const LISTED = 20;
 
 export function verdictSection(report: Report, style: TextStyle): string[] {
   const { pass, reasons } = report.verdict;
@@ -10,7 +12,8 @@ export function verdictSection(report: Report, style: TextStyle): string[] {
   const title = tone(pass ? 'good' : 'bad', `${mark} ${pass ? 'PASSED' : 'DID NOT PASS'}`);
   return [
     ...flow(style, [': ', tone('strong', message(style, first ?? ''))], 2, [title]),
-    ...others.flatMap((reason) => bullet(style, [message(style, reason)])),
+    ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [message(style, reason)])),
+    ...andMore(style, others.length - LISTED),
   ];
 }
 

@@ -1,0 +1,163 @@
+import { formatCount, formatDuration, formatRate, plural } from '../../format.ts';
+import { flow, marks, type TextStyle, tone } from '../layout.ts';
+import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../model.ts';
+import { andMore, bullet, heading, message } from './parts.ts';
+
+const LISTED = 8;
+const SQL_COLUMNS = 160;
+
+type Query = Pick<QueriesSection['broken'][number], 'sql' | 'callsPerSecond'>;
+
+/** Queries of the running application. */
+export function querySection({ queries }: Report, style: TextStyle): string[] {
+  if (queries === null) return [];
+  const { broken, slower, checked, skipped, source, planned } = queries;
+  const { arrow } = marks(style);
+  const counts = [
+    ...(broken.length > 0
+      ? [`${formatCount(broken.length)} NO LONGER WORK${broken.length === 1 ? 'S' : ''}`]
+      : []),
+    ...(slower.length > 0 ? [`${formatCount(slower.length)} planned dearer`] : []),
+  ];
+  const still = counts.length === 0 ? 'all still work' : counts.join(', ');
+  const failed =
+    skipped.failedBefore === 0 ? '' : `; ${formatCount(skipped.failedBefore)} failed before already`;
+  const costs = planned ? '' : '; costs are not compared before version 16';
+  return [
+    ...heading(
+      style,
+      'Queries',
+      `${formatCount(checked)} of the application (${message(style, source)}): ${still}${failed}${costs}`,
+    ),
+    ...broken
+      .slice(0, LISTED)
+      .flatMap((query) => [
+        ...queryLine(query, style, [tone('bad', `${marks(style).fail} BROKEN`), ' ']),
+        ...flow(style, [message(style, query.error.message), ` (SQLSTATE ${query.error.sqlstate})`], 6, [
+          '      ',
+        ]),
+      ]),
+    ...andMore(style, broken.length - LISTED, ' broken'),
+    ...slower
+      .slice(0, LISTED)
+      .flatMap((query) => [
+        ...queryLine(query, style, [tone('warning', `${marks(style).warning} SLOWER`), ' ']),
+        ...flow(
+          style,
+          [
+            `cost ${cost(query.costBefore)} ${arrow} ${cost(query.costAfter)}`,
+            query.nodeBefore === null || query.nodeAfter === null
+              ? ''
+              : `, ${message(style, query.nodeBefore)} ${arrow} ${message(style, query.nodeAfter)}`,
+          ],
+          6,
+          ['      '],
+        ),
+      ]),
+    ...andMore(style, slower.length - LISTED, ' slower'),
+  ];
+}
+
+const cost = (value: number) => formatCount(Math.round(value));
+
+function queryLine(
+  { sql, callsPerSecond }: Query,
+  style: TextStyle,
+  label: Parameters<typeof flow>[3] & {},
+): string[] {
+  const rate = callsPerSecond === null ? '' : `${formatRate(callsPerSecond)}: `;
+  return flow(style, [rate, message(style, sql, SQL_COLUMNS)], 6, ['  ', ...label]);
+}
+
+/** The user's own checks, the second run and the way back. */
+export function askedSections(report: Report, style: TextStyle): string[][] {
+  return [
+    checksSection(report.checks, style),
+    furtherSection('Second run', report.rerun, style),
+    furtherSection('Way back tried', report.down, style),
+  ];
+}
+
+function checksSection(checks: readonly CheckSection[], style: TextStyle): string[] {
+  if (checks.length === 0) return [];
+  const failed = checks.filter(({ passed }) => !passed);
+  const summary = failed.length === 0 ? 'all passed' : `${formatCount(failed.length)} DID NOT PASS`;
+  return [
+    ...heading(style, 'Checks', `${formatCount(checks.length)} of your own, ${summary}`),
+    ...[...failed, ...checks.filter(({ passed }) => passed)]
+      .slice(0, LISTED)
+      .flatMap((check) => checkLines(check, style)),
+    ...andMore(style, checks.length - LISTED),
+  ];
+}
+
+function checkLines(check: CheckSection, style: TextStyle): string[] {
+  const { name, passed, rule, rowsAfter, error, missing, added } = check;
+  const mark = passed ? tone('good', marks(style).pass) : tone('bad', marks(style).fail);
+  const rows =
+    rowsAfter === null ? '' : ` [${plural(rowsAfter, 'row')}${rule === 'same' ? ', as before' : ''}]`;
+  const line = flow(style, [message(style, name, SQL_COLUMNS), passed ? tone('dim', rows) : ''], 4, [
+    '  ',
+    mark,
+    ' ',
+  ]);
+  const differing = [
+    ...missing.map((row) => ['-', row] as const),
+    ...added.map((row) => ['+', row] as const),
+  ];
+  return [
+    ...line,
+    ...(error === null
+      ? []
+      : flow(
+          style,
+          [`failed ${error.when} the command: ${message(style, error.message)} (SQLSTATE ${error.sqlstate})`],
+          6,
+          ['      '],
+        )),
+    ...differing.flatMap(([sign, row]) =>
+      flow(style, [message(style, row, SQL_COLUMNS)], 8, [`      ${sign} `]),
+    ),
+  ];
+}
+
+function furtherSection(title: string, run: FurtherRunSection | null, style: TextStyle): string[] {
+  if (run === null) return [];
+  const { passed, differences, dataDifferences, tablesCompared, tablesSkipped } = run;
+  const mark = passed ? tone('good', marks(style).pass) : tone('bad', marks(style).fail);
+  const skipped =
+    tablesSkipped === 0 ? '' : `; rows of ${plural(tablesSkipped, 'table')} were too many to be compared`;
+  const items = [
+    ...run.refused.map(({ what, why }) => ({ what: `${what} was not run: ${why}`, bookkeeping: false })),
+    ...differences,
+    ...dataDifferences.map(({ relation, what, bookkeeping }) => ({
+      what: `${relation}: ${what}`,
+      bookkeeping,
+    })),
+  ];
+  return [
+    ...heading(style, title, `${ended(run)}${skipped}`),
+    ...flow(style, [message(style, run.command, SQL_COLUMNS)], 4, ['  ', mark, ' ']),
+    ...items
+      .slice(0, LISTED)
+      .flatMap(({ what, bookkeeping }) =>
+        bullet(style, [
+          message(style, what),
+          bookkeeping ? tone('dim', ' (of the migration tool itself)') : '',
+        ]),
+      ),
+    ...andMore(style, items.length - LISTED),
+    ...(items.length === 0 && run.exitCode === 0
+      ? bullet(style, [`the schema and the rows of ${plural(tablesCompared, 'table')} are as they were`])
+      : []),
+  ];
+}
+
+function ended({ exitCode, signal, timedOut, durationMs }: FurtherRunSection): string {
+  const after = `after ${formatDuration(durationMs)}`;
+  if (timedOut) return `stopped by the time limit ${after}`;
+  if (signal !== null) return `ended by ${signal} ${after}`;
+  return exitCode === 0
+    ? `succeeded in ${formatDuration(durationMs)}`
+    : `failed with exit code ${exitCode} ${after}`;
+}

@@ -1,0 +1,51 @@
+import { formatCount, formatDuration, plural } from '../../format.ts';
+import { flow, type TextStyle, tone } from '../layout.ts';
+import type { ForecastSection, Report } from '../model.ts';
+import { basisWords, lockForecastWords, resourceWords } from '../words.ts';
+import { andMore, bullet, heading, message } from './parts.ts';
+
+const LISTED = 5;
+type Lock = ForecastSection['locks'][number];
+
+/** What would happen on the target: nothing of it was measured there, and its inputs are said with it. */
+export function forecastSection({ forecast }: Report, style: TextStyle): string[] {
+  if (forecast === null) return [];
+  const noticed = forecast.locks
+    .filter((lock) => lockForecastWords(lock, forecast).length > 0)
+    .sort((one, other) => weight(other) - weight(one));
+  const rest = forecast.locks.filter(({ queued }) => queued !== null).length - noticed.length;
+  const resources = resourceWords(forecast);
+  return [
+    ...heading(style, 'Forecast', `for the target, ${basisWords(forecast)}`),
+    ...noticed.slice(0, LISTED).flatMap((lock) => lockLines(lock, forecast, style)),
+    ...andMore(style, noticed.length - LISTED),
+    ...(rest > 0
+      ? bullet(style, [
+          `at this traffic nobody would wait for ${noticed.length > 0 ? 'the other ' : ''}${plural(rest, 'lock')}`,
+        ])
+      : []),
+    ...resources.slice(0, LISTED).flatMap((words) => bullet(style, [message(style, words)])),
+    ...andMore(style, resources.length - LISTED),
+  ];
+}
+
+function lockLines(lock: Lock, forecast: ForecastSection, style: TextStyle): string[] {
+  const { relation, mode, heldMs, statement } = lock;
+  const held = heldMs === null ? '' : ` for ${formatDuration(heldMs)}`;
+  return [
+    ...bullet(style, [
+      tone(lock.blocks.includes('reads') ? 'warning' : 'plain', mode),
+      ' on ',
+      tone('strong', relation),
+      `${held} (statement ${formatCount(statement)})`,
+    ]),
+    ...lockForecastWords(lock, forecast).flatMap((words) =>
+      flow(style, [tone(words.startsWith('SESSIONS') ? 'bad' : 'plain', message(style, words))], 6, ['    ']),
+    ),
+  ];
+}
+
+/** What takes the server down comes first, then what keeps most waiting. */
+function weight({ sessionsRunOut, queued, waitsFor }: Lock): number {
+  return (sessionsRunOut ? 1e15 : 0) + (queued ?? 0) * 1000 + (waitsFor?.ageMs ?? 0);
+}
