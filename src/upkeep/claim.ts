@@ -49,7 +49,7 @@ export async function claimRun(
  * A backend looks for its client only between statements, unless told otherwise: without this, the CREATE DATABASE of a
  * run that was killed would go on to its end, and newcomers to the target would wait for nothing.
  */
-async function noticeOurEnd(session: Session): Promise<void> {
+export async function noticeOurEnd(session: Session): Promise<void> {
   try {
     await session.query(CHECK_CLIENT);
   } catch (error) {

@@ -1,0 +1,99 @@
+import path from 'node:path';
+import { SafemigrateError } from '../errors.ts';
+import type { Scope } from '../scope.ts';
+import { clusterFolder, describeCluster } from './cluster/describe.ts';
+import { estimateReadyMs } from './cluster/estimate.ts';
+import { fillFolder } from './cluster/fill.ts';
+import { Obstacle } from './cluster/obstacle.ts';
+import { explainStrategy } from './cluster/reason.ts';
+import { codeOf } from './cluster/reflink.ts';
+import { zfsCommands } from './cluster/snapshot.ts';
+import { type Survey, surveyCluster } from './cluster/survey.ts';
+import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import { cageObstacle, type PrivateCluster, startPrivateCluster } from './private-cluster.ts';
+
+/** A copy of the whole cluster's files, taken while it works, and started as a server of its own. */
+export const cluster: CloneMethod = {
+  id: 'cluster',
+  assess,
+  create,
+  describe: async (context, assessment) => describeCluster(context, await survey(context, assessment)),
+};
+
+async function assess(context: CloneContext): Promise<Assessment> {
+  try {
+    const survey = await surveyCluster(context);
+    const { strategy, bytes } = survey;
+    const danger = await cageObstacle(context, whereabouts(context, survey));
+    if (danger) return danger;
+    return {
+      possible: true,
+      strategy,
+      readyMs: estimateReadyMs(strategy, context.wishes.checkpoint, {
+        ...survey,
+        spreadMs: survey.server.spreadMs,
+      }),
+      stallMs: 0,
+      bytes,
+      endsSessions: false,
+      isolation: 'own-cluster',
+      reason: explainStrategy(survey),
+    };
+  } catch (error) {
+    if (error instanceof Obstacle)
+      return {
+        possible: false,
+        reason: error.message,
+        ...(error.enable === undefined ? {} : { enable: error.enable }),
+      };
+    // A folder that cannot be read, a file system that answers no questions.
+    if (codeOf(error) !== '' && error instanceof Error && 'syscall' in error)
+      return { possible: false, reason: `the server's files cannot be looked at: ${error.message}` };
+    throw error;
+  }
+}
+
+async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
+  const found = await survey(context, assessment);
+  return startPrivateCluster(
+    context,
+    {
+      method: 'cluster',
+      assessment,
+      ...whereabouts(context, found),
+      fill: (folder) => fillFolder(context, found, folder, scope),
+    },
+    scope,
+  );
+}
+
+function whereabouts(
+  context: CloneContext,
+  survey: Survey,
+): Pick<PrivateCluster, 'folder' | 'owner' | 'programs' | 'release'> {
+  const folder = clusterFolder(context, survey);
+  const { directory, programs, dataset } = survey;
+  return {
+    folder,
+    owner: directory.owner,
+    programs,
+    ...(dataset ? { release: zfsCommands(dataset, context.run, path.join(folder, 'data')).release } : {}),
+  };
+}
+
+/** Looks once more: since the assessment the server may have gone, or the disk filled up. @throws SafemigrateError `CLONE` */
+async function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> {
+  try {
+    const found = await surveyCluster(context);
+    if (found.strategy === strategy) return found;
+    throw new Obstacle(
+      `what was possible as ${strategy} a moment ago is now possible as ${found.strategy} only`,
+    );
+  } catch (error) {
+    if (!(error instanceof Obstacle)) throw error;
+    throw new SafemigrateError('CLONE', `The cluster cannot be copied: ${error.message}.`, {
+      hint: error.enable ?? 'The target was not touched. Try again.',
+      cause: error,
+    });
+  }
+}

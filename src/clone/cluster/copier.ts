@@ -1,0 +1,134 @@
+import { chown, copyFile, mkdir, open, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+import { formatBytes } from '../../format.ts';
+import { codeOf, NotShared, type Reflinker } from './reflink.ts';
+
+export interface CopierOptions {
+  /** Blocks are shared where the file system can. */
+  readonly share: boolean;
+  readonly reflinker: Reflinker;
+  /** Of all that is made; null for the user that we are. */
+  readonly owner: { readonly uid: number; readonly gid: number } | null;
+  /** What may be copied in full. */
+  readonly maxCopyBytes: number;
+  readonly signal: AbortSignal;
+}
+
+const CHUNK_BYTES = 4 * 1024 * 1024;
+
+/** Copies single files and folders, each with its mode. Files that are not there any more are left out. */
+export class Copier {
+  readonly #options: CopierOptions;
+  copiedBytes = 0;
+  files = 0;
+
+  constructor(options: CopierOptions) {
+    this.#options = options;
+  }
+
+  /** @throws SafemigrateError `DISK`, `CLONE` when more would be copied in full than allowed; the signal's reason. */
+  async file(from: string, to: string): Promise<void> {
+    this.#options.signal.throwIfAborted();
+    try {
+      await this.#content(from, to);
+      await this.own(to);
+      this.files += 1;
+    } catch (error) {
+      // Relations and their segments go while the server works; the folder that the copy goes to does not.
+      if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return;
+      throw explain(error, to);
+    }
+  }
+
+  /** @returns false when there is no such folder any more. */
+  async folder(from: string, to: string): Promise<boolean> {
+    try {
+      const { mode } = await stat(from);
+      await mkdir(to, { mode: mode & 0o777 });
+      await this.own(to);
+      return true;
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return false;
+      throw explain(error, to);
+    }
+  }
+
+  async own(place: string): Promise<void> {
+    const { owner } = this.#options;
+    if (owner) await chown(place, owner.uid, owner.gid);
+  }
+
+  async #content(from: string, to: string): Promise<void> {
+    const { share, reflinker } = this.#options;
+    if (share) {
+      try {
+        return await reflinker.clone(from, to);
+      } catch (error) {
+        if (!(error instanceof NotShared)) throw error;
+      }
+    }
+    await this.#bytes(from, to);
+  }
+
+  async #bytes(from: string, to: string): Promise<void> {
+    const { maxCopyBytes, signal } = this.#options;
+    const { size, mode } = await stat(from);
+    this.copiedBytes += size;
+    if (this.copiedBytes > maxCopyBytes)
+      throw new SafemigrateError(
+        'CLONE',
+        `More than ${formatBytes(maxCopyBytes)} would have to be copied in full, because blocks are not shared here.`,
+        { hint: 'The clone was removed. Allow more with --max-copy, or take another method with --clone.' },
+      );
+    if (size <= CHUNK_BYTES) await copyFile(from, to);
+    else await copyInChunks(from, to, mode & 0o777, signal);
+  }
+}
+
+/** copyFile cannot be stopped, and a segment of a relation may take seconds. */
+async function copyInChunks(from: string, to: string, mode: number, signal: AbortSignal): Promise<void> {
+  const source = await open(from, 'r');
+  try {
+    const target = await open(to, 'wx', mode);
+    try {
+      const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+      for (let position = 0; ; ) {
+        signal.throwIfAborted();
+        const { bytesRead } = await source.read(buffer, 0, CHUNK_BYTES, position);
+        if (bytesRead === 0) return;
+        await target.write(buffer, 0, bytesRead, position);
+        position += bytesRead;
+      }
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+async function exists(place: string): Promise<boolean> {
+  return stat(place).then(
+    () => true,
+    () => false,
+  );
+}
+
+function explain(error: unknown, place: string): unknown {
+  const code = codeOf(error);
+  if (error instanceof SafemigrateError || code === '') return error;
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new SafemigrateError(
+      'DISK',
+      `There is no room left for the clone: ${place} could not be written.`,
+      {
+        hint: 'What was made of it was removed. Free some space, or name another folder with --clone-dir.',
+        cause: error,
+      },
+    );
+  return new SafemigrateError('CLONE', `${place} could not be made: ${code}.`, {
+    hint: 'The target was not changed, and what was made of the clone was removed.',
+    cause: error,
+  });
+}

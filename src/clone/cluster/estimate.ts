@@ -1,0 +1,29 @@
+/**
+ * What a copy of the cluster costs, per strategy. Measured on PostgreSQL 18 with local disks (XFS and btrfs, 1,000 to
+ * 42,000 files); they serve to choose and to warn.
+ */
+export type Strategy = 'btrfs snapshot' | 'zfs snapshot' | 'reflink' | 'copy';
+
+/** A checkpoint that is hurried, the end of the backup, the start of the second server and its recovery. */
+const CHECKPOINT_MS = 400;
+const STOP_MS = 80;
+const START_MS = 500;
+const SNAPSHOT_MS = 100;
+const PER_FILE_MS = 0.05;
+const COPY_BYTES_PER_MS = 300_000;
+
+export interface Size {
+  readonly files: number;
+  /** That are copied in full. */
+  readonly bytes: number;
+  /** Of the checkpoint, where it is spread: so long at most. */
+  readonly spreadMs: number;
+}
+
+/** @returns milliseconds until the clone can be used. */
+export function estimateReadyMs(strategy: Strategy, checkpoint: 'fast' | 'spread', size: Size): number {
+  if (strategy === 'btrfs snapshot' || strategy === 'zfs snapshot')
+    return Math.round((checkpoint === 'fast' ? CHECKPOINT_MS : 0) + SNAPSHOT_MS + START_MS);
+  const start = checkpoint === 'fast' ? CHECKPOINT_MS : CHECKPOINT_MS + size.spreadMs / 2;
+  return Math.round(start + STOP_MS + START_MS + PER_FILE_MS * size.files + size.bytes / COPY_BYTES_PER_MS);
+}

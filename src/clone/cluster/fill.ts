@@ -1,0 +1,143 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+import type { Limit } from '../../report/model.ts';
+import type { Scope } from '../../scope.ts';
+import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import type { CloneContext } from '../method.ts';
+import { type Backup, startBackup } from './backup.ts';
+import { Copier } from './copier.ts';
+import { copyWal } from './copy-wal.ts';
+import { readTablespaces } from './layout.ts';
+import { Reflinker } from './reflink.ts';
+import { pruneSnapshot, snapshotBtrfs, snapshotZfs } from './snapshot.ts';
+import type { Survey } from './survey.ts';
+import { copyCluster } from './tree.ts';
+
+export interface Filled {
+  readonly touched: string[];
+  readonly limits: Limit[];
+}
+
+/** Makes `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
+export async function fillFolder(
+  context: CloneContext,
+  survey: Survey,
+  folder: string,
+  scope: Scope,
+): Promise<Filled> {
+  return survey.strategy === 'reflink' || survey.strategy === 'copy'
+    ? fillByBackup(context, survey, folder, scope)
+    : fillBySnapshot(context, survey, folder);
+}
+
+async function fillByBackup(
+  context: CloneContext,
+  survey: Survey,
+  folder: string,
+  scope: Scope,
+): Promise<Filled> {
+  const backup = await startBackup(context, survey, scope);
+  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
+  try {
+    const copier = makeCopier(context, survey, backup, reflinker);
+    await copyCluster(survey.layout, folder, copier, progress(context, survey));
+    const end = await backup.stop();
+    await refuseNewTablespaces(survey);
+    const label = path.join(folder, 'data', 'backup_label');
+    await writeFile(label, end.label, { mode: 0o600 });
+    await copier.own(label);
+    await copyWal(survey.layout, survey.server, end, folder, copier);
+    return { touched: backupTraces(context, survey), limits: [] };
+  } finally {
+    await backup.close();
+    await reflinker.dispose();
+  }
+}
+
+function makeCopier(
+  { limits }: CloneContext,
+  { strategy, directory, bytes }: Survey,
+  { signal }: Backup,
+  reflinker: Reflinker,
+): Copier {
+  return new Copier({
+    share: strategy === 'reflink',
+    reflinker,
+    owner: process.getuid?.() === 0 ? directory.owner : null,
+    // A database grows while it is copied.
+    maxCopyBytes: Math.max(limits.maxCopyBytes, bytes * GROWTH),
+    signal,
+  });
+}
+
+const GROWTH = 1.5;
+const PROGRESS_MS = 100;
+
+function progress({ emit }: CloneContext, { files }: Survey): () => void {
+  let done = 0;
+  let told = performance.now();
+  return () => {
+    done += 1;
+    const now = performance.now();
+    if (now - told < PROGRESS_MS) return;
+    told = now;
+    emit({ type: 'progress', phase: 'clone', done, of: Math.max(files, done), unit: 'files' });
+  };
+}
+
+/**
+ * Recovery repeats a CREATE TABLESPACE to the letter: with a link to the very folder that the original uses.
+ * @throws SafemigrateError `CLONE`
+ */
+async function refuseNewTablespaces({ layout }: Survey): Promise<void> {
+  const now = await readTablespaces(layout.data);
+  const known = new Set(layout.tablespaces.map(({ oid }) => oid));
+  if (now.every(({ oid }) => known.has(oid))) return;
+  throw new SafemigrateError('CLONE', 'A tablespace was created on the server while it was copied.', {
+    hint: 'What was made of the clone was removed; try again.',
+  });
+}
+
+async function fillBySnapshot(context: CloneContext, survey: Survey, folder: string): Promise<Filled> {
+  const { layout, strategy, dataset } = survey;
+  const data = path.join(folder, 'data');
+  const checkpoint = hurriesCheckpoint(context, survey);
+  if (checkpoint) await runCheckpoint(context, survey);
+  context.signal.throwIfAborted();
+  if (dataset) await snapshotZfs(dataset, context.run, data);
+  else await snapshotBtrfs(layout.data, data);
+  await pruneSnapshot(data, layout);
+  return {
+    touched: [
+      ...(checkpoint ? ['a checkpoint, so that recovery of the copy is short'] : []),
+      `a ${strategy} of its data directory`,
+    ],
+    limits: [],
+  };
+}
+
+/** Without one, recovery of the copy would begin at the last that the server made by itself. */
+export function hurriesCheckpoint({ wishes }: CloneContext, { ground }: Survey): boolean {
+  return wishes.checkpoint === 'fast' && ground.role.mayCheckpoint;
+}
+
+async function runCheckpoint(context: CloneContext, { ground }: Survey): Promise<void> {
+  const { run, audit, signal } = context;
+  const session = await openMaintenanceSession(ground, { run, audit, signal, purpose: 'backup' });
+  try {
+    await session.query('CHECKPOINT');
+  } finally {
+    await session.close();
+  }
+}
+
+/** In words for the report. A standby starts from its last restartpoint, and writes no WAL. */
+export function backupTraces({ wishes }: CloneContext, { server }: Survey): string[] {
+  if (server.inRecovery) return ['a backup on the standby, with a restartpoint; nothing on the target'];
+  const checkpoint = wishes.checkpoint === 'fast' ? 'a checkpoint at once' : 'a checkpoint, spread over time';
+  return [
+    `pg_backup_start: ${checkpoint}, and full-page writes until the files were copied`,
+    'pg_backup_stop: a switch to the next WAL segment, and a backup history file in pg_wal (and in the archive)',
+  ];
+}

@@ -1,0 +1,121 @@
+import { readdir, readlink, realpath, stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { Obstacle } from './obstacle.ts';
+import { codeOf } from './reflink.ts';
+import type { SourceServer } from './source-server.ts';
+
+export interface Tablespace {
+  readonly oid: string;
+  /** Where its link leads, without further links. */
+  readonly folder: string;
+}
+
+/** Where the parts of a cluster lie. */
+export interface Layout {
+  readonly data: string;
+  /** Where pg_wal really is. */
+  readonly wal: string;
+  readonly tablespaces: readonly Tablespace[];
+  /** Of the server's log, relative to the data directory, where it is inside of it. */
+  readonly logFolder: string | undefined;
+  /** Entries of the data directory that are links, and that settings name: the copy gets its own. */
+  readonly replaced: ReadonlySet<string>;
+  /** WAL, tablespaces and all folders are on the very file system (of btrfs: in the subvolume) of the data directory. */
+  readonly onOneDevice: boolean;
+}
+
+/** @throws Obstacle for a link at the top of the data directory that leads out of it, and whose use is not known. */
+export async function readLayout(data: string, server: SourceServer): Promise<Layout> {
+  const absolute = Object.entries(server.named).map(
+    ([name, value]) => [name, path.resolve(data, value)] as const,
+  );
+  const named = new Set(absolute.map(([, place]) => place));
+  const logs = absolute.find(([name]) => name === 'log_directory')?.[1];
+  const logFolder = logs === undefined ? undefined : inside(data, logs);
+  const replaced = new Set<string>();
+  for (const entry of await readdir(data, { withFileTypes: true })) {
+    if (!entry.isSymbolicLink() || entry.name === 'pg_wal') continue;
+    if (named.has(path.join(data, entry.name))) replaced.add(entry.name);
+    else await refuseLeadingOut(data, path.join(data, entry.name));
+  }
+  const wal = await realpath(path.join(data, 'pg_wal'));
+  const tablespaces = await readTablespaces(data);
+  const onOneDevice = await areOnOneDevice(data, [wal, ...tablespaces.map(({ folder }) => folder)]);
+  return { data, wal, tablespaces, logFolder, replaced, onOneDevice };
+}
+
+/** A tablespace made with allow_in_place_tablespaces is a folder, and is copied as one. */
+export async function readTablespaces(data: string): Promise<Tablespace[]> {
+  const place = path.join(data, 'pg_tblspc');
+  const links = (await readdir(place, { withFileTypes: true })).filter((entry) => entry.isSymbolicLink());
+  const found = await Promise.all(
+    links.map(async ({ name: oid }) => {
+      try {
+        return { oid, folder: await realpath(path.join(place, oid)) };
+      } catch (error) {
+        // Dropped this moment, or lost long ago: then the server does without it as well.
+        if (codeOf(error) === 'ENOENT') return undefined;
+        throw error;
+      }
+    }),
+  );
+  return found.filter((tablespace) => tablespace !== undefined);
+}
+
+/** A link whose copy would make the second server read or write what is not its own. @throws Obstacle */
+export async function refuseLeadingOut(data: string, link: string): Promise<void> {
+  const content = await readlink(link);
+  const leadsTo = path.resolve(path.dirname(link), content);
+  if (!path.isAbsolute(content) && inside(data, leadsTo) !== undefined) return;
+  throw new Obstacle(
+    `${link} is a symbolic link to ${content}, and a copy of it would lead out of the clone`,
+    "replace it by what it leads to, or name that in the server's settings",
+  );
+}
+
+/** @returns the path relative to the folder, if it is in there. */
+export function inside(folder: string, place: string): string | undefined {
+  const relative = path.relative(folder, place);
+  return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? undefined : relative;
+}
+
+/** Each subvolume of btrfs has a device number of its own, so that this finds those within the data directory too. */
+async function areOnOneDevice(data: string, others: readonly string[]): Promise<boolean> {
+  const folders: string[] = [];
+  for (const parent of [data, path.join(data, 'base')]) {
+    const entries = await readdir(parent, { withFileTypes: true });
+    folders.push(
+      ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(parent, name)),
+    );
+  }
+  const { dev } = await stat(data);
+  const devices = await Promise.all(
+    [...folders, ...others].map((folder) =>
+      stat(folder).then(
+        (found) => found.dev,
+        () => dev,
+      ),
+    ),
+  );
+  return devices.every((device) => device === dev);
+}
+
+/** The root of a btrfs subvolume has this inode number, and nothing else has. */
+const SUBVOLUME_ROOT = 256;
+const BTRFS = 0x9123683e;
+const ZFS = 0x2fc12fc1;
+const XFS = 0x58465342;
+
+export type FileSystem = 'btrfs' | 'zfs' | 'xfs' | 'other';
+
+export async function fileSystemOf(folder: string): Promise<FileSystem> {
+  if (process.platform !== 'linux') return 'other';
+  const { type } = await statfs(folder);
+  // The kernel's number comes signed on some machines.
+  const known: Record<number, FileSystem> = { [BTRFS]: 'btrfs', [ZFS]: 'zfs', [XFS]: 'xfs' };
+  return known[type >>> 0] ?? 'other';
+}
+
+export async function isSubvolume(folder: string): Promise<boolean> {
+  return (await fileSystemOf(folder)) === 'btrfs' && (await stat(folder)).ino === SUBVOLUME_ROOT;
+}

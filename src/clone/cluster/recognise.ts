@@ -1,0 +1,89 @@
+import { readFile, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { messageOf } from '../../errors.ts';
+import { identifier } from '../../sql.ts';
+import { Obstacle } from './obstacle.ts';
+import { parentOf, parsePostmasterFile, parseSystemIdentifier, worksIn } from './postmaster.ts';
+import type { SourceServer } from './source-server.ts';
+
+/** A data directory on this machine of which it is certain whose it is. */
+export interface DataDirectory {
+  /** Without symbolic links. */
+  readonly folder: string;
+  readonly owner: { readonly uid: number; readonly gid: number };
+  readonly postmasterPid: number;
+}
+
+/** Between a server's first breath and the moment it calls its start, its libraries are loaded. */
+const START_TOLERANCE_S = 120;
+
+/**
+ * Finds the server's data directory on this machine. The path alone proves nothing: another server, or this one's
+ * standby in a container, may have its own under the same name. Proof is that our own backend is a child of the very
+ * process that holds the folder.
+ * @throws Obstacle when it is elsewhere, another server's, or not readable.
+ */
+export async function recogniseDataDirectory(server: SourceServer): Promise<DataDirectory> {
+  if (server.dataDirectory === null)
+    throw new Obstacle(
+      `the role ${server.role} may not see where the server's data directory is`,
+      `GRANT pg_read_all_settings TO ${identifier(server.role)};`,
+    );
+  const folder = await resolve(server.dataDirectory);
+  const { uid, gid } = await stat(folder);
+  const me = process.getuid?.();
+  if (me !== 0 && me !== uid)
+    throw new Obstacle(
+      `the data directory ${folder} belongs to another user (uid ${uid})`,
+      `run safemigrate as that user (sudo -u '#${uid}' …) or as root`,
+    );
+  const postmasterPid = await provePostmaster(folder, server);
+  return { folder, owner: { uid, gid }, postmasterPid };
+}
+
+async function resolve(dataDirectory: string): Promise<string> {
+  try {
+    return await realpath(dataDirectory);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EACCES')
+      throw new Obstacle(
+        `the data directory ${dataDirectory} cannot be reached by this user`,
+        "run safemigrate as the server's user or as root",
+      );
+    throw elsewhere(`this machine has no folder ${dataDirectory}`);
+  }
+}
+
+async function provePostmaster(folder: string, server: SourceServer): Promise<number> {
+  const [pidFile, control] = await readIdentity(folder);
+  const identifier = parseSystemIdentifier(control);
+  if (server.systemIdentifier !== null && server.systemIdentifier !== identifier)
+    throw elsewhere(`${folder} on this machine holds another cluster (system identifier ${identifier})`);
+  const postmaster = parsePostmasterFile(pidFile);
+  if (!postmaster) throw elsewhere(`${folder} on this machine has no running server`);
+  const { pid, startedAt, port } = postmaster;
+  const alike = port === server.port && Math.abs(startedAt - server.startedAt) <= START_TOLERANCE_S;
+  if (!alike || (await parentOf(server.backendPid)) !== pid || (await worksIn(pid, folder)) === false)
+    throw elsewhere(`${folder} on this machine is served by another process`);
+  return pid;
+}
+
+async function readIdentity(folder: string): Promise<[pidFile: string, control: Buffer]> {
+  try {
+    return await Promise.all([
+      readFile(path.join(folder, 'postmaster.pid'), 'utf8'),
+      readFile(path.join(folder, 'global', 'pg_control')),
+    ]);
+  } catch (error) {
+    throw elsewhere(
+      `${folder} on this machine is not the data directory of a running server: ${messageOf(error)}`,
+    );
+  }
+}
+
+function elsewhere(evidence: string): Obstacle {
+  return new Obstacle(
+    `the server's files are not on this machine (${evidence})`,
+    "run safemigrate on the server's own machine, as the server's user or as root; not inside another container",
+  );
+}

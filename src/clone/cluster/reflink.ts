@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { constants, copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { messageOf } from '../../errors.ts';
+
+const run = promisify(execFile);
+
+/** Two files cannot share blocks; their bytes can still be copied. Nothing is left of the attempt. */
+export class NotShared extends Error {
+  override readonly name = 'NotShared';
+}
+
+/** The system's words for it. ZFS says EAGAIN for blocks that it has not written yet. */
+const REFUSALS = new Set(['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'ENOTTY', 'EXDEV', 'EINVAL', 'EAGAIN']);
+
+/**
+ * Makes files that share all blocks with the file they come from.
+ *
+ * btrfs lets a file with the attribute nodatacow (`chattr +C`) share blocks with its like only, and a new file gets the
+ * attribute from its folder. So where a plain attempt meets that, the file is made in a folder that has the attribute, and
+ * moved from there to its place, which keeps it.
+ */
+export class Reflinker {
+  readonly #scratch: string;
+  #nodatacow: Promise<void> | undefined;
+  #count = 0;
+
+  /** @param scratch a folder that does not exist, on the file system that the files go to; it is made when it is needed. */
+  constructor(scratch: string) {
+    this.#scratch = scratch;
+  }
+
+  /** @throws NotShared, or the system's error (`ENOENT`, `ENOSPC`, …). */
+  async clone(from: string, to: string): Promise<void> {
+    const refusal = await attempt(from, to);
+    if (refusal === undefined) return;
+    if (refusal !== 'EINVAL') throw new NotShared(`${from}: ${refusal}`);
+    this.#nodatacow ??= makeNodatacow(this.#scratch);
+    await this.#nodatacow;
+    const between = path.join(this.#scratch, String(this.#count++));
+    const again = await attempt(from, between);
+    if (again !== undefined) throw new NotShared(`${from}: ${again}`);
+    await rename(between, to);
+  }
+
+  async dispose(): Promise<void> {
+    await rm(this.#scratch, { recursive: true, force: true });
+  }
+}
+
+/** @returns the refusal, if it was one. */
+async function attempt(from: string, to: string): Promise<string | undefined> {
+  try {
+    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
+    return undefined;
+  } catch (error) {
+    const code = codeOf(error);
+    if (REFUSALS.has(code)) return code;
+    throw error;
+  }
+}
+
+/** @throws NotShared: a missing program must not look like a missing file. */
+async function makeNodatacow(folder: string): Promise<void> {
+  await mkdir(folder, { mode: 0o700 });
+  await run('chattr', ['+C', folder]).catch((error: unknown) => {
+    throw new NotShared(messageOf(error));
+  });
+}
+
+/**
+ * Whether a file can share blocks with files in `parent`, found out by doing it with a tiny one.
+ * @param probe the name of the file that is made there and removed.
+ */
+export async function probeReflink(file: string, parent: string, probe: string): Promise<boolean> {
+  const place = path.join(parent, probe);
+  const reflinker = new Reflinker(`${place}_nodatacow`);
+  try {
+    await reflinker.clone(file, place);
+    return true;
+  } catch (error) {
+    if (error instanceof NotShared) return false;
+    throw error;
+  } finally {
+    await rm(place, { force: true });
+    await reflinker.dispose();
+  }
+}
+
+/** The system's code of an error: `ENOENT`; empty for anything else. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

@@ -1,0 +1,181 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
+import { identifier } from '../../sql.ts';
+import type { Session } from '../../target/session.ts';
+import type { Target } from '../../target/target.ts';
+import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import type { CloneContext } from '../method.ts';
+import type { Strategy } from './estimate.ts';
+import { type FileSystem, fileSystemOf, isSubvolume, type Layout, readLayout } from './layout.ts';
+import { measureFolder } from './measure.ts';
+import { Obstacle } from './obstacle.ts';
+import { findPlace, type Place, refuseMountPoint, refuseWithoutSpace } from './place.ts';
+import { programsOf } from './postmaster.ts';
+import { type DataDirectory, recogniseDataDirectory } from './recognise.ts';
+import { probeReflink } from './reflink.ts';
+import { hasBtrfs, type ZfsDataset, zfsDatasetOf } from './snapshot.ts';
+import { grantBackup, readSourceServer, type SourceServer } from './source-server.ts';
+
+/** Everything that is to be known before a cluster is copied; found without changing anything. */
+export interface Survey {
+  /** The server that is copied: the target's, or the standby that --source names. */
+  readonly ground: Target;
+  readonly server: SourceServer;
+  readonly directory: DataDirectory;
+  /** The folder of the server's programs. */
+  readonly programs: string;
+  readonly layout: Layout;
+  readonly place: Place;
+  readonly fileSystem: FileSystem;
+  readonly strategy: Strategy;
+  /** Of a ZFS snapshot. */
+  readonly dataset?: ZfsDataset;
+  readonly files: number;
+  /** Copied in full, because they cannot share blocks with the clone's folder. */
+  readonly bytes: number;
+  /** Tablespaces of which that is so. */
+  readonly unshared: readonly string[];
+}
+
+/** @throws Obstacle */
+export async function surveyCluster(context: CloneContext): Promise<Survey> {
+  if (context.rehearsal)
+    throw new Obstacle(
+      '--rehearsal-url names another server to make the clone on',
+      'leave --rehearsal-url out',
+    );
+  const ground = context.source ?? context.target;
+  refuseStranger(context, ground);
+  const server = await withSession(context, (session) => readSourceServer(session, ground.server.versionNum));
+  const directory = await recogniseDataDirectory(server);
+  const layout = await readLayout(directory.folder, server);
+  const place = await findPlace(layout.data, context.wishes.folder);
+  const programs = await findPrograms(directory.postmasterPid, server.versionNum);
+  const found = { ground, server, directory, programs, layout, place };
+  const survey = { ...found, ...(await findStrategy(context, found)) };
+  refuseWithoutSpace(place, survey.bytes);
+  return survey;
+}
+
+function refuseStranger({ target, source }: CloneContext, ground: Target): void {
+  const [one, other] = [target.server.systemIdentifier, ground.server.systemIdentifier];
+  if (!source || one === null || other === null || one === other) return;
+  throw new Obstacle(
+    'the server that --source names is no standby of the target: their system identifiers differ',
+    'name a physical standby of the target with --source',
+  );
+}
+
+async function withSession<T>(context: CloneContext, use: (session: Session) => Promise<T>): Promise<T> {
+  const { source, control, run, audit, signal } = context;
+  if (!source) return use(control);
+  const session = await openMaintenanceSession(source, { run, audit, signal, purpose: 'inspect' });
+  try {
+    return await use(session);
+  } finally {
+    await session.close();
+  }
+}
+
+async function findPrograms(postmasterPid: number, versionNum: number): Promise<string> {
+  const running = await programsOf(postmasterPid);
+  if (running !== undefined) return running;
+  try {
+    return await embeddedBinaries(Math.floor(versionNum / 10_000) as ServerVersion);
+  } catch (error) {
+    if (!(error instanceof SafemigrateError)) throw error;
+    throw new Obstacle(error.message, error.hint);
+  }
+}
+
+type Found = Omit<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshared'>;
+type Way = Pick<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshared'> & {
+  dataset?: ZfsDataset;
+};
+
+async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
+  const { layout, place, server } = found;
+  const fileSystem = await fileSystemOf(layout.data);
+  const probe = (file: string) => probeReflink(file, place.parent, `.safemigrate_${context.run}_probe`);
+  const shares = await probe(path.join(layout.data, 'PG_VERSION'));
+  const snapshot = await findSnapshot(found, fileSystem, shares);
+  if (snapshot) return { ...snapshot, fileSystem, files: 0, bytes: 0, unshared: [] };
+  refuseWithoutBackup(server);
+  if (shares) {
+    const { files } = await measureFolder(layout.data, false);
+    return { strategy: 'reflink', fileSystem, files, ...(await measureUnshared(found, probe)) };
+  }
+  if (context.wishes.folder === undefined) await refuseMountPoint(layout.data, place);
+  const parts = [layout.data, ...layout.tablespaces.map(({ folder }) => folder)];
+  const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true)));
+  return {
+    strategy: 'copy',
+    fileSystem,
+    files: sum(sizes.map(({ files }) => files)),
+    bytes: sum(sizes.map(({ bytes }) => bytes)),
+    unshared: [],
+  };
+}
+
+/**
+ * A snapshot is the state that a crash would leave, so the server's word that WAL was on disk before what depends on it
+ * must hold (fsync), and it has to be of everything at the same moment.
+ */
+async function findSnapshot(
+  { layout, server }: Found,
+  fileSystem: FileSystem,
+  shares: boolean,
+): Promise<{ strategy: Strategy; dataset?: ZfsDataset } | undefined> {
+  if (!server.fsync || !layout.onOneDevice) return undefined;
+  if (fileSystem === 'zfs') {
+    const dataset = await zfsDatasetOf(layout.data);
+    return dataset && { strategy: 'zfs snapshot', dataset };
+  }
+  return shares && (await isSubvolume(layout.data)) && (await hasBtrfs())
+    ? { strategy: 'btrfs snapshot' }
+    : undefined;
+}
+
+function refuseWithoutBackup(server: SourceServer): void {
+  if (!server.mayBackUp)
+    throw new Obstacle(
+      `the role ${server.role} may not start a backup of the cluster`,
+      grantBackup(server, identifier),
+    );
+  if (server.walLevel === 'minimal')
+    throw new Obstacle(
+      'wal_level is minimal, and such a server allows no backup while it runs',
+      'wal_level = replica',
+    );
+}
+
+async function measureUnshared(
+  { layout }: Found,
+  probe: (file: string) => Promise<boolean>,
+): Promise<Pick<Way, 'bytes' | 'unshared'>> {
+  const unshared: string[] = [];
+  let bytes = 0;
+  for (const { folder } of layout.tablespaces) {
+    const file = await anyVersionFile(folder);
+    if (file === undefined || (await probe(file))) continue;
+    unshared.push(folder);
+    bytes += (await measureFolder(folder, true)).bytes;
+  }
+  return { bytes, unshared };
+}
+
+/** Each database's folder in a tablespace (`PG_18_202506291/16384`) has such a tiny file. */
+async function anyVersionFile(tablespace: string): Promise<string | undefined> {
+  for (const version of await readdir(tablespace)) {
+    if (!version.startsWith('PG_')) continue;
+    const [database] = (await readdir(path.join(tablespace, version))).filter((name) => /^\d+$/.test(name));
+    if (database !== undefined) return path.join(tablespace, version, database, 'PG_VERSION');
+  }
+  return undefined;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

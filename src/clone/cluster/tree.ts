@@ -1,0 +1,109 @@
+import { mkdir, readdir, readlink, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import type { Copier } from './copier.ts';
+import { isEmptied, isExcluded } from './excluded.ts';
+import { type Layout, refuseLeadingOut, type Tablespace } from './layout.ts';
+import { codeOf } from './reflink.ts';
+
+/** Half the time of one after the other; more at a time gain nothing. */
+const AT_A_TIME = 8;
+
+/** The state of the cluster, as recovery starts from it: of all files it is copied last, as base backups do. */
+const CONTROL = path.join('global', 'pg_control');
+
+/** Copies the data directory but for WAL, and the tablespaces, which are linked to anew. */
+export async function copyCluster(
+  layout: Layout,
+  folder: string,
+  copier: Copier,
+  onFile: () => void,
+): Promise<void> {
+  const data = path.join(folder, 'data');
+  await copyAll(walk(layout, '', data, copier), copier, onFile);
+  if (layout.tablespaces.length > 0) {
+    const tablespaces = path.join(folder, 'tablespaces');
+    await mkdir(tablespaces, { mode: 0o700 });
+    await copier.own(tablespaces);
+    for (const tablespace of layout.tablespaces)
+      await copyTablespace(layout, tablespace, folder, copier, onFile);
+  }
+  await copier.file(path.join(layout.data, CONTROL), path.join(data, CONTROL));
+}
+
+interface Order {
+  readonly from: string;
+  readonly to: string;
+}
+
+async function copyAll(files: AsyncGenerator<Order>, copier: Copier, onFile: () => void): Promise<void> {
+  // Whoever fails closes the generator, and the others end with it.
+  const work = async () => {
+    for await (const { from, to } of files) {
+      await copier.file(from, to);
+      onFile();
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: AT_A_TIME }, work));
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed) throw failed.reason;
+}
+
+/** Makes the folders, and yields the files in them, folder by folder as they are found. */
+async function* walk(layout: Layout, relative: string, to: string, copier: Copier): AsyncGenerator<Order> {
+  const from = path.join(layout.data, relative);
+  if (!(await copier.folder(from, to)) || isEmptied(relative, layout.logFolder)) return;
+  for (const entry of await listFolder(from)) {
+    const { name } = entry;
+    const within = path.join(relative, name);
+    if (isExcluded(relative, name) || within === CONTROL) continue;
+    const order = { from: path.join(from, name), to: path.join(to, name) };
+    if (entry.isFile()) yield order;
+    else if (entry.isDirectory()) yield* walk(layout, within, order.to, copier);
+    else if (entry.isSymbolicLink()) await copyLink(layout, within, order, copier);
+    // Sockets and pipes belong to processes.
+  }
+}
+
+async function copyLink(
+  layout: Layout,
+  relative: string,
+  { from, to }: Order,
+  copier: Copier,
+): Promise<void> {
+  // Of tablespaces, those that came after the layout was read are looked for at the end.
+  if (layout.replaced.has(relative) || path.dirname(relative) === 'pg_tblspc') return;
+  if (relative === 'pg_wal') {
+    await copier.folder(from, to);
+    return;
+  }
+  await refuseLeadingOut(layout.data, from);
+  await symlink(await readlink(from), to);
+}
+
+/** Its folder may hold those of other versions, and of other servers: of each version there is one, `PG_18_202506291`. */
+async function copyTablespace(
+  layout: Layout,
+  { oid, folder: location }: Tablespace,
+  folder: string,
+  copier: Copier,
+  onFile: () => void,
+): Promise<void> {
+  const place = path.join(folder, 'tablespaces', oid);
+  await copier.folder(location, place);
+  for (const entry of await listFolder(location)) {
+    if (!entry.name.startsWith('PG_')) continue;
+    const own = { ...layout, data: location };
+    await copyAll(walk(own, entry.name, path.join(place, entry.name), copier), copier, onFile);
+  }
+  await symlink(place, path.join(folder, 'data', 'pg_tblspc', oid));
+}
+
+/** @returns nothing for a folder that is there no more: its database was dropped. */
+async function listFolder(folder: string) {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
