@@ -56,6 +56,7 @@ const STANDING = new Set([
   'statements[].rewrote',
   'data.walBytes',
   'queries',
+  'forecast.disk.freeBytes',
 ]);
 
 /** What in this report is not exact, and why; paths with the same reason share a line. */

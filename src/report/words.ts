@@ -1,0 +1,113 @@
+import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
+import type { DataSection, ForecastSection } from './model.ts';
+
+/** Sentences that every renderer for people says in the same words. */
+
+type Lost = DataSection['lost'][number];
+type LockForecast = ForecastSection['locks'][number];
+type OpenTransaction = NonNullable<ForecastSection['oldestTransaction']>;
+
+/** `drops column public.users.legacy_email: 1,203,442 of 1,250,000 rows had a value`. */
+export function lostWords({ object, kind, what, rows, rowsWithValue, exact }: Lost): string {
+  const about = exact ? '' : 'about ';
+  if (what === 'deleted')
+    return rowsWithValue === null
+      ? `deletes rows of ${object}`
+      : `deletes ${about}${formatCount(rowsWithValue)}${rows === null ? '' : ` of ${formatCount(rows)}`} ${rows === null && rowsWithValue === 1 ? 'row' : 'rows'} of ${object}`;
+  const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}`;
+  if (rowsWithValue === null || rows === null) return `${did}: how much it held is not known`;
+  if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
+  return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value`;
+}
+
+/** `66,667 updated, 3 deleted`. */
+export function writtenWords({ inserted, updated, deleted }: DataSection['written'][number]): string {
+  const counts: [number, string][] = [
+    [inserted, 'inserted'],
+    [updated, 'updated'],
+    [deleted, 'deleted'],
+  ];
+  return counts
+    .filter(([count]) => count > 0)
+    .map(([count, verb]) => `${formatCount(count)} ${verb}`)
+    .join(', ');
+}
+
+/** What a forecast rests on: `14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */
+export function basisWords({ sampledMs, transactionsPerSecond, sessions }: ForecastSection): string {
+  const rate = transactionsPerSecond === null ? '' : `${rateWords(transactionsPerSecond, 'transactions')}, `;
+  const { open, max, reserved } = sessions;
+  return (
+    `from ${formatDuration(sampledMs)} of the target's statistics: ${rate}` +
+    `${formatCount(open)} of ${formatCount(max - reserved)} sessions open`
+  );
+}
+
+/** What the lock would do to others, a sentence each; none where nobody would notice. */
+export function lockForecastWords(lock: LockForecast, { sessions }: ForecastSection): string[] {
+  const { queued, readsPerSecond, writesPerSecond, sessionsRunOut, waitsFor } = lock;
+  const words: string[] = [];
+  if (queued !== null && queued > 0)
+    words.push(
+      `about ${plural(queued, 'statement')} would wait for it (${rateWords(readsPerSecond ?? 0, 'reads')}, ` +
+        `${rateWords(writesPerSecond ?? 0, 'rows written')})`,
+    );
+  if (sessionsRunOut)
+    words.push(
+      `SESSIONS WOULD RUN OUT: ${formatCount(sessions.open)} open and ${formatCount(queued ?? 0)} waiting, ` +
+        `of ${formatCount(sessions.max - sessions.reserved)}`,
+    );
+  if (waitsFor)
+    words.push(
+      `the lock itself would first wait for ${transactionWords(waitsFor)}, and everybody else behind it`,
+    );
+  return words;
+}
+
+/** `"nightly report" (idle in transaction), open for 12 min 0 s now`. */
+export function transactionWords({ application, state, ageMs }: OpenTransaction): string {
+  const who = application ? `"${application}"` : 'a transaction';
+  return `${who}${state === null ? '' : ` (${state})`}, open for ${formatDuration(ageMs)} now`;
+}
+
+/** What would happen besides waiting: standbys, slots, disk. */
+export function resourceWords({
+  wal,
+  disk,
+  preparedTransactions,
+  oldestTransaction,
+}: ForecastSection): string[] {
+  const { count, oldestMs } = preparedTransactions;
+  return [
+    ...(wal.standbys ?? [])
+      .filter(({ behindBytes }) => behindBytes !== null && behindBytes > 0)
+      .map(
+        ({ name, synchronous, behindBytes, lagBytes }) =>
+          `the ${synchronous ? 'synchronous ' : ''}standby ${name} would fall up to ${formatBytes(behindBytes ?? 0)} behind ` +
+          `(${formatBytes(lagBytes ?? 0)} now)`,
+      ),
+    ...wal.inactiveSlots.map(
+      (slot) => `nobody reads from the slot ${slot}: all WAL stays on the disk for it`,
+    ),
+    ...(disk.neededBytes === null || disk.neededBytes === 0
+      ? []
+      : [`up to ${formatBytes(disk.neededBytes)} of disk space needed at the peak`]),
+    ...(count === 0
+      ? []
+      : [
+          `${plural(count, 'prepared transaction')}, the oldest ${formatDuration(oldestMs ?? 0)} old, ` +
+            'which hold their locks until somebody ends them',
+        ]),
+    ...(oldestTransaction === null || oldestTransaction.ageMs < LONG_MS
+      ? []
+      : [`the oldest transaction: ${transactionWords(oldestTransaction)}`]),
+  ];
+}
+
+const LONG_MS = 60_000;
+
+/** One decimal below 10, where it says something. */
+function rateWords(perSecond: number, what: string): string {
+  const rate = perSecond < 9.95 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond);
+  return `${Number.isInteger(rate) ? formatCount(rate) : rate} ${what}/s`;
+}
