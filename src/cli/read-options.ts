@@ -1,5 +1,5 @@
 import { nameHost } from '../target/failures.ts';
-import { locateTarget } from '../target/locate.ts';
+import { findTarget } from '../target/locate.ts';
 import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
 import { configSource, environmentSource } from './config.ts';
@@ -32,12 +32,13 @@ export function nameServer({ settings, source }: Pick<Target, 'settings' | 'sour
   return `${settings.hosts.map(nameHost).join(', ')} (from ${source})`;
 }
 
-/** The target that a subcommand works on, inspected. */
-export async function inspectNamedTarget(
+/** The target that a subcommand works on, inspected; undefined when none is named. */
+export async function findNamedTarget(
   options: { url?: string; urlEnv?: string },
   signal: AbortSignal,
-): Promise<Target> {
+): Promise<Target | undefined> {
+  const located = findTarget(options, surroundings(process.env, process.cwd()));
+  if (!located) return undefined;
   const { inspectTarget } = await import('../target/inspect.ts');
-  const { settings, source } = locateTarget(options, surroundings(process.env, process.cwd()));
-  return inspectTarget(settings, source, { signal });
+  return inspectTarget(located.settings, located.source, { signal });
 }

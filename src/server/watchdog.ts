@@ -81,7 +81,7 @@ while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do
   sleep 0.1
   tries=$((tries + 1))
 done
-[ -z "$sockets" ] || rm -rf "$sockets"
+rm -rf "$sockets"
 [ ! -e "$folder" ] && rm -f "$entry"`;
 
 export interface WatchdogOrder {
@@ -91,13 +91,13 @@ export interface WatchdogOrder {
   readonly run: string;
   /** The file that tells `safemigrate list` of it, removed at the end. */
   readonly entry: string;
-  /** A folder outside of it, removed with it. */
-  readonly socketFolder?: string;
+  /** Removed with it, wherever it is. */
+  readonly socketFolder: string;
   /** 0: at once. */
   readonly ttlMs: number;
   readonly floorBytes: number;
   /** A shell command that gives back what removing the folder does not. */
-  readonly release?: string;
+  readonly release: string | null;
 }
 
 /** Why it ended the server: `owner` where the owner wanted it or died. */
@@ -119,11 +119,10 @@ export interface Watchdog {
 
 /** @throws SafemigrateError `SERVER` where no process can be started. */
 export async function startWatchdog(order: WatchdogOrder): Promise<Watchdog> {
-  const { folder, run, entry, socketFolder = '', ttlMs, floorBytes, release = '' } = order;
+  const { folder, run, entry, socketFolder, ttlMs, floorBytes, release } = order;
   const deadline = ttlMs <= 0 ? 0 : Math.ceil((Date.now() + ttlMs) / 1000);
-  const words = [folder, run, entry, socketFolder, deadline, Math.ceil(floorBytes / 1024), release].map(
-    String,
-  );
+  const floor = Math.ceil(floorBytes / 1024);
+  const words = [folder, run, entry, socketFolder, deadline, floor, release ?? ''].map(String);
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'safemigrate-watchdog', ...words], {
     cwd: '/',
     detached: true,

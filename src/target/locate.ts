@@ -12,21 +12,19 @@ export interface Located {
 
 export const DEFAULT_URL_VARIABLE = 'DATABASE_URL';
 
+interface TargetFlags {
+  readonly url?: string;
+  readonly urlEnv?: string;
+}
+
 /**
  * Which database is the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
  * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` when it is wrong, or there is none.
  */
-export function locateTarget(
-  flags: { readonly url?: string; readonly urlEnv?: string },
-  around: Surroundings,
-): Located {
+export function locateTarget(flags: TargetFlags, around: Surroundings): Located {
+  const located = findTarget(flags, around);
+  if (located) return located;
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
-  const { env } = around;
-  if (flags.url !== undefined) return from('--url', flags.url, around);
-  if (env[variable]) return from(variable, env[variable], around);
-  if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, around);
-  const inFile = readDotenv(around).get(variable);
-  if (inFile) return from(`${variable} in .env`, inFile, around);
   throw new SafemigrateError('CONFIGURATION', 'No database is named, so there is nothing to rehearse on.', {
     hint: [
       'Name it in one of four ways:',
@@ -36,6 +34,17 @@ export function locateTarget(
       `  ${variable}=… in the file .env of this folder`,
     ].join('\n'),
   });
+}
+
+/** As locateTarget. @returns undefined when none is named. */
+export function findTarget(flags: TargetFlags, around: Surroundings): Located | undefined {
+  const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
+  const { env } = around;
+  if (flags.url !== undefined) return from('--url', flags.url, around);
+  if (env[variable]) return from(variable, env[variable], around);
+  if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, around);
+  const inFile = readDotenv(around).get(variable);
+  return inFile ? from(`${variable} in .env`, inFile, around) : undefined;
 }
 
 /** The variables of `./.env`, none if there is no such file. */

@@ -14,8 +14,8 @@ export interface FolderEntry {
   readonly version: 1;
   readonly run: RunId;
   readonly folder: string;
-  /** Outside of the folder, where its path would be too long for a socket. */
-  readonly socketFolder: string | null;
+  /** In the folder, or apart from it where that path would be too long for a socket. */
+  readonly socketFolder: string;
   /** The target's host and database, for people. */
   readonly target: string;
   /** ISO 8601. */
@@ -45,7 +45,7 @@ const schema = z.object({
     return z.NEVER;
   }),
   folder: z.string().startsWith('/'),
-  socketFolder: z.string().startsWith('/').nullable(),
+  socketFolder: z.string().startsWith('/'),
   target: z.string(),
   endsAt: z.string(),
   kept: z.boolean(),
@@ -53,6 +53,9 @@ const schema = z.object({
   watchdog: stamp.nullable(),
   release: z.string().nullable(),
 });
+
+/** Nobody listens on it: it is part of the socket's name. */
+export const CLONE_PORT = 5432;
 
 /** `$XDG_STATE_HOME/safemigrate/clones`, or its place under the home folder. */
 export function registryFolder(environment: NodeJS.ProcessEnv = process.env): string {

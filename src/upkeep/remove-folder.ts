@@ -21,8 +21,7 @@ export async function endFolder(entry: FolderEntry): Promise<void> {
   // The one that ends what runs and removes what is there is the watchdog; this one's time is up from the start.
   const watchdog = await startWatchdog({
     ...{ folder, run, entry: entryFile(run), ttlMs: 0, floorBytes: 0 },
-    ...(socketFolder === null ? {} : { socketFolder }),
-    ...(release === null ? {} : { release }),
+    ...{ socketFolder, release },
   });
   if (!(await watchdog.end())) {
     throw new SafemigrateError('CLONE', `${folder} could not be removed.`, {
@@ -35,7 +34,7 @@ export async function endFolder(entry: FolderEntry): Promise<void> {
 async function doubtOf({ run, folder, socketFolder }: FolderEntry): Promise<string | null> {
   const name = `safemigrate_${run}`;
   if (path.basename(folder) !== name) return `its name is not ${name}`;
-  if (socketFolder !== null && path.basename(socketFolder) !== name)
+  if (socketFolder !== path.join(folder, 'socket') && path.basename(socketFolder) !== name)
     return `${socketFolder} is not named ${name}`;
   const found = await lstat(folder).catch(() => undefined);
   if (!found) return null;

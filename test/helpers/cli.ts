@@ -84,12 +84,9 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
 
 /** What a shell would have, without anything that decides about the target or the style of the output. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
-  const { PATH, HOME, TMPDIR, PROCESS_OF_TEST_FILE } = process.env;
-  return Object.fromEntries(
-    Object.entries({ PATH, HOME, TMPDIR, PROCESS_OF_TEST_FILE, LANG: 'C.UTF-8' }).filter(
-      ([, value]) => value !== undefined,
-    ),
-  );
+  const { PATH, HOME, TMPDIR, XDG_STATE_HOME, PROCESS_OF_TEST_FILE } = process.env;
+  const passed = { PATH, HOME, TMPDIR, XDG_STATE_HOME, PROCESS_OF_TEST_FILE, LANG: 'C.UTF-8' };
+  return Object.fromEntries(Object.entries(passed).filter(([, value]) => value !== undefined));
 }
 
 /** An empty folder for one test. */

@@ -1,20 +1,27 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll } from 'vitest';
+import { registryFolder } from '../../src/upkeep/folders.ts';
 import { parseOwnedName } from '../../src/upkeep/mark.ts';
 import { withClient } from './client.ts';
 import { made, type TemporaryDatabase } from './database.ts';
 import { serverUrl, stopOwnServers } from './servers.ts';
 
 /**
- * After each test file: fails on clones and probes of this file's databases, on safemigrate's sessions in those, and on
- * processes that were started from here and still live. Other files run at the same time, so only what can be told to
- * be of this file counts; the end of the whole run looks once more, at everything.
+ * After each test file: fails on clones and probes of this file's databases, on safemigrate's sessions in those, on
+ * processes that were started from here and still live, and on clones in folders. Other files run at the same time, so
+ * only what can be told to be of this file counts; the end of the whole run looks once more, at everything.
  */
 
 /** Inherited by every process started from this test file, however far removed. */
 const OWNER = 'PROCESS_OF_TEST_FILE';
 process.env[OWNER] = `${process.pid}-${Date.now()}`;
+
+/** Clones in folders are recorded in the user's state folder: each test file is a user of its own. */
+const STATE = path.join(tmpdir(), `safemigrate-state-${process.env[OWNER]}`);
+process.env.XDG_STATE_HOME = STATE;
 
 const PATIENCE_MS = 3_000;
 
@@ -23,7 +30,8 @@ afterAll(async () => {
   for (const database of made.values()) await database.drop();
   // They have processes of their own, which must be gone with them.
   await stopOwnServers();
-  left.push(...(await patiently(processes)));
+  left.push(...(await patiently(processes)), ...(await patiently(folders)));
+  await rm(STATE, { recursive: true, force: true });
   if (left.length > 0) throw new Error(`left behind by this test file:\n  ${left.join('\n  ')}`);
 });
 
@@ -77,6 +85,11 @@ function isDerived(name: string, databases: TemporaryDatabase[]): boolean {
   if (!owned || owned.kind === 'before') return false;
   const stem = name.slice(0, name.lastIndexOf(`_${owned.kind}_`));
   return stem !== '' && databases.some((database) => database.name.startsWith(stem));
+}
+
+async function folders(): Promise<string[]> {
+  const entries = await readdir(registryFolder()).catch((): string[] => []);
+  return entries.map((name) => `entry of a clone: ${name}`);
 }
 
 /** Only on Linux, where a process's environment can be read. */

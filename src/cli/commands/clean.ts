@@ -1,28 +1,71 @@
 import { visible } from '../../report/visible.ts';
 import { openSession } from '../../target/connect.ts';
+import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { clean } from '../../upkeep/clean.ts';
+import { cleanFolders } from '../../upkeep/folder-clones.ts';
 import { EXIT } from '../exit-codes.ts';
 import { CLEAN_OPTIONS } from '../options.ts';
-import { gatherOptions, inspectNamedTarget, nameServer } from '../read-options.ts';
+import { findNamedTarget, gatherOptions, nameServer } from '../read-options.ts';
+import { NOTHING_HERE } from './list.ts';
 
-/** Drops what has no living owner, and says what it dropped, what it left, and why. */
+/** What became of one database or folder. */
+interface Outcome {
+  readonly what: 'dropped' | 'removed' | 'left' | 'failed';
+  readonly words: string;
+}
+
+/**
+ * Drops what has no living owner, and says what it dropped, what it left, and why: folders of this machine, and, where a
+ * target is named, databases of its server. The folders are cleaned also when the server does not answer.
+ */
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(CLEAN_OPTIONS, flags);
-  const target = await inspectNamedTarget(options, signal);
+  const kept = options.kept ?? false;
+  const outcomes = await foldersCleaned(kept);
+  outcomes.forEach(print);
+  const target = await findNamedTarget(options, signal);
+  if (target) {
+    const more = await databasesCleaned(target, kept, signal);
+    more.forEach(print);
+    outcomes.push(...more);
+  }
+  if (outcomes.length === 0)
+    process.stdout.write(target ? `Nothing to clean on ${nameServer(target)}.\n` : NOTHING_HERE);
+  return outcomes.some(({ what }) => what === 'failed') ? EXIT.cannotRehearse : EXIT.passed;
+}
+
+async function foldersCleaned(kept: boolean): Promise<Outcome[]> {
+  const { removed, left, failed } = await cleanFolders({ kept });
+  return [
+    ...removed.map((folder) => ({ what: 'removed' as const, words: folder })),
+    ...left.map(({ folder, reason }) => ({ what: 'left' as const, words: `${folder}: ${reason}` })),
+    ...failed.map(({ folder, reason }) => ({ what: 'failed' as const, words: `${folder}: ${reason}` })),
+  ];
+}
+
+async function databasesCleaned(target: Target, kept: boolean, signal: AbortSignal): Promise<Outcome[]> {
   const session = await openMaintenanceSession(target, { purpose: 'clean', signal });
   try {
     const enter = (database: string) => openSession(target.settings, { database, purpose: 'clean', signal });
-    const { dropped, left, failed } = await clean(session, { kept: options.kept ?? false, enter });
-    for (const { name } of dropped) process.stdout.write(`dropped ${visible(name)}\n`);
-    for (const { database, reason } of left)
-      process.stdout.write(`left    ${visible(`${database.name}: ${reason}`)}\n`);
-    for (const { database, reason } of failed)
-      process.stderr.write(`failed  ${visible(`${database.name}: ${reason}`)}\n`);
-    if (dropped.length + left.length + failed.length === 0)
-      process.stdout.write(`Nothing to clean on ${nameServer(target)}.\n`);
-    return failed.length === 0 ? EXIT.passed : EXIT.cannotRehearse;
+    const { dropped, left, failed } = await clean(session, { kept, enter });
+    return [
+      ...dropped.map(({ name }) => ({ what: 'dropped' as const, words: name })),
+      ...left.map(({ database, reason }) => ({
+        what: 'left' as const,
+        words: `${database.name}: ${reason}`,
+      })),
+      ...failed.map(({ database, reason }) => ({
+        what: 'failed' as const,
+        words: `${database.name}: ${reason}`,
+      })),
+    ];
   } finally {
     await session.close();
   }
+}
+
+function print({ what, words }: Outcome): void {
+  const stream = what === 'failed' ? process.stderr : process.stdout;
+  stream.write(`${what === 'dropped' || what === 'removed' ? what : what.padEnd(7)} ${visible(words)}\n`);
 }

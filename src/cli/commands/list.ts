@@ -1,38 +1,120 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import {
+  type FolderClone,
+  folderBytes,
+  folderClones,
+  type UnreadableEntry,
+} from '../../upkeep/folder-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import { LIST_OPTIONS } from '../options.ts';
-import { gatherOptions, inspectNamedTarget, nameServer } from '../read-options.ts';
+import { findNamedTarget, gatherOptions, nameServer } from '../read-options.ts';
 import { table } from '../table.ts';
 
-/** Shows what safemigrate made on the target's server. Changes nothing. */
+/**
+ * Shows what safemigrate made on this machine, and, where a target is named, on its server. Changes nothing. What is on
+ * the machine is shown also when the server does not answer.
+ */
 export async function listCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(LIST_OPTIONS, flags);
-  const target = await inspectNamedTarget(options, signal);
+  const folders = await withBytes(await folderClones());
+  if (options.format !== 'json') process.stdout.write(foldersAsText(folders));
+  const onServer = await databasesOf(options, signal);
+  if (options.format === 'json') process.stdout.write(asJson(onServer?.databases ?? [], folders));
+  else if (onServer) process.stdout.write(databasesAsText(onServer.databases, onServer.server));
+  else if (folders.length === 0) process.stdout.write(NOTHING_HERE);
+  return 0;
+}
+
+export const NOTHING_HERE =
+  'Nothing of safemigrate is on this machine. For what is on a server, name a database there with --url.\n';
+
+type Listed = (FolderClone & { bytes: number | null }) | UnreadableEntry;
+
+function withBytes(found: (FolderClone | UnreadableEntry)[]): Promise<Listed[]> {
+  return Promise.all(
+    found.map(async (each) => ('unreadable' in each ? each : { ...each, bytes: await folderBytes(each) })),
+  );
+}
+
+async function databasesOf(
+  options: { url?: string; urlEnv?: string },
+  signal: AbortSignal,
+): Promise<{ databases: OwnedDatabase[]; server: string } | undefined> {
+  const target = await findNamedTarget(options, signal);
+  if (!target) return undefined;
   const session = await openMaintenanceSession(target, { purpose: 'list', signal });
   try {
-    const databases = await ownedDatabases(session);
-    process.stdout.write(
-      options.format === 'json' ? asJson(databases) : asText(databases, nameServer(target)),
-    );
-    return 0;
+    return { databases: await ownedDatabases(session), server: nameServer(target) };
   } finally {
     await session.close();
   }
 }
 
-function asJson(databases: OwnedDatabase[]): string {
+function asJson(databases: OwnedDatabase[], folders: Listed[]): string {
   const rows = databases.map(({ mark, ...database }) => ({
     ...database,
     state: mark?.state ?? null,
     kept: mark?.kept ?? false,
     startedAt: database.run ? new Date(startOf(database.run)).toISOString() : null,
   }));
-  return `${JSON.stringify(rows, null, 2)}\n`;
+  const clones = folders.map((each) => {
+    if ('unreadable' in each) return each;
+    const { run, folder, socketFolder, target, endsAt, kept } = each.entry;
+    const startedAt = new Date(startOf(run)).toISOString();
+    const { state: owning, present, bytes: sizeBytes } = each;
+    return {
+      folder,
+      run,
+      role: 'clone',
+      owning,
+      present,
+      kept,
+      target,
+      socketFolder,
+      sizeBytes,
+      startedAt,
+      endsAt,
+    };
+  });
+  return `${JSON.stringify([...rows, ...clones], null, 2)}\n`;
 }
 
-function asText(databases: OwnedDatabase[], server: string): string {
+function foldersAsText(folders: Listed[]): string {
+  if (folders.length === 0) return '';
+  const rows = folders.map((each) => {
+    if ('unreadable' in each)
+      return [each.file, `an entry that cannot be read: ${each.unreadable}`, '', '', ''];
+    const { run, folder, target, endsAt } = each.entry;
+    return [
+      folder,
+      `${folderState(each)} of ${target}`,
+      `${formatDuration(Date.now() - startOf(run))} ago`,
+      each.bytes === null ? '?' : formatBytes(each.bytes),
+      endsIn(endsAt),
+    ];
+  });
+  return `On this machine:\n${table(['FOLDER', 'WHAT IT IS', 'STARTED', 'TAKES', 'ENDS'], rows)}`;
+}
+
+function folderState({ state, present }: FolderClone): string {
+  if (!present) return 'clone whose folder is gone,';
+  const words = {
+    alive: 'clone in use,',
+    kept: 'kept clone',
+    dead: 'clone left by a dead run,',
+    unknown: 'clone; whether its run is alive is not known;',
+  };
+  return words[state];
+}
+
+function endsIn(endsAt: string): string {
+  const left = Date.parse(endsAt) - Date.now();
+  return left > 0 ? `in ${formatDuration(left)}` : 'overdue';
+}
+
+function databasesAsText(databases: OwnedDatabase[], server: string): string {
   if (databases.length === 0) return `Nothing of safemigrate is on ${server}.\n`;
   const rows = databases.map((database) => [
     database.name,

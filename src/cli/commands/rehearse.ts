@@ -7,6 +7,7 @@ import { render } from '../../report/render.ts';
 import { type PlannedStatements, planRehearsal } from '../../run/plan.ts';
 import { rehearse } from '../../run.ts';
 import type { Audit } from '../../target/session.ts';
+import { CLONE_PORT, readEntries } from '../../upkeep/folders.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
 import { policyOf } from '../policy-options.ts';
@@ -98,7 +99,7 @@ async function publish(report: Report, options: Options): Promise<void> {
       `\n${await render(report, 'text', styleOf({ stream: process.stderr, env: process.env }))}`,
     );
   }
-  if (report.clone.kept) process.stderr.write(visibleLines(keptNote(report)));
+  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report)));
   for (const problem of problems) process.stderr.write(`safemigrate: ${problem}\n`);
 }
 
@@ -106,12 +107,25 @@ function renderPlain(report: Report, format: ReportFormat): Promise<string> {
   return render(report, format, { columns: 100, colour: false, unicode: true });
 }
 
-function keptNote({ target, clone }: Report): string {
+async function keptNote({ run, target, clone }: Report): Promise<string> {
+  if (clone.isolation === 'own-cluster') return keptServerNote(run.id, clone.database);
   const where = `host=${target.host} port=${target.port}`;
   return (
     `\nThe clone is kept. Connect to it as you do to the target, with another database:\n` +
     `  psql "${where} dbname=${clone.database}"\n` +
     'Drop it with `safemigrate clean --kept`.\n'
+  );
+}
+
+/** Its socket is in a folder that only the server's user and root may enter, and it asks for no password. */
+async function keptServerNote(run: string, database: string): Promise<string> {
+  const entries = await readEntries();
+  const entry = entries.find((each) => 'run' in each && each.run === run);
+  if (!entry || 'unreadable' in entry) return '\nThe clone is kept. `safemigrate list` shows where.\n';
+  return (
+    `\nThe clone is kept until ${entry.endsAt}. Connect to it on this machine, as any role of the target:\n` +
+    `  psql "host=${entry.socketFolder} port=${CLONE_PORT} dbname=${database}"\n` +
+    'End it with `safemigrate clean --kept`.\n'
   );
 }
 

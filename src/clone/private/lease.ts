@@ -37,20 +37,18 @@ export async function takeLease(
   scope: Scope,
 ): Promise<Lease> {
   const { run, target, limits, fail } = context;
-  const socketFolder = place.apart ? place.socketFolder : null;
+  const { socketFolder, floorBytes } = place;
+  const common = { folder, run, socketFolder, release: release ?? null };
   let over = false;
   let kept = false;
   let entry: FolderEntry = {
     version: 1,
-    run,
-    folder,
-    socketFolder,
+    ...common,
     target: targetName(context),
     endsAt: new Date(Date.now() + limits.ttlMs).toISOString(),
     kept,
     owner: await ourStamp(),
     watchdog: null,
-    release: release ?? null,
   };
   await scope.own(
     `entry ${entryFile(run)}`,
@@ -61,12 +59,7 @@ export async function takeLease(
   );
   const watchdog = await scope.own(
     `clone in ${folder}`,
-    () =>
-      startWatchdog({
-        ...{ folder, run, entry: entryFile(run), ttlMs: limits.ttlMs, floorBytes: place.floorBytes },
-        ...(socketFolder === null ? {} : { socketFolder }),
-        ...(release === undefined ? {} : { release }),
-      }),
+    () => startWatchdog({ ...common, entry: entryFile(run), ttlMs: limits.ttlMs, floorBytes }),
     async (started: Watchdog | undefined) => {
       over = true;
       if (kept || (await started?.end())) return;
@@ -87,7 +80,7 @@ export async function takeLease(
     lockDatabaseOid: context.lockDatabaseOid,
   };
   await writeMark(folder, mark, owner);
-  await ownedFolder(place.socketFolder, owner);
+  await ownedFolder(socketFolder, owner);
 
   let ending: Ending | undefined;
   const lost = (reason: string) => {

@@ -5,20 +5,16 @@ import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import type { ConnectionSettings } from '../../target/settings.ts';
 import type { Target } from '../../target/target.ts';
+import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { CloneContext } from '../method.ts';
 import type { PrivateCluster } from '../private-cluster.ts';
 
 export interface Place {
   readonly socketFolder: string;
-  /** The socket lies outside the clone's folder, whose path is too long for one. */
-  readonly apart: boolean;
-  /** Nobody listens on it: it is part of the socket's name. */
-  readonly port: number;
   /** Free space below which the clone ends. */
   readonly floorBytes: number;
 }
 
-const PORT = 5432;
 /** Of the path of a Unix socket, on Linux; macOS has 103. */
 const MAX_SOCKET_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
 
@@ -59,9 +55,9 @@ export async function placeFor({ run }: CloneContext, { folder, owner }: Private
     );
   }
   const inside = path.join(folder, 'socket');
-  const apart = Buffer.byteLength(`${inside}/.s.PGSQL.${PORT}.lock`) > MAX_SOCKET_PATH_BYTES;
+  const apart = Buffer.byteLength(`${inside}/.s.PGSQL.${CLONE_PORT}.lock`) > MAX_SOCKET_PATH_BYTES;
   const socketFolder = apart ? path.join(await realpath(tmpdir()), `safemigrate_${run}`) : inside;
-  return { socketFolder, apart, port: PORT, floorBytes };
+  return { socketFolder, floorBytes };
 }
 
 /** Its user is the target's, whose password nobody asks for there. */
@@ -69,7 +65,7 @@ export function loginThere(settings: ConnectionSettings, place: Place): Connecti
   const { options, client_encoding, application_name } = settings.parameters;
   const parameters = { options, client_encoding, application_name };
   return {
-    hosts: [{ host: place.socketFolder, port: place.port }],
+    hosts: [{ host: place.socketFolder, port: CLONE_PORT }],
     user: settings.user,
     database: settings.database,
     sslmode: 'disable',

@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { formatBytes } from '../../format.ts';
 import type { Limit } from '../../report/model.ts';
+import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { Original } from './original.ts';
 
 /**
@@ -64,7 +65,6 @@ export interface ServerSettings {
 export interface SettingsPlace {
   readonly folder: string;
   readonly socketFolder: string;
-  readonly port: number;
   readonly programs: string;
   readonly run: string;
   readonly versionNum: number;
@@ -104,14 +104,14 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
   };
 }
 
-function caged({ folder, socketFolder, port, run }: SettingsPlace): Record<string, string> {
+function caged({ folder, socketFolder, run }: SettingsPlace): Record<string, string> {
   return {
     data_directory: path.join(folder, 'data'),
     hba_file: path.join(folder, 'pg_hba.conf'),
     ident_file: path.join(folder, 'pg_ident.conf'),
     external_pid_file: '',
     listen_addresses: '',
-    port: String(port),
+    port: String(CLONE_PORT),
     unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     ssl: 'off',

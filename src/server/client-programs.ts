@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process';
+import { access, constants, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+export type ClientProgram = 'pg_dump' | 'pg_restore' | 'pg_basebackup' | 'psql';
+
+export interface ClientPrograms {
+  readonly folder: string;
+  readonly major: number;
+  /** `15.18` */
+  readonly version: string;
+}
+
+/** Why no fitting programs are here, and what would help. */
+export interface Absent {
+  readonly reason: string;
+  readonly enable: string;
+}
+
+export interface WantedPrograms {
+  /** All of them in one folder; the first one is asked for its version. */
+  readonly programs: readonly [ClientProgram, ...ClientProgram[]];
+  /** Major version: older programs refuse a newer server. */
+  readonly atLeast: number;
+  /** Major version above which they do not work. Default: none. */
+  readonly atMost?: number;
+}
+
+const run = promisify(execFile);
+
+/** Where packages put them, a folder for each version. */
+const BESIDE_EACH_OTHER: readonly (readonly [parent: string, rest: string])[] = [
+  ['/usr/lib/postgresql', 'bin'],
+  ['/usr', 'bin'],
+  ['/opt/homebrew/opt', 'bin'],
+  ['/usr/local/opt', 'bin'],
+];
+const VERSIONED = /^(\d+|pgsql-\d+|postgresql@\d+|libpq)$/;
+
+/**
+ * The client programs that fit best: those of PGBIN if they will do, else those of the nearest version that is not too
+ * old, in the folders of packages and in PATH. Nothing of them comes with safemigrate.
+ */
+export async function findClientPrograms(
+  wanted: WantedPrograms,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<ClientPrograms | Absent> {
+  const { atLeast, atMost = Number.POSITIVE_INFINITY } = wanted;
+  const fits = ({ major }: ClientPrograms) => major >= atLeast && major <= atMost;
+  const preferred = environment.PGBIN ? await programsIn(environment.PGBIN, wanted.programs) : undefined;
+  if (preferred && fits(preferred)) return preferred;
+  const folders = new Set([...(await packagedFolders()), ...pathFolders(environment)]);
+  const found = (
+    await Promise.all([...folders].map((folder) => programsIn(folder, wanted.programs)))
+  ).filter((programs) => programs !== undefined);
+  const [best] = found.filter(fits).sort((one, other) => one.major - other.major);
+  return best ?? absence(wanted, preferred ? [preferred, ...found] : found);
+}
+
+function pathFolders({ PATH }: NodeJS.ProcessEnv): string[] {
+  return (PATH ?? '').split(path.delimiter).filter((folder) => folder.startsWith('/'));
+}
+
+async function packagedFolders(): Promise<string[]> {
+  const folders = await Promise.all(
+    BESIDE_EACH_OTHER.map(async ([parent, rest]) => {
+      const names = await readdir(parent).catch((): string[] => []);
+      return names.filter((name) => VERSIONED.test(name)).map((name) => path.join(parent, name, rest));
+    }),
+  );
+  return folders.flat();
+}
+
+async function programsIn(
+  folder: string,
+  programs: WantedPrograms['programs'],
+): Promise<ClientPrograms | undefined> {
+  try {
+    await Promise.all(programs.map((program) => access(path.join(folder, program), constants.X_OK)));
+    const { stdout } = await run(path.join(folder, programs[0]), ['--version']);
+    const [, version] = /\(PostgreSQL\) (\d+(?:\.\d+|devel|beta\d+|rc\d+)*)/.exec(stdout) ?? [];
+    return version === undefined ? undefined : { folder, version, major: Number.parseInt(version, 10) };
+  } catch {
+    return undefined;
+  }
+}
+
+function absence({ programs, atLeast, atMost }: WantedPrograms, found: readonly ClientPrograms[]): Absent {
+  const names = programs.join(' and ');
+  const fitting = atMost === undefined ? `${atLeast} or newer` : `${atLeast} to ${atMost}`;
+  const [newest] = [...found].sort((one, other) => other.major - one.major);
+  return {
+    reason:
+      newest === undefined
+        ? `${names} ${programs.length === 1 ? 'is' : 'are'} not installed here (looked in PGBIN, in PATH, and where packages put them)`
+        : newest.major < atLeast
+          ? `${names} of PostgreSQL ${newest.version} is the newest here, and refuses a server of ${atLeast}`
+          : `${names} of PostgreSQL ${newest.version} sends settings that a server of ${atMost} does not know`,
+    enable:
+      `install the client programs of PostgreSQL ${fitting} (package postgresql-client-${atLeast} on Debian and Ubuntu, ` +
+      `postgresql${atLeast} on Red Hat, postgresql@${atLeast} with Homebrew), or name their folder in PGBIN`,
+  };
+}

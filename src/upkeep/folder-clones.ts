@@ -1,0 +1,90 @@
+import { stat } from 'node:fs/promises';
+import { messageOf } from '../errors.ts';
+import { type Liveness, livenessOf } from '../server/process-stamp.ts';
+import { uniqueBytesOf } from '../server/unique-bytes.ts';
+import { type FolderEntry, readEntries } from './folders.ts';
+import { endFolder } from './remove-folder.ts';
+
+/** A clone that is a server of its own, in a folder of this machine, as this user's state folder tells of it. */
+export interface FolderClone {
+  readonly entry: FolderEntry;
+  /**
+   * `alive`: its run is, or its watchdog is at removing it. `kept`: on request, with or without a watchdog.
+   * `unknown`: made where this process cannot look (another container, another machine).
+   */
+  readonly state: 'alive' | 'kept' | 'dead' | 'unknown';
+  /** The folder is there. */
+  readonly present: boolean;
+}
+
+export interface UnreadableEntry {
+  readonly file: string;
+  readonly unreadable: string;
+}
+
+export async function folderClones(): Promise<(FolderClone | UnreadableEntry)[]> {
+  const entries = await readEntries();
+  return Promise.all(entries.map((entry) => ('unreadable' in entry ? entry : judge(entry))));
+}
+
+/** Space that it takes beyond what it shares, in bytes; null where that cannot be told. */
+export async function folderBytes({ entry, present }: FolderClone): Promise<number | null> {
+  const bytes = present ? await uniqueBytesOf(entry.folder) : 0;
+  return typeof bytes === 'number' ? bytes : null;
+}
+
+async function judge(entry: FolderEntry): Promise<FolderClone> {
+  const owner = await livenessOf(entry.owner);
+  const watchdog = entry.watchdog ? await livenessOf(entry.watchdog) : 'dead';
+  const present = await stat(entry.folder).then(
+    () => true,
+    () => false,
+  );
+  return { entry, present, state: stateOf(entry, owner, watchdog) };
+}
+
+function stateOf({ kept }: FolderEntry, owner: Liveness, watchdog: Liveness): FolderClone['state'] {
+  if (owner === 'alive') return 'alive';
+  if (owner === 'unknown' || watchdog === 'unknown') return 'unknown';
+  if (kept) return 'kept';
+  return watchdog;
+}
+
+export interface FolderCleaning {
+  readonly removed: string[];
+  readonly left: { folder: string; reason: string }[];
+  readonly failed: { folder: string; reason: string }[];
+}
+
+/** Ends and removes the clones whose run and watchdog are dead, and drops entries of folders that are gone. */
+export async function cleanFolders(options: { kept: boolean }): Promise<FolderCleaning> {
+  const result: FolderCleaning = { removed: [], left: [], failed: [] };
+  for (const found of await folderClones()) {
+    if ('unreadable' in found) {
+      result.left.push({ folder: found.file, reason: `it cannot be read: ${found.unreadable}` });
+      continue;
+    }
+    const { folder } = found.entry;
+    const reason = reasonToLeave(found, options);
+    if (reason !== null) {
+      result.left.push({ folder, reason });
+      continue;
+    }
+    try {
+      await endFolder(found.entry);
+      if (found.present) result.removed.push(folder);
+    } catch (error) {
+      result.failed.push({ folder, reason: messageOf(error) });
+    }
+  }
+  return result;
+}
+
+function reasonToLeave({ state, present }: FolderClone, options: { kept: boolean }): string | null {
+  if (state === 'alive') return 'its run is still alive';
+  if (!present) return null;
+  if (state === 'unknown') return 'whether its run is alive cannot be told from here';
+  if (state === 'kept' && !options.kept)
+    return 'it was kept on request; `safemigrate clean --kept` removes it';
+  return null;
+}
