@@ -27,6 +27,8 @@ export type ErrorCode =
   | 'LOST'
   /** The target was changed, and there is no report that could say so. */
   | 'TARGET_CHANGED'
+  /** An apply or a swap was refused, or was aborted and fully undone. */
+  | 'REFUSED'
   /** A thing that was to be dropped is not provably ours. */
   | 'NOT_OURS'
   /** Ended by a signal or an abort. */

@@ -25,6 +25,7 @@ const OF_ERROR: Record<ErrorCode, number> = {
   CLONE: EXIT.cannotRehearse,
   LOST: EXIT.cannotRehearse,
   TARGET_CHANGED: EXIT.targetChanged,
+  REFUSED: EXIT.refused,
   NOT_OURS: EXIT.cannotRehearse,
   INTERRUPTED: EXIT.cannotRehearse,
 };

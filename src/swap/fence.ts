@@ -1,0 +1,164 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { SafemigrateError, sqlstateOf } from '../errors.ts';
+import { plural } from '../format.ts';
+import { identifier, literal } from '../sql.ts';
+import type { Session } from '../target/session.ts';
+
+/**
+ * A database that nobody can connect to, not even a superuser, and that nobody is connected to.
+ *
+ * Closing the door is one statement, but a backend that is still starting has passed it already and is not yet to be
+ * seen under its database: it would write after the fence looks empty. It holds a lock on the database's row, however,
+ * from before it looked at the door. So the *barrier* ends whoever is found by either sign, until both find nobody.
+ */
+export interface Fence {
+  readonly database: string;
+  readonly oid: number;
+  /** Of the database's row as the fence left it: while it is the same, nobody has opened the door. */
+  readonly xmin: string;
+  /** Sessions that were ended. */
+  readonly ended: number;
+}
+
+export interface FenceOptions {
+  readonly database: string;
+  readonly oid: number;
+  /** Stands in COMMENT ON DATABASE while the fence does, so that whoever finds it knows whose it is. */
+  readonly mark: string;
+  /** For a lock on the database's row, and for sessions to end. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Closes the database and empties it. If it throws, the door may be closed: opening it again is the caller's, whose undo
+ * was registered before.
+ * @throws SafemigrateError `SESSIONS` where sessions stay, `PRIVILEGE`, `STALL` where a lock was not had in time.
+ */
+export async function closeDatabase(session: Session, options: FenceOptions): Promise<Fence> {
+  const { database, oid, mark, timeoutMs } = options;
+  await inTransaction(session, timeoutMs, [
+    `COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`,
+    `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS false`,
+  ]);
+  const ended = await endEverybody(session, options);
+  const row = await readDoor(session, oid);
+  if (!row || row.open || row.name !== database) throw reopened(database);
+  return { database, oid, xmin: row.xmin, ended };
+}
+
+/** Opens it again and gives it back its comment, whatever state it is in; once more does no harm. */
+export async function openDatabase(
+  session: Session,
+  { database, comment, timeoutMs }: { database: string; comment: string | null; timeoutMs: number },
+): Promise<void> {
+  await inTransaction(session, timeoutMs, openingStatements(database, comment));
+}
+
+export function openingStatements(database: string, comment: string | null): string[] {
+  return [
+    `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS true`,
+    `COMMENT ON DATABASE ${identifier(database)} IS ${comment === null ? 'NULL' : literal(comment)}`,
+  ];
+}
+
+/** Whether nobody has touched the door since. To be asked over any session but one that has it locked itself. */
+export async function stillClosed(session: Session, { oid, xmin, database }: Fence): Promise<boolean> {
+  const row = await readDoor(session, oid);
+  return row !== undefined && !row.open && row.xmin === xmin && row.name === database;
+}
+
+export function reopened(database: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `Somebody opened ${database} while it was closed for the swap.`, {
+    hint: 'Nothing was swapped, and what was written meanwhile is in it.',
+  });
+}
+
+const DOOR = `
+SELECT datname AS name, datallowconn AS open, xmin::text FROM pg_database WHERE oid = $1`;
+
+async function readDoor(
+  session: Session,
+  oid: number,
+): Promise<{ name: string; open: boolean; xmin: string } | undefined> {
+  const [row] = await session.query<{ name: string; open: boolean; xmin: string }>(DOOR, [oid]);
+  return row;
+}
+
+/** By their database, and by the lock that a starting backend takes on the database (class 1262 is pg_database). */
+const PRESENT = `
+SELECT pid FROM pg_stat_activity WHERE datid = $1::oid AND pid <> pg_backend_pid()
+ UNION
+SELECT pid FROM pg_locks
+ WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()`;
+const END = 'SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid';
+/** Within a transaction the view of the sessions is kept; outside it is fresh each time, but for what a function cached. */
+const LOOK_ANEW = 'SELECT pg_stat_clear_snapshot()';
+const INSUFFICIENT_PRIVILEGE = '42501';
+const POLL_MS = 10;
+
+/** The barrier. @returns how many sessions were ended. */
+async function endEverybody(
+  session: Session,
+  { database, oid, timeoutMs, signal }: FenceOptions,
+): Promise<number> {
+  const deadline = performance.now() + timeoutMs;
+  const ended = new Set<number>();
+  for (;;) {
+    signal.throwIfAborted();
+    await session.query(LOOK_ANEW);
+    const pids = (await session.query<{ pid: number }>(PRESENT, [oid])).map(({ pid }) => pid);
+    if (pids.length === 0) return ended.size;
+    if (performance.now() > deadline)
+      throw new SafemigrateError(
+        'SESSIONS',
+        `${plural(pids.length, 'session')} on ${database} did not end.`,
+        {
+          hint: `It will be opened again. Their process numbers: ${pids.join(', ')}.`,
+        },
+      );
+    await endSessions(session, pids, database);
+    for (const pid of pids) ended.add(pid);
+    await pause(POLL_MS);
+  }
+}
+
+async function endSessions(session: Session, pids: readonly number[], database: string): Promise<void> {
+  try {
+    await session.query(END, [pids]);
+  } catch (error) {
+    if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new SafemigrateError('PRIVILEGE', `A session on ${database} may not be ended by this role.`, {
+      cause: error,
+      hint: 'It will be opened again. Ending sessions of others needs pg_signal_backend; those of superusers, a superuser.',
+    });
+  }
+}
+
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Statements that belong together. An open transaction elsewhere that commented on the database or changed its settings
+ * holds its row: nobody waits for that for ever.
+ */
+export async function inTransaction(
+  session: Session,
+  timeoutMs: number,
+  statements: readonly string[],
+  beforeCommit: () => Promise<void> = async () => {},
+): Promise<void> {
+  await session.query('BEGIN');
+  try {
+    await session.query(`SET LOCAL lock_timeout = ${Math.ceil(timeoutMs)}`);
+    for (const statement of statements) await session.query(statement);
+    await beforeCommit();
+    await session.query('COMMIT');
+  } catch (error) {
+    await session.query('ROLLBACK').catch(() => {});
+    if (sqlstateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    throw new SafemigrateError('STALL', 'Another transaction holds the lock on the database itself.', {
+      cause: error,
+      hint: 'It has run COMMENT ON DATABASE or ALTER DATABASE and is still open; nothing was changed by this step.',
+    });
+  }
+}

@@ -1,0 +1,154 @@
+import { Client } from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import { closeDatabase, openDatabase, stillClosed } from '../../../src/swap/fence.ts';
+import { renameInto, wasRenamed } from '../../../src/swap/rename.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import type { Session } from '../../../src/target/session.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+
+const opened: Session[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((session) => session.close()));
+});
+
+async function sessionOn(version: (typeof VERSIONS)[number]): Promise<Session> {
+  const settings = parseSettings(serverUrl(version), surroundings({}, '/'));
+  const session = await openSession(settings, { purpose: 'test' });
+  opened.push(session);
+  return session;
+}
+
+async function oidOf(session: Session, name: string): Promise<number> {
+  const [row] = await session.query<{ oid: string }>(
+    'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1',
+    [name],
+  );
+  return Number(row?.oid);
+}
+
+const signal = new AbortController().signal;
+
+async function close(session: Session, { name }: TemporaryDatabase, timeoutMs = 5_000) {
+  const oid = await oidOf(session, name);
+  return closeDatabase(session, { database: name, oid, mark: 'ours', timeoutMs, signal });
+}
+
+async function commentOf(session: Session, name: string): Promise<string | null> {
+  const [row] = await session.query<{ comment: string | null }>(
+    "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1",
+    [name],
+  );
+  return row?.comment ?? null;
+}
+
+describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) => {
+  test('has lost its sessions, lets nobody in, and can be opened again', async () => {
+    const database = await temporaryDatabase(version);
+    const session = await sessionOn(version);
+    await withClient(database.url, async (client) => {
+      const fence = await close(session, database);
+      expect(fence.ended).toBe(1);
+      await expect(client.query('SELECT 1')).rejects.toThrow();
+      await expect(withClient(database.url, async () => {})).rejects.toMatchObject({ code: '55000' });
+      expect(await stillClosed(session, fence)).toBe(true);
+      expect(await commentOf(session, database.name)).toBe('ours');
+      await openDatabase(session, { database: database.name, comment: "the users' own", timeoutMs: 1_000 });
+      expect(await stillClosed(session, fence)).toBe(false);
+      expect(await commentOf(session, database.name)).toBe("the users' own");
+      await withClient(database.url, (again) => again.query('SELECT 1'));
+    });
+  });
+
+  test('has met backends that were still starting when its door was shut', async () => {
+    const database = await temporaryDatabase(version, { sql: 'CREATE TABLE written (id int)' });
+    const session = await sessionOn(version);
+    const starting = Array.from({ length: 4 }, async () => {
+      const client = new Client({ connectionString: database.url, options: '-c post_auth_delay=1' });
+      client.on('error', () => {});
+      await client.connect();
+      await client.query('INSERT INTO written VALUES (1)');
+      await client.end();
+    });
+    const settled = Promise.allSettled(starting);
+    // They are on their way when the server has a process for each of them.
+    for (let seen = 0; seen < 4; ) {
+      const [row] = await session.query<{ count: string }>(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 1262 AND objid = $1",
+        [await oidOf(session, database.name)],
+      );
+      const [visible] = await session.query<{ count: string }>(
+        'SELECT count(*) FROM pg_stat_activity WHERE datname = $1',
+        [database.name],
+      );
+      seen = Math.max(Number(row?.count), Number(visible?.count));
+    }
+    const fence = await close(session, database, 10_000);
+    const outcomes = await settled;
+    const acknowledged = outcomes.filter(({ status }) => status === 'fulfilled').length;
+    expect(await stillClosed(session, fence)).toBe(true);
+    await openDatabase(session, { database: database.name, comment: null, timeoutMs: 1_000 });
+    await withClient(database.url, async (client) => {
+      const { rows } = await client.query<{ count: string }>('SELECT count(*) FROM written');
+      expect(Number(rows[0]?.count)).toBe(acknowledged);
+    });
+  });
+
+  test('is not waited for where somebody else holds its row', async () => {
+    const database = await temporaryDatabase(version);
+    const session = await sessionOn(version);
+    await withClient(serverUrl(version), async (client) => {
+      await client.query(`BEGIN; COMMENT ON DATABASE "${database.name}" IS 'busy'`);
+      await expect(close(session, database, 200)).rejects.toMatchObject({ code: 'STALL' });
+      await client.query('ROLLBACK');
+    });
+    expect(await commentOf(session, database.name)).toBeNull();
+    await withClient(database.url, (client) => client.query('SELECT 1'));
+  });
+
+  test('gives its name to its successor in one moment, which can be told afterwards', async () => {
+    const [target, clone] = [
+      await temporaryDatabase(version, { sql: 'CREATE TABLE old (id int)' }),
+      await temporaryDatabase(version, { sql: 'CREATE TABLE new (id int)' }),
+    ];
+    const keptAs = `${target.name}_before`;
+    const [session, witness] = [await sessionOn(version), await sessionOn(version)];
+    const fences = { original: await close(session, target), successor: await close(session, clone) };
+    expect(await wasRenamed(witness, fences)).toBe(false);
+    await renameInto(session, witness, {
+      ...fences,
+      keptAs,
+      originalMark: 'kept',
+      comment: 'its own',
+      more: [`ALTER DATABASE "${target.name}" CONNECTION LIMIT 17`],
+      timeoutMs: 1_000,
+    });
+    expect(await wasRenamed(witness, fences)).toBe(true);
+    await withClient(target.url, (client) => client.query('SELECT FROM new'));
+    expect(await commentOf(session, target.name)).toBe('its own');
+    expect(await commentOf(session, keptAs)).toBe('kept');
+    await session.query(`DROP DATABASE "${keptAs}"`);
+  });
+
+  test('is not renamed once somebody has opened it, even between the look and the end', async () => {
+    const [target, clone] = [await temporaryDatabase(version), await temporaryDatabase(version)];
+    const [session, witness] = [await sessionOn(version), await sessionOn(version)];
+    const fences = { original: await close(session, target), successor: await close(session, clone) };
+    await openDatabase(witness, { database: target.name, comment: null, timeoutMs: 1_000 });
+    await withClient(target.url, (client) => client.query('CREATE TABLE written ()'));
+    await expect(
+      renameInto(session, witness, {
+        ...fences,
+        keptAs: `${target.name}_before`,
+        originalMark: 'kept',
+        comment: null,
+        more: [],
+        timeoutMs: 1_000,
+      }),
+    ).rejects.toMatchObject({ code: 'REFUSED' });
+    expect(await wasRenamed(witness, fences)).toBe(false);
+    await withClient(target.url, (client) => client.query('SELECT FROM written'));
+  });
+});
