@@ -46,7 +46,7 @@ interface Row {
  * Digests the rows of every table of the session's database, the small ones first, up to 64 MB each and 512 MB in all.
  * Digests of one server can be compared with each other only.
  */
-export async function readContents(session: Session): Promise<Contents> {
+export async function readContents(session: Session, tableBytes = TABLE_BYTES): Promise<Contents> {
   const tables = new Map<string, TableContents>();
   const skipped = new Set<string>();
   let bytes = 0;
@@ -54,7 +54,7 @@ export async function readContents(session: Session): Promise<Contents> {
     const name = shown(table.schema, table.name);
     const size = Number(table.bytes ?? Number.POSITIVE_INFINITY);
     bytes += size;
-    if (!table.readable || size > TABLE_BYTES || bytes > ALL_BYTES) skipped.add(name);
+    if (!table.readable || size > tableBytes || bytes > ALL_BYTES) skipped.add(name);
     else tables.set(name, await readTable(session, table));
   }
   return { tables, skipped };

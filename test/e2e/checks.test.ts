@@ -37,7 +37,8 @@ describe.each<ServerVersion>([14, 16, 18])('pg_stat_statements on %d', (version)
       for (let n = 0; n < 20; n++) await client.query(`SELECT nick FROM people WHERE id = ${n}`);
       await client.query('SELECT id FROM people WHERE email = $1', ['a']);
     });
-    const { report } = await rehearse(url, sqlCommand('ALTER TABLE people DROP COLUMN nick'));
+    const { report, exitCode } = await rehearse(url, sqlCommand('ALTER TABLE people DROP COLUMN nick'));
+    expect(exitCode).toBe(1);
     expect(report.queries).toMatchObject({ source: 'pg_stat_statements', planned: version >= 16 });
     expect(report.queries?.broken).toEqual([
       {
@@ -48,6 +49,16 @@ describe.each<ServerVersion>([14, 16, 18])('pg_stat_statements on %d', (version)
       },
     ]);
     expect(report.queries?.broken[0]?.callsPerSecond).toBeGreaterThan(0.1);
+    expect(report.hazards).toContainEqual(
+      expect.objectContaining({
+        code: 'QUERY_BREAKS',
+        severity: 'error',
+        message: expect.stringMatching(
+          /^1 query of the running application no longer works: SELECT nick FROM people WHERE id = \$1 \(.* calls\/s, 42703: /,
+        ),
+      }),
+    );
+    expect(report.verdict.reasons.join('\n')).toContain("--allow 'QUERY_BREAKS ");
   });
 });
 
