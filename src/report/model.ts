@@ -214,7 +214,7 @@ const openTransaction = z.object({
  */
 export const forecastSection = z.object({
   sampledMs: milliseconds,
-  /** Of the target database. */
+  /** Of the target database; a few of them are safemigrate's own. */
   transactionsPerSecond: z.number().nonnegative().nullable(),
   /** Of the target's server; `reserved` slots of `max` are not for ordinary roles. */
   sessions: z.object({ open: z.int(), max: z.int(), reserved: z.int() }),

@@ -77,7 +77,7 @@ export interface RelationRates {
 /** Two readings as one: what was counted in between, and the graver of the two situations. */
 export interface Traffic extends Situation {
   readonly sampledMs: number;
-  /** null where the statistics were reset in between. */
+  /** A few of them are ours; null where the statistics were reset in between. */
   readonly transactionsPerSecond: number | null;
   readonly relations: ReadonlyMap<string, RelationRates>;
   readonly tableOfIndex: ReadonlyMap<string, string>;
@@ -85,7 +85,7 @@ export interface Traffic extends Situation {
 }
 
 export function trafficBetween(first: TrafficReading, second: TrafficReading): Traffic {
-  const sampledMs = Math.max(0, second.atMs - first.atMs);
+  const sampledMs = Math.max(0, Math.round(second.atMs - first.atMs));
   const seconds = sampledMs / 1000;
   const rate = (before: number, after: number) =>
     after >= before && seconds > 0 ? (after - before) / seconds : null;

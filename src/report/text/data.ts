@@ -41,9 +41,12 @@ function writtenLines({ written }: DataSection, style: TextStyle): string[] {
 function lossLines({ lost }: DataSection, style: TextStyle): string[] {
   const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
   return [
-    ...sorted
-      .slice(0, LISTED_LOSSES)
-      .flatMap((each) => bullet(style, [tone('bad', 'LOST'), `: ${message(style, lostWords(each))}`], '!')),
+    ...sorted.slice(0, LISTED_LOSSES).flatMap((each) => {
+      const words = message(style, lostWords(each));
+      return each.rowsWithValue === 0
+        ? bullet(style, [words])
+        : bullet(style, [tone('bad', 'LOST'), `: ${words}`], '!');
+    }),
     ...andMore(style, sorted.length - LISTED_LOSSES),
   ];
 }

@@ -1,0 +1,155 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+const SCHEMA = `
+  CREATE TABLE users (id int PRIMARY KEY, legacy_email text);
+  INSERT INTO users SELECT n, CASE WHEN n % 4 > 0 THEN 'x' END FROM generate_series(1, 1000) n;
+  CREATE TABLE sessions (id int); INSERT INTO sessions SELECT generate_series(1, 50);
+  CREATE TABLE schema_migrations (version text)`;
+
+let target: TemporaryDatabase;
+beforeAll(() => useOwnServers(18));
+beforeAll(async () => {
+  target = await temporaryDatabase(18, { sql: SCHEMA });
+});
+
+/** Exit code 0 whatever the server says. */
+const swallowing = (sql: string) =>
+  scriptCommand(
+    'const client = await connect(); await client.query(args[0]).catch(() => {}); await client.end()',
+    sql,
+  );
+const MISTAKE = swallowing('SELEC 1');
+
+describe('a command that says it succeeded although the server refused it', () => {
+  test('does not pass, and the refusal names the flag with which it does', async () => {
+    const refused = await rehearse(target.url, MISTAKE);
+    expect(refused.exitCode).toBe(1);
+    expect(refused.report.verdict.reasons).toEqual([
+      expect.stringMatching(/^ERRORS_SWALLOWED: .*--allow 'ERRORS_SWALLOWED reason="…"'$/),
+    ]);
+    const allowed = await rehearse(target.url, MISTAKE, {
+      args: ['--allow', 'ERRORS_SWALLOWED reason="it tries things out"'],
+    });
+    expect(allowed.exitCode).toBe(0);
+    expect(allowed.report.hazards).toMatchObject([{ code: 'ERRORS_SWALLOWED', allowed: true }]);
+  });
+
+  test('may be allowed in the config file until a day, after which the refusal says that it is over', async () => {
+    const folder = temporaryFolder();
+    const config = (until: string) =>
+      writeFileSync(
+        path.join(folder, 'safemigrate.config.json'),
+        JSON.stringify({ allow: [{ code: 'ERRORS_SWALLOWED', reason: 'agreed with ops', until }] }),
+      );
+    config('2999-12-31');
+    expect((await rehearse(target.url, MISTAKE, { folder })).exitCode).toBe(0);
+    config('2020-01-31');
+    const { exitCode, report } = await rehearse(target.url, MISTAKE, { folder });
+    expect(exitCode).toBe(1);
+    expect(report.verdict.reasons[0]).toContain(
+      'allowed until 2020-01-31 ("agreed with ops"), which is over',
+    );
+  });
+});
+
+test('a command that fails after a part was committed is half applied', async () => {
+  const body = `const client = await connect(); await client.query('CREATE TABLE half (id int)');
+    await client.query('CREATE TABLE half (id int)')`;
+  const { exitCode, report } = await rehearse(target.url, scriptCommand(body));
+  expect(exitCode).toBe(1);
+  expect(report.hazards).toMatchObject([{ code: 'HALF_APPLIED', evidence: 'Committed: public.half.' }]);
+});
+
+test('a migration that is only noted as done is a warning, which fails where the policy says so', async () => {
+  const command = sqlCommand("INSERT INTO schema_migrations VALUES ('1')");
+  const passed = await rehearse(target.url, command);
+  expect(passed.exitCode).toBe(0);
+  expect(passed.report.hazards).toMatchObject([{ code: 'BOOKKEEPING_ONLY', severity: 'warning' }]);
+  expect((await rehearse(target.url, command, { args: ['--fail-on', 'warning'] })).exitCode).toBe(1);
+});
+
+describe('a budget', () => {
+  const slow = sqlCommand('BEGIN; ALTER TABLE users ADD note text; SELECT pg_sleep(0.2); COMMIT');
+
+  test('for locks is overdrawn by the longest of the mode, unless one for the relation is wider', async () => {
+    const general = ['--max-lock', 'ACCESS EXCLUSIVE=100ms'];
+    const { exitCode, report } = await rehearse(target.url, slow, { args: general });
+    expect(exitCode).toBe(1);
+    const [reason = ''] = report.verdict.reasons;
+    expect(reason).toMatch(/ACCESS EXCLUSIVE on public\.users .*the limit is 100 ms/);
+    const wayOut = /--max-lock '(public\.users:ACCESS EXCLUSIVE=\d+m?s)'/.exec(reason)?.[1] ?? '';
+    const wider = wayOut.replace(/=.*/, '=1m');
+    expect((await rehearse(target.url, slow, { args: [...general, '--max-lock', wider] })).exitCode).toBe(0);
+  });
+
+  test('for time, WAL and disk is overdrawn, each with its own reason', async () => {
+    const args = ['--max-duration', '10ms', '--max-wal', '1kB', '--max-disk', '1kB'];
+    const writing = sqlCommand('INSERT INTO sessions SELECT generate_series(1, 5000)');
+    const { exitCode, report } = await rehearse(target.url, writing, { args });
+    expect(exitCode).toBe(1);
+    expect(report.verdict.reasons.map((reason) => /--max-[a-z]+/.exec(reason)?.[0])).toEqual([
+      '--max-duration',
+      '--max-wal',
+      '--max-disk',
+    ]);
+  });
+
+  test('for locks cannot be kept where nobody looked', async () => {
+    const args = ['--max-lock', 'SHARE=1s', '--observe', 'off'];
+    const { exitCode, report } = await rehearse(target.url, slow, { args });
+    expect(exitCode).toBe(1);
+    expect(report.verdict.reasons).toEqual([expect.stringContaining('--max-lock cannot be checked')]);
+  });
+});
+
+test('mistakes in the policy are told together, and nothing is touched', async () => {
+  const { exitCode, stderr } = await safemigrate([
+    ...['--allow', 'NO_SUCH_HAZARD reason=x', '--allow', 'HALF_APPLIED', '--max-lock', 'EXCLUSIF=1s'],
+    ...['--max-wal', 'much', '--', 'true'],
+  ]);
+  expect(exitCode).toBe(2);
+  for (const place of ['--allow', '--max-lock', '--max-wal']) expect(stderr).toContain(place);
+});
+
+test('what was lost is counted on the target, in the report as JSON and as text', async () => {
+  const sql = 'ALTER TABLE users DROP COLUMN legacy_email; DELETE FROM sessions WHERE id <= 20';
+  const allow = ['--allow', 'COLUMN_DROPPED reason="nobody reads it"'];
+  const { report } = await rehearse(target.url, sqlCommand(sql), { args: allow });
+  expect(report.data?.lost).toEqual([
+    {
+      object: 'public.users.legacy_email',
+      kind: 'column',
+      what: 'dropped',
+      rows: 1000,
+      rowsWithValue: 750,
+      exact: true,
+    },
+    { object: 'public.sessions', kind: 'table', what: 'deleted', rows: 50, rowsWithValue: 20, exact: true },
+  ]);
+  expect(report.target.touched).toEqual(
+    expect.arrayContaining([expect.stringMatching(/^counted the rows of public\.users/)]),
+  );
+  const text = await safemigrate([...allow, '--', ...sqlCommand(sql)], { env: { DATABASE_URL: target.url } });
+  expect(text.stderr.replace(/\s+/g, ' ')).toContain(
+    'LOST: drops column public.users.legacy_email: 750 of 1,000 rows had a value',
+  );
+});
+
+test('the report forecasts what the locks would do on the target, with its inputs', async () => {
+  const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE users ADD note text'));
+  expect(report.forecast).toMatchObject({
+    locks: [{ relation: 'public.users', mode: 'ACCESS EXCLUSIVE', queued: 0, sessionsRunOut: false }],
+    preparedTransactions: { count: 0 },
+    wal: { standbys: [], inactiveSlots: [] },
+    disk: { freeBytes: null },
+  });
+  expect(report.forecast?.sampledMs).toBeGreaterThan(0);
+  expect(report.forecast?.disk.neededBytes).toBeGreaterThan(0);
+  expect(report.limits.map(({ path }) => path)).toContain('forecast.disk.freeBytes');
+});
