@@ -45,6 +45,7 @@ interface Row {
 /**
  * Digests the rows of every table of the session's database, the small ones first, up to 64 MB each and 512 MB in all.
  * Digests of one server can be compared with each other only.
+ * @param tableBytes up to which a table is read.
  */
 export async function readContents(session: Session, tableBytes = TABLE_BYTES): Promise<Contents> {
   const tables = new Map<string, TableContents>();

@@ -8,7 +8,7 @@ export const QUERIES: readonly HazardRecord[] = [
     code: 'QUERY_BREAKS',
     title: 'a query of the running application no longer works',
     condition:
-      'A query of pg_stat_statements or of a file (--queries) could be prepared before the command and not after it.',
+      'A query of pg_stat_statements or of a file (--queries) could be prepared before the command and not after it; a warning where it is sent less than once an hour.',
     effect: 'The application that runs now gets an error for it, from the commit on until it is replaced.',
     safer:
       'Release an application that no longer sends the query first, then drop or rename what it used; for a rename, keep the old name alive meanwhile (a view, a generated or a second column).',
@@ -29,8 +29,14 @@ export const QUERIES: readonly HazardRecord[] = [
 const TOLD = 3;
 const SQL_CHARACTERS = 120;
 
-function breaks({ broken, source }: QueriesSection): Finding[] {
+/** What was sent once, by a person or a former migration, stands in the statistics for a long time. */
+const SELDOM_PER_SECOND = 1 / 3600;
+
+function breaks({ broken, ...section }: QueriesSection): Finding[] {
   if (broken.length === 0) return [];
+  const seldom = broken.every(
+    ({ callsPerSecond }) => callsPerSecond !== null && callsPerSecond < SELDOM_PER_SECOND,
+  );
   const told = broken.map(
     ({ sql, error, callsPerSecond }) =>
       `${excerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
@@ -40,16 +46,16 @@ function breaks({ broken, source }: QueriesSection): Finding[] {
     {
       statement: null,
       relation: null,
-      severity: 'error',
+      severity: seldom ? 'warning' : 'error',
       message: `${plural(broken.length, 'query', 'queries')} of the running application ${verb}: ${listed(told)}`,
-      evidence: `prepared on the clone before the command and after it; from ${source}`,
+      evidence: `prepared on the clone before the command and after it; from ${origin(section)}`,
       advice:
         'Release an application that no longer sends it before this migration, or keep the old name alive until then.',
     },
   ];
 }
 
-function slows({ slower, source }: QueriesSection): Finding[] {
+function slows({ slower, ...section }: QueriesSection): Finding[] {
   if (slower.length === 0) return [];
   const told = slower.map((query) => {
     const { sql, costBefore, costAfter, nodeBefore, nodeAfter, callsPerSecond } = query;
@@ -63,10 +69,14 @@ function slows({ slower, source }: QueriesSection): Finding[] {
       relation: null,
       severity: 'warning',
       message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} planned dearer: ${listed(told)}`,
-      evidence: `generic plans on the clone before the command and after it; from ${source}`,
+      evidence: `generic plans on the clone before the command and after it; from ${origin(section)}`,
       advice: 'Build the index that the plan lacks with CREATE INDEX CONCURRENTLY, or ANALYZE the new table.',
     },
   ];
+}
+
+function origin({ source, countedSince }: Pick<QueriesSection, 'source' | 'countedSince'>): string {
+  return countedSince === null ? source : `${source}, counted since ${countedSince}`;
 }
 
 function listed(told: readonly string[]): string {
