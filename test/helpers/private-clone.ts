@@ -7,6 +7,9 @@ import type { Clone } from '../../src/clone/method.ts';
 import { type PrivateCluster, startPrivateCluster } from '../../src/clone/private-cluster.ts';
 import { embeddedBinaries } from '../../src/server/binaries.ts';
 import type { Server } from '../../src/server/embedded.ts';
+import { openSession } from '../../src/target/connect.ts';
+import type { Session } from '../../src/target/session.ts';
+import type { ConnectionSettings } from '../../src/target/settings.ts';
 import { testBinaries } from './binaries.ts';
 import { withClient } from './client.ts';
 import { type Cloning, type CloningOptions, withCloning } from './cloning.ts';
@@ -96,4 +99,16 @@ async function programsOf(server: Server): Promise<string> {
   return server.version === 18
     ? embeddedBinaries(18)
     : (testBinaries(server.version) ?? embeddedBinaries(server.version));
+}
+
+export async function withSession<T>(
+  settings: ConnectionSettings,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(settings, { purpose: 'test' });
+  try {
+    return await use(session);
+  } finally {
+    await session.close();
+  }
 }
