@@ -20,8 +20,9 @@ export function withRewrites(statements: StatementSection[], data: DataSection |
       const makesAnother = locks?.some((lock) => NAMELESS.test(lock.relation)) ?? false;
       return makesAnother || IN_PLACE.test(tag ?? '');
     });
-    for (const { index } of holders.length === 1 ? holders : likely)
-      rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
+    const found =
+      holders.length === 0 ? vacuums(relation, statements) : holders.length === 1 ? holders : likely;
+    for (const { index } of found) rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
   }
   return statements.map((statement) => ({ ...statement, rewrote: rewrote.get(statement.index) ?? [] }));
 }
@@ -36,6 +37,17 @@ function holdersOf(relation: string, statements: readonly StatementSection[]): S
     if (locksItself) lockedIn.add(statement.transaction);
     return locksItself || holdsAlready;
   });
+}
+
+const NAMES_NOTHING = /^vacuum\s*(?:\([^)]*\)|\b(?:full|freeze|verbose|analyze|analyse)\b|\s)*;?$/i;
+
+/** VACUUM FULL runs in transactions of its own, whose locks are gone with its end; it may name no relation. */
+function vacuums(relation: string, statements: readonly StatementSection[]): StatementSection[] {
+  const full = statements.filter(
+    ({ tag, sql, error }) => tag === 'VACUUM' && !error && /\bfull\b/i.test(sql),
+  );
+  const naming = full.filter(({ sql }) => names(sql, relation));
+  return naming.length > 0 ? naming : full.filter(({ sql }) => NAMES_NOTHING.test(sql));
 }
 
 function locksExclusively({ locks }: StatementSection, relation: string): boolean {

@@ -1,9 +1,9 @@
 import type { SchemaChange } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import { bare } from './builds.ts';
-import { locksEvidence, relationEvidence } from './evidence.ts';
+import { relationEvidence } from './evidence.ts';
 import { type Ground, lastPart, withoutLastPart } from './ground.ts';
-import { type Finding, type HazardRecord, lockFinding, metOn, sqlAdvice, type Words } from './record.ts';
+import { type HazardRecord, metOn, sqlAdvice, type Words } from './record.ts';
 import { milder, weighBreakage } from './weight.ts';
 
 /** What the code that is running, or that depends on the tables, does not expect. */
@@ -129,16 +129,10 @@ export const APPLICATION: readonly HazardRecord[] = [
     safer: 'A unique index over NOT NULL columns: REPLICA IDENTITY USING INDEX.',
     find: (ground) =>
       metOn(ground, 'replica identity', ({ table }) => table).map(({ statement, relation }) => {
-        const writes = ground.facts.traffic ? (ground.traffic(relation)?.writesPerSecond ?? 0) : null;
         return {
           statement: statement.index,
           relation,
-          severity:
-            writes === null
-              ? milder(weighBreakage(ground, relation))
-              : writes > 0
-                ? ('warning' as const)
-                : ('notice' as const),
+          severity: milder(weighBreakage(ground, relation)),
           message: `${relation} is replicated by other columns from now on`,
           evidence: relationEvidence(ground, relation),
           advice: sqlAdvice(
@@ -147,101 +141,6 @@ export const APPLICATION: readonly HazardRecord[] = [
           ),
         };
       }),
-  },
-  {
-    code: 'POLICY_CHANGED',
-    title: 'row security is changed',
-    condition:
-      'A policy of a table that was there before is made, changed or dropped, or row security is switched on or off for it.',
-    effect:
-      'Without an error queries return fewer rows, or rows that they should not; with no policy at all they return none.',
-    safer:
-      'Policies first, ENABLE ROW LEVEL SECURITY last, in one transaction; and look with the role of the application.',
-    find: (ground) => [...policies(ground), ...rowSecurity(ground)],
-  },
-  {
-    code: 'PRIVILEGES_REVOKED',
-    title: 'privileges are taken away',
-    condition: 'REVOKE of a privilege that a role had before the command.',
-    effect: 'Code that runs as this role fails with SQLSTATE 42501 from the commit on.',
-    safer: 'Move the application to a role that has what it needs first; then revoke.',
-    find: (ground) =>
-      (ground.facts.schema?.changes ?? [])
-        .filter(({ verb }) => verb === 'revoke')
-        .filter(({ object }) => !isNew(ground, object))
-        .map(({ object, sql, kind }) => {
-          const relation = kind === 'column' ? withoutLastPart(object) : object;
-          const isRelation = ground.relation(relation) !== undefined;
-          return {
-            statement:
-              ground.facts.statements.find(({ tag, error }) => tag === 'REVOKE' && !error)?.index ?? null,
-            relation: isRelation ? relation : null,
-            severity: isRelation ? milder(weighBreakage(ground, relation)) : ('notice' as const),
-            message: `takes away privileges on ${object}`,
-            evidence: isRelation ? relationEvidence(ground, relation) : sql,
-            advice: 'See that nothing runs as this role any more.',
-          };
-        }),
-  },
-  {
-    code: 'DROP_TABLE_LOCKS_REFERENCED',
-    title: 'dropping a table locks those that its foreign keys lead to',
-    condition: 'DROP TABLE takes ACCESS EXCLUSIVE on another table that was there before the command.',
-    effect: 'The referenced table, often a much busier one, cannot be read until the transaction ends.',
-    safer: 'Drop its foreign keys first, each in a short transaction with a lock_timeout; then the table.',
-    find: (ground) =>
-      ground.met('drop').flatMap(({ statement, action }) => {
-        if (action.kind !== 'table') return [];
-        const named = action.objects.map((object) => ground.resolve(object, statement));
-        return ground
-          .taken(statement, 'reads')
-          .filter(({ relation }) => !named.includes(relation))
-          .map((lock) => ({
-            ...lockFinding(
-              ground,
-              statement,
-              lock.relation,
-              `reads and writes of ${lock.relation} wait while ${named.join(', ')} is dropped`,
-              sqlAdvice(
-                'First, in a transaction of its own:',
-                "SET lock_timeout = '2s'",
-                `ALTER TABLE ${named[0] ?? '…'} DROP CONSTRAINT …`,
-              ),
-              true,
-            ),
-            evidence: locksEvidence(ground, [lock]),
-          }));
-      }),
-  },
-  {
-    code: 'FOREIGN_KEY_WITHOUT_INDEX',
-    title: 'a foreign key has no index on its own side',
-    condition:
-      'A new foreign key of a table that was there before, whose columns no index of that table begins with.',
-    effect: 'Every DELETE, and every UPDATE of the key, in the referenced table reads this whole table.',
-    safer: 'CREATE INDEX CONCURRENTLY on the columns of the foreign key first.',
-    find: (ground) =>
-      [...ground.facts.catalogue.unindexedForeignKeys]
-        .filter(([object]) => ground.relation(withoutLastPart(object)) && isNew(ground, object))
-        .map(([object, { columns }]): Finding => {
-          const relation = withoutLastPart(object);
-          const { sizeBytes, rows } = ground.relation(relation) ?? {};
-          const list = columns.map((column) => shown(column)).join(', ');
-          const adding = metOn(ground, 'add constraint', ({ table }) => table).find(
-            (met) =>
-              met.relation === relation &&
-              met.action.kind === 'foreign key' &&
-              String(met.action.columns) === String(columns),
-          );
-          return {
-            statement: adding?.statement.index ?? null,
-            relation,
-            severity: (rows ?? 0) >= 100_000 || (sizeBytes ?? 0) >= 100 * 2 ** 20 ? 'warning' : 'notice',
-            message: `no index of ${relation} begins with (${list}), the columns of ${lastPart(object)}`,
-            evidence: relationEvidence(ground, relation),
-            advice: sqlAdvice('Outside a transaction:', `CREATE INDEX CONCURRENTLY ON ${relation} (${list})`),
-          };
-        }),
   },
 ];
 
@@ -302,44 +201,4 @@ function asking(ground: Ground, does: 'alter type' | 'drop not null', object: st
     ({ relation, action }) => `${relation}.${shown(action.column)}` === object,
   );
   return met?.statement.index ?? null;
-}
-
-function isNew({ facts }: Ground, object: string): boolean {
-  return (
-    facts.schema?.changes.some((change) => change.verb === 'create' && change.object === object) ?? false
-  );
-}
-
-function policies(ground: Ground): Finding[] {
-  return (ground.facts.schema?.changes ?? [])
-    .filter(
-      ({ kind, verb, object }) =>
-        kind === 'policy' && verb !== 'comment' && ground.relation(withoutLastPart(object)),
-    )
-    .map(({ verb, object }) => {
-      const relation = withoutLastPart(object);
-      const past = { create: 'made', drop: 'dropped' }[verb as string] ?? 'changed';
-      return {
-        statement:
-          ground.facts.statements.find(
-            ({ tag, error, sql }) => !error && / POLICY$/.test(tag ?? '') && sql.includes(bare(object)),
-          )?.index ?? null,
-        relation,
-        severity: milder(weighBreakage(ground, relation)),
-        message: `the policy ${object} is ${past}`,
-        evidence: relationEvidence(ground, relation),
-        advice: "Look at the table with the application's role, before and after.",
-      };
-    });
-}
-
-function rowSecurity(ground: Ground): Finding[] {
-  return metOn(ground, 'row security', ({ table }) => table).map(({ statement, relation, action }) => ({
-    statement: statement.index,
-    relation,
-    severity: milder(weighBreakage(ground, relation)),
-    message: `row security of ${relation} is switched ${action.enable ? 'on' : 'off'}`,
-    evidence: relationEvidence(ground, relation),
-    advice: "Look at the table with the application's role, before and after.",
-  }));
 }

@@ -1,6 +1,8 @@
+import { ACCESS } from './access.ts';
 import { APPLICATION } from './application.ts';
 import { BUILDS } from './builds.ts';
 import { FAILURES } from './failures.ts';
+import { FOREIGN_KEYS } from './foreign-keys.ts';
 import { LOCKING } from './locking.ts';
 import { LOSSES } from './losses.ts';
 import { QUERIES } from './queries.ts';
@@ -14,10 +16,12 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...BUILDS,
   ...SCANS,
   ...LOCKING,
+  ...FOREIGN_KEYS,
   ...REWRITES,
   ...TRANSACTIONS,
   ...LOSSES,
   ...FAILURES,
   ...APPLICATION,
+  ...ACCESS,
   ...QUERIES,
 ];

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../report/model.ts';
-import type { Ground } from './ground.ts';
-import { type HeldLock, waitingFor } from './weight.ts';
+import type { Ground, HeldLock } from './ground.ts';
+import { waitingFor } from './weight.ts';
 
 /** `ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten)`; by the statement's own time where no lock was seen. */
 export function lockEvidence(ground: Ground, statement: StatementSection, relation: string): string {
@@ -45,11 +45,11 @@ function details(ground: Ground, relation: string, rewritten: boolean, lock: Hel
 
 function figures(ground: Ground, relation: string): string[] {
   const facts = ground.relation(relation);
-  const traffic = ground.facts.traffic ? ground.traffic(relation) : null;
+  const traffic = ground.traffic(relation);
   return [
     ...(facts?.sizeBytes == null ? [] : [formatBytes(facts.sizeBytes)]),
     ...(facts?.rows == null ? [] : [rowCount(facts.rows, facts.exact)]),
-    ...(traffic === null
+    ...(traffic === null || traffic.readsPerSecond + traffic.writesPerSecond === 0
       ? []
       : [`${rate(traffic.readsPerSecond)} reads and ${rate(traffic.writesPerSecond)} writes per second`]),
   ];

@@ -1,9 +1,9 @@
 import type { StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
-import type { Action } from '../facts.ts';
+import type { Action, ActionOf } from '../facts.ts';
 import { relationEvidence } from './evidence.ts';
 import { type Ground, lastPart, withoutLastPart } from './ground.ts';
-import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
+import { type Finding, type HazardRecord, metOn, sqlAdvice } from './record.ts';
 
 /** What failed on the clone because of the rows that are there, and what was left half-done. */
 export const FAILURES: readonly HazardRecord[] = [
@@ -149,19 +149,32 @@ export const FAILURES: readonly HazardRecord[] = [
     find: (ground) =>
       (ground.facts.schema?.leftovers ?? [])
         .filter(({ kind, preexisting }) => kind === 'constraint not valid' && !preexisting)
-        .map(({ object }): Finding => {
-          const relation = withoutLastPart(object);
-          return {
-            statement: adding(ground, object)?.index ?? null,
-            relation: ground.relation(relation) ? relation : null,
-            severity: 'notice',
-            message: `the constraint ${object} is left NOT VALID`,
-            evidence: relationEvidence(ground, relation),
-            advice: sqlAdvice(
-              'In a later transaction:',
-              `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${lastPart(object)}`,
-            ),
-          };
+        .flatMap(({ object }): Finding[] => {
+          const owner = withoutLastPart(object);
+          const ofTable = metOn(ground, 'add constraint', ({ table }) => table).find(
+            ({ relation, action }) =>
+              relation === owner &&
+              action.constraint !== null &&
+              shown(action.constraint) === lastPart(object),
+          );
+          const ofDomain = ground
+            .met('alter domain')
+            .find(({ action }) => action.adds === 'check' && shown(action.domain.name) === lastPart(owner));
+          const isTable = ground.relation(owner) !== undefined;
+          if (!isTable && !ofDomain) return [];
+          return [
+            {
+              statement: (isTable ? ofTable : ofDomain)?.statement.index ?? null,
+              relation: isTable ? owner : null,
+              severity: 'notice',
+              message: `the constraint ${object} is left NOT VALID`,
+              evidence: relationEvidence(ground, owner),
+              advice: sqlAdvice(
+                'In a later transaction:',
+                `ALTER ${isTable ? 'TABLE' : 'DOMAIN'} ${owner} VALIDATE CONSTRAINT ${lastPart(object)}`,
+              ),
+            },
+          ];
         }),
   },
 ];
@@ -216,31 +229,33 @@ function subjectOf(ground: Ground, statement: StatementSection): string | null {
 }
 
 function keeping(ground: Ground, index: string): StatementSection | undefined {
-  const met = ground
-    .met('create index')
-    .find(
-      ({ action }) => action.ifNotExists && action.index !== null && shown(action.index) === lastPart(index),
-    );
   const isMade = ground.facts.schema?.leftovers.some(
     ({ object, preexisting }) => object === index && !preexisting,
   );
-  return isMade ? undefined : met?.statement;
-}
-
-function making({ facts }: Ground, index: string): StatementSection | undefined {
-  return facts.statements.find((statement) =>
-    facts.parsed
-      .get(statement.index)
-      ?.actions.some(
-        (action) =>
-          action.does === 'create index' && action.index !== null && shown(action.index) === lastPart(index),
-      ),
+  if (isMade) return undefined;
+  return ground.facts.statements.find(
+    (statement) => !statement.error && makes(ground, statement, index, ({ ifNotExists }) => ifNotExists),
   );
 }
 
-function adding(ground: Ground, constraint: string): StatementSection | undefined {
+function making(ground: Ground, index: string): StatementSection | undefined {
+  return ground.facts.statements.find((statement) => makes(ground, statement, index, () => true));
+}
+
+/** An index is in the schema of its table. */
+function makes(
+  ground: Ground,
+  statement: StatementSection,
+  index: string,
+  when: (action: ActionOf<'create index'>) => boolean,
+): boolean {
   return ground
-    .met('add constraint')
-    .find(({ action }) => action.constraint !== null && shown(action.constraint) === lastPart(constraint))
-    ?.statement;
+    .asked(statement, 'create index')
+    .some(
+      ({ action }) =>
+        action.index !== null &&
+        shown(action.index) === lastPart(index) &&
+        withoutLastPart(ground.resolve(action.table, statement)) === withoutLastPart(index) &&
+        when(action),
+    );
 }

@@ -2,12 +2,18 @@ import type { StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../facts.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../lock-modes.ts';
-import type { HeldLock } from './weight.ts';
 
 /** One thing that a statement asked for. */
 export interface Met<Does extends Action['does']> {
   readonly statement: StatementSection;
   readonly action: ActionOf<Does>;
+}
+
+/** The strongest lock of a transaction on one relation. */
+export interface HeldLock {
+  readonly relation: string;
+  readonly mode: LockMode;
+  readonly heldMs: number | null;
 }
 
 /** The facts, arranged for the questions that hazards ask. */
@@ -37,8 +43,9 @@ export class Ground {
     return this.facts.catalogue.relations.get(name);
   }
 
+  /** null where it was not sampled, or where the target's statistics tell nothing of the relation. */
   traffic(relation: string): Traffic | null {
-    return this.facts.traffic?.get(relation) ?? (this.facts.traffic ? IDLE : null);
+    return this.facts.traffic?.get(relation) ?? null;
   }
 
   /** Statements that succeeded, with what they ask for. */
@@ -90,9 +97,8 @@ export class Ground {
   resolve({ schema, name }: Name, statement: StatementSection): string {
     if (schema !== null) return shown(schema, name);
     const last = shown(name);
-    const locked = [...(this.#held.get(statement.index)?.keys() ?? [])].filter(
-      (relation) => lastPart(relation) === last,
-    );
+    const touched = [...(this.#held.get(statement.index)?.keys() ?? []), ...statement.rewrote];
+    const locked = touched.filter((relation) => lastPart(relation) === last);
     const named = locked.length > 0 ? locked : (this.#byLastName.get(last) ?? []);
     return named.find((relation) => this.relation(relation)) ?? named[0] ?? shown('public', name);
   }
@@ -110,9 +116,6 @@ export class Ground {
     }
   }
 }
-
-/** A relation of which the target's statistics tell nothing is one that nobody touched. */
-const IDLE: Traffic = { readsPerSecond: 0, writesPerSecond: 0 };
 
 function modeOf(mode: string): LockMode | undefined {
   return LOCK_MODES.find((known) => known === mode);

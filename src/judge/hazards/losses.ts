@@ -5,8 +5,7 @@ import type { Action } from '../facts.ts';
 import { relationEvidence, rowCount } from './evidence.ts';
 import { type Ground, lastPart, withoutLastPart } from './ground.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
-import { MANY_ROWS } from './thresholds.ts';
-import { weighBreakage, weighLoss, worst } from './weight.ts';
+import { milder, weighBreakage, weighLoss, worst } from './weight.ts';
 
 /** What is gone afterwards, and that no way back restores. */
 export const LOSSES: readonly HazardRecord[] = [
@@ -175,14 +174,10 @@ export const LOSSES: readonly HazardRecord[] = [
         .filter(({ object }) => !isGone(ground, withoutLastPart(object)))
         .map(({ object }) => {
           const relation = withoutLastPart(object);
-          const traffic = ground.facts.traffic ? ground.traffic(relation) : null;
-          const isUsed = traffic
-            ? traffic.writesPerSecond > 0
-            : (ground.relation(relation)?.rows ?? 0) >= MANY_ROWS;
           return {
             statement: dropping(ground, relation, 'constraint', lastPart(object)),
             relation,
-            severity: isUsed ? ('warning' as const) : ('notice' as const),
+            severity: milder(weighBreakage(ground, relation)),
             message: `drops the constraint ${object}`,
             evidence: relationEvidence(ground, relation),
             advice:

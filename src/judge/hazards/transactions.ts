@@ -1,11 +1,11 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../report/model.ts';
 import { locksEvidence, relationEvidence, rowCount } from './evidence.ts';
-import type { Ground } from './ground.ts';
+import type { Ground, HeldLock } from './ground.ts';
 import { withLockTimeout } from './lock-timeout.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
 import { LINGERING_MS, MANY_ROWS, TOLD_FROM_MS } from './thresholds.ts';
-import { type HeldLock, milder, weighLock, weighRows, worst } from './weight.ts';
+import { milder, weighLock, weighRows, worst } from './weight.ts';
 
 /** How a migration behaves between BEGIN and COMMIT. */
 export const TRANSACTIONS: readonly HazardRecord[] = [
@@ -232,7 +232,7 @@ function withoutLimit(ground: Ground, statements: readonly StatementSection[]): 
       statement: first.statement.index,
       relation: first.locks[0]?.relation ?? null,
       severity: worst(locks.map((lock) => milder(weighLock(ground, { ...lock, heldMs: lock.heldMs ?? 0 })))),
-      message: `${first.statement.tag ?? 'a statement'} waits for its lock without a limit${others > 0 ? `, and so do ${formatCount(others)} more statements` : ''}`,
+      message: `${first.statement.tag ?? 'a statement'} waits for its lock without a limit${others > 0 ? `, and so ${others === 1 ? 'does one more' : `do ${formatCount(others)} more`}` : ''}`,
       evidence: locksEvidence(ground, first.locks),
       advice: sqlAdvice(
         'At the beginning of the session, and try again after SQLSTATE 55P03:',
