@@ -74,13 +74,12 @@ export function watchClone(
 
   return {
     async before() {
-      const [read] = await Promise.all([
-        inClone(async (session) => ({
-          relations: await readRelations(session),
-          catalogue: await readCatalogueBefore(session),
-        })),
-        schema.before(clone.connect, run),
-      ]);
+      const data = inClone(async (session) => ({
+        relations: await readRelations(session),
+        catalogue: await readCatalogueBefore(session),
+      }));
+      // Three connections to a server are the most at any time, so the schema gets its second one when this is over.
+      const [read] = await Promise.all([data, schema.before(clone.connect, { run, room: data })]);
       const [row] = await control.query<{ position: string }>(POSITION);
       first = { ...read, walPosition: row?.position ?? '0/0' };
     },
@@ -108,28 +107,29 @@ export function watchClone(
     if (!then) throw new Error('the clone was not read before the command');
     const limits: Limit[] = [];
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [then.walPosition]);
+    const data = measured(limits, 'data', () =>
+      inClone(async (session) => ({
+        relations: await readRelations(session, then.relations),
+        names: await relationNames(session, wanted),
+        unindexedForeignKeys: await readUnindexedForeignKeys(session),
+      })),
+    );
     const [compared, read] = await Promise.all([
-      measured(limits, 'schema', () => schema.after()),
-      measured(limits, 'data', () =>
-        inClone(async (session) => ({
-          relations: await readRelations(session, then.relations),
-          names: await relationNames(session, wanted),
-          unindexedForeignKeys: await readUnindexedForeignKeys(session),
-        })),
-      ),
+      measured(limits, 'schema', () => schema.after({ room: data })),
+      data,
     ]);
     const relations = read?.relations ?? null;
     const bytes = Number(wal?.bytes ?? 0);
-    const data =
+    const rows =
       relations &&
       compareRelations(then.relations, relations, {
         bytes,
         shared: clone.isolation === 'same-cluster',
       });
-    limits.push(...(compared?.limits ?? []), ...(data?.limits ?? []));
+    limits.push(...(compared?.limits ?? []), ...(rows?.limits ?? []));
     return {
       schema: compared && withLostRows(compared.section, then.relations, relations),
-      data: data?.section ?? null,
+      data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
       names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
       catalogue: catalogueFacts(then.catalogue, then.relations, read),

@@ -1,4 +1,4 @@
-import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
+import { diff, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../report/model.ts';
 import { literal, shown } from '../sql.ts';
@@ -11,8 +11,9 @@ export function planBetween(from: FactBase, to: FactBase): Plan {
   // Roles belong to the cluster: statements may name them, and none is made or dropped.
   const assumedRoles = [...new Set([...roleNames(from), ...roleNames(to)])];
   const options = { scope: 'database', assumedRoles } as const;
-  const { to: wanted, actions } = collationsApart(from, to);
-  const { a, b } = reduce(from, wanted);
+  const deltas = diff(from, to);
+  const { to: wanted, actions } = collationsApart(deltas, to);
+  const { a, b } = reduce(from, wanted, deltas);
   let made: Plan;
   try {
     made = plan(a, b, options);

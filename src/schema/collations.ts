@@ -1,6 +1,6 @@
 import {
   buildFactBase,
-  diff,
+  type Delta,
   encodeId,
   type FactBase,
   type Payload,
@@ -16,10 +16,10 @@ type Column = Extract<StableId, { table: string; schema: string; name: string }>
  * PostgreSQL changes a column's collation in place and keeps its values; pg-delta would drop the column and add it.
  * So the collations stay out of its plan, and these statements follow it.
  */
-export function collationsApart(from: FactBase, to: FactBase): { to: FactBase; actions: Action[] } {
+export function collationsApart(deltas: readonly Delta[], to: FactBase): { to: FactBase; actions: Action[] } {
   const kept = new Map<string, PayloadValue>();
   const actions: Action[] = [];
-  for (const delta of diff(from, to)) {
+  for (const delta of deltas) {
     if (delta.verb !== 'set' || delta.id.kind !== 'column' || delta.attr !== 'collation') continue;
     kept.set(encodeId(delta.id), delta.from);
     const type = String(to.get(delta.id)?.payload.type);

@@ -4,7 +4,7 @@ import { messageOf, sqlstateOf } from '../errors.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
 import { changesOf, planBetween, statementsOf } from './changes.ts';
-import { rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
+import { type Helper, rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
 import { leftovers } from './leftovers.ts';
 import { label, path } from './names.ts';
@@ -44,9 +44,9 @@ function computeFingerprint({ facts, unmodeled, identity }: Snapshot): string {
  * Renames are taken back in a transaction that is rolled back; where that fails the comparison goes by names alone,
  * has no way back, and says so in its limits.
  */
-export async function compareWith(before: Snapshot, session: Session): Promise<Comparison> {
+export async function compareWith(before: Snapshot, session: Session, helper?: Helper): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
-  const { steps, seen, unchanged } = await look(before, session);
+  const { steps, seen, unchanged } = await look(before, session, helper);
   const owner = who?.owner ?? '';
   if (unchanged) return compareBy({ before, base: unchanged, steps, seen, owner });
   const undo = steps.map((step) => step.undo);
@@ -69,8 +69,9 @@ interface Seen {
 async function look(
   before: Snapshot,
   session: Session,
+  helper: Helper | undefined,
 ): Promise<{ steps: Step[]; seen: Seen; unchanged: Snapshot | undefined }> {
-  const after = await takeSnapshot(session);
+  const after = await takeSnapshot(session, helper);
   const { steps, renames } = keptObjects(before.identity, after.identity);
   const seen = {
     before: fingerprint(before),

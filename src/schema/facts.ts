@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeId, type FactBase } from '@supabase/pg-delta/core';
-import { extract } from '@supabase/pg-delta/extract';
-import type { Pool } from 'pg';
 import { sqlstateOf } from '../errors.ts';
+import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
+import { ask, factsFrom, questionsTo } from './extraction.ts';
 import { type Identity, readIdentity } from './identity.ts';
 import { readUnmodeled, type Unmodeled } from './unmodeled.ts';
+import { Work } from './work.ts';
 
 /** All that is read of one schema at one moment. */
 export interface Snapshot {
@@ -16,8 +17,9 @@ export interface Snapshot {
 
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 const BEGIN_UNDOING = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE';
-// Names are printed as far as the search path does not find them: whoever reads must see the same.
-const SEARCH_PATH = 'SET LOCAL search_path = pg_catalog';
+// Names are printed as far as the search path does not find them: whoever reads must see the same. With the default of
+// 4 MB for a sort or a hash, joins of whole catalogues go through temporary files where there are 10,000 tables.
+const SETTINGS = "SET LOCAL search_path = pg_catalog; SET LOCAL work_mem = '32MB'";
 const ROLLBACK = 'ROLLBACK';
 
 const ATTEMPTS = 5;
@@ -29,28 +31,77 @@ const PAUSE_MS = 200;
  */
 const PASSING = new Set(['XX000', '55P03', '40001', '42704', '42P01', '42883', '42703', '3F000']);
 
+/** A second session in the same database, for reading to take less time. */
+export interface Helper {
+  /** Settles when the connection may be opened. */
+  readonly room: Promise<unknown>;
+  readonly open: () => Promise<Session>;
+}
+
+/** What has been read; the database is not needed any more. */
+export interface Reading {
+  /** Once. Stalls the event loop for half a second where there are 10,000 tables. */
+  workUp(): Promise<Snapshot>;
+}
+
 /** Reads the schema of the session's database. Tried again a few times while others change it. */
-export function takeSnapshot(session: Session): Promise<Snapshot> {
-  return retried(() =>
-    inTransaction(session, BEGIN, async () => {
-      const identity = await readIdentity(session);
-      const unmodeled = await readUnmodeled(session);
-      return { identity, unmodeled, facts: await readFacts(session) };
-    }),
-  );
+export function readSchema(session: Session, helper?: Helper): Promise<Reading> {
+  return retried(() => inTransaction(session, BEGIN, () => readAll(session, helper)));
+}
+
+export async function takeSnapshot(session: Session, helper?: Helper): Promise<Snapshot> {
+  const reading = await readSchema(session, helper);
+  return await reading.workUp();
 }
 
 /**
  * Reads the schema as it would be after some statements, which are rolled back. Not tried again for what the
  * statements themselves raise.
  */
-export function snapshotAfter(session: Session, statements: readonly string[]): Promise<Snapshot> {
-  return inTransaction(session, BEGIN_UNDOING, async () => {
+export async function snapshotAfter(session: Session, statements: readonly string[]): Promise<Snapshot> {
+  const reading = await inTransaction(session, BEGIN_UNDOING, async () => {
     for (const sql of statements) await session.query(sql);
-    const identity = await readIdentity(session);
-    const unmodeled = await readUnmodeled(session);
-    return { identity, unmodeled, facts: await readFacts(session) };
+    return await readAll(session);
   });
+  return await reading.workUp();
+}
+
+async function readAll(session: Session, helper?: Helper): Promise<Reading> {
+  const work = new Work();
+  const { questions, answers } = await questionsTo(session);
+  // pg-delta's last ones take longest, so they come first: none of them is waited for in the end.
+  const told = questions
+    .toReversed()
+    .map((sql) => work.add(async (asked) => answers.set(sql, await ask(asked, sql))));
+  const [identity, unmodeled] = [work.add(readIdentity), work.add(readUnmodeled)];
+
+  const help = helper && lendHand(work, helper, await exportSnapshot(session));
+  await Promise.all([work.takeFromFront(session), help]);
+  const read = { identity: await identity, unmodeled: await unmodeled };
+  await Promise.all(told);
+  return { workUp: async () => ({ ...read, facts: await factsFrom(answers) }) };
+}
+
+/** Asked beforehand: a statement that is refused would end the transaction. */
+const MAY_EXPORT = `select pg_catalog.has_function_privilege('pg_catalog.pg_export_snapshot()', 'execute') as may`;
+const EXPORT = 'select pg_catalog.pg_export_snapshot() as snapshot';
+
+async function exportSnapshot(session: Session): Promise<string | undefined> {
+  const [privilege] = await session.query<{ may: boolean }>(MAY_EXPORT);
+  if (!privilege?.may) return undefined;
+  const [row] = await session.query<{ snapshot: string }>(EXPORT);
+  return row?.snapshot;
+}
+
+/** Sees exactly what the first session sees. Where it is not let in, the first one does all of it. */
+async function lendHand(work: Work, { room, open }: Helper, snapshot: string | undefined): Promise<void> {
+  await Promise.race([room, work.allTaken]);
+  if (work.isEmpty || snapshot === undefined) return;
+  const session = await open().catch(() => undefined);
+  if (!session) return;
+  const begin = `${BEGIN}; SET TRANSACTION SNAPSHOT ${literal(snapshot)}`;
+  await inTransaction(session, begin, () => work.takeFromBack(session)).catch(() => undefined);
+  await session.close();
 }
 
 /** The identifiers of facts, in pg-delta's own spelling, that make up the content of a database's schema. */
@@ -60,25 +111,10 @@ export function rootsOf(facts: FactBase): { id: string; hash: string }[] {
   return own.map(({ id }) => ({ id: encodeId(id), hash: facts.rollupOf(id) }));
 }
 
-async function readFacts(session: Session): Promise<FactBase> {
-  const { factBase } = await extract(withinTransaction(session));
-  return factBase;
-}
-
-/**
- * pg-delta opens and commits a transaction of its own on a client of a pool. Here it gets a client that is in a
- * transaction already, and its own BEGIN, COMMIT and ROLLBACK do nothing.
- */
-function withinTransaction({ client }: Session): Pool {
-  const query = (sql: string, values?: unknown[]) =>
-    /^(begin|commit|rollback)\b/i.test(sql) ? Promise.resolve({ rows: [] }) : client.query(sql, values);
-  return { connect: async () => ({ query, release: () => undefined }) } as unknown as Pool;
-}
-
 async function inTransaction<T>(session: Session, begin: string, read: () => Promise<T>): Promise<T> {
   await session.query(begin);
   try {
-    await session.query(SEARCH_PATH);
+    await session.query(SETTINGS);
     return await read();
   } finally {
     // A lost connection has rolled back by itself, and the failure that is under way says so.

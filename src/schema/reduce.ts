@@ -1,4 +1,4 @@
-import { buildFactBase, diff, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
+import { buildFactBase, type Delta, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 
 /** Kinds that nearly everything refers to: what refers to an unchanged one of these is not looked at. */
 const HUBS = new Set(['schema', 'role', 'extension']);
@@ -10,11 +10,11 @@ const WHOLE = new Set(['domain', 'type', 'publication', 'server', 'fdw', 'subscr
  * (transitively), and what all of them refer to. Planning visits every fact several times, and at 10,000 tables that
  * costs seconds and hundreds of megabytes for a difference of one column.
  */
-export function reduce(a: FactBase, b: FactBase): { a: FactBase; b: FactBase } {
+export function reduce(a: FactBase, b: FactBase, deltas: readonly Delta[]): { a: FactBase; b: FactBase } {
   const kept = new Set<string>();
   const full = new Set<string>();
   const changed: StableId[] = [];
-  for (const delta of diff(a, b)) {
+  for (const delta of deltas) {
     if (delta.verb === 'set') changed.push(delta.id);
     else if ('fact' in delta) changed.push(delta.fact.id);
     else changed.push(delta.edge.from);

@@ -21,9 +21,12 @@ export function dropsOfKept(back: Plan, now: Identity, before: Identity): string
   const destroyed = back.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
   if (destroyed.length === 0) return [];
   const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
+  // Labels of everything would take longer than the comparison itself.
+  const ownNames = new Set(destroyed.map((id) => ('name' in id ? id.name : '')));
   return [...now.values()]
-    .filter((object) => before.has(object.key) && names.has(`${object.kind} ${label(object, now)}`))
-    .map((object) => `${object.kind} ${label(object, now)}`);
+    .filter(({ key, name }) => ownNames.has(name) && before.has(key))
+    .map((object) => `${object.kind} ${label(object, now)}`)
+    .filter((name) => names.has(name));
 }
 
 const LOST: Partial<Record<Identified['kind'], (name: string) => string>> = {

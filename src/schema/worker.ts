@@ -5,7 +5,7 @@ import { openSession } from '../target/connect.ts';
 import type { AuditEntry, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { changesBetween, compareWith, fingerprint } from './compare.ts';
-import { type Snapshot, takeSnapshot } from './facts.ts';
+import { type Helper, readSchema, type Snapshot, takeSnapshot } from './facts.ts';
 
 /**
  * The thread that reads and compares schemas: both stall an event loop for more than a second where there are
@@ -17,6 +17,9 @@ export type Job = { readonly run?: string } & (
   | { readonly kind: 'after' }
   | { readonly kind: 'describe'; readonly settings: ConnectionSettings }
 );
+
+/** There is room for a second session in the database that is being read. */
+export type Room = { readonly kind: 'room' };
 
 export interface Answers {
   before: null;
@@ -44,9 +47,11 @@ const STATEMENT_TIMEOUT_MS = 300_000;
 const port = parentPort;
 if (port) {
   let watched: ConnectionSettings | undefined;
-  let before: Snapshot | undefined;
+  let before: Promise<Snapshot> | undefined;
+  let makeRoom = () => {};
   const post = (message: Message) => port.postMessage(message);
-  port.on('message', (job: Job) => {
+  port.on('message', (job: Job | Room) => {
+    if (job.kind === 'room') return makeRoom();
     answer(job).then(
       (value) => post({ type: 'done', value }),
       (error: unknown) => post({ type: 'failed', failure: failureOf(error) }),
@@ -57,31 +62,37 @@ if (port) {
     if (job.kind === 'before') watched = job.settings;
     const settings = job.kind === 'after' ? watched : job.settings;
     if (!settings) throw notReadBefore(job);
-    const session = await openSession(settings, {
-      purpose: 'schema',
-      ...(job.run === undefined ? {} : { run: job.run }),
-      ...(job.kind === 'describe' ? { readOnly: true } : {}),
-      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-      audit: (entry) => post({ type: 'audit', entry }),
+    const open = (readOnly: boolean) =>
+      openSession(settings, {
+        purpose: 'schema',
+        ...(job.run === undefined ? {} : { run: job.run }),
+        readOnly,
+        statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+        audit: (entry) => post({ type: 'audit', entry }),
+      });
+    const room = new Promise<void>((resolve) => {
+      makeRoom = resolve;
     });
+    // Only the comparison has renames to take back.
+    const session = await open(job.kind !== 'after');
     try {
-      return await carryOut(job, session);
+      return await carryOut(job, session, { room, open: () => open(true) });
     } finally {
       await session.close();
     }
   }
 
-  async function carryOut(job: Job, session: Session): Promise<Answers[Job['kind']]> {
+  async function carryOut(job: Job, session: Session, helper: Helper): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
-      const snapshot = await takeSnapshot(session);
-      before = snapshot;
+      const reading = await readSchema(session, helper);
       // While the command runs there is time for it.
-      setImmediate(() => fingerprint(snapshot));
+      before = new Promise((resolve) => setImmediate(resolve)).then(() => reading.workUp());
+      before.then(fingerprint).catch(() => {});
       return null;
     }
     if (!before) throw notReadBefore(job);
-    if (job.kind === 'after') return await compareWith(before, session);
-    return changesBetween(before, await takeSnapshot(session));
+    if (job.kind === 'after') return await compareWith(await before, session, helper);
+    return changesBetween(await before, await takeSnapshot(session));
   }
 }
 

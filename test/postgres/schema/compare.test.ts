@@ -157,10 +157,14 @@ describe.each(VERSIONS)('on %d', (version) => {
       const waiting =
         "SELECT xact_start::text AS at FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
       await expect
-        .poll(async () => {
-          for (const { at } of await onlooker.query<{ at: string }>(waiting, [session.pid])) attempts.add(at);
-          return attempts.size;
-        })
+        .poll(
+          async () => {
+            for (const { at } of await onlooker.query<{ at: string }>(waiting, [session.pid]))
+              attempts.add(at);
+            return attempts.size;
+          },
+          { timeout: 10_000 },
+        )
         .toBeGreaterThan(1);
       await holder.query('ROLLBACK');
       expect(fingerprint(await reading)).toBe(open);
