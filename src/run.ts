@@ -10,11 +10,20 @@ import { watchCommand } from './observe/command-watch.ts';
 import { runWatched } from './observe/contact.ts';
 import { Guard } from './observe/guard.ts';
 import { explainLoss } from './observe/loss.ts';
+import { authorship } from './observe/own-transactions.ts';
 import { compareTarget } from './observe/target-watch.ts';
 import { weighTarget } from './observe/weigh.ts';
 import type { Report } from './report/model.ts';
 import { furtherRuns } from './run/further.ts';
-import { guardOptions, ignore, type RehearseOptions, toRun, wireOptions } from './run/options.ts';
+import {
+  contactOptions,
+  guardOptions,
+  ignore,
+  type RehearseOptions,
+  sharesServer,
+  toRun,
+  wireOptions,
+} from './run/options.ts';
 import { prepare } from './run/prepare.ts';
 import { shownWords } from './run/shown-words.ts';
 import { warmUp } from './run/warm-up.ts';
@@ -72,8 +81,8 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const guard = new Guard(guardOptions(context, clone, options));
   const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const { result, ...ran } = await inPhase(emit, 'command', () =>
-    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
+  const { result, newcomers, ...ran } = await inPhase(emit, 'command', () =>
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
   );
 
   await wire.end();
@@ -81,6 +90,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const observed = await inPhase(emit, 'after', () => watch.after(wire.lockedRelations(), options.signal));
   const seen = await wire.statements(observed.names, observed.data);
+  const author = await authorship(wire.own, newcomers, sharesServer(context, clone));
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
@@ -93,6 +103,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     ),
     ownDatabases: clone.made.names,
     contact,
+    authors: [author, ...followed.authors],
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),
   });

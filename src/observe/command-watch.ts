@@ -12,6 +12,7 @@ import { startProxy, type WireProxy } from '../wire/proxy.ts';
 import type { Guard } from './guard.ts';
 import { LockReader } from './locks.ts';
 import type { RelationNames } from './names.ts';
+import { OwnTransactions, type OwnWork } from './own-transactions.ts';
 import { redacted } from './redact.ts';
 import { withRewrites } from './rewrites.ts';
 import { Sampler } from './sampler.ts';
@@ -50,6 +51,8 @@ export interface CommandWatch {
   end(): Promise<void>;
   /** OIDs of the clone's relations that were locked. */
   lockedRelations(): Set<number>;
+  /** What it wrote, for telling it from what others wrote. */
+  readonly own: OwnWork;
   /** What the command sent, once it has ended. */
   statements(names: RelationNames, data: DataSection | null): Promise<SeenStatements>;
 }
@@ -62,6 +65,8 @@ export interface SeenStatements {
   readonly limits: Limit[];
 }
 
+/** No backend has it. */
+const NO_PID = 0;
 /** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
 const SECRET_BYTES = 24;
 
@@ -77,7 +82,16 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
       slow.sample(sample);
     },
   });
+  const transactions = new OwnTransactions();
+  const elsewhere: number[] = [];
+  const known = new Set(options.logins.map(({ database }) => database));
+  const lookAround = async () => {
+    const reading = await reader.read(NO_PID);
+    if (reading) transactions.observe({ type: 'reading', transaction: null, reading });
+  };
   const observer = (event: Observed) => {
+    if (event.type === 'session' && !known.has(event.database)) elsewhere.push(event.pid);
+    transactions.observe(event);
     log.observe(event);
     sampler.observe(event);
   };
@@ -85,7 +99,11 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
   const routes = planRoutes(options.logins, options.clone, options.sharesRoles);
   await scope.own(
     'lock reader',
-    async () => (observe === 'exact' ? await reader.open() : undefined),
+    async () => {
+      if (observe !== 'exact') return;
+      await reader.open();
+      await lookAround();
+    },
     async () => {
       await sampler.close();
       await reader.close();
@@ -112,10 +130,12 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     reached: () => proxy.sessions > 0,
     end: async () => {
       await proxy.close();
+      if (observe === 'exact') await lookAround();
       await sampler.close();
       await reader.close();
     },
     lockedRelations: () => log.relations(cloneOid),
+    own: { transactions: observe === 'exact' ? transactions : null, elsewhere },
     statements: async (names, data) => {
       if (observe === 'off') return NOTHING_SEEN;
       const statements = withRewrites(log.section(cloneOid, names), data);

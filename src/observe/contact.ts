@@ -4,6 +4,7 @@ import { messageOf } from '../errors.ts';
 import type { ContactSection, Limit } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
+import { Newcomers } from './newcomers.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
@@ -23,26 +24,30 @@ export interface Contacts {
 /** Runs the command under that watch; a contact ends it. */
 export async function runWatched(
   run: RunOptions,
-  options: Pick<ContactOptions, 'control' | 'target'>,
-): Promise<{ result: CommandResult } & Contacts> {
+  { cloneOid, ...options }: Pick<ContactOptions, 'control' | 'target'> & { readonly cloneOid: number },
+): Promise<{ result: CommandResult; newcomers: Newcomers } & Contacts> {
   const contacted = new AbortController();
   // Read before the command runs: it may connect at once.
   const [now] = await options.control.query<{ now: string }>(NOW);
   const since = now?.now ?? '-infinity';
+  const { control, target } = options;
+  const { versionNum } = target.server;
+  const newcomers = await Newcomers.begin({ control, versionNum, cloneOid, since });
   let watch: ContactWatch | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
     onStart: (root) => {
-      watch = watchContact({ ...options, since, root, onContact: () => contacted.abort() });
+      watch = watchContact({ ...options, newcomers, since, root, onContact: () => contacted.abort() });
     },
   });
-  return { result, ...((await watch?.stop()) ?? { contact: [], limits: [] }) };
+  return { result, newcomers, ...((await watch?.stop()) ?? { contact: [], limits: [] }) };
 }
 
 interface ContactOptions {
   readonly control: Session;
   readonly target: Target;
+  readonly newcomers: Newcomers;
   /** A moment of the server's clock before the command ran. */
   readonly since: string;
   /** The command's process. */
@@ -78,12 +83,13 @@ const LOOK_EVERY_MS = 100;
 const UNIX_SOCKET_PORT = -1;
 
 function watchContact(options: ContactOptions): ContactWatch {
-  const { control, target, since, root, onContact } = options;
+  const { control, target, newcomers, since, root, onContact } = options;
   const contact = new Map<string, ContactSection>();
   const unproved = new Map<string, string>();
   let failure: string | undefined;
 
   const look = async () => {
+    await newcomers.look(() => socketsOfTree(root));
     const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, since]);
     const news = rows.filter((row) => !contact.has(keyOf(row)) && !unproved.has(keyOf(row)));
     if (news.length === 0) return;

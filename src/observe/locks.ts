@@ -1,17 +1,30 @@
 import type { Connection } from 'pg';
-import { SafemigrateError } from '../errors.ts';
+import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../target/session.ts';
 import { CLIENT, message, SYNC } from '../wire/messages.ts';
-import type { ReadLocks, RelationLock } from '../wire/observed.ts';
+import type { Reading, ReadLocks, RelationLock } from '../wire/observed.ts';
 
-/** One row, and no join, because a join would wait for whoever holds pg_class. */
-const LOCKS_OF = `SELECT pg_catalog.string_agg(
-         pg_catalog.concat_ws(' ', database::pg_catalog.text, relation::pg_catalog.text, mode), E'\\n') AS held
+/**
+ * One row, and no join, because a join would wait for whoever holds pg_class. A backend holds the id of its transaction
+ * exclusively; in share mode it waits for somebody else's. Its first line is about the whole server.
+ */
+const looking = (nextXid: string, position: string) => `SELECT pg_catalog.concat_ws(E'\\n',
+         pg_catalog.concat_ws(' ', ${nextXid}, ${position}),
+         pg_catalog.string_agg(pg_catalog.concat_ws(' ', database::pg_catalog.text, relation::pg_catalog.text,
+                               transactionid::pg_catalog.text, mode), E'\\n')) AS seen
   FROM pg_catalog.pg_lock_status()
- WHERE pid = $1 AND granted AND locktype = 'relation'`;
+ WHERE pid = $1 AND granted AND (locktype = 'relation' OR (locktype = 'transactionid' AND mode = 'ExclusiveLock'))`;
+const LOOK = looking(
+  'pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text',
+  'pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text',
+);
+/** Where these functions are not for everybody, locks are. */
+const LOCKS_ALONE = looking('NULL', 'NULL');
 
 const INT4_OID = 23;
-const PREPARE = message(CLIENT.parse, 'locks\0', LOCKS_OF, '\0', int16s(1), int16s(0, INT4_OID));
+/** insufficient_privilege, and object_not_in_prerequisite_state: a standby writes no WAL. */
+const NOT_ALLOWED: ReadonlySet<string | undefined> = new Set(['42501', '55000']);
+
 /** The one parameter and its format are binary, the result is text. */
 const BIND = ['\0', 'locks\0', int16s(1, 1, 1, 0, 4), int16s(0, 0), int16s(0)] as const;
 const RUN = Buffer.concat([message(CLIENT.bind, ...BIND), message(CLIENT.execute, '\0', int16s(0, 0)), SYNC]);
@@ -32,6 +45,7 @@ export class LockReader {
   /** A session runs one query at a time. */
   #turn: Promise<unknown> = Promise.resolve();
   #connecting: Promise<Session | undefined> | undefined;
+  #query = LOOK;
   #notBeforeMs = 0;
   #closed = false;
 
@@ -58,16 +72,21 @@ export class LockReader {
     await this.#session?.close();
   }
 
-  async #read(pid: number): Promise<RelationLock[] | null> {
+  async #read(pid: number): Promise<Reading | null> {
     const session = await this.#connected();
     if (!session) return null;
+    const askedMs = performance.now();
     try {
-      const query = new LockQuery(pid, this.#prepared !== session);
+      const query = new LockQuery(this.#query, pid, this.#prepared !== session);
       session.client.query(query);
-      const held = await query.held;
+      const seen = await query.seen;
       this.#prepared = session;
-      return parseLocks(held);
-    } catch {
+      return parseReading(seen, askedMs);
+    } catch (error) {
+      if (this.#query === LOOK && NOT_ALLOWED.has(sqlstateOf(error))) {
+        this.#query = LOCKS_ALONE;
+        return await this.#read(pid);
+      }
       this.#lose(session);
       return null;
     }
@@ -107,33 +126,34 @@ export class LockReader {
  * every statement and what the command does next, and pg's own queries send five messages and build what nobody reads.
  */
 class LockQuery {
-  readonly text = LOCKS_OF;
+  readonly text: string;
   readonly values: readonly number[];
-  readonly held: Promise<string>;
+  readonly seen: Promise<string>;
   readonly handleReadyForQuery: () => void;
   readonly handleError: (error: Error) => void;
   readonly #first: boolean;
-  #held = '';
+  #seen = '';
 
-  constructor(pid: number, first: boolean) {
+  constructor(text: string, pid: number, first: boolean) {
+    this.text = text;
     this.values = [pid];
     this.#first = first;
-    let settle: { resolve(held: string): void; reject(error: Error): void } | undefined;
-    this.held = new Promise((resolve, reject) => {
+    let settle: { resolve(seen: string): void; reject(error: Error): void } | undefined;
+    this.seen = new Promise((resolve, reject) => {
       settle = { resolve, reject };
     });
-    this.handleReadyForQuery = () => settle?.resolve(this.#held);
+    this.handleReadyForQuery = () => settle?.resolve(this.#seen);
     this.handleError = (error) => settle?.reject(error);
   }
 
   submit({ stream }: Connection): void {
     const run = Buffer.from(RUN);
     run.writeInt32BE(this.values[0] ?? 0, PID_AT);
-    stream.write(this.#first ? Buffer.concat([PREPARE, run]) : run);
+    stream.write(this.#first ? Buffer.concat([prepare(this.text), run]) : run);
   }
 
   handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
-    this.#held = fields[0] ?? '';
+    this.#seen = fields[0] ?? '';
   }
 
   handleCommandComplete(): void {}
@@ -145,12 +165,33 @@ function int16s(...values: readonly number[]): Buffer {
   return bytes;
 }
 
-function parseLocks(held: string): RelationLock[] {
-  return held
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const [database, relation, mode] = line.split(' ');
-      return { database: Number(database), relation: Number(relation), mode: mode ?? '' };
-    });
+function prepare(text: string): Buffer {
+  return message(CLIENT.parse, 'locks\0', text, '\0', int16s(1), int16s(0, INT4_OID));
+}
+
+function parseReading(seen: string, askedMs: number): Reading {
+  const [server = '', ...held] = seen.split('\n');
+  const [nextXid, position] = server.split(' ');
+  const locks: RelationLock[] = [];
+  const xids: number[] = [];
+  for (const line of held) {
+    const [first, second, mode] = line.split(' ');
+    if (mode === undefined) xids.push(Number(first));
+    else locks.push({ database: Number(first), relation: Number(second), mode });
+  }
+  return {
+    locks,
+    xids,
+    nextXid: nextXid ? Number(nextXid) : null,
+    walPosition: position ? bytesOf(position) : null,
+    askedMs,
+  };
+}
+
+const HALF = 2 ** 32;
+
+/** A pg_lsn is two halves of a number in hexadecimal digits. */
+function bytesOf(position: string): number {
+  const [high = '', low = ''] = position.split('/');
+  return Number.parseInt(high, 16) * HALF + Number.parseInt(low, 16);
 }

@@ -33,6 +33,7 @@ export async function explainLoss(
           madeDatabases: false,
           ownDatabases: [],
           contact: [],
+          authors: [],
         },
       );
       const [unread] = limits;

@@ -105,6 +105,7 @@ export class Sampler {
         this.#pids.delete(event.session);
         break;
       case 'locks':
+      case 'reading':
       case 'transaction-end':
         break;
     }

@@ -11,6 +11,7 @@ interface Entry {
   outcome?: Outcome;
   exactness: Exactness;
   locks: readonly RelationLock[] | null;
+  walBytes: number | null;
   /** Seen by looking now and then; kept apart, because a later word of the proxy is better. */
   readonly sampled: RelationLock[];
 }
@@ -19,8 +20,9 @@ interface Entry {
 export const STATEMENT_LIMITS: readonly Limit[] = [
   {
     path: 'statements[].walBytes',
-    kind: 'unmeasured',
-    reason: 'no function of the server tells the WAL of one running transaction from that of its neighbours',
+    kind: 'estimate',
+    reason:
+      'it is what the whole server wrote meanwhile; of statements whose locks were read once the first has it all, and where none were read it is not known',
   },
   {
     path: 'statements[].rewrote',
@@ -50,6 +52,7 @@ export class StatementLog {
           statement: event.statement,
           exactness: 'unknown',
           locks: null,
+          walBytes: null,
           sampled: [],
         });
         break;
@@ -66,6 +69,7 @@ export class StatementLog {
         break;
       case 'session':
       case 'session-end':
+      case 'reading':
         break;
     }
   };
@@ -115,6 +119,7 @@ export class StatementLog {
       if (!entry) continue;
       entry.exactness = event.exactness;
       entry.locks = like ? like.locks : event.locks;
+      entry.walBytes = id === event.statements[0]?.id ? event.walBytes : null;
     }
   }
 
@@ -136,7 +141,7 @@ export class StatementLog {
       error: outcome?.error ? errorOf(outcome.error) : null,
       locks: locks?.map((lock) => this.#lock(entry, lock, database, names)).sort(strongestFirst) ?? null,
       rewrote: [],
-      walBytes: null,
+      walBytes: entry.walBytes,
     };
   }
 

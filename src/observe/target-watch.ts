@@ -1,13 +1,19 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ContactSection, Limit, SchemaChange, TargetSection } from '../report/model.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
-import { compareShared, type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
+import {
+  compareShared,
+  type SharedCatalogues,
+  type SharedChange,
+  sharedCatalogues,
+} from '../schema/shared.ts';
 import { openSession } from '../target/connect.ts';
 import { readTraffic } from '../target/read-traffic.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import { type Traffic, type TrafficReading, trafficBetween } from '../target/traffic.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import type { AuthorOf } from './own-transactions.ts';
 
 /** Everything about the target that a rehearsal must not change, at one moment. */
 export interface TargetState {
@@ -88,6 +94,8 @@ export interface Seen {
   readonly ownDatabases: readonly string[];
   /** Sessions that it opened on the target itself. */
   readonly contact: readonly ContactSection[];
+  /** What each of its runs tells of who made a change. */
+  readonly authors: readonly AuthorOf[];
 }
 
 export interface Meanwhile extends Seen {
@@ -149,25 +157,32 @@ const OWN_ARRIVALS = 1;
 /**
  * Says of each difference who made it. Sessions that were there before the command cannot be its own; a change that
  * the command made on the clone too, or that came while it never reached the clone, is put down to it. What holds for
- * the whole cluster (roles, settings, ownership) can be changed from the clone as well: it is put down to the command,
- * since a person must look where nothing shows that somebody else did it.
+ * the whole cluster (roles, settings, ownership) can be changed from the clone as well: the transaction that wrote it tells
+ * who did, and where that cannot be told, it is put down to the command, since a person must look.
  */
 export function attribute(evidence: Evidence): TargetSection['changes'] {
   const { before, after, written, targetChanges } = evidence;
   const own = evidence.ownDatabases.map((name) => `database ${name} created`);
-  const shared = compareShared(before.shared, after.shared).filter((what) => !own.includes(what));
+  const shared = compareShared(before.shared, after.shared).filter(({ what }) => !own.includes(what));
   const { madeBy, why } = decide(evidence);
   return [
     ...describe(written, targetChanges).map((what) => ({ what, madeBy, evidence: why })),
-    ...shared.map((what) => ({ what, ...whoseShared(what, evidence) })),
+    ...shared.map((change) => ({ what: change.what, ...whoseShared(change, evidence) })),
   ];
 }
 
 /** CREATE and DROP DATABASE run in no function and no block, so that every one of the command's own was seen. */
 function whoseShared(
-  what: string,
-  { madeDatabases, contact }: Evidence,
+  change: SharedChange,
+  { madeDatabases, contact, authors }: Evidence,
 ): Pick<TargetSection['changes'][number], 'madeBy' | 'evidence'> {
+  const { what } = change;
+  const found = authors.map((authorOf) => authorOf(change));
+  const [first] = found;
+  const own = found.find(({ who }) => who === 'command');
+  if (own?.who === 'command') return { madeBy: 'command', evidence: own.why };
+  if (first?.who === 'others' && contact.length === 0 && found.every(({ who }) => who === 'others'))
+    return { madeBy: 'others', evidence: first.why };
   if (/^database .* (created|dropped)$/.test(what) && !madeDatabases && contact.length === 0)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
   return {

@@ -8,6 +8,8 @@ import { inPhase } from '../events.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
 import { Guard } from '../observe/guard.ts';
+import { relationNames } from '../observe/names.ts';
+import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
 import type {
   ContactSection,
   FurtherRunSection,
@@ -20,7 +22,14 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
-import { guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
+import {
+  contactOptions,
+  guardOptions,
+  type RehearseOptions,
+  sharesServer,
+  toRun,
+  wireOptions,
+} from './options.ts';
 import { shownWords } from './shown-words.ts';
 
 /** A command, and where it knows the target from. */
@@ -46,6 +55,7 @@ export interface Further {
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
   readonly contact: readonly ContactSection[];
+  readonly authors: readonly AuthorOf[];
   readonly statements: readonly StatementSection[];
   readonly limits: readonly Limit[];
 }
@@ -65,6 +75,7 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
   const limits: Limit[] = [];
   const contact: ContactSection[] = [];
   const statements: StatementSection[] = [];
+  const authors: AuthorOf[] = [];
   let contentsBefore: Contents | undefined;
 
   async function inClone<T>(read: (session: Session) => Promise<T>): Promise<T> {
@@ -103,13 +114,17 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
     const rewritten = rewriteCommand(order.input, order.logins, wire.routes);
     // Standard output is that of the migration alone.
     const run = toRun(rewritten, stop, { ...options, commandStdout: 'stderr' });
-    const ran = await stop.pausedDuring(() => runWatched(run, context));
+    const known = authors.push(() => ({ who: 'unknown' })) - 1;
+    const ran = await stop.pausedDuring(() => runWatched(run, contactOptions(context, clone)));
     await wire.end();
     contact.push(...ran.contact);
     limits.push(...ran.limits);
-    const seen = await wire.statements(new Map(), null);
+    if (options.signal?.aborted) throw new Error(INTERRUPTED);
+    const names = await inClone((session) => relationNames(session, wire.lockedRelations()));
+    const seen = await wire.statements(names, null);
     statements.push(...seen.statements);
     const schemaResult = await inClone((session) => aim.reached(session));
+    authors[known] = await authorship(wire.own, ran.newcomers, sharesServer(context, clone));
     const compared = compareContents(contents, await inClone(readContents));
     const words = shownWords(order.input.argv, order.logins, options);
     return sectionOf(ran.result, {
@@ -127,31 +142,40 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
       if (down) contentsBefore = await inClone(readContents);
     },
     async run(result, section) {
-      const asked: Asked[] = [
-        ...(options.rerun ? (['rerun'] as const) : []),
-        ...(down ? (['down'] as const) : []),
-      ];
-      const none = { rerun: null, down: null, contact, statements, limits };
-      const reason = whyNot(result, options.signal);
-      if (reason !== null) {
-        limits.push(...asked.map((path): Limit => ({ path, kind: 'unmeasured', reason })));
-        return none;
-      }
+      const none = { rerun: null, down: null, contact, authors, statements, limits };
+      const mayFollow = () => {
+        const reason = whyNot(result, contact, options.signal);
+        if (reason !== null) throw new Error(reason);
+      };
       const again = options.rerun
         ? await attempt('rerun', async () => {
+            mayFollow();
             const contents = await inClone(readContents);
             return once(command, await inClone((session) => aimAtAfter(session, schema, section)), contents);
           })
         : null;
       const then = contentsBefore;
-      const back = down && then ? await attempt('down', () => once(down, aimAtBefore(schema), then)) : null;
+      const back =
+        down && then
+          ? await attempt('down', () => {
+              mayFollow();
+              return once(down, aimAtBefore(schema), then);
+            })
+          : null;
       return { ...none, rerun: again, down: back };
     },
   };
 }
 
-function whyNot({ exitCode }: CommandResult, interrupt: AbortSignal | undefined): string | null {
-  if (interrupt?.aborted) return 'the run was interrupted before';
+const INTERRUPTED = 'the run was interrupted';
+
+function whyNot(
+  { exitCode }: CommandResult,
+  contact: readonly ContactSection[],
+  interrupt: AbortSignal | undefined,
+): string | null {
+  if (interrupt?.aborted) return INTERRUPTED;
+  if (contact.length > 0) return 'the second run connected to the target itself';
   return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
 }
 
@@ -162,6 +186,7 @@ function sectionOf(
   seen: Compared & Pick<FurtherRunSection, 'command' | 'reachedClone' | 'refused' | 'statements'>,
 ): FurtherRunSection {
   const against = [...seen.differences, ...seen.dataDifferences].filter(({ bookkeeping }) => !bookkeeping);
-  const passed = exitCode === 0 && seen.refused.length === 0 && against.length === 0;
+  const compared = seen.schemaEqual !== null;
+  const passed = exitCode === 0 && compared && seen.refused.length === 0 && against.length === 0;
   return { ...seen, refused: [...seen.refused], exitCode, signal, timedOut, durationMs, passed };
 }

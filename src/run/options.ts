@@ -116,6 +116,16 @@ export function guardOptions({ target }: CloneContext, clone: Clone, options: Re
   };
 }
 
+/** What the command does to its clone's server, it does to the target's. */
+export function sharesServer({ rehearsal }: CloneContext, { isolation }: Clone): boolean {
+  return isolation === 'same-cluster' && !rehearsal;
+}
+
+export function contactOptions(context: CloneContext, clone: Clone) {
+  // On another server the number means nothing; none is 0.
+  return { ...context, cloneOid: sharesServer(context, clone) ? clone.oid : 0 };
+}
+
 export function wireOptions(
   context: CloneContext,
   clone: Clone,

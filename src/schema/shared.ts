@@ -6,6 +6,10 @@ import { parseOwnedName } from '../upkeep/mark.ts';
 export interface SharedCatalogues {
   /** `role app` → `rolcreatedb` → `false`. */
   readonly objects: ReadonlyMap<string, Readonly<Record<string, string | null>>>;
+  /** The same objects and properties → the xmin of the row that holds it; all others are in the row of `''`. */
+  readonly rows: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  /** Every transaction that began to write later has this id or a higher one, in the 32 bits of an xmin. */
+  readonly nextXid: number;
   /** What the role may not read, in words. */
   readonly unread: readonly string[];
 }
@@ -24,6 +28,13 @@ const acl = (column: string) =>
 // Applications keep secrets in settings of their own (those with a dot), so these show a digest of their value.
 const shownSetting = `case when pg_catalog.split_part(v, '=', 1) like '%.%'
   then pg_catalog.split_part(v, '=', 1) || '=…' || pg_catalog.left(pg_catalog.md5(v), 8) else v end`;
+const xminOf = (table: string, condition: string) =>
+  `(select x.xmin::text from pg_catalog.${table} x where ${condition})`;
+const commentRow = (oid: string, catalogue: string) =>
+  xminOf(
+    'pg_shdescription',
+    `x.objoid = ${oid} and x.classoid = 'pg_catalog.${catalogue}'::pg_catalog.regclass`,
+  );
 const setting = (condition: string) => `
   select pg_catalog.string_agg(${shownSetting}, ' ' order by v)
   from pg_catalog.pg_db_role_setting x, pg_catalog.unnest(x.setconfig) v where ${condition}`;
@@ -33,12 +44,15 @@ const PROBES: readonly Probe[] = [
   {
     sql: `select 'role ' || r.rolname as object, null as database, pg_catalog.to_jsonb(r) - '{oid,rolname,rolpassword,rolconfig}'::text[]
         || pg_catalog.jsonb_build_object('settings', (${setting('x.setrole = r.oid and x.setdatabase = 0')}),
-          'comment', pg_catalog.shobj_description(r.oid, 'pg_authid')) as properties
+          'comment', pg_catalog.shobj_description(r.oid, 'pg_authid')) as properties,
+        pg_catalog.jsonb_build_object('settings', ${xminOf('pg_db_role_setting', 'x.setrole = r.oid and x.setdatabase = 0')},
+          'comment', ${commentRow('r.oid', 'pg_authid')}) as rows
       from pg_catalog.pg_roles r where r.rolname !~ '^pg_'`,
   },
   {
     // The row's xmin stands for the password, which nobody needs to see to know that it was set.
-    sql: `select 'role ' || r.rolname as object, null as database, pg_catalog.jsonb_build_object('written', r.xmin::text) as properties
+    sql: `select 'role ' || r.rolname as object, null as database, pg_catalog.jsonb_build_object('written', r.xmin::text) as properties,
+        pg_catalog.jsonb_build_object('', r.xmin::text) as rows
       from pg_catalog.pg_authid r where r.rolname !~ '^pg_'`,
     unread: 'a changed password of a role is not seen',
     readsPasswords: true,
@@ -46,7 +60,8 @@ const PROBES: readonly Probe[] = [
   {
     sql: `select 'membership of ' || pg_catalog.pg_get_userbyid(m.member) || ' in ' || pg_catalog.pg_get_userbyid(m.roleid)
         || ' granted by ' || pg_catalog.pg_get_userbyid(m.grantor) as object, null as database,
-        pg_catalog.to_jsonb(m) - '{oid,roleid,member,grantor}'::text[] as properties
+        pg_catalog.to_jsonb(m) - '{oid,roleid,member,grantor}'::text[] as properties,
+        pg_catalog.jsonb_build_object('', m.xmin::text) as rows
       from pg_catalog.pg_auth_members m`,
   },
   {
@@ -55,23 +70,28 @@ const PROBES: readonly Probe[] = [
         'is template', b.datistemplate, 'privileges', ${acl('b.datacl')},
         'tablespace', (select s.spcname from pg_catalog.pg_tablespace s where s.oid = b.dattablespace),
         'settings', (${setting('x.setrole = 0 and x.setdatabase = b.oid')}),
-        'comment', pg_catalog.shobj_description(b.oid, 'pg_database')) as properties
+        'comment', pg_catalog.shobj_description(b.oid, 'pg_database')) as properties,
+        pg_catalog.jsonb_build_object('', b.xmin::text, 'comment', ${commentRow('b.oid', 'pg_database')},
+          'settings', ${xminOf('pg_db_role_setting', 'x.setrole = 0 and x.setdatabase = b.oid')}) as rows
       from pg_catalog.pg_database b`,
   },
   {
     sql: `select 'settings of ' || pg_catalog.pg_get_userbyid(s.setrole) || ' in database ' || b.datname as object, b.datname as database,
         pg_catalog.jsonb_build_object('settings', (select pg_catalog.string_agg(${shownSetting}, ' ' order by v)
-          from pg_catalog.unnest(s.setconfig) v)) as properties
+          from pg_catalog.unnest(s.setconfig) v)) as properties,
+        pg_catalog.jsonb_build_object('', s.xmin::text) as rows
       from pg_catalog.pg_db_role_setting s join pg_catalog.pg_database b on b.oid = s.setdatabase where s.setrole <> 0`,
   },
   {
     sql: `select 'tablespace ' || s.spcname as object, null as database, pg_catalog.jsonb_build_object('owner',
         pg_catalog.pg_get_userbyid(s.spcowner), 'privileges', ${acl('s.spcacl')}, 'options', s.spcoptions::text,
-        'comment', pg_catalog.shobj_description(s.oid, 'pg_tablespace')) as properties
+        'comment', pg_catalog.shobj_description(s.oid, 'pg_tablespace')) as properties,
+        pg_catalog.jsonb_build_object('', s.xmin::text, 'comment', ${commentRow('s.oid', 'pg_tablespace')}) as rows
       from pg_catalog.pg_tablespace s`,
   },
   {
-    sql: `select 'parameter ' || p.parname as object, null as database, pg_catalog.jsonb_build_object('privileges', ${acl('p.paracl')}) as properties
+    sql: `select 'parameter ' || p.parname as object, null as database, pg_catalog.jsonb_build_object('privileges', ${acl('p.paracl')}) as properties,
+        pg_catalog.jsonb_build_object('', p.xmin::text) as rows
       from pg_catalog.pg_parameter_acl p`,
     since: 150_000,
   },
@@ -108,7 +128,8 @@ where d.dbid = $1 and not exists (select from pg_catalog.pg_class c where c.oid 
   and exists (select from pg_catalog.pg_database b where b.oid = $1 and b.datname = pg_catalog.current_database())
 having pg_catalog.count(*) > 0`;
 
-const SERVER = `select pg_catalog.current_setting('server_version_num')::int as n,
+const SERVER = `select pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text as xid,
+  pg_catalog.current_setting('server_version_num')::int as n,
   pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT') as passwords`;
 const INSUFFICIENT_PRIVILEGE = '42501';
 
@@ -116,7 +137,11 @@ interface Row {
   object: string;
   database: string | null;
   properties: Record<string, unknown>;
+  /** Of what is not in a catalogue of its own there are none. */
+  rows?: Record<string, string | null>;
 }
+
+const EPOCH = 2 ** 32;
 
 /**
  * Reads what a command could change outside its own database. Databases that safemigrate made are left out.
@@ -124,12 +149,14 @@ interface Row {
  */
 export async function sharedCatalogues(session: Session, targetOid: number): Promise<SharedCatalogues> {
   const objects = new Map<string, Record<string, string | null>>();
+  const written = new Map<string, Record<string, number>>();
   const unread: string[] = [];
-  const [server] = await session.query<{ n: number; passwords: boolean }>(SERVER);
+  const [server] = await session.query<{ n: number; passwords: boolean; xid: string }>(SERVER);
   const add = (rows: readonly Row[]) => {
-    for (const { object, database, properties } of rows) {
+    for (const { object, database, properties, rows: xmins = {} } of rows) {
       if (database !== null && parseOwnedName(database)) continue;
       objects.set(object, { ...objects.get(object), ...texts(properties) });
+      written.set(object, { ...written.get(object), ...numbers(xmins) });
     }
   };
   for (const { sql, since = 0, unread: words, readsPasswords } of PROBES) {
@@ -146,7 +173,7 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
     }
   }
   add(await session.query<Row>(DEPENDENCIES, [targetOid]));
-  return { objects, unread };
+  return { objects, rows: written, nextXid: Number(server?.xid ?? 0) % EPOCH, unread };
 }
 
 function texts(properties: Record<string, unknown>): Record<string, string | null> {
@@ -158,27 +185,83 @@ function texts(properties: Record<string, unknown>): Record<string, string | nul
   );
 }
 
-/** The differences in words: `role app: rolcreatedb false → true`, `role app created`. None when all is the same. */
-export function compareShared(a: SharedCatalogues, b: SharedCatalogues): string[] {
-  const found: string[] = [];
-  for (const object of a.objects.keys()) if (!b.objects.has(object)) found.push(`${object} dropped`);
+function numbers(xmins: Record<string, string | null>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(xmins).flatMap(([name, xmin]) => (xmin === null ? [] : [[name, Number(xmin)]])),
+  );
+}
+
+/** OIDs of shared catalogues, the same in every server. */
+const PG_AUTHID = 1260;
+const PG_AUTH_MEMBERS = 1261;
+const PG_DATABASE = 1262;
+const PG_SHDESCRIPTION = 2396;
+const PG_DB_ROLE_SETTING = 2964;
+
+export interface SharedChange {
+  /** `role app: rolcreatedb false → true`, `role app created` */
+  readonly what: string;
+  /** Of the row that was written since; null where there is none any more, or it is hidden, or not what changed. */
+  readonly xmin: number | null;
+  /**
+   * Who made it held one of these for writing to the end of a transaction; null where that is not so: privileges on a
+   * database, for example, are granted without. Names of roles and databases are in the words for other things as well.
+   */
+  readonly catalogues: readonly number[] | null;
+}
+
+/** The differences. None when all is the same. */
+export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedChange[] {
+  const found: SharedChange[] = [];
+  for (const object of a.objects.keys())
+    if (!b.objects.has(object))
+      found.push({ what: `${object} dropped`, xmin: null, catalogues: cataloguesOf(object, DROPPED) });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
-    if (!then) found.push(`${object} created`);
-    else found.push(...differences(object, then, now));
+    const told = then ? differences(object, then, now) : [{ what: `${object} created`, property: '' }];
+    for (const { what, property } of told) {
+      const rows = b.rows.get(object) ?? {};
+      const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
+      const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
+      found.push({ what, xmin: since, catalogues: cataloguesOf(object, property) });
+    }
   }
-  return found.sort();
+  return found.sort((one, other) => (one.what < other.what ? -1 : 1));
+}
+
+/** Properties that are kept in a row of their own, beside the object's. */
+const DROPPED = 'dropped';
+const OF_ITS_OWN = new Set(['settings', 'comment']);
+
+function cataloguesOf(object: string, property: string): number[] | null {
+  if (property === 'comment') return [PG_SHDESCRIPTION, PG_AUTHID, PG_DATABASE];
+  if (object.startsWith('role ')) return [PG_AUTHID, PG_DB_ROLE_SETTING];
+  // DROP OWNED takes memberships away without keeping the lock.
+  if (object.startsWith('membership ') && property === DROPPED) return null;
+  if (object.startsWith('membership ')) return [PG_AUTH_MEMBERS, PG_AUTHID];
+  if (object.startsWith('settings ') || (object.startsWith('database ') && property === 'settings'))
+    return [PG_DB_ROLE_SETTING, PG_AUTHID, PG_DATABASE];
+  return null;
+}
+
+/** Ids go round, and of two the later one is less than half the way ahead. */
+function isSince(xmin: number, nextXid: number): boolean {
+  return (xmin - nextXid + EPOCH) % EPOCH < EPOCH / 2;
 }
 
 function differences(
   object: string,
   then: Readonly<Record<string, string | null>>,
   now: Readonly<Record<string, string | null>>,
-): string[] {
+): { what: string; property: string }[] {
   // A property that only one of the two could read says nothing.
   const differing = Object.keys(now).filter((name) => name in then && then[name] !== now[name]);
   const told = differing.filter((name) => name !== 'written');
-  if (object === 'dependencies on shared objects') return differing.length > 0 ? [`${object} changed`] : [];
-  if (told.length === 0) return differing.length > 0 ? [`${object}: password changed, or set again`] : [];
-  return told.map((name) => `${object}: ${name} ${then[name] ?? 'none'} → ${now[name] ?? 'none'}`);
+  if (differing.length === 0) return [];
+  if (object === 'dependencies on shared objects') return [{ what: `${object} changed`, property: '' }];
+  if (told.length === 0) return [{ what: `${object}: password changed, or set again`, property: '' }];
+  return told.map((property) => ({
+    what: `${object}: ${property} ${then[property] ?? 'none'} → ${now[property] ?? 'none'}`,
+    property,
+  }));
 }

@@ -103,6 +103,7 @@ export class ExtendedProtocol {
     if (refusal) return await this.#refuse(portal, refusal);
     if (!this.#line.exact || repeats) return await this.#execute(piece, portal, false);
     await this.#catchUp();
+    await recorder.freshen();
     await this.#execute(piece, portal, true);
     recorder.startReading();
   }

@@ -21,6 +21,19 @@ export interface RelationLock {
   readonly mode: string;
 }
 
+/** What one look at the server shows, of one backend and of everything. Both numbers are null where they may not be had. */
+export interface Reading {
+  readonly locks: readonly RelationLock[];
+  /** Ids of the backend's transaction and of its open savepoints, in the 32 bits that rows carry. */
+  readonly xids: readonly number[];
+  /** A transaction id in 64 bits: all that began to write later have this one or a higher one, all that ended a lower one. */
+  readonly nextXid: number | null;
+  /** Bytes of WAL since the cluster was made. */
+  readonly walPosition: number | null;
+  /** By the clock of performance.now(), before the server was asked. */
+  readonly askedMs: number;
+}
+
 /** One statement that the command sends. */
 export interface Statement {
   /** Counts from 1 in the order of beginning, over all sessions of the proxy. */
@@ -58,14 +71,20 @@ export type Observed =
       statements: readonly Statement[];
       exactness: Exactness;
       locks: readonly RelationLock[] | null;
+      /** WAL of the whole server while they ran. */
+      walBytes: number | null;
       like?: Statement;
     }
+  /** A look at the server, for the sake of a transaction's statements or of none. */
+  | { type: 'reading'; transaction: number | null; reading: Reading }
   | {
       type: 'transaction-end';
       session: number;
       transaction: number;
       at: Date;
       outcome: 'committed' | 'rolled back';
+      /** The connection broke in it, so that the server may still be at it. */
+      lost: boolean;
     };
 
 export type Observer = (event: Observed) => void;
@@ -93,5 +112,5 @@ export interface Gate {
 
 export type GateAnswer = 'run' | PostgresError;
 
-/** Reads the relation locks that a backend holds now; null where they cannot be had. Never rejects. */
-export type ReadLocks = (pid: number) => Promise<readonly RelationLock[] | null>;
+/** Looks at a backend's relation locks now; null where they cannot be had. Never rejects. */
+export type ReadLocks = (pid: number) => Promise<Reading | null>;

@@ -1,6 +1,6 @@
 import type { TransactionStatus } from './messages.ts';
 import { rowsOf } from './messages.ts';
-import type { Exactness, Observed, Outcome, RelationLock, Statement } from './observed.ts';
+import type { Exactness, Observed, Outcome, Reading, RelationLock, Statement } from './observed.ts';
 import type { ParsedStatement } from './parse.ts';
 import type { RunRecord } from './run-record.ts';
 import { isDml, kindOf, type Node } from './statement-kind.ts';
@@ -18,6 +18,8 @@ export interface Running {
   readonly parsed: ParsedStatement | null;
   readonly learning: Learning;
   readonly startedMs: number;
+  /** Of the server when it began. */
+  readonly walPosition: number | null;
   queued: boolean;
 }
 
@@ -80,7 +82,8 @@ export class Recorder {
       explicit,
       startedAt: new Date(),
     };
-    const running = { statement, parsed, learning, startedMs: performance.now(), queued: false };
+    const { walPosition } = this.#run;
+    const running = { statement, parsed, learning, startedMs: performance.now(), walPosition, queued: false };
     this.#open.add(running);
     this.#emit({ type: 'begin', statement });
     return running;
@@ -115,7 +118,14 @@ export class Recorder {
     if (learning === 'control') this.#tell([statement], 'exact', []);
     else if (learning === 'sampled') this.#tell([statement], 'sampled', null);
     else if (learning === 'like' && like)
-      this.#emit({ type: 'locks', statements: [statement], exactness: 'group', locks: null, like });
+      this.#emit({
+        type: 'locks',
+        statements: [statement],
+        exactness: 'group',
+        locks: null,
+        walBytes: null,
+        like,
+      });
     else this.#unread.push(running);
   }
 
@@ -142,10 +152,15 @@ export class Recorder {
     if (this.#reading || this.#unread.length === 0) return;
     const read = this.#unread;
     this.#unread = [];
-    this.#reading = this.#run.readLocks(this.#pid).then((held) => {
-      this.#attribute(read, held);
+    this.#reading = this.#run.look(this.#pid, this.#transaction ?? null).then((reading) => {
+      this.#attribute(read, reading);
       this.#reading = undefined;
     });
+  }
+
+  /** To be waited for before a statement is sent whose locks will be read. */
+  async freshen(): Promise<void> {
+    await this.#run.freshen();
   }
 
   async settle(): Promise<void> {
@@ -162,10 +177,10 @@ export class Recorder {
   lost(): void {
     this.#rolledBack = true;
     for (const running of [...this.#open]) this.fail(running, LOST);
-    this.#endTransaction();
+    this.#endTransaction(true);
   }
 
-  #endTransaction(): void {
+  #endTransaction(lost = false): void {
     for (const running of [...this.#open]) {
       // A portal that was never run to its end.
       this.#end(running, { tag: null, rows: null, error: null });
@@ -181,6 +196,7 @@ export class Recorder {
       transaction: this.#transaction,
       at: new Date(),
       outcome: this.#rolledBack ? 'rolled back' : 'committed',
+      lost,
     });
     this.#transaction = undefined;
     this.#rolledBack = false;
@@ -193,16 +209,19 @@ export class Recorder {
     if (lost.length > 0) this.#tell(lost, 'unknown', null);
   }
 
-  #attribute(read: readonly Running[], held: readonly RelationLock[] | null): void {
+  #attribute(read: readonly Running[], reading: Reading | null): void {
     const statements = read.map(({ statement }) => statement);
-    if (!held) {
+    if (!reading) {
       this.#tell(statements, 'unknown', null);
       return;
     }
+    const { locks: held, walPosition } = reading;
+    const from = read[0]?.walPosition ?? null;
+    const walBytes = from === null || walPosition === null ? null : Math.max(0, walPosition - from);
     const gained = held.filter((lock) => !this.#known.has(keyOf(lock)));
     this.#known.clear();
     for (const lock of held) this.#known.add(keyOf(lock));
-    this.#tell(statements, read.length === 1 ? 'exact' : 'group', gained);
+    this.#tell(statements, read.length === 1 ? 'exact' : 'group', gained, walBytes);
     for (const { parsed, statement } of read) {
       if (parsed?.shape == null) continue;
       this.#shapes.add(parsed.shape);
@@ -216,8 +235,13 @@ export class Recorder {
     this.#emit({ type: 'end', statement: running.statement, outcome: { ...outcome, durationMs } });
   }
 
-  #tell(statements: readonly Statement[], exactness: Exactness, locks: readonly RelationLock[] | null): void {
-    this.#emit({ type: 'locks', statements, exactness, locks });
+  #tell(
+    statements: readonly Statement[],
+    exactness: Exactness,
+    locks: readonly RelationLock[] | null,
+    walBytes: number | null = null,
+  ): void {
+    this.#emit({ type: 'locks', statements, exactness, locks, walBytes });
   }
 
   #emit(event: Observed): void {

@@ -49,6 +49,7 @@ export class SimpleProtocol {
     if (!statements || !segments) return await this.#whole(text, statements);
     const refusal = await this.#refusal(text, statements);
     if (refusal) return await this.#refuse(text, refusal);
+    await recorder.freshen();
     this.#split = new SplitText(this.#line, text);
     const served = await this.#split.serve(segments);
     this.#split = undefined;

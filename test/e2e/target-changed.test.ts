@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { report as reportModel } from '../../src/report/model.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
@@ -89,6 +91,89 @@ describe('a command that changes the target itself', () => {
       expect(allowed.report.target.changes).toMatchObject([
         { what: expect.stringMatching(expected), madeBy: 'command' },
       ]);
+    });
+
+    /** Waits in the middle of a transaction while somebody else does something. */
+    const WAITING = `
+      const client = await connect();
+      await client.query('BEGIN');
+      await client.query('CREATE TABLE notes (id int)');
+      console.error('waiting');
+      await new Promise((resolve) => process.stdin.once('data', resolve));
+      await client.query(args[0]);
+      await client.query('COMMIT');
+      await client.end();
+      process.stdin.destroy();`;
+
+    const meanwhile = (sql: string, command: string[]) =>
+      rehearse(command, {
+        env: { DATABASE_URL: withDatabase(server.url, 'shop') },
+        typed: [
+          [
+            /waiting/,
+            () =>
+              withClient(server.url, async (dba) => {
+                await dba.query(sql);
+                // A visit that is over before it was looked at twice could be the command's own.
+                for (const _look of ['first', 'second']) await lookedAround(dba);
+                return 'go\n';
+              }),
+          ],
+        ],
+      });
+
+    /** The sessions on the server were listed once more. */
+    const lookedAround = async (client: Client) => {
+      const { rows } = await client.query<{ now: Date }>('SELECT clock_timestamp() AS now');
+      const seen = `SELECT FROM pg_stat_activity WHERE application_name LIKE 'safemigrate %' AND state = 'idle'
+        AND query LIKE '%AS idle%FROM pg_stat_activity%' AND query_start > $1`;
+      while ((await client.query(seen, [rows[0]?.now])).rowCount === 0);
+    };
+
+    test('a role that somebody else altered meanwhile is noted as theirs', async () => {
+      await withClient(server.url, (client) => client.query('CREATE ROLE accountant'));
+      const { exitCode, report } = await meanwhile(
+        `ALTER ROLE accountant SET work_mem = '9MB'`,
+        scriptCommand(WAITING, 'INSERT INTO notes VALUES (1)'),
+      );
+      expect(report.target.changes).toMatchObject([
+        { what: 'role accountant: settings none → work_mem=9MB', madeBy: 'others' },
+      ]);
+      expect(exitCode).toBe(0);
+    });
+
+    test('one that the command altered out of sight is not, whatever others did beside', async () => {
+      await withClient(server.url, (client) => client.query('CREATE ROLE teller; CREATE ROLE cashier'));
+      const { exitCode, report } = await meanwhile(
+        'ALTER ROLE teller CREATEDB',
+        scriptCommand(WAITING, `DO $$ BEGIN EXECUTE 'ALTER ROLE cashier CREATEDB'; END $$`),
+      );
+      expect(report.target.changes).toMatchObject([
+        { what: 'role cashier: rolcreatedb false → true', madeBy: 'command' },
+        { what: 'role teller: rolcreatedb false → true' },
+      ]);
+      expect(exitCode).toBe(5);
+    });
+
+    test('nor one that it altered past the proxy, in a database that nobody watches', async () => {
+      await withClient(server.url, (client) => client.query('CREATE ROLE sneaky'));
+      const url = path.join(folder, 'elsewhere');
+      writeFileSync(url, withDatabase(server.url, 'template1'));
+      const { exitCode, report } = await rehearse(
+        [
+          'sh',
+          '-c',
+          `"$@" && exec "$0" ${scriptCommand('').slice(1, 2)} 'await (await connect()).end()'`,
+          process.execPath,
+          ...sqlCommand('ALTER ROLE sneaky CREATEDB', url),
+        ],
+        { env: { DATABASE_URL: withDatabase(server.url, 'shop') } },
+      );
+      expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
+      expect(report.target.changes).toMatchObject([
+        { what: 'role sneaky: rolcreatedb false → true', madeBy: 'command' },
+      ]);
+      expect(exitCode).toBe(5);
     });
 
     test('ALTER DATABASE with the target’s name takes effect on the clone', async () => {

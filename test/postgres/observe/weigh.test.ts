@@ -87,6 +87,17 @@ describe.each(VERSIONS)('on %d', (version) => {
     ]);
   });
 
+  test('of a dropped partitioned table each partition is told with its rows', async () => {
+    const made = `
+      CREATE TABLE events (id int) PARTITION BY RANGE (id);
+      CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (10);
+      INSERT INTO events SELECT generate_series(1, 9)`;
+    const { lost } = await lossesOf(version, made, 'DROP TABLE events');
+    expect(lost).toEqual([
+      { object: 'public.events_1', kind: 'table', what: 'dropped', rows: 9, rowsWithValue: 9, exact: true },
+    ]);
+  });
+
   test('dropped tables are listed with their rows, also with their schema, and one that was made anew', async () => {
     const made = `
       CREATE TABLE a (id int); INSERT INTO a VALUES (1), (2);

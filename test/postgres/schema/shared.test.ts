@@ -41,9 +41,9 @@ describe.each(VERSIONS)('on %d', (version) => {
         const before = await sharedCatalogues(session, oid);
         await session.query(sql);
         const all = compareShared(before, await sharedCatalogues(session, oid));
-        const ours = all.filter((line) =>
-          [role, database, own, 'dependencies'].some((name) => line.includes(name)),
-        );
+        const ours = all
+          .map(({ what }) => what)
+          .filter((line) => [role, database, own, 'dependencies'].some((name) => line.includes(name)));
         expect(ours, sql).toEqual(told);
       }
     } finally {

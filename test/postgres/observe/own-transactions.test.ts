@@ -1,0 +1,131 @@
+import type { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Author, OwnTransactions } from '../../../src/observe/own-transactions.ts';
+import { compareShared, sharedCatalogues } from '../../../src/schema/shared.ts';
+import type { Server } from '../../../src/server/embedded.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import type { Session } from '../../../src/target/session.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import type { Observed } from '../../../src/wire/observed.ts';
+import { ownServer } from '../../helpers/binaries.ts';
+import { withClient } from '../../helpers/client.ts';
+import { withProxy } from '../../helpers/proxy.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+import { withDatabase } from '../../helpers/target-state.ts';
+
+describe.each(VERSIONS)('of a change to what all databases share, on PostgreSQL %d', (version) => {
+  let server: Server;
+  let session: Session;
+
+  beforeAll(async () => {
+    server = await ownServer(version);
+    await withClient(server.url, async (client) => {
+      await client.query('CREATE DATABASE shop');
+      for (const role of ['clerk', 'boss', 'guest', 'left']) await client.query(`CREATE ROLE ${role}`);
+      await client.query('GRANT boss TO guest');
+    });
+    session = await openSession(parseSettings(server.url, surroundings({}, '/')), { purpose: 'watch' });
+  });
+
+  afterAll(async () => {
+    await session.close();
+    await server.stop();
+  });
+
+  /** Who made each change, while the command works through the proxy and others beside it. */
+  const authorsOf = async (work: (command: Client, others: Client) => Promise<unknown>) => {
+    const transactions = new OwnTransactions();
+    const before = await sharedCatalogues(session, 0);
+    const shop = withDatabase(server.url, 'shop');
+    const observer = (event: Observed) => transactions.observe(event);
+    await withProxy(shop, { observer }, async ({ url, reader }) => {
+      const lookAround = async () => {
+        const reading = await reader.read(0);
+        if (reading) transactions.observe({ type: 'reading', transaction: null, reading });
+      };
+      await lookAround();
+      await withClient(server.url, (others) => withClient(url, (command) => work(command, others)));
+      await lookAround();
+    });
+    const changes = compareShared(before, await sharedCatalogues(session, 0));
+    return Object.fromEntries(
+      changes.map((change): [string, Author['who']] => [change.what, transactions.authorOf(change).who]),
+    );
+  };
+
+  test.each([
+    [`ALTER ROLE clerk CREATEDB`, 'role clerk: rolcreatedb false → true'],
+    [`ALTER ROLE clerk PASSWORD 'x'`, 'role clerk: password changed, or set again'],
+    [`ALTER ROLE clerk SET work_mem = '5MB'`, 'role clerk: settings none → work_mem=5MB'],
+    [`ALTER ROLE clerk RESET work_mem`, 'role clerk: settings work_mem=5MB → none'],
+    [`COMMENT ON ROLE clerk IS 'sells'`, 'role clerk: comment none → sells'],
+    [`GRANT boss TO clerk`, 'membership of clerk in boss granted by postgres created'],
+    [`ALTER DATABASE shop SET work_mem = '7MB'`, 'database shop: settings none → work_mem=7MB'],
+    [`DROP ROLE left`, 'role left dropped'],
+  ])('others are known by %s in the middle of the command’s transaction', async (sql, what) => {
+    const authors = await authorsOf(async (command, beside) => {
+      await command.query('BEGIN');
+      await command.query('CREATE TABLE t (id int)');
+      await beside.query(sql);
+      await command.query('INSERT INTO t VALUES (1)');
+      await command.query('DROP TABLE t');
+      await command.query('COMMIT');
+    });
+    expect(authors).toEqual({ [what]: 'others' });
+  });
+
+  test('others are known by a privilege on a database between two statements', async () => {
+    const authors = await authorsOf(async (command, beside) => {
+      await command.query('CREATE TABLE t (id int)');
+      await command.query('SELECT 1');
+      await beside.query('GRANT CREATE ON DATABASE shop TO guest');
+      await command.query('DROP TABLE t');
+    });
+    expect(Object.values(authors)).toEqual(['others']);
+    expect(Object.keys(authors)[0]).toContain('database shop: privileges');
+  });
+
+  /** What is done, and what takes it back; either is hidden in its turn. */
+  const PAIRS: readonly (readonly [string, string])[] = [
+    ['ALTER ROLE guest CREATEDB', 'ALTER ROLE guest NOCREATEDB'],
+    [`ALTER ROLE guest SET work_mem = '6MB'`, 'ALTER ROLE guest RESET work_mem'],
+    [`COMMENT ON ROLE guest IS 'looks around'`, 'COMMENT ON ROLE guest IS NULL'],
+    ['GRANT clerk TO guest', 'REVOKE clerk FROM guest'],
+    ['GRANT TEMPORARY ON DATABASE shop TO clerk', 'DROP OWNED BY clerk'],
+    ['ALTER DATABASE shop OWNER TO guest', 'REASSIGN OWNED BY guest TO postgres'],
+    ['GRANT TEMPORARY ON DATABASE shop TO clerk', 'REVOKE TEMPORARY ON DATABASE shop FROM clerk'],
+    ['ALTER DATABASE shop CONNECTION LIMIT 50', 'ALTER DATABASE shop CONNECTION LIMIT -1'],
+    ['ALTER ROLE guest RENAME TO visitor', 'ALTER ROLE visitor RENAME TO guest'],
+    ['CREATE ROLE fresh', 'DROP ROLE fresh'],
+  ];
+  /** The ways in which it comes; what catches an exception, and a savepoint, has a transaction id of its own. */
+  const WAYS: readonly ((sql: string) => string[])[] = [
+    (sql) => [`DO $$ BEGIN ${sql}; END $$`],
+    (sql) => ['BEGIN', `DO $$ BEGIN ${sql}; END $$`, 'COMMIT'],
+    (sql) => [
+      'BEGIN',
+      'CREATE TABLE w ()',
+      `DO $$ BEGIN ${sql}; EXCEPTION WHEN division_by_zero THEN NULL; END $$`,
+      'DROP TABLE w',
+      'COMMIT',
+    ],
+    (sql) => ['BEGIN', 'SAVEPOINT s', `DO $$ BEGIN ${sql}; END $$`, 'RELEASE s', 'SELECT 1', 'COMMIT'],
+    (sql) => [
+      `CREATE OR REPLACE FUNCTION hidden() RETURNS void LANGUAGE plpgsql AS $$ BEGIN ${sql}; END $$`,
+      'SELECT hidden()',
+    ],
+  ];
+
+  test.each(PAIRS)('none that the command hides is put down to others: %s, and back: %s', async (...pair) => {
+    for (const way of WAYS)
+      for (const sql of pair) {
+        const authors = await authorsOf(async (command) => {
+          for (const statement of way(sql)) await command.query(statement);
+        });
+        const told = Object.values(authors);
+        expect(told.length, way(sql).join('; ')).toBeGreaterThan(0);
+        expect(told, way(sql).join('; ')).not.toContain('others');
+      }
+  });
+});
