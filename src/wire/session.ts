@@ -25,6 +25,7 @@ const PROTOCOL_VIOLATION = '08P01';
 /** A parameter that every server reports: telling its value again is a message without a meaning. */
 const REPORTED = 'server_encoding';
 const PROBE_INTERVAL_MS = 50;
+const CANCEL_INTERVAL_MS = 100;
 
 /**
  * One client and its backend, from the greeting to the end of either.
@@ -53,6 +54,8 @@ export class Session {
   readonly #line: Line;
   readonly #simple: SimpleProtocol;
   readonly #extended: ExtendedProtocol;
+  /** A message is being looked at, and will be sent. */
+  #taking = false;
 
   constructor({ client, reader, upstream, run, observe, gate, who }: SessionParts) {
     this.#client = client;
@@ -95,7 +98,7 @@ export class Session {
         piece && !this.#exchange.lost;
         piece = await this.#reader.next()
       )
-        await this.#take(piece);
+        await this.#serve(piece);
       await this.#exchange.drained();
     } catch (error) {
       this.#refuse(error);
@@ -108,6 +111,12 @@ export class Session {
   async cancel(): Promise<void> {
     this.#simple.cancelRequested();
     await this.#upstream.cancel();
+  }
+
+  async #serve(piece: Piece): Promise<void> {
+    this.#taking = true;
+    await this.#take(piece);
+    this.#taking = false;
   }
 
   async #take(piece: Piece): Promise<void> {
@@ -168,15 +177,22 @@ export class Session {
    * orphaned socket answers the first with a reset, of which the next write hears.
    */
   #probe(): void {
-    if (!this.#exchange.busy || !this.#client.writable) return;
-    if (this.#upstream.reader.atBoundary)
+    if (!(this.#exchange.busy || this.#taking) || !this.#client.writable) return;
+    if (this.#exchange.busy && this.#upstream.reader.atBoundary)
       this.#client.write(parameterStatusMessage(REPORTED, this.#exchange.parameter(REPORTED) ?? ''));
     setTimeout(() => this.#probe(), PROBE_INTERVAL_MS).unref();
   }
 
+  /** A request that overtakes its statement is lost, so it is made until the server has nothing left to do. */
+  #cancelToTheEnd(): void {
+    if (!this.#exchange.busy || this.#upstream.socket.closed) return;
+    void this.#upstream.cancel();
+    setTimeout(() => this.#cancelToTheEnd(), CANCEL_INTERVAL_MS).unref();
+  }
+
   /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
   #clientGone(): void {
-    if (this.#exchange.busy) void this.#upstream.cancel();
+    this.#cancelToTheEnd();
     // What the client did not take any more must be read all the same, up to the end of the connection.
     this.#upstream.socket.resume();
     this.#line.flush();
