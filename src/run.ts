@@ -65,6 +65,9 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const prepared = await prepare(scope, stop, options);
   const { context, choice, stateBefore, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
+  // Its failure is that of the phase that needs it.
+  const warm = warmUp();
+  warm.catch(ignore);
   const clone = await inPhase(emit, 'clone', () => choice.method.create(context, choice.assessment, scope));
   const watch = watchClone(clone, { ...context, schema });
   const checks = watchChecks(clone, { ...context, ...questions, redact: options.redact ?? false });
@@ -73,7 +76,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     command: prepared,
   });
   await inPhase(emit, 'before', async () => {
-    await Promise.all([watch.before(), warmUp()]);
+    await Promise.all([watch.before(), warm]);
     await checks.before();
     await further.before();
   });

@@ -1,9 +1,9 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { z } from 'zod';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { type ProcessStamp, stampOf } from '../server/process-stamp.ts';
+import { object, oneOf, orNull, positiveInteger, text, textThat, truth } from '../shape.ts';
 import { parseRunId, type RunId } from './run-id.ts';
 
 /**
@@ -28,30 +28,20 @@ export interface FolderEntry {
   readonly release: string | null;
 }
 
-const stamp = z.object({
-  pid: z.int().positive(),
-  started: z.string(),
-  machine: z.string(),
-  boot: z.string(),
-  world: z.string(),
-});
+const stamp = object({ pid: positiveInteger, started: text, machine: text, boot: text, world: text });
+const absolutePath = textThat((each) => (each.startsWith('/') ? each : undefined), 'an absolute path');
 
-const schema = z.object({
-  version: z.literal(1),
-  run: z.string().transform((text, context) => {
-    const run = parseRunId(text);
-    if (run) return run;
-    context.addIssue('not a run id');
-    return z.NEVER;
-  }),
-  folder: z.string().startsWith('/'),
-  socketFolder: z.string().startsWith('/'),
-  target: z.string(),
-  endsAt: z.string(),
-  kept: z.boolean(),
+const entry = object({
+  version: oneOf(1),
+  run: textThat(parseRunId, 'a run id'),
+  folder: absolutePath,
+  socketFolder: absolutePath,
+  target: text,
+  endsAt: text,
+  kept: truth,
   owner: stamp,
-  watchdog: stamp.nullable(),
-  release: z.string().nullable(),
+  watchdog: orNull(stamp),
+  release: orNull(text),
 });
 
 /** Nobody listens on it: it is part of the socket's name. */
@@ -69,11 +59,11 @@ export function entryFile(run: RunId): string {
 }
 
 /** Written beside and renamed, so that nobody reads a half of it. @throws SafemigrateError `CONFIGURATION` */
-export async function writeEntry(entry: FolderEntry): Promise<void> {
-  const file = entryFile(entry.run);
+export async function writeEntry(written: FolderEntry): Promise<void> {
+  const file = entryFile(written.run);
   try {
     await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-    await writeNew(`${file}.new`, JSON.stringify(entry));
+    await writeNew(`${file}.new`, JSON.stringify(written));
     await rename(`${file}.new`, file);
   } catch (error) {
     throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}`, {
@@ -83,11 +73,11 @@ export async function writeEntry(entry: FolderEntry): Promise<void> {
   }
 }
 
-async function writeNew(file: string, text: string): Promise<void> {
+async function writeNew(file: string, content: string): Promise<void> {
   await rm(file, { force: true });
   const handle = await open(file, 'wx', 0o600);
   try {
-    await handle.writeFile(text);
+    await handle.writeFile(content);
     await handle.sync();
   } finally {
     await handle.close();
@@ -110,7 +100,7 @@ export async function readEntries(): Promise<(FolderEntry | { file: string; unre
     files.map(async (name) => {
       const file = path.join(folder, name);
       try {
-        return schema.parse(JSON.parse(await readFile(file, 'utf8')));
+        return entry(JSON.parse(await readFile(file, 'utf8')));
       } catch (error) {
         return { file, unreadable: messageOf(error) };
       }

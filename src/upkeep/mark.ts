@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { either, list, object, oneOf, positiveInteger, text, textThat, truth } from '../shape.ts';
 import { parseRunId, RUN_ID_LENGTH, type RunId } from './run-id.ts';
 
 /**
@@ -27,37 +27,31 @@ export interface Mark {
 
 const PREFIX = 'safemigrate: ';
 
-const oid = z.int().positive();
-const schema = z.object({
-  version: z.literal(1),
-  run: z.string().transform((text, context) => {
-    const run = parseRunId(text);
-    if (run) return run;
-    context.addIssue('not a run id');
-    return z.NEVER;
-  }),
-  role: z.enum(['clone', 'original', 'probe']),
-  targetOid: oid,
-  state: z.enum(['creating', 'ready', 'fenced', 'migrated', 'renamed']),
-  at: z.union([
-    z.object({ database: z.string(), oid }),
-    z.object({ folder: z.string(), path: z.string() }),
-    z.object({ external: z.string(), id: z.string() }),
-  ]),
-  lockDatabaseOid: oid,
-  kept: z.boolean().exactOptional(),
-  databases: z.array(z.string()).exactOptional(),
-});
+const mark = object(
+  {
+    version: oneOf(1),
+    run: textThat(parseRunId, 'a run id'),
+    role: oneOf('clone', 'original', 'probe'),
+    targetOid: positiveInteger,
+    state: oneOf('creating', 'ready', 'fenced', 'migrated', 'renamed'),
+    at: either(
+      object({ database: text, oid: positiveInteger }),
+      either(object({ folder: text, path: text }), object({ external: text, id: text })),
+    ),
+    lockDatabaseOid: positiveInteger,
+  },
+  { kept: truth, databases: list(text) },
+);
 
-export function formatMark(mark: Mark): string {
-  return PREFIX + JSON.stringify(mark);
+export function formatMark(content: Mark): string {
+  return PREFIX + JSON.stringify(content);
 }
 
 /** @returns the mark, `'foreign'` for a text that is none of ours, `'unreadable'` for one of ours that we cannot judge. */
-export function parseMark(text: string | null): Mark | 'foreign' | 'unreadable' {
-  if (text === null || !text.startsWith(PREFIX)) return 'foreign';
+export function parseMark(content: string | null): Mark | 'foreign' | 'unreadable' {
+  if (content === null || !content.startsWith(PREFIX)) return 'foreign';
   try {
-    return schema.parse(JSON.parse(text.slice(PREFIX.length)));
+    return mark(JSON.parse(content.slice(PREFIX.length)));
   } catch {
     return 'unreadable';
   }

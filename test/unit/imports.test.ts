@@ -91,6 +91,23 @@ function reachable(from: string[], seen = new Set<string>()): Set<string> {
   return seen;
 }
 
+/** What is loaded with a file, without what it loads later; types are gone by then. */
+function loadedWith(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  if (!imports.has(file)) return seen;
+  const values = [
+    ...codeOf(file).matchAll(/^(?:import|export)\s+(?!type\b)[^'";]*?\bfrom\s*'([^']+)'/gm),
+    ...codeOf(file).matchAll(/^import\s*'([^']+)'/gm),
+  ].map(([, specifier = '']) => specifier);
+  for (const specifier of values)
+    loadedWith(
+      specifier.startsWith('.') ? path.posix.join(path.posix.dirname(file), specifier) : specifier,
+      seen,
+    );
+  return seen;
+}
+
 /** @returns the files of one cycle in their order, if there is one. */
 function cycle(): string[] | undefined {
   const finished = new Set<string>();
@@ -131,6 +148,18 @@ describe('the rooms of src', () => {
       .filter((file) => /\bconsole\.|\bprocess\.(exit|stdout|stderr)\b/.test(codeOf(file)));
     expect(loud).toEqual([]);
   });
+});
+
+describe('what makes a start slow', () => {
+  test.each(['cli/dispatch.ts', 'cli/commands/rehearse.ts', 'schema/worker.ts'])(
+    'is not loaded with %s',
+    (file) => {
+      const loaded = loadedWith(file);
+      expect(loaded).toContain('errors.ts');
+      const slow = ['zod', 'execa', 'libpg-query', 'report/model.ts'];
+      expect(slow.filter((each) => loaded.has(each))).toEqual([]);
+    },
+  );
 });
 
 describe.each(PURE)('the pure room %s, with all that it builds upon,', (room) => {

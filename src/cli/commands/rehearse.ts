@@ -1,9 +1,10 @@
 import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { RunEvent } from '../../events.ts';
 import { formatOfFile, type ReportFormat } from '../../report/formats.ts';
 import type { Report } from '../../report/model.ts';
-import { render } from '../../report/render.ts';
+import { render, rendererOf } from '../../report/render.ts';
 import { type PlannedStatements, planRehearsal } from '../../run/plan.ts';
 import { rehearse } from '../../run.ts';
 import type { Audit } from '../../target/session.ts';
@@ -33,7 +34,10 @@ export async function rehearseCommand(
     ...toRehearse(options),
     command,
     commandStdout: options.format ? ('stderr' as const) : ('inherit' as const),
-    emit: display.emit,
+    emit: (event: RunEvent) => {
+      if (event.type === 'phase' && event.phase === 'clone') loadRenderers(options);
+      display.emit(event);
+    },
     signal: signals.abort,
     interrupts: signals.interrupts,
   };
@@ -49,6 +53,12 @@ export async function rehearseCommand(
   } finally {
     display.finish();
   }
+}
+
+/** While the server makes the clone there is time for what is needed at the end, where a failure would be told. */
+function loadRenderers({ report = [], format = 'text' }: Options): void {
+  const formats = [format, ...report.map((file) => formatOfFile(file) ?? 'json')];
+  for (const each of formats) rendererOf(each).catch(() => {});
 }
 
 /** The core's names say the units. */
