@@ -143,12 +143,13 @@ function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection
       unmeasured('forecast.locks[].queued', 'the target has no statistics of some of the locked relations'),
     );
   if (traffic.hiddenSessions > 0)
-    limits.push(
-      unmeasured(
-        'forecast.oldestTransaction',
-        `the role sees nothing of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
-      ),
-    );
+    for (const path of ['forecast.oldestTransaction', 'forecast.locks[].waitsFor'])
+      limits.push(
+        unmeasured(
+          path,
+          `the role sees nothing of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
+        ),
+      );
   if (section.wal.standbys === null)
     limits.push(
       unmeasured('forecast.wal.standbys', 'the role does not see them: GRANT pg_read_all_stats to it'),

@@ -14,7 +14,7 @@ export interface HeldLock {
 /** Catalogues and TOAST follow what was done to a table; what has no name was made within the transaction. */
 const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
 
-/** The longest of each relation and mode, the widest first. On what the command itself made nobody waits. */
+/** The longest of each relation and mode; what blocks most comes first. On what the command itself made nobody waits. */
 export function longestLocks(
   statements: readonly StatementSection[],
   schema: Pick<SchemaSection, 'changes'> | null,

@@ -25,23 +25,18 @@ export function lostData(losses: Losses): Lost[] {
   return [...dropped, ...changedColumns(losses), ...deletedRows(losses, gone)];
 }
 
+/** A partitioned table holds no rows itself: its partitions are dropped with it. */
 function droppedTables({ schema, data }: Losses): Lost[] {
   return (schema?.changes ?? [])
     .filter(({ verb, kind, dataLoss }) => dataLoss && verb === 'drop' && kind === 'table')
-    .map(({ object }): Lost => {
+    .flatMap(({ object }): Lost[] => {
       // One that was made anew under the same name is listed twice: what was there before is what is lost.
       const [table] = data.tables
         .filter(({ relation }) => relation === object)
         .sort((one, other) => (other.rowsBefore ?? 0) - (one.rowsBefore ?? 0));
-      const rows = table ? table.rowsBefore : null;
-      return {
-        object,
-        kind: 'table',
-        what: 'dropped',
-        rows,
-        rowsWithValue: rows,
-        exact: table?.exact ?? false,
-      };
+      if (!table) return [];
+      const { rowsBefore: rows, exact } = table;
+      return [{ object, kind: 'table', what: 'dropped', rows, rowsWithValue: rows, exact }];
     });
 }
 

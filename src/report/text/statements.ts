@@ -1,4 +1,5 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
+import { longestLocks } from '../../judge/held-locks.ts';
 import { flow, type Row, type Span, type TextStyle, table, tone } from '../layout.ts';
 import type { Report, StatementSection } from '../model.ts';
 import { andMore, heading, message } from './parts.ts';
@@ -9,8 +10,6 @@ const LISTED_LOCKS = 5;
 const SQL_COLUMNS = 160;
 /** Faster statements say nothing in a list of the slowest. */
 const NOTICEABLE_MS = 1;
-
-type Lock = NonNullable<StatementSection['locks']>[number];
 
 export function statementSection(report: Report, style: TextStyle): string[] {
   const { statements } = report;
@@ -102,16 +101,8 @@ function facts(statement: StatementSection): string {
 
 const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not known' } as const;
 
-/** Catalogues and TOAST follow what was done to a table; what has no name was made within the transaction. */
-const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
-
-/** A lock is as strong as what it makes wait is long a list. On what the command itself made nobody waits. */
 function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
-  const made = (schema?.changes ?? []).flatMap(({ verb, object }) => (verb === 'create' ? [object] : []));
-  const all = statements.flatMap((statement) => statement.locks ?? []);
-  const locks = strongestOf(
-    all.filter(({ relation }) => !made.includes(relation) && !INTERNAL.test(relation)),
-  );
+  const locks = longestLocks(statements, schema);
   if (locks.length === 0) return [];
   const rows: Row[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({
     columns: [
@@ -126,17 +117,4 @@ function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
     ...table(style, rows, 4),
     ...andMore(style, locks.length - LISTED_LOCKS),
   ];
-}
-
-/** One lock of each relation and mode, the longest held, that makes anybody wait. */
-function strongestOf(locks: Lock[]): Lock[] {
-  const longest = new Map<string, Lock>();
-  for (const lock of locks.filter((each) => each.blocks.length > 0)) {
-    const key = JSON.stringify([lock.relation, lock.mode]);
-    const known = longest.get(key);
-    if (!known || (lock.heldMs ?? 0) > (known.heldMs ?? 0)) longest.set(key, lock);
-  }
-  return [...longest.values()].sort(
-    (one, other) => other.blocks.length - one.blocks.length || (other.heldMs ?? 0) - (one.heldMs ?? 0),
-  );
 }

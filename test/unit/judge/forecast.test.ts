@@ -126,7 +126,8 @@ test('a short sample, one of an emptied target and sessions that are not seen ar
   expect(told).toEqual([
     expect.stringContaining('over after 0.9 s'),
     expect.stringContaining('no session could be connected'),
-    expect.stringContaining('nothing of 4 sessions'),
+    expect.stringMatching(/oldestTransaction: .*nothing of 4 sessions/),
+    expect.stringMatching(/waitsFor: .*nothing of 4 sessions/),
     expect.stringContaining('forecast.disk.freeBytes'),
   ]);
 });
