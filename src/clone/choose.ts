@@ -1,9 +1,10 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
+import { dump } from './dump.ts';
 import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
 import { template } from './template.ts';
 
-const METHODS: readonly CloneMethod[] = [template];
+const METHODS: readonly CloneMethod[] = [template, dump];
 
 export interface Choice {
   readonly method: CloneMethod;

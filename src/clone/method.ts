@@ -69,6 +69,8 @@ export interface CloneWishes {
   readonly excludeTableData: readonly string[];
   /** Lets a clone run although objects in it (foreign servers, untrusted languages) could reach other systems. */
   readonly allowOutward: boolean;
+  /** The clone is to stay after the run. */
+  readonly keep?: boolean;
   /** Shell commands that make a clone elsewhere and print its URL, and that remove it. */
   readonly external?: { readonly create: string; readonly destroy: string };
 }

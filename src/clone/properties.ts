@@ -100,7 +100,7 @@ function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
     property: role === null ? `setting ${setting}` : `setting ${setting} of role ${role}`,
     statements: [
       `${role === null ? `ALTER DATABASE ${database}` : `ALTER ROLE ${identifier(role)} IN DATABASE ${database}`} ` +
-        `SET ${identifier(setting)} TO ${LIST_SETTINGS.has(setting.toLowerCase()) ? listOfLiterals(value) : literal(value)}`,
+        settingClause(setting, value),
     ],
   }));
   // Given to an owner whose rights this role has not, the clone could not be opened any more, nor dropped.
@@ -113,6 +113,12 @@ function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
   if (properties.grants !== null)
     steps.push(...privilegeSteps(database, properties.owner, properties.grants));
   return steps;
+}
+
+/** `SET name TO value`, with the value as the catalogue has it. */
+export function settingClause(name: string, value: string): string {
+  const words = LIST_SETTINGS.has(name.toLowerCase()) ? listOfLiterals(value) : literal(value);
+  return `SET ${identifier(name)} TO ${words}`;
 }
 
 function ownerProperty({ owner }: DatabaseProperties): string {

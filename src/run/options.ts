@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Clone, CloneContext, CloneLimits, CloneWishes, MethodId } from '../clone/method.ts';
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type Interrupts, type RunOptions } from '../command/run-command.ts';
+import { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { Policy } from '../judge/policy.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
@@ -95,15 +96,25 @@ export function limitsOf(options: RehearseOptions): CloneLimits {
 
 export function wishesOf(options: RehearseOptions): CloneWishes {
   const { checkpoint = 'fast', schemaOnly = false, excludeTableData = [], allowOutward = false } = options;
-  const { cloneDir: folder, cloneCreate: create, cloneDestroy: destroy } = options;
+  const { cloneDir: folder, cloneCreate: create, cloneDestroy: destroy, keep = false } = options;
+  if ((create === undefined) !== (destroy === undefined)) throw halfOfAPair();
   return {
     checkpoint,
     schemaOnly,
     excludeTableData,
     allowOutward,
+    keep,
     ...(folder === undefined ? {} : { folder }),
     ...(create === undefined || destroy === undefined ? {} : { external: { create, destroy } }),
   };
+}
+
+function halfOfAPair(): SafemigrateError {
+  return new SafemigrateError(
+    'CONFIGURATION',
+    '--clone-create and --clone-destroy (cloneCreate and cloneDestroy in the configuration) go together.',
+    { hint: 'Give both: what is made elsewhere has to be removed there. Nothing was touched.' },
+  );
 }
 
 export function guardOptions({ target }: CloneContext, clone: Clone, options: RehearseOptions): GuardOptions {

@@ -51,9 +51,9 @@ export async function findClientPrograms(
   const preferred = environment.PGBIN ? await programsIn(environment.PGBIN, wanted.programs) : undefined;
   if (preferred && fits(preferred)) return preferred;
   const folders = new Set([...(await packagedFolders()), ...pathFolders(environment)]);
-  const found = (
-    await Promise.all([...folders].map((folder) => programsIn(folder, wanted.programs)))
-  ).filter((programs) => programs !== undefined);
+  const found = (await Promise.all([...folders].map((folder) => programsIn(folder, wanted.programs)))).filter(
+    (programs) => programs !== undefined,
+  );
   const [best] = found.filter(fits).sort((one, other) => one.major - other.major);
   return best ?? absence(wanted, preferred ? [preferred, ...found] : found);
 }

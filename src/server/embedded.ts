@@ -18,6 +18,10 @@ export interface ServerOptions {
   readonly binaries?: string;
   /** The folder in which the server's own folder is made. Default: the system's for temporary files. */
   readonly parent?: string;
+  /** The superuser's name. Default: `postgres`. */
+  readonly user?: string;
+  /** Over the socket, whose folder nobody else may enter, every role is let in without a password. Default: false. */
+  readonly openSocket?: boolean;
   /** Written to postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -78,8 +82,9 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     const programs = await usableInstallation(binaries, path.join(folder, 'installation'), uid !== undefined);
     const password = randomBytes(18).toString('base64url');
     const place: Place = { folder, programs, uid, guard };
-    await initialize(place, password);
-    return await serve(place, version, password, options.settings ?? {});
+    const login = { user: options.user ?? USER, password };
+    await initialize(place, login, options.openSocket ?? false);
+    return await serve(place, version, login, options.settings ?? {});
   } catch (error) {
     await guard.dismiss().catch(() => {});
     throw error;
@@ -101,15 +106,21 @@ async function ownedFolder(folder: string, uid: number | undefined): Promise<voi
   await chown(folder, uid, uid);
 }
 
-async function initialize(place: Place, password: string): Promise<void> {
+interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+async function initialize(place: Place, { user, password }: Login, openSocket: boolean): Promise<void> {
   const passwordFile = path.join(place.folder, 'password');
   await writeFile(passwordFile, password, { mode: 0o600 });
   if (place.uid !== undefined) await chown(passwordFile, place.uid, place.uid);
   const initdb = await launch(place, 'initdb', [
     `--pgdata=${path.join(place.folder, 'data')}`,
-    `--username=${USER}`,
+    `--username=${user}`,
     `--pwfile=${passwordFile}`,
-    '--auth=scram-sha-256',
+    '--auth-host=scram-sha-256',
+    `--auth-local=${openSocket ? 'trust' : 'scram-sha-256'}`,
     '--encoding=UTF8',
     // macOS has no C.UTF-8; there, only ASCII letters have an upper case.
     `--locale=${process.platform === 'linux' ? 'C.UTF-8' : 'C'}`,
@@ -124,7 +135,7 @@ async function initialize(place: Place, password: string): Promise<void> {
 async function serve(
   place: Place,
   version: ServerVersion,
-  password: string,
+  { user, password }: Login,
   settings: Readonly<Record<string, string>>,
 ): Promise<Server> {
   const socketFolder = path.join(place.folder, 'socket');
@@ -132,13 +143,13 @@ async function serve(
   let { postmaster, port } = await startOnFreePort(place);
   let stopped: Promise<void> | undefined;
   return {
-    url: `postgresql://${USER}:${password}@${HOST}:${port}/postgres`,
+    url: `postgresql://${user}:${password}@${HOST}:${port}/postgres`,
     host: HOST,
     port,
     socketFolder,
     folder: place.folder,
     version,
-    user: USER,
+    user,
     password,
     stop() {
       stopped ??= end(postmaster, 'SIGINT').finally(() => place.guard.dismiss());

@@ -1,0 +1,273 @@
+import { SafemigrateError } from '../errors.ts';
+import { formatDuration, plural } from '../format.ts';
+import type { Limit } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import type { ClientPrograms } from '../server/client-programs.ts';
+import { identifier } from '../sql.ts';
+import { clientEnvironment } from '../target/client-environment.ts';
+import { applicationName, openSession } from '../target/connect.ts';
+import type { Session } from '../target/session.ts';
+import { openMaintenanceSession } from '../upkeep/claim.ts';
+import { droppingStatement } from '../upkeep/drop.ts';
+import { MadeDatabases } from '../upkeep/made-databases.ts';
+import { birthLimit } from '../upkeep/run-id.ts';
+import { assessDump, clientPrograms, workFolder } from './dump/assess.ts';
+import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
+import { createEmpty, creatingStatement, localeClause, readLocale } from './dump/empty-database.ts';
+import { type DumpFacts, readDumpFacts, rolesOutOfReach } from './dump/facts.ts';
+import type { Transferred } from './dump/order.ts';
+import { dumpWords, restoreWords } from './dump/script.ts';
+import { transfer } from './dump/transfer.ts';
+import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
+import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import { carryingStatements, carryProperties, readProperties } from './properties.ts';
+
+/** pg_dump and pg_restore: works wherever a login works, disturbs nobody, and is the slowest way there is. */
+export const dump: CloneMethod = { id: 'dump', assess: assessDump, create, describe };
+
+const DATABASE_SIZE = 'SELECT pg_database_size($1::name)::int8 AS bytes';
+const CHECK_INTERVAL = `SELECT current_setting('client_connection_check_interval') AS value`;
+
+async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
+  const started = performance.now();
+  const { run, audit } = context;
+  const kind = assessment.strategy as DestinationKind;
+  const programs = await clientPrograms(context, kind);
+  if ('reason' in programs) throw new SafemigrateError('CLONE', programs.reason, { hint: programs.enable });
+  const facts = await readDumpFacts(context);
+  const properties = await readProperties(context.control, context.target.database.oid);
+  const there = await openDestination(context, kind, scope);
+  const { control, target } = there;
+  const missing = await rolesOutOfReach(control, target.server.versionNum, facts);
+  const made = await makeEmpty(context, there, scope);
+  const transferStarted = performance.now();
+  const transferred = await restoreInto(context, there, made.name, programs, missing.length > 0);
+  const transferMs = performance.now() - transferStarted;
+  if (!context.wishes.schemaOnly) await analyse(context, there, made.name);
+  // Of a server of our own we are the superuser, who may give its databases to anybody.
+  const sharesOwnership = properties.sharesOwnership || kind === 'embedded-server';
+  const notCarried = await carryProperties(control, made.name, { ...properties, sharesOwnership });
+  await made.ready();
+  return {
+    method: 'dump',
+    strategy: kind,
+    isolation: assessment.isolation,
+    reason: `${assessment.reason}; ${HOW[transferred.mode]}`,
+    database: made.name,
+    oid: made.oid,
+    connect: { ...there.login, database: made.name },
+    sharesRoles: kind !== 'rehearsal-server',
+    server: { control, open: (purpose) => openMaintenanceSession(target, { run, audit, purpose }) },
+    marking: made.marking,
+    made: new MadeDatabases(run, control, made.record),
+    durationMs: performance.now() - started,
+    stallMs: 0,
+    notCarried,
+    touched: touches(context, kind, transferMs),
+    limits: [...there.limits, ...limitsOf(context, facts, { missing, sameLocale: made.sameLocale })],
+    uniqueBytes: () => sizeOf(control, made.name),
+    keep: made.keep,
+  };
+}
+
+const HOW: Record<Transferred['mode'], string> = {
+  directory: 'by several processes, through a folder',
+  pipe: 'through a pipe',
+};
+
+/** The database that is restored into, and what the end of the run does with it. */
+interface Empty extends Pick<Clone, 'marking' | 'keep' | 'oid'> {
+  readonly name: string;
+  readonly sameLocale: boolean;
+  ready(): Promise<void>;
+  record(databases: readonly string[]): Promise<void>;
+}
+
+async function makeEmpty(context: CloneContext, there: Destination, scope: Scope): Promise<Empty> {
+  const { database, server } = context.target;
+  const locale = await readLocale(context.control, server.versionNum, database.oid);
+  if (there.kind === 'embedded-server') return makeOnOwnServer(there, database.name, locale);
+  const making = { ...there, run: context.run, audit: context.audit };
+  const { control } = there;
+  const { made: sameLocale, database: made } = await ownMarkedDatabase(
+    making,
+    'creating',
+    () =>
+      createEmpty(control, there.target.server.versionNum, {
+        ...{ name: cloneName(making), locale, clauses: closedAtBirth(context) },
+      }),
+    scope,
+  );
+  // From here on the mark tells whose it is, and the programs have to be let in.
+  await control.query(openingStatement(made.name));
+  return {
+    ...made,
+    sameLocale,
+    ready: () => made.remark({ state: 'ready' }),
+    record: (databases) => made.remark({ databases }),
+    keep: () => made.remark({ kept: true }),
+  };
+}
+
+async function makeOnOwnServer(
+  { control, target }: Destination,
+  name: string,
+  locale: Parameters<typeof createEmpty>[2]['locale'],
+): Promise<Empty> {
+  const present = control.database === name;
+  const sameLocale =
+    present || (await createEmpty(control, target.server.versionNum, { name, locale, clauses: '' }));
+  const [row] = await control.query<{ oid: string }>(
+    'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1',
+    [name],
+  );
+  return {
+    ...{ name, sameLocale, oid: Number(row?.oid) },
+    marking: () => null,
+    ready: async () => {},
+    record: async () => {},
+    // Refused before it is made: assess.ts.
+    keep: async () => {},
+  };
+}
+
+/** Marked by name, limit and closed door in the statement that makes it, as every database of ours. */
+function closedAtBirth({ run }: CloneContext): string {
+  return `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`;
+}
+
+function openingStatement(name: string): string {
+  return `ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true`;
+}
+
+async function restoreInto(
+  context: CloneContext,
+  there: Destination,
+  name: string,
+  programs: ClientPrograms,
+  withoutRoles: boolean,
+): Promise<Transferred> {
+  const { run, audit, signal, emit, wishes, target } = context;
+  const named = { applicationName: applicationName({ run, purpose: 'dump' }) };
+  const [check] = await there.control.query<{ value: string }>(CHECK_INTERVAL);
+  const sizeBytes = wishes.schemaOnly ? 0 : target.database.sizeBytes;
+  const watcher = await openMaintenanceSession(there.target, { run, audit, purpose: 'progress' });
+  try {
+    return await transfer({
+      ...{ programs, wishes, sizeBytes, withoutRoles, signal },
+      parent: workFolder(context),
+      name: `safemigrate_dump_${run}`,
+      from: {
+        environment: clientEnvironment((context.source ?? target).settings, named),
+        database: target.database.name,
+      },
+      to: {
+        environment: clientEnvironment(there.owner, {
+          ...named,
+          // As long as the programs are there, so that the server ends with them what they have asked for.
+          settings: {
+            client_connection_check_interval: check?.value ?? '0',
+            default_transaction_read_only: 'off',
+          },
+        }),
+        database: name,
+      },
+      withoutTablespaces: there.kind !== 'same-server',
+      async onProgress(dumpedBytes) {
+        const restored = await sizeOf(watcher, name).catch(() => 0);
+        const of = sizeBytes * (dumpedBytes > 0 ? 2 : 1);
+        const done = Math.min(dumpedBytes + restored, of);
+        if (of > 0) emit({ type: 'progress', phase: 'clone', done, of, unit: 'bytes' });
+      },
+    });
+  } finally {
+    await watcher.close();
+  }
+}
+
+async function sizeOf(session: Session, name: string): Promise<number> {
+  const [row] = await session.query<{ bytes: string }>(DATABASE_SIZE, [name]);
+  return Number(row?.bytes ?? 0);
+}
+
+/** Plans without statistics would be nobody's. */
+async function analyse(
+  { run, audit, signal }: CloneContext,
+  there: Destination,
+  name: string,
+): Promise<void> {
+  const options = { run, audit, signal, purpose: 'analyze', database: name, statementTimeoutMs: 0 };
+  const session = await openSession(there.owner, options);
+  try {
+    await session.query('ANALYZE');
+  } finally {
+    await session.close();
+  }
+}
+
+function touches(context: CloneContext, kind: DestinationKind, transferMs: number): string[] {
+  const time = formatDuration(transferMs);
+  const restored = `a copy was restored on its server, through WAL, in ${time}`;
+  const dumped =
+    `pg_dump held a snapshot (nothing newer was vacuumed away) and ACCESS SHARE locks on all tables, which DDL waits ` +
+    `for, for up to ${time}`;
+  return [...(context.source ? [] : [dumped]), ...(kind === 'same-server' ? [restored] : [])];
+}
+
+function limitsOf(
+  { wishes, source }: CloneContext,
+  { subscriptions }: DumpFacts,
+  { missing, sameLocale }: { missing: readonly string[]; sameLocale: boolean },
+): Limit[] {
+  const reasons = [
+    'the clone was restored from a dump: its tables and indexes are without bloat, and smaller than those of the target',
+  ];
+  if (source) reasons.push('it was dumped from a standby, which may be behind');
+  if (wishes.schemaOnly) reasons.push('its tables have no rows (--schema-only): times and data tell nothing');
+  if (wishes.excludeTableData.length > 0)
+    reasons.push(`tables like ${wishes.excludeTableData.join(', ')} have no rows (--exclude-table-data)`);
+  if (missing.length > 0)
+    reasons.push(
+      `its objects belong to the role that made it, and it has no privileges of others: ${missing.join(', ')} ` +
+        'cannot be used there',
+    );
+  if (!sameLocale)
+    reasons.push("the server does not know the target's locale: text is sorted in another way");
+  if (subscriptions > 0) reasons.push(`it is without ${plural(subscriptions, 'subscription')} of the target`);
+  return reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason }));
+}
+
+async function describe(context: CloneContext, { strategy }: Possible): Promise<string[]> {
+  const kind = strategy as DestinationKind;
+  const programs = await clientPrograms(context, kind);
+  if ('reason' in programs) return [];
+  const { control, target } = context;
+  const properties = await readProperties(control, target.database.oid);
+  const ground = context.rehearsal ?? context;
+  const making = { ...context, ...ground, target: { ...ground.target, database: target.database } };
+  const name = kind === 'embedded-server' ? target.database.name : cloneName(making);
+  const order = {
+    ...{ programs, wishes: context.wishes, withoutTablespaces: kind !== 'same-server' },
+    from: { environment: {}, database: target.database.name },
+    to: { environment: {}, database: name },
+    withoutRoles:
+      kind !== 'embedded-server' &&
+      (await rolesOutOfReach(ground.control, ground.target.server.versionNum, await readDumpFacts(context)))
+        .length > 0,
+  };
+  const dumping = `(shell) ${dumpWords(order, 'pipe', 1, '').join(' ')}`;
+  if (kind === 'embedded-server') return [dumping];
+  const locale = await readLocale(control, target.server.versionNum, target.database.oid);
+  const clauses = `${localeClause(locale, majorOf(ground.target) * 10_000)} ${closedAtBirth(context)}`;
+  return [
+    creatingStatement(name, clauses),
+    plannedMarking(making, 'creating'),
+    openingStatement(name),
+    dumping,
+    `(shell) ${restoreWords(order, 'pipe', 1, '').join(' ')}`,
+    ...(context.wishes.schemaOnly ? [] : ['ANALYZE']),
+    ...carryingStatements(name, properties),
+    plannedMarking(making, 'ready'),
+    droppingStatement(name),
+  ];
+}

@@ -1,0 +1,116 @@
+import { tmpdir } from 'node:os';
+import { SafemigrateError } from '../../errors.ts';
+import { formatBytes, formatDuration, plural } from '../../format.ts';
+import { type ClientPrograms, findClientPrograms } from '../../server/client-programs.ts';
+import { identifier } from '../../sql.ts';
+import type { Assessment, CloneContext } from '../method.ts';
+import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
+import { readDumpFacts } from './facts.ts';
+
+/** Beyond what is transferred: starting programs, reading the catalogue, making each relation again. */
+const FIXED_MS = 700;
+const PER_RELATION_MS = 2;
+const OWN_SERVER_MS = 1_500;
+/** Measured on 2 cores: 450 MB with indexes in 7 s. */
+const BYTES_PER_MS = 60_000;
+
+/** From this version on programs send `SET transaction_timeout`, which servers before it refuse. */
+const TRANSACTION_TIMEOUT_SINCE = 17;
+
+const WHERE: Record<DestinationKind, string> = {
+  'same-server': "the target's own server",
+  'rehearsal-server': 'the server of --rehearsal-url',
+  'embedded-server': 'a server of its own on this machine',
+};
+
+export async function assessDump(context: CloneContext): Promise<Assessment> {
+  const kind = destinationKind(context);
+  const obstacle = await obstacleTo(context, kind);
+  if (obstacle) return { possible: false, ...obstacle };
+  const programs = await clientPrograms(context, kind);
+  if ('reason' in programs) return { possible: false, ...programs };
+  const { sizeBytes, relations } = context.target.database;
+  const { schemaOnly, excludeTableData } = context.wishes;
+  const bytes = schemaOnly ? 0 : sizeBytes;
+  const readyMs = Math.round(
+    FIXED_MS +
+      (kind === 'embedded-server' ? OWN_SERVER_MS : 0) +
+      relations * PER_RELATION_MS +
+      bytes / BYTES_PER_MS,
+  );
+  const what = schemaOnly ? 'tables without rows' : formatBytes(sizeBytes);
+  return {
+    possible: true,
+    strategy: kind,
+    readyMs,
+    stallMs: 0,
+    bytes,
+    endsSessions: false,
+    // They make sense here only.
+    asked: schemaOnly || excludeTableData.length > 0,
+    isolation: kind === 'embedded-server' ? 'own-cluster' : 'same-cluster',
+    reason:
+      `dumped by pg_dump ${programs.version} and restored on ${WHERE[kind]}: estimated ${formatDuration(readyMs)} for ` +
+      `${what} in ${plural(relations, 'relation')}`,
+  };
+}
+
+/** Where dumps and logs go. */
+export function workFolder({ wishes }: CloneContext): string {
+  return wishes.folder ?? tmpdir();
+}
+
+/** Not older than the server that is dumped, and understood by the one that is restored into. */
+export function clientPrograms(
+  { target, rehearsal }: CloneContext,
+  kind: DestinationKind,
+): Promise<ClientPrograms | { reason: string; enable: string }> {
+  const there = majorOf(kind === 'rehearsal-server' && rehearsal ? rehearsal.target : target);
+  const atLeast = majorOf(target);
+  return findClientPrograms({
+    programs: ['pg_dump', 'pg_restore'],
+    atLeast,
+    ...(there < TRANSACTION_TIMEOUT_SINCE
+      ? { atMost: Math.max(atLeast, TRANSACTION_TIMEOUT_SINCE - 1) }
+      : {}),
+  });
+}
+
+async function obstacleTo(
+  context: CloneContext,
+  kind: DestinationKind,
+): Promise<{ reason: string; enable?: string } | undefined> {
+  const { target, rehearsal } = context;
+  if (kind === 'rehearsal-server' && rehearsal) {
+    const { role } = rehearsal.target;
+    if (!role.superuser && !role.createdb)
+      return {
+        reason: `the role ${role.name} may not create databases on ${WHERE[kind]}`,
+        enable: `ALTER ROLE ${identifier(role.name)} CREATEDB; there`,
+      };
+  }
+  if (kind === 'embedded-server') {
+    if (context.wishes.keep)
+      return {
+        reason: `the role ${target.role.name} may not create databases, and a server of our own ends with the run`,
+        enable: `ALTER ROLE ${identifier(target.role.name)} CREATEDB; or leave out --keep`,
+      };
+    try {
+      await requireOwnServer(context);
+    } catch (error) {
+      if (!(error instanceof SafemigrateError)) throw error;
+      return {
+        reason: `the role ${target.role.name} may not create databases, and ${error.message}`,
+        enable: `ALTER ROLE ${identifier(target.role.name)} CREATEDB; or --rehearsal-url; or: ${error.hint}`,
+      };
+    }
+  }
+  const { unreadable } = await readDumpFacts(context);
+  if (unreadable.length === 0) return undefined;
+  const [first = '', ...more] = unreadable;
+  const name = identifier(target.role.name);
+  return {
+    reason: `the role ${target.role.name} may not read all of ${first}${more.length > 0 ? ' and other tables' : ''}`,
+    enable: `GRANT pg_read_all_data TO ${name}; where tables have row-level security: ALTER ROLE ${name} BYPASSRLS;`,
+  };
+}

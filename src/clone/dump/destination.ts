@@ -1,0 +1,108 @@
+import { SafemigrateError } from '../../errors.ts';
+import type { Limit } from '../../report/model.ts';
+import type { Scope } from '../../scope.ts';
+import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
+import { startServer } from '../../server/embedded.ts';
+import type { ConnectionSettings } from '../../target/settings.ts';
+import type { Target } from '../../target/target.ts';
+import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import type { CloneContext, Ground } from '../method.ts';
+import { repeatRoles } from './roles.ts';
+
+/** Where a dump is restored: the target's server, the one of --rehearsal-url, or one of our own. */
+export type DestinationKind = 'same-server' | 'rehearsal-server' | 'embedded-server';
+
+export interface Destination extends Ground {
+  readonly kind: DestinationKind;
+  /** As whom the database is made, restored and analysed there. */
+  readonly owner: ConnectionSettings;
+  /** As whom the command arrives there. */
+  readonly login: ConnectionSettings;
+  readonly limits: readonly Limit[];
+}
+
+/** The target's own server if databases can be made there; a server that was named comes before it. */
+export function destinationKind({ target, rehearsal }: CloneContext): DestinationKind {
+  if (rehearsal) return 'rehearsal-server';
+  return target.role.superuser || target.role.createdb ? 'same-server' : 'embedded-server';
+}
+
+export function majorOf({ server }: Pick<Target, 'server'>): number {
+  return Math.floor(server.versionNum / 10_000);
+}
+
+/** @throws SafemigrateError `SERVER` where no server of our own can be started. */
+export async function openDestination(
+  context: CloneContext,
+  kind: DestinationKind,
+  scope: Scope,
+): Promise<Destination> {
+  if (kind === 'embedded-server') return startOwn(context, scope);
+  const ground = context.rehearsal ?? context;
+  const { target, control, lockDatabaseOid } = ground;
+  // The name of the clone, and what it is a clone of, are the target's wherever it lies.
+  const named = { ...target, database: { ...target.database, name: context.target.database.name } };
+  const { settings } = target;
+  return {
+    ...{ kind, control, lockDatabaseOid, owner: settings, login: settings },
+    target: named,
+    limits: kind === 'same-server' ? [] : [anotherServer('the server of --rehearsal-url')],
+  };
+}
+
+/** Whether a server of the target's major version can be started here. @throws SafemigrateError `SERVER` */
+export async function requireOwnServer({ target }: CloneContext): Promise<void> {
+  await embeddedBinaries(majorOf(target) as ServerVersion);
+}
+
+async function startOwn(context: CloneContext, scope: Scope): Promise<Destination> {
+  const { target: found, run, audit, signal } = context;
+  const server = await scope.own(
+    'server of the clone',
+    () =>
+      startServer({
+        version: majorOf(found) as ServerVersion,
+        // Not a name that a role of the target could have: it is more than any of them.
+        user: `safemigrate_${run}`,
+        openSocket: true,
+      }),
+    async (started) => started?.stop(),
+  );
+  const place = { hosts: [{ host: server.socketFolder, port: server.port }], sslmode: 'disable' } as const;
+  const owner = { ...place, user: server.user, database: 'postgres', parameters: {} };
+  const target = { ...found, settings: owner };
+  const control = await scope.own(
+    'connection to the clone',
+    () => openMaintenanceSession(target, { run, audit, signal, purpose: 'clone control' }),
+    async (session) => session?.close(),
+  );
+  control.onLost((reason) => context.fail(lostClone(reason)));
+  const unknown = await repeatRoles(context.control, control, found.server.versionNum);
+  const { options, client_encoding } = found.settings.parameters;
+  const parameters = {
+    ...(options === undefined ? {} : { options }),
+    ...(client_encoding === undefined ? {} : { client_encoding }),
+  };
+  return {
+    ...{ kind: 'embedded-server', target, control, lockDatabaseOid: 0, owner },
+    login: { ...place, user: found.settings.user, database: found.database.name, parameters },
+    limits: [
+      anotherServer('a server of its own on this machine, which gives nothing to the disk (fsync is off)'),
+      ...unknown.map(
+        (reason): Limit => ({ path: 'clone', kind: 'unmeasured', reason: `setting not carried: ${reason}` }),
+      ),
+    ],
+  };
+}
+
+function anotherServer(which: string): Limit {
+  return {
+    path: 'clone',
+    kind: 'estimate',
+    reason: `the clone was restored on ${which}: settings, hardware and load differ from the target's`,
+  };
+}
+
+function lostClone(reason: string): SafemigrateError {
+  return new SafemigrateError('LOST', `The server of the clone was lost during the run: ${reason}.`);
+}

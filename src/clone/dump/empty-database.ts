@@ -1,0 +1,96 @@
+import { sqlstateOf } from '../../errors.ts';
+import { identifier, literal } from '../../sql.ts';
+import type { Session } from '../../target/session.ts';
+
+/** How the target's text is encoded and sorted, by the names that CREATE DATABASE gives to these. */
+export interface DatabaseLocale {
+  readonly encoding: string;
+  readonly collate: string;
+  readonly ctype: string;
+  readonly provider: 'libc' | 'icu' | 'builtin';
+  /** Of ICU and the built-in provider. */
+  readonly locale: string | null;
+  readonly icuRules: string | null;
+}
+
+/** Providers exist from 15 on, rules from 16; 17 renamed the column of the locale and brought the built-in provider. */
+function localeQuery(versionNum: number): string {
+  const columns =
+    versionNum >= 170000
+      ? 'datlocprovider AS provider, datlocale AS locale, daticurules AS icu_rules'
+      : versionNum >= 160000
+        ? 'datlocprovider AS provider, daticulocale AS locale, daticurules AS icu_rules'
+        : versionNum >= 150000
+          ? 'datlocprovider AS provider, daticulocale AS locale, NULL AS icu_rules'
+          : "'c' AS provider, NULL AS locale, NULL AS icu_rules";
+  return `
+SELECT pg_encoding_to_char(encoding) AS encoding, datcollate AS collate, datctype AS ctype, ${columns}
+  FROM pg_database WHERE oid = $1`;
+}
+
+const PROVIDERS: Readonly<Record<string, DatabaseLocale['provider']>> = {
+  c: 'libc',
+  i: 'icu',
+  b: 'builtin',
+};
+
+/** @param session on the target's server. */
+export async function readLocale(
+  session: Session,
+  versionNum: number,
+  databaseOid: number,
+): Promise<DatabaseLocale> {
+  const [row] = await session.query<{
+    encoding: string;
+    collate: string;
+    ctype: string;
+    provider: string;
+    locale: string | null;
+    icu_rules: string | null;
+  }>(localeQuery(versionNum), [databaseOid]);
+  if (!row) throw new Error(`no database with OID ${databaseOid}`);
+  const { icu_rules: icuRules, provider, ...rest } = row;
+  return { ...rest, icuRules, provider: PROVIDERS[provider] ?? 'libc' };
+}
+
+/** Providers can be named from 15 on. @param versionNum of the server that makes it. */
+export function localeClause(locale: DatabaseLocale, versionNum: number): string {
+  const { encoding, collate, ctype, provider, icuRules } = locale;
+  const words = [`ENCODING ${literal(encoding)} LC_COLLATE ${literal(collate)} LC_CTYPE ${literal(ctype)}`];
+  if (versionNum >= 150000) words.push(`LOCALE_PROVIDER ${provider}`);
+  const named = locale.locale === null ? '' : literal(locale.locale);
+  if (provider === 'icu') words.push(`ICU_LOCALE ${named}`);
+  if (provider === 'builtin') words.push(`BUILTIN_LOCALE ${named}`);
+  if (icuRules !== null) words.push(`ICU_RULES ${literal(icuRules)}`);
+  return words.join(' ');
+}
+
+/** An empty database, from template0: template1 may hold things that the target does not. */
+export function creatingStatement(name: string, clauses: string): string {
+  return `CREATE DATABASE ${identifier(name)} TEMPLATE template0 ${clauses}`;
+}
+
+/**
+ * Makes it; a server that does not know the target's locale makes it with its own.
+ * @param clauses beyond the locale.
+ * @returns whether it sorts text as the target does.
+ */
+export async function createEmpty(
+  session: Session,
+  versionNum: number,
+  order: { readonly name: string; readonly locale: DatabaseLocale; readonly clauses: string },
+): Promise<boolean> {
+  const { name, locale, clauses } = order;
+  const create = (words: string) => session.query(creatingStatement(name, `${words} ${clauses}`));
+  try {
+    await create(localeClause(locale, versionNum));
+    return true;
+  } catch (error) {
+    if (!UNKNOWN_HERE.test(sqlstateOf(error) ?? '')) throw error;
+    await create(`ENCODING ${literal(locale.encoding)}`);
+    return false;
+  }
+}
+
+/** A name that this system does not know, a provider that this build or version does not have. */
+const UNKNOWN_HERE = /^(0A000|22023|42601|42704|42809)$/;

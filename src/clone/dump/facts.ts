@@ -1,0 +1,92 @@
+import { openSession } from '../../target/connect.ts';
+import type { Session } from '../../target/session.ts';
+import type { CloneContext } from '../method.ts';
+
+/** What decides whether the target can be dumped by this role, and what a restored copy of it needs. */
+export interface DumpFacts {
+  /** Tables that the role may not read; pg_dump fails on the first. */
+  readonly unreadable: readonly string[];
+  /** Roles that own something in the target. */
+  readonly owners: readonly string[];
+  /** Roles that something was granted to, or that a policy names. */
+  readonly grantees: readonly string[];
+  readonly subscriptions: number;
+}
+
+const UNREADABLE = `
+SELECT format('%I.%I', n.nspname, c.relname) AS name
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'p', 'm', 'S') AND c.relpersistence <> 't'
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+   AND (NOT has_schema_privilege(n.oid, 'USAGE') OR NOT has_table_privilege(c.oid, 'SELECT')
+        OR c.relrowsecurity AND row_security_active(c.oid))
+ ORDER BY 1 LIMIT 4`;
+
+// Members of extensions come with CREATE EXTENSION and keep the owner that this gives them; the system's own objects
+// have OIDs below 16384.
+const OWNERS = `
+SELECT DISTINCT pg_get_userbyid(o.owner) AS name
+  FROM (SELECT 'pg_class'::regclass::oid, oid, relowner FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+        UNION ALL SELECT 'pg_proc'::regclass, oid, proowner FROM pg_proc
+        UNION ALL SELECT 'pg_type'::regclass, oid, typowner FROM pg_type WHERE typtype IN ('e', 'd', 'r') OR typrelid = 0
+        UNION ALL SELECT 'pg_namespace'::regclass, oid, nspowner FROM pg_namespace
+        UNION ALL SELECT 'pg_publication'::regclass, oid, pubowner FROM pg_publication
+        UNION ALL SELECT 'pg_default_acl'::regclass, oid, defaclrole FROM pg_default_acl) o(class, oid, owner)
+ WHERE o.oid >= 16384
+   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.class AND d.objid = o.oid AND d.deptype = 'e')`;
+
+const GRANTEES = `
+SELECT DISTINCT r.rolname AS name
+  FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid
+  JOIN pg_database b ON b.oid = d.dbid AND b.datname = current_database()
+ WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype IN ('a', 'r')`;
+
+const SUBSCRIPTIONS = 'SELECT count(*)::int AS n FROM pg_stat_subscription WHERE subid IS NOT NULL';
+
+/** Reads, over one session in the target. */
+export async function readDumpFacts(
+  context: Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>,
+): Promise<DumpFacts> {
+  const { target, ...options } = context;
+  const session = await openSession(target.settings, { ...options, purpose: 'dump', readOnly: true });
+  const names = async (sql: string) => (await session.query<{ name: string }>(sql)).map(({ name }) => name);
+  try {
+    const [row] = await session.query<{ n: number }>(SUBSCRIPTIONS);
+    return {
+      unreadable: await names(UNREADABLE),
+      owners: await names(OWNERS),
+      grantees: await names(GRANTEES),
+      subscriptions: row?.n ?? 0,
+    };
+  } finally {
+    await session.close();
+  }
+}
+
+/** Version 16 made it a right of its own to take on a role; before, every member may. */
+const SET_SINCE = 160000;
+
+function unusable(right: 'SET' | 'MEMBER'): string {
+  return `
+SELECT w.name FROM unnest($1::text[]) AS w(name)
+ WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = w.name AND pg_has_role(r.oid, '${right}'))`;
+}
+
+const MISSING = `
+SELECT w.name FROM unnest($1::text[]) AS w(name)
+ WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = w.name)`;
+
+/**
+ * Roles that the restoring role could not hand objects over to, or that do not exist on that server.
+ * @param session on the server that is restored into.
+ */
+export async function rolesOutOfReach(
+  session: Session,
+  versionNum: number,
+  { owners, grantees }: DumpFacts,
+): Promise<string[]> {
+  const ask = async (sql: string, roles: readonly string[]) =>
+    (await session.query<{ name: string }>(sql, [roles])).map(({ name }) => name);
+  const owning = await ask(unusable(versionNum >= SET_SINCE ? 'SET' : 'MEMBER'), owners);
+  return [...new Set([...owning, ...(await ask(MISSING, grantees))])].sort();
+}

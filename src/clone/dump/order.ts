@@ -1,0 +1,28 @@
+import type { ClientPrograms } from '../../server/client-programs.ts';
+import type { CloneWishes } from '../method.ts';
+
+export interface Transfer {
+  readonly programs: ClientPrograms;
+  /** A folder of its own is made in it, for logs and, where there is room, the dump. */
+  readonly parent: string;
+  readonly name: string;
+  /** The environments in which the programs connect, and the databases there. */
+  readonly from: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
+  readonly to: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
+  /** What the target holds; the dump takes at most that much. */
+  readonly sizeBytes: number;
+  readonly wishes: Pick<CloneWishes, 'schemaOnly' | 'excludeTableData'>;
+  /** Roles of the target cannot be used there. */
+  readonly withoutRoles: boolean;
+  /** On another server there may be no such tablespaces. */
+  readonly withoutTablespaces: boolean;
+  readonly signal: AbortSignal;
+  /** Called several times a second, with the size of the dump so far. */
+  readonly onProgress: (dumpedBytes: number) => Promise<void>;
+}
+
+export interface Transferred {
+  /** `directory`: dumped, then restored, each by several processes. `pipe`: both at once, by one each. */
+  readonly mode: 'directory' | 'pipe';
+  readonly jobs: number;
+}

@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import { mkdir, open, readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SafemigrateError } from '../../errors.ts';
+import { guardFolder } from '../../server/guard.ts';
+import type { Transfer, Transferred } from './order.ts';
+import { transferScript } from './script.ts';
+
+/** More than that helps no server that also does its work. */
+const MAX_JOBS = 8;
+const PROGRESS_EVERY_MS = 300;
+const ENDING_MS = 5_000;
+
+/**
+ * Runs pg_dump and pg_restore, in a process group that ends with us, however we end.
+ * @throws SafemigrateError `CLONE` with what the programs said; `INTERRUPTED` and its like by the signal.
+ */
+export async function transfer(order: Transfer): Promise<Transferred> {
+  const { signal, parent } = order;
+  signal.throwIfAborted();
+  const folder = path.join(parent, order.name);
+  const guard = guardFolder(folder);
+  try {
+    await mkdir(folder, { mode: 0o700 });
+    const jobs = Math.min(availableParallelism(), MAX_JOBS);
+    // Measured on 2 cores with 450 MB: 7.3 s by way of a folder, 9 to 12 s through a pipe; more cores widen the gap.
+    const mode = jobs > 1 && (await freeBytes(folder)) > order.sizeBytes * 1.1 ? 'directory' : 'pipe';
+    const log = await open(path.join(folder, 'log'), 'wx', 0o600);
+    try {
+      const child = await guard.launch('/bin/sh', ['-c', transferScript(order, { folder, mode, jobs })], {
+        environment: bothEnvironments(order),
+        uid: undefined,
+        output: log.fd,
+      });
+      const ended = once(child, 'exit').then(([code]) => code as number | null);
+      const onAbort = () => endGroup(child.pid);
+      signal.addEventListener('abort', onAbort, { once: true });
+      if (signal.aborted) onAbort();
+      const watching = watch(folder, ended, order.onProgress);
+      const code = await Promise.race([ended, afterAbort(signal)]);
+      signal.removeEventListener('abort', onAbort);
+      signal.throwIfAborted();
+      await watching;
+      if (code !== 0) throw await failure(folder);
+    } finally {
+      await log.close();
+    }
+    return { mode, jobs };
+  } finally {
+    await guard.dismiss();
+  }
+}
+
+/** The variables of both sides in one environment, each under its side's name until its program starts. */
+function bothEnvironments({ from, to }: Transfer): Record<string, string> {
+  const all: Record<string, string> = {};
+  for (const [prefix, { environment }] of [['FROM_', from] as const, ['TO_', to] as const])
+    for (const [name, value] of Object.entries(environment))
+      all[name.startsWith('PG') ? prefix + name : name] = value;
+  return all;
+}
+
+/** pg_dump and pg_restore cancel what they run on the server when they are asked to end. */
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGTERM');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Never settles without an abort; after one, programs that do not end are left to the guard. */
+function afterAbort(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    const late = () => void delay(ENDING_MS, undefined, { ref: false }).then(() => resolve(null));
+    if (signal.aborted) late();
+    else signal.addEventListener('abort', late, { once: true });
+  });
+}
+
+async function watch(
+  folder: string,
+  ended: Promise<unknown>,
+  onProgress: (dumpedBytes: number) => Promise<void>,
+): Promise<void> {
+  let running = true;
+  const settled = ended.then(() => {
+    running = false;
+  });
+  while (running) {
+    await onProgress(await sizeOf(path.join(folder, 'dump')));
+    await Promise.race([settled, delay(PROGRESS_EVERY_MS)]);
+  }
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  const names = await readdir(folder).catch((): string[] => []);
+  const sizes = await Promise.all(
+    names.map((name) =>
+      stat(path.join(folder, name)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+async function failure(folder: string): Promise<SafemigrateError> {
+  const said = await readFile(path.join(folder, 'log'), 'utf8').catch(() => '');
+  const lines = said.trim().split('\n').slice(-12);
+  return new SafemigrateError(
+    'CLONE',
+    `The target could not be dumped and restored:\n${lines.map((line) => `  ${line}`).join('\n')}`,
+    {
+      hint: 'The target was not changed. What was restored so far is removed.',
+    },
+  );
+}

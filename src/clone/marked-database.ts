@@ -1,0 +1,117 @@
+import { SafemigrateError } from '../errors.ts';
+import type { Scope } from '../scope.ts';
+import { identifier, literal } from '../sql.ts';
+import { openSession } from '../target/connect.ts';
+import type { Session } from '../target/session.ts';
+import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
+import { dropOwnedDatabase } from '../upkeep/drop.ts';
+import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
+import type { CloneContext, Ground } from './method.ts';
+
+/** A clone that is a database inside a server of others: marked from its birth on, dropped in every ending. */
+export interface MarkedDatabase {
+  readonly name: string;
+  readonly oid: number;
+  /** The statement that marks it, as it is now. */
+  marking(): string;
+  remark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>): Promise<void>;
+}
+
+export type Making = Ground & Pick<CloneContext, 'run' | 'audit'>;
+
+const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1';
+const RESTART_MS = 5_000;
+
+export function cloneName({ target, run }: Pick<Making, 'target' | 'run'>): string {
+  return ownedName(target.database.name, 'rehearsal', run);
+}
+
+/**
+ * @param make makes the database, closed and limited as upkeep/owned.ts knows what is half-born.
+ * @param state of the mark that it gets as soon as it is there.
+ */
+export async function ownMarkedDatabase<T>(
+  making: Making,
+  state: 'creating' | 'ready',
+  make: () => Promise<T>,
+  scope: Scope,
+): Promise<{ made: T; database: MarkedDatabase }> {
+  const { control } = making;
+  const name = cloneName(making);
+  let mark: Mark | undefined;
+  const made = await scope.own(`clone ${name}`, make, async () => {
+    if (!mark?.kept) await dropClone(making, name, mark);
+  });
+  const [row] = await control.query<{ oid: string }>(OID, [name]);
+  if (!row)
+    throw new SafemigrateError('CLONE', `The clone ${name} was dropped by somebody as soon as it was made.`);
+  const oid = Number(row.oid);
+  const born = markOf(making, name, oid, state);
+  mark = born;
+  await control.query(markingStatement(name, born));
+  return {
+    made,
+    database: {
+      name,
+      oid,
+      marking: () => markingStatement(name, mark ?? born),
+      async remark(more) {
+        const next: Mark = { ...(mark ?? born), ...more };
+        await control.query(markingStatement(name, next));
+        mark = next;
+      },
+    },
+  };
+}
+
+/** For plans: the OID of a database that does not exist yet is the one thing that cannot be told beforehand. */
+export function plannedMarking(making: Making, state: 'creating' | 'ready'): string {
+  const name = cloneName(making);
+  return markingStatement(name, markOf(making, name, 0, state));
+}
+
+/** The control connection may be what was lost, with the server: so over one of its own, with some patience. */
+async function dropClone(
+  { target, run, audit }: Making,
+  name: string,
+  mark: Mark | undefined,
+): Promise<void> {
+  const session = await openMaintenanceSessionPatiently(
+    target,
+    { run, purpose: 'cleanup', audit },
+    RESTART_MS,
+  );
+  try {
+    const enter = (database: string) =>
+      openSession(target.settings, { database, run, purpose: 'cleanup', audit });
+    const order = { run, ownRun: true, enter };
+    // A COMMENT of the command's, hidden in a function, may stand in the place of the mark.
+    if (mark) await markAgain(session, name, mark);
+    for (const made of mark?.databases ?? [])
+      await dropOwnedDatabase(session, { ...order, name: made, oid: undefined, role: 'made' });
+    const oid = mark && 'oid' in mark.at ? mark.at.oid : undefined;
+    await dropOwnedDatabase(session, { ...order, name, oid, role: 'clone' });
+  } finally {
+    await session.close();
+  }
+}
+
+/** Only where name and OID are still those of the database that this run made. */
+async function markAgain(session: Session, name: string, mark: Mark): Promise<void> {
+  const [row] = await session.query<{ oid: string }>(OID, [name]);
+  if ('oid' in mark.at && Number(row?.oid) === mark.at.oid) await session.query(markingStatement(name, mark));
+}
+
+function markOf(
+  { run, target, lockDatabaseOid }: Making,
+  name: string,
+  oid: number,
+  state: Mark['state'],
+): Mark {
+  const targetOid = target.database.oid;
+  return { version: 1, run, role: 'clone', targetOid, state, at: { database: name, oid }, lockDatabaseOid };
+}
+
+function markingStatement(name: string, mark: Mark): string {
+  return `COMMENT ON DATABASE ${identifier(name)} IS ${literal(formatMark(mark))}`;
+}
