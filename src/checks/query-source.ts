@@ -26,6 +26,8 @@ export interface ApplicationQueries {
 
 export const STAT_STATEMENTS = 'pg_stat_statements';
 const AT_MOST = 1000;
+/** What pg_stat_statements keeps by default: utility statements among them are left out afterwards. */
+const READ_AT_MOST = 5000;
 
 /** The extension may be older than the server: each column is looked for. */
 const WHERE = `
@@ -59,7 +61,7 @@ select s.query, pg_catalog.sum(s.calls)::int8 as calls, s.queryid is null as hid
 from ${from}.pg_stat_statements s
 where s.dbid = $1 and s.query is not null${columns.includes('toplevel') ? ' and s.toplevel' : ''}
 group by s.query, s.queryid is null
-order by 2 desc limit ${AT_MOST}`;
+order by 2 desc limit ${READ_AT_MOST}`;
 };
 
 interface Row {
@@ -98,7 +100,7 @@ export async function readStatStatements(
   return {
     source: STAT_STATEMENTS,
     countedSince: same,
-    queries: preparable.map(({ query, calls, rate }) => ({
+    queries: preparable.slice(0, AT_MOST).map(({ query, calls, rate }) => ({
       sql: query,
       calls: Number(calls),
       callsPerSecond: rate,

@@ -14,6 +14,15 @@ export interface Trial {
   readonly plan: Plan | null;
 }
 
+/** What pg_stat_statements makes of `interval '1 day'` is no SQL any more: the same as a cast is. */
+const TYPED_LITERAL = /\b(interval|date|time|timestamp|timestamptz)\s+(\$\d+)/gi;
+
+/**
+ * indeterminate_datatype: told of a parameter once all the rest was understood, names and all. The literal that stood
+ * in its place had no such trouble.
+ */
+const UNDERSTOOD = '42P18';
+
 const GENERIC_PLAN_SINCE = 160_000;
 /** Ours is pg_catalog; the application's is what the database and the role have. */
 const OWN_PATH = 'RESET search_path';
@@ -53,11 +62,13 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
       );
     });
 
-  const prepared = await Promise.all(queries.map(prepare));
+  const texts = queries.map((sql) => sql.replace(TYPED_LITERAL, '$2::$1'));
+  const prepared = await Promise.all(texts.map(prepare));
   return await Promise.all(
-    queries.map(async (sql, index): Promise<Trial> => {
+    texts.map(async (sql, index): Promise<Trial> => {
       const error = prepared[index]?.error ?? null;
-      if (error || !planned) return { error, plan: null };
+      if (error && error.sqlstate !== UNDERSTOOD) return { error, plan: null };
+      if (!planned) return { error: null, plan: null };
       const { value } = await explain(sql);
       return { error: null, plan: value ?? null };
     }),

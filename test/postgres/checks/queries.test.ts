@@ -124,6 +124,28 @@ describe.each(VERSIONS)('on %d', (version) => {
     },
   );
 
+  test('what pg_stat_statements makes of literals is understood all the same', async () => {
+    const { session, settings, drop } = await scratch(version, SHOP);
+    try {
+      const section = await compared(
+        settings,
+        session,
+        'ALTER TABLE public.orders DROP COLUMN note',
+        'SELECT json_build_object($1, note) FROM orders',
+        'SELECT json_build_object($1, id) FROM orders',
+        'SELECT note FROM orders WHERE now() - interval $1 > date $2',
+        'SELECT id FROM orders WHERE now() - interval $1 > date $2',
+      );
+      expect(section.checked).toBe(4);
+      expect(section.broken.map(({ sql }) => sql)).toEqual([
+        'SELECT json_build_object($1, note) FROM orders',
+        'SELECT note FROM orders WHERE now() - interval $1 > date $2',
+      ]);
+    } finally {
+      await drop();
+    }
+  });
+
   test('names are found by the search path of the database, as the application finds them', async () => {
     const { session, settings, drop } = await scratch(
       version,
