@@ -13,8 +13,10 @@ import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
-  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo';
+  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo' | 'explain';
   readonly values: Record<string, unknown>;
+  /** What `explain` is asked about. */
+  readonly subject?: string;
 }
 
 const EXAMPLES = `
@@ -43,7 +45,9 @@ Exit codes:
 export function readWords(own: readonly string[], hasCommand: boolean): Asked | 'shown' {
   let asked: Asked | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
-    .usage('[options] -- <command> [args...]\n       safemigrate doctor | list | clean | demo [options]')
+    .usage(
+      '[options] -- <command> [args...]\n       safemigrate doctor | list | clean | demo [options]\n       safemigrate explain [CODE]',
+    )
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
     .version(toolVersion(), '--version', 'print the version')
     // Without it `clean --url …` would give the URL to the program, and the subcommand would work somewhere else.
@@ -71,6 +75,14 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
     subcommand('list', 'show the databases that safemigrate made, and whose they are', LIST_OPTIONS);
     subcommand('clean', 'drop what dead runs left behind, and nothing else', CLEAN_OPTIONS);
     subcommand('demo', 'the whole thing on a PostgreSQL of its own, nothing to set up', {});
+    configure(program.command('explain'), {})
+      .description('say what a hazard is, when it is found, and what to do instead; without CODE, list all')
+      .argument('[code]')
+      .allowExcessArguments(false)
+      .action((subject?: string) => {
+        const values = shared(program.opts(), 'explain', {});
+        asked = { action: 'explain', values, ...(subject === undefined ? {} : { subject }) };
+      });
   }
   try {
     program.parse([...own], { from: 'user' });

@@ -15,6 +15,7 @@ export function hazardSection(report: Report, style: TextStyle): string[] {
     ...heading(style, 'Hazards', summary(report.hazards)),
     ...sorted.slice(0, LISTED).flatMap((group) => hazardLines(group, style)),
     ...andMore(style, sorted.slice(LISTED).flat().length),
+    ...flow(style, [tone('dim', 'More of each: safemigrate explain CODE')], 4, ['  ']),
   ];
 }
 
@@ -24,8 +25,8 @@ type Group = [Hazard, ...Hazard[]];
 function alike(hazards: Hazard[]): Group[] {
   const groups = new Map<string, Group>();
   for (const hazard of hazards) {
-    const { code, severity, message, advice, allowed } = hazard;
-    const key = JSON.stringify([code, severity, message, advice, allowed]);
+    const { code, severity, allowed } = hazard;
+    const key = JSON.stringify([code, severity, allowed]);
     const group = groups.get(key);
     if (group) group.push(hazard);
     else groups.set(key, [hazard]);
@@ -65,7 +66,7 @@ function hazardLines([hazard, ...others]: Group, style: TextStyle): string[] {
     ]),
     ...flow(style, [message(style, hazard.message)], 4),
     ...labelled(style, 'Evidence: ', hazard.evidence),
-    ...labelled(style, 'Do: ', hazard.advice),
+    ...adviceLines(style, hazard.advice),
     ...labelled(style, 'Also: ', places(others, style)),
   ];
 }
@@ -79,6 +80,15 @@ function places(others: Hazard[], style: TextStyle): string {
     );
   const rest = others.length - named.length;
   return named.join(', ') + (rest > 0 ? ` ${marks(style).more} and ${formatCount(rest)} more` : '');
+}
+
+/** A sentence, and SQL below it, a statement a line. */
+function adviceLines(style: TextStyle, advice: string): string[] {
+  const [sentence = '', ...sql] = advice.split('\n');
+  return [
+    ...labelled(style, 'Do: ', sentence),
+    ...sql.flatMap((statement) => flow(style, [message(style, statement)], 10, ['      '])),
+  ];
 }
 
 function labelled(style: TextStyle, label: string, text: string): string[] {

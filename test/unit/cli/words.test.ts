@@ -30,6 +30,13 @@ describe('what is asked for', () => {
     expect(ask(name)).toMatchObject({ action: name });
   });
 
+  test('explain takes one code, or none', () => {
+    expect(ask('explain')).toEqual({ action: 'explain', values: {} });
+    expect(ask('explain TABLE_DROPPED')).toEqual({ action: 'explain', values: {}, subject: 'TABLE_DROPPED' });
+    expect(() => ask('explain A B')).toThrow(expect.objectContaining({ code: 'USAGE' }));
+    expect(() => ask('--keep explain A')).toThrow(expect.objectContaining({ code: 'USAGE' }));
+  });
+
   test('keeps each value as text for the one parser', () => {
     expect(ask('--wait 5 --report a.json --report b.txt --keep -- x')).toEqual({
       action: 'rehearse',

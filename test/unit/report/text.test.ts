@@ -48,6 +48,29 @@ test('the first line is the verdict, even when the policy gave no reason', () =>
   );
 });
 
+test('a hazard of many tables is told once, and its SQL stands a statement a line', () => {
+  const hazard = (relation: string) => ({
+    code: 'INDEX_NOT_CONCURRENT',
+    severity: 'warning' as const,
+    statement: 1,
+    relation,
+    message: `writes to ${relation} wait`,
+    evidence: `SHARE on ${relation} for 2.0 s`,
+    advice: `Outside a transaction:\nCREATE INDEX CONCURRENTLY ON ${relation} (id);\nANALYZE ${relation};`,
+    allowed: false,
+  });
+  const text = renderText(sampleReport({ hazards: ['a', 'b', 'c'].map(hazard) }), plain);
+  expect(text).toContain(
+    [
+      '    Evidence: SHARE on a for 2.0 s',
+      '    Do: Outside a transaction:',
+      '      CREATE INDEX CONCURRENTLY ON a (id);',
+      '      ANALYZE a;',
+      '    Also: b, c',
+    ].join('\n'),
+  );
+});
+
 test('a list that is cut keeps what destroys data', () => {
   const text = renderText(sampleReports.large ?? sampleReport(), plain);
   expect(text).toContain('… and 4,985 more, 5 of which lose data, see the JSON report');

@@ -1,0 +1,68 @@
+import { SafemigrateError } from '../../errors.ts';
+import { CATALOGUE } from '../../judge/hazards/catalogue.ts';
+import type { HazardRecord } from '../../judge/hazards/record.ts';
+import { flow, type TextStyle, tone } from '../../report/layout.ts';
+import { styleOf } from '../style.ts';
+import { table } from '../table.ts';
+
+/** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
+export function explainCommand(code: string | undefined): number {
+  const style = styleOf({ stream: process.stdout, env: process.env });
+  process.stdout.write(code === undefined ? listOfHazards() : explanation(recordOf(code), style));
+  return 0;
+}
+
+export function listOfHazards(): string {
+  const rows = CATALOGUE.map(({ code, title }) => [code, title]);
+  return `${table(['HAZARD', 'WHAT IT IS'], rows)}\nMore of one: safemigrate explain CODE\n`;
+}
+
+/** Codes are told in upper case; whoever types one need not. */
+export function recordOf(code: string): HazardRecord {
+  const wanted = code.toUpperCase().replaceAll('-', '_');
+  const record = CATALOGUE.find((each) => each.code === wanted);
+  if (record) return record;
+  const [guess] = CATALOGUE.map((each) => ({ code: each.code, distance: distance(wanted, each.code) })).sort(
+    (a, b) => a.distance - b.distance,
+  );
+  const isLikely = guess !== undefined && guess.distance <= Math.max(3, wanted.length / 3);
+  throw new SafemigrateError('USAGE', `There is no hazard ${code}.`, {
+    hint: `${isLikely ? `Did you mean ${guess.code}? ` : ''}All of them: safemigrate explain`,
+  });
+}
+
+export function explanation(
+  { code, title, condition, effect, safer }: HazardRecord,
+  style: TextStyle,
+): string {
+  const part = (label: string, text: string) => [
+    '',
+    ...flow(style, [tone('strong', label)]),
+    ...flow(style, [text], 2, ['  ']),
+  ];
+  const lines = [
+    ...flow(style, [': ', title], 2, [tone('strong', code)]),
+    ...part('Found when', condition),
+    ...part('In production', effect),
+    ...part('Safer', safer),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Letters to put in, leave out or change until one word is the other. */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (const [index, letter] of [...one].entries()) {
+    const next = [index + 1];
+    for (const [column, compared] of [...other].entries())
+      next.push(
+        Math.min(
+          (next[column] ?? 0) + 1,
+          (row[column + 1] ?? 0) + 1,
+          (row[column] ?? 0) + (letter === compared ? 0 : 1),
+        ),
+      );
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

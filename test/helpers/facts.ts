@@ -1,0 +1,72 @@
+import type { Action, Facts, RelationFacts } from '../../src/judge/facts.ts';
+import { blocks, type LockMode } from '../../src/judge/lock-modes.ts';
+import type { StatementSection } from '../../src/report/model.ts';
+
+/** Facts for hazards, made by hand. */
+export function facts(
+  given: Partial<Omit<Facts, 'catalogue'>> & { catalogue?: Partial<Facts['catalogue']> },
+): Facts {
+  const { catalogue, ...others } = given;
+  return {
+    statements: [],
+    transactions: [],
+    schema: null,
+    data: null,
+    parsed: new Map(),
+    traffic: null,
+    queries: null,
+    catalogue: {
+      relations: new Map(),
+      checks: [],
+      unindexedForeignKeys: new Map(),
+      lockTimeoutByDefault: true,
+      ...catalogue,
+    },
+    ...others,
+  };
+}
+
+export function relation(
+  sizeBytes: number,
+  rows: number,
+  kind: RelationFacts['kind'] = 'table',
+): RelationFacts {
+  return { kind, sizeBytes, rows, exact: true };
+}
+
+export function statement(
+  index: number,
+  given: Partial<Omit<StatementSection, 'locks'>> & { locks?: [string, LockMode, number][] } = {},
+): StatementSection {
+  const { locks = [], ...others } = given;
+  return {
+    index,
+    session: 1,
+    sql: '',
+    tag: null,
+    startedAt: '2026-03-14T02:11:09.500Z',
+    durationMs: 5,
+    rows: null,
+    transaction: index,
+    explicit: false,
+    exactness: 'exact',
+    error: null,
+    rewrote: [],
+    walBytes: null,
+    locks: locks.map(([relation, mode, heldMs]) => ({
+      relation,
+      mode,
+      acquiredBy: others.tag ?? '',
+      heldMs,
+      blocks: blocks(mode),
+    })),
+    ...others,
+  };
+}
+
+/** What the parser says, by the statements' indexes. */
+export function asking(actions: Record<number, Action | Action[]>): Facts['parsed'] {
+  return new Map(
+    Object.entries(actions).map(([index, action]) => [Number(index), { actions: [action].flat() }]),
+  );
+}

@@ -1,0 +1,290 @@
+import { describe, expect, test } from 'vitest';
+import type { Action, ActionOf, Facts } from '../../../src/judge/facts.ts';
+import { findHazards } from '../../../src/judge/hazards.ts';
+import type { LockMode } from '../../../src/judge/lock-modes.ts';
+import type { Hazard, SchemaSection } from '../../../src/report/model.ts';
+import { asking, facts, relation, statement } from '../../helpers/facts.ts';
+
+const MB = 2 ** 20;
+const GB = 2 ** 30;
+const ORDERS = { schema: null, name: 'orders' };
+
+describe('the severity of a lock', () => {
+  const retyping = (sizeBytes: number, heldMs: number, traffic: Facts['traffic'] = null) =>
+    only(
+      findHazards(
+        facts({
+          statements: [
+            statement(1, {
+              tag: 'ALTER TABLE',
+              durationMs: heldMs,
+              rewrote: ['public.orders'],
+              locks: [['public.orders', 'ACCESS EXCLUSIVE', heldMs]],
+            }),
+          ],
+          parsed: asking({ 1: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8' } }),
+          catalogue: { relations: new Map([['public.orders', relation(sizeBytes, 1)]]) },
+          traffic,
+        }),
+      ),
+      'TYPE_CHANGE_REWRITES',
+    );
+  const busy = new Map([['public.orders', { readsPerSecond: 400, writesPerSecond: 20 }]]);
+  const quiet = new Map([['public.orders', { readsPerSecond: 0, writesPerSecond: 0 }]]);
+
+  test.each([
+    ['a notice on an empty table', 0, 3, null, 'notice'],
+    ['a warning from 100 MB on', 100 * MB, 3, null, 'warning'],
+    ['a warning where it is held for a second', 0, 1_000, null, 'warning'],
+    ['an error from 10 GB on', 10 * GB, 3, null, 'error'],
+    ['an error where it is held for ten seconds', 0, 10_000, null, 'error'],
+    ['an error where hundreds of statements would wait', 0, 500, busy, 'error'],
+    ['a warning where some would wait', 0, 20, busy, 'warning'],
+    ['no less where nobody came while the target was sampled', 50 * GB, 3, quiet, 'error'],
+  ] as const)('is %s', (_, sizeBytes, heldMs, traffic, severity) => {
+    expect(retyping(sizeBytes, heldMs, traffic).severity).toBe(severity);
+  });
+
+  test('comes with its evidence and with SQL of these very names', () => {
+    const { evidence, advice, relation } = retyping(18 * GB, 4_200, busy);
+    expect(relation).toBe('public.orders');
+    expect(evidence).toBe(
+      'ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten, about 1,764 statements would wait)',
+    );
+    expect(advice.split('\n')[1]).toBe('ALTER TABLE public.orders ADD COLUMN id_new int8;');
+  });
+
+  test('counts only the statements that the mode keeps out', () => {
+    const indexing = (readsPerSecond: number, writesPerSecond: number) =>
+      only(
+        findHazards(
+          facts({
+            statements: [statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 900]] })],
+            parsed: asking({ 1: creatingIndex }),
+            catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+            traffic: new Map([['public.orders', { readsPerSecond, writesPerSecond }]]),
+          }),
+        ),
+        'INDEX_NOT_CONCURRENT',
+      ).severity;
+    expect(indexing(10_000, 0)).toBe('notice');
+    expect(indexing(0, 10_000)).toBe('error');
+  });
+});
+
+test('a table that the command made itself can hurt nobody', () => {
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 60_000]] }),
+        statement(2, {
+          tag: 'ALTER TABLE',
+          rewrote: ['public.orders'],
+          locks: [['public.orders', 'ACCESS EXCLUSIVE', 60_000]],
+        }),
+        statement(3, { tag: 'UPDATE', rows: 1_000_000, locks: [['public.orders', 'ROW EXCLUSIVE', 60_000]] }),
+      ],
+      parsed: asking({
+        1: creatingIndex,
+        2: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8' },
+        3: { does: 'update', table: ORDERS },
+      }),
+    }),
+  );
+  expect(found).toEqual([]);
+});
+
+test('the worst comes first, and within a severity what came first', () => {
+  const locks = (table: string, heldMs: number): [string, LockMode, number][] => [[table, 'SHARE', heldMs]];
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, { locks: locks('public.a', 5) }),
+        statement(2, { locks: locks('public.b', 2_000) }),
+        statement(3, { locks: locks('public.c', 20_000) }),
+        statement(4, { locks: locks('public.d', 5) }),
+      ],
+      parsed: asking(
+        Object.fromEntries(
+          ['a', 'b', 'c', 'd'].map((name, index) => [
+            index + 1,
+            { ...creatingIndex, table: { schema: null, name } },
+          ]),
+        ),
+      ),
+      catalogue: {
+        relations: new Map(['a', 'b', 'c', 'd'].map((name) => [`public.${name}`, relation(MB, 1)])),
+      },
+    }),
+  );
+  expect(found.map(({ relation, severity }) => [relation, severity])).toEqual([
+    ['public.c', 'error'],
+    ['public.b', 'warning'],
+    ['public.a', 'notice'],
+    ['public.d', 'notice'],
+  ]);
+});
+
+describe('a dropped table', () => {
+  const dropping = (rows: number, traffic: Facts['traffic'] = null) =>
+    only(
+      findHazards(
+        facts({
+          schema: schema({
+            changes: [{ verb: 'drop', kind: 'table', object: 'public.orders', sql: '', dataLoss: true }],
+          }),
+          catalogue: { relations: new Map([['public.orders', relation(MB, rows)]]) },
+          traffic,
+        }),
+      ),
+      'TABLE_DROPPED',
+    ).severity;
+
+  test('is a notice when it is empty, a warning with few rows, an error with many or where it is used', () => {
+    expect(dropping(0)).toBe('notice');
+    expect(dropping(12)).toBe('warning');
+    expect(dropping(1_000)).toBe('error');
+    expect(dropping(12, new Map([['public.orders', { readsPerSecond: 3, writesPerSecond: 0 }]]))).toBe(
+      'error',
+    );
+  });
+});
+
+test('a dropped column tells how many rows had a value', () => {
+  const { evidence, severity } = only(
+    findHazards(
+      facts({
+        schema: schema({
+          changes: [
+            { verb: 'drop', kind: 'column', object: 'public.users.legacy_email', sql: '', dataLoss: true },
+          ],
+        }),
+        data: {
+          tables: [],
+          unchangedTables: 0,
+          written: [],
+          lost: [
+            {
+              object: 'public.users.legacy_email',
+              kind: 'column',
+              what: 'dropped',
+              rows: 1_250_000,
+              rowsWithValue: 1_203_442,
+              exact: true,
+            },
+          ],
+          walBytes: null,
+          sizeDeltaBytes: null,
+        },
+        catalogue: { relations: new Map([['public.users', relation(MB, 1_250_000)]]) },
+      }),
+    ),
+    'COLUMN_DROPPED',
+  );
+  expect(evidence).toBe('1,203,442 of 1,250,000 rows had a value');
+  expect(severity).toBe('error');
+});
+
+describe('without a lock_timeout', () => {
+  const codes = (given: {
+    before?: Action;
+    local?: boolean;
+    byDefault?: boolean;
+    sameTransaction?: boolean;
+  }) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'SET', transaction: 1 }),
+          statement(2, {
+            tag: 'ALTER TABLE',
+            transaction: given.sameTransaction ? 1 : 2,
+            locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]],
+          }),
+        ],
+        parsed: asking({ ...(given.before ? { 1: given.before } : {}), 2: [] }),
+        catalogue: {
+          relations: new Map([['public.orders', relation(MB, 1)]]),
+          lockTimeoutByDefault: given.byDefault ?? false,
+        },
+      }),
+    ).map(({ code }) => code);
+  const setting = (off: boolean, local: boolean): Action => ({ does: 'set lock_timeout', off, local });
+
+  test('a strong lock is found', () => {
+    expect(codes({})).toEqual(['NO_LOCK_TIMEOUT']);
+    expect(codes({ byDefault: true, before: setting(true, false) })).toEqual(['NO_LOCK_TIMEOUT']);
+    expect(codes({ before: setting(false, true) })).toEqual(['NO_LOCK_TIMEOUT']);
+  });
+
+  test('it is not found where the session, its transaction, its role or its database has one', () => {
+    expect(codes({ before: setting(false, false) })).toEqual([]);
+    expect(codes({ before: setting(false, true), sameTransaction: true })).toEqual([]);
+    expect(codes({ byDefault: true })).toEqual([]);
+  });
+});
+
+test('IF NOT EXISTS that takes an INVALID index for the real one is an error', () => {
+  const found = only(
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE UPDATE EXCLUSIVE', 1]] }),
+        ],
+        parsed: asking({ 1: { ...creatingIndex, concurrently: true, ifNotExists: true } }),
+        schema: schema({
+          leftovers: [{ kind: 'invalid index', object: 'public.orders_status_idx', preexisting: true }],
+        }),
+        catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+      }),
+    ),
+    'INDEX_LEFT_INVALID',
+  );
+  expect(found.severity).toBe('error');
+  expect(found.advice).toContain('DROP INDEX CONCURRENTLY IF EXISTS public.orders_status_idx;');
+});
+
+test('a CHECK that was there before lets SET NOT NULL pass', () => {
+  const codes = (validated: boolean) =>
+    findHazards(
+      facts({
+        statements: [statement(1, { tag: 'ALTER TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]] })],
+        parsed: asking({ 1: { does: 'set not null', table: ORDERS, column: 'status' } }),
+        catalogue: {
+          relations: new Map([['public.orders', relation(MB, 1)]]),
+          checks: [{ relation: 'public.orders', constraint: 'c', validated, provesNotNull: ['status'] }],
+        },
+      }),
+    ).map(({ code }) => code);
+  expect(codes(true)).toEqual([]);
+  expect(codes(false)).toEqual(['SET_NOT_NULL_SCANS_TABLE']);
+});
+
+const creatingIndex: ActionOf<'create index'> = {
+  does: 'create index',
+  table: ORDERS,
+  index: 'orders_status_idx',
+  concurrently: false,
+  unique: false,
+  ifNotExists: false,
+};
+
+function schema(given: Partial<SchemaSection>): SchemaSection {
+  return {
+    before: 'a',
+    after: 'b',
+    changes: [],
+    renames: [],
+    unmodeled: [],
+    rollbackSql: null,
+    rollbackLoses: [],
+    leftovers: [],
+    ...given,
+  };
+}
+
+function only(hazards: Hazard[], code: string): Hazard {
+  const [found, ...others] = hazards.filter((hazard) => hazard.code === code);
+  if (!found || others.length > 0) throw new Error(`not one ${code}: ${JSON.stringify(hazards)}`);
+  return found;
+}
