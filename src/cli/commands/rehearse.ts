@@ -167,6 +167,7 @@ function planText({ target, sent, next }: PlannedStatements): string {
     '\nA rehearsal would go on with:\n',
     ...next.map(line),
     '\nBetween making and dropping the clone, the command runs there; before and after it, the same reads as above are\n' +
-      'made again on the target, and the catalogues and row counts of the clone are read.\nNothing was changed.\n',
+      'made again on the target, and the catalogues and row counts of the clone are read. Of columns that the command\n' +
+      'drops or cuts there, the values are counted on the target if the table is small.\nNothing was changed.\n',
   ].join('');
 }
