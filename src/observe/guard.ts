@@ -3,7 +3,7 @@ import type { PostgresError } from '../wire/messages.ts';
 import type { Gate, GateAnswer, Intent } from '../wire/observed.ts';
 import type { ParsedStatement } from '../wire/parse.ts';
 import { kindOf } from '../wire/statement-kind.ts';
-import { type Names, type Reach, reachOf } from './reach.ts';
+import { hasOption, type Names, type Reach, reachOf } from './reach.ts';
 import { type Replacement, renamed } from './renamed.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
@@ -59,15 +59,16 @@ export class Guard implements Gate {
   async before({ database, parsed }: Intent): Promise<GateAnswer> {
     if (!parsed) return 'run';
     const { names, databases, isolation } = this.#options;
+    const own = this.#names();
     const kind = kindOf(parsed.node);
     if (isolation === 'own-cluster') return this.#withinHost(reachOf(parsed.node, names));
+    const reach = reachOf(parsed.node, own);
     const elsewhere = database !== names.target && !databases.has(database);
-    if (elsewhere && !HARMLESS_ELSEWHERE.has(kind))
+    if (elsewhere && !HARMLESS_ELSEWHERE.has(kind) && reach.kind !== 'own-databases')
       return this.#refuse(
         `a ${kind.replace(/Stmt$/, '')} statement in the database ${database}`,
         'it is not the rehearsed one',
       );
-    const reach = reachOf(parsed.node, names);
     switch (reach.kind) {
       case 'within':
         return 'run';
@@ -76,6 +77,12 @@ export class Guard implements Gate {
       case 'redirect':
         // What could be led to the clone says the clone's name by now.
         return this.#refuse(reach.what, 'it names the target in a way that could not be led to the clone');
+      case 'own-databases': {
+        const standings = await Promise.all(reach.databases.map((name) => databases.standing(name)));
+        return standings.includes('others')
+          ? this.#refuse(reach.what, 'it is not a database that the command made')
+          : 'run';
+      }
       case 'create-database':
         // The server itself refuses a name that is taken.
         await databases.announce(reach.database);
@@ -100,10 +107,12 @@ export class Guard implements Gate {
   }
 
   #replacement(statement: ParsedStatement): Replacement[] {
-    const { names, marking, databases, isolation } = this.#options;
+    const { marking, databases, isolation } = this.#options;
     if (isolation === 'own-cluster') return [];
-    const reach = reachOf(statement.node, names);
+    const reach = reachOf(statement.node, this.#names());
     const { from, to } = statement;
+    if (reach.kind === 'own-databases' && limitsConnections(statement))
+      return [{ kind: 'limit', from, to, limit: databases.limit }];
     if (reach.kind === 'create-database') return [{ kind: 'limit', from, to, limit: databases.limit }];
     if (reach.kind !== 'redirect') return [];
     this.redirected.push(reach.what);
@@ -111,6 +120,11 @@ export class Guard implements Gate {
     if (kindOf(statement.node) === 'CommentStmt' && mark !== null)
       return [{ kind: 'whole', from, to, text: mark }];
     return [{ kind: 'name', from, to }];
+  }
+
+  #names(): Names {
+    const { names, databases } = this.#options;
+    return { ...names, made: (name) => databases.has(name) };
   }
 
   #refuse(what: string, why: string): GateAnswer {
@@ -129,4 +143,10 @@ export class Guard implements Gate {
     };
     return error;
   }
+}
+
+/** The limit of a database that the command made is our mark on it. */
+function limitsConnections({ node }: ParsedStatement): boolean {
+  const { AlterDatabaseStmt: fields } = node as { AlterDatabaseStmt?: { options?: unknown } };
+  return hasOption(fields?.options, 'connection_limit');
 }

@@ -16,6 +16,8 @@ export type Reach =
       /** How far it goes: other databases and the roles of the cluster, or files, programs and other servers. */
       readonly leaves: 'database' | 'server';
     }
+  /** Only databases that the command made for itself, beside the clone. */
+  | { readonly kind: 'own-databases'; readonly what: string; readonly databases: readonly string[] }
   | { readonly kind: 'create-database'; readonly database: string }
   | { readonly kind: 'drop-database'; readonly database: string };
 
@@ -23,6 +25,8 @@ export type Reach =
 export interface Names {
   readonly target: string;
   readonly clone: string;
+  /** Those that it made for itself. */
+  readonly made?: (name: string) => boolean;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -66,7 +70,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   ),
   AlterSubscriptionStmt: always('ALTER SUBSCRIPTION', 'it acts on a publisher', outside),
   DropSubscriptionStmt: always('DROP SUBSCRIPTION', 'it drops a slot of a publisher', outside),
-  AlterDatabaseStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
+  AlterDatabaseStmt: ({ dbname, options }, names) =>
+    names.made?.(String(dbname)) && hasOption(options, 'is_template')
+      ? beyond('ALTER DATABASE … IS_TEMPLATE', 'it could not be dropped at the end of the rehearsal')
+      : onDatabases('ALTER DATABASE', [String(dbname)], names),
   AlterDatabaseSetStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
   AlterDatabaseRefreshCollStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
   CreatedbStmt: ({ dbname, options }, { target }) =>
@@ -114,11 +121,13 @@ function onObject(verb: string, type: unknown, objects: readonly string[], names
 function onDatabases(
   what: string,
   databases: readonly string[],
-  { target, clone }: Names,
+  { target, clone, made }: Names,
 ): Reach | undefined {
-  const other = databases.find((database) => database !== target && database !== clone);
-  if (other !== undefined) return beyond(`${what} ${other}`, 'it is another database');
-  return databases.includes(target) ? { kind: 'redirect', what: `${what} ${target}` } : undefined;
+  const others = databases.filter((database) => database !== target && database !== clone);
+  const foreign = others.find((database) => !made?.(database));
+  if (foreign !== undefined) return beyond(`${what} ${foreign}`, 'it is another database');
+  if (databases.includes(target)) return { kind: 'redirect', what: `${what} ${target}` };
+  return others.length > 0 ? { kind: 'own-databases', what, databases: others } : undefined;
 }
 
 function objectNames(objects: unknown): string[] {
@@ -141,6 +150,13 @@ function templateOf(options: unknown): string | undefined {
     if (fields.defname === 'template') return stringOf(fields.arg);
   }
   return undefined;
+}
+
+/** Whether CREATE or ALTER DATABASE says something of this. */
+export function hasOption(options: unknown, name: string): boolean {
+  return (Array.isArray(options) ? options : []).some(
+    (option) => isFields(option) && isFields(option.DefElem) && option.DefElem.defname === name,
+  );
 }
 
 /** Functions that act beyond the database of their session, by name in any schema. */

@@ -162,8 +162,13 @@ const OWN_ARRIVALS = 1;
  */
 export function attribute(evidence: Evidence): TargetSection['changes'] {
   const { before, after, written, targetChanges } = evidence;
-  const own = evidence.ownDatabases.map((name) => `database ${name} created`);
-  const shared = compareShared(before.shared, after.shared).filter(({ what }) => !own.includes(what));
+  const isOwn = (what: string) =>
+    evidence.ownDatabases.some(
+      (name) =>
+        what === `database ${name} created` ||
+        (what.startsWith('settings of ') && what.includes(` in database ${name} `)),
+    );
+  const shared = compareShared(before.shared, after.shared).filter(({ what }) => !isOwn(what));
   const { madeBy, why } = decide(evidence);
   return [
     ...describe(written, targetChanges).map((what) => ({ what, madeBy, evidence: why })),

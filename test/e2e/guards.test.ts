@@ -171,7 +171,14 @@ describe('databases that the command makes for itself', () => {
 
   test('are there while it runs, and gone afterwards', async () => {
     const before = await databases();
-    const { report, exitCode, stderr } = await rehearse(target.url, shadowing(''));
+    const changes = [
+      `ALTER DATABASE shadow SET work_mem = '7MB'`,
+      'ALTER DATABASE shadow CONNECTION LIMIT 3',
+      'GRANT CONNECT ON DATABASE shadow TO clerk',
+      `ALTER ROLE clerk IN DATABASE shadow SET work_mem = '8MB'`,
+    ];
+    const more = changes.map((sql) => `await maker.query(${JSON.stringify(sql)});`).join('\n');
+    const { report, exitCode, stderr } = await rehearse(target.url, shadowing(more));
     expect(exitCode, stderr).toBe(0);
     expect(report.target.changes).toEqual([]);
     expect(report.command.refused).toEqual([]);

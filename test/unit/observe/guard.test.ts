@@ -120,6 +120,30 @@ describe('a database that the command makes for itself', () => {
     expect(await ask(on, 'DROP DATABASE billing')).toMatchObject({ sqlstate: '42501' });
   });
 
+  test.each([
+    'ALTER DATABASE shadow SET search_path TO app',
+    'ALTER DATABASE shadow OWNER TO app',
+    'GRANT CONNECT ON DATABASE shadow TO app',
+    "COMMENT ON DATABASE shadow IS 'for migrate dev'",
+    'ALTER ROLE app IN DATABASE shadow SET work_mem TO 1',
+  ])('is its own to change: %s', async (sql) => {
+    const { guard: on } = guard({ made: ['shadow'] });
+    expect(await translate(on, sql)).toBeUndefined();
+    expect(await ask(on, sql)).toBe('run');
+    expect(await ask(guard().guard, sql)).toMatchObject({ sqlstate: '42501' });
+  });
+
+  test('keeps the limit that marks it, and stays one that can be dropped', async () => {
+    const { guard: on } = guard({ made: ['shadow'] });
+    expect(await translate(on, 'ALTER DATABASE shadow CONNECTION LIMIT 5')).toBe(
+      'ALTER DATABASE shadow CONNECTION LIMIT 1234',
+    );
+    expect(await ask(on, 'ALTER DATABASE shadow IS_TEMPLATE true')).toMatchObject({ sqlstate: '42501' });
+    expect(await translate(on, 'GRANT CONNECT ON DATABASE shop, shadow TO app')).toBe(
+      'GRANT CONNECT ON DATABASE "shop_rehearsal_1", shadow TO app',
+    );
+  });
+
   test('is its own to work in, while in others of the server it may only look around', async () => {
     const { guard: on } = guard({ made: ['shadow'] });
     expect(await ask(on, 'CREATE TABLE t (id int)', 'shadow')).toBe('run');
