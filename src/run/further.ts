@@ -70,6 +70,9 @@ export interface FurtherRuns {
 
 type Asked = 'rerun' | 'down';
 
+/** For reading the contents of many tables at once. */
+const STATEMENT_TIMEOUT_MS = 300_000;
+
 export function furtherRuns(it: FurtherOptions): FurtherRuns {
   const { options, stop, context, clone, schema, command, down } = it;
   const limits: Limit[] = [];
@@ -83,6 +86,7 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
     const session = await openSession(clone.connect, {
       purpose: 'clone',
       run,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
       audit,
       signal,
       readOnly: true,
@@ -139,7 +143,12 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
 
   return {
     async before() {
-      if (down) contentsBefore = await inClone(readContents);
+      if (!down) return;
+      try {
+        contentsBefore = await inClone(readContents);
+      } catch (error) {
+        limits.push({ path: 'down', kind: 'unmeasured', reason: messageOf(error) });
+      }
     },
     async run(result, section) {
       const none = { rerun: null, down: null, contact, authors, statements, limits };
