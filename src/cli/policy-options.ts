@@ -1,5 +1,4 @@
-import { CATALOGUE } from '../judge/hazards/catalogue.ts';
-import { HONESTY } from '../judge/honesty.ts';
+import { KNOWN_HAZARDS } from '../judge/known.ts';
 import { LOCK_MODES } from '../judge/lock-modes.ts';
 import type { Allowance, LockLimit, Policy } from '../judge/policy.ts';
 import { list, oneOf, option, parseDuration, parseSize } from './values.ts';
@@ -86,9 +85,8 @@ function allowanceOf(value: Readonly<Record<string, unknown>>): Allowance {
   const wrong = KEYS.find((key) => value[key] !== undefined && typeof value[key] !== 'string');
   if (wrong !== undefined) throw new Error(`has a ${wrong} that is no text.`);
   const { code = '', relation, reason = '', until } = value as Partial<Record<string, string>>;
-  const codes = [...CATALOGUE, ...HONESTY].map((hazard) => hazard.code);
-  if (!codes.includes(code))
-    throw new Error(`names "${code}", which is no hazard; there are ${codes.sort().join(', ')}.`);
+  if (!KNOWN_HAZARDS.some((hazard) => hazard.code === code))
+    throw new Error(`names "${code}", which is no hazard: \`safemigrate explain\` lists them.`);
   if (reason === '' || reason === '…')
     throw new Error(`allows ${code} without a reason: add reason="…", for whoever reads it later.`);
   if (until !== undefined && !isDate(until))

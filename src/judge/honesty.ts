@@ -8,7 +8,7 @@ import type {
   StatementSection,
   TransactionSection,
 } from '../report/model.ts';
-import type { HazardRecord } from './hazards/record.ts';
+import type { Words } from './hazards/record.ts';
 
 /** What the command's exit code says, and what the server saw. */
 export interface Account {
@@ -19,7 +19,7 @@ export interface Account {
   readonly data: Pick<DataSection, 'tables' | 'written'> | null;
 }
 
-interface HonestyRecord extends Omit<HazardRecord, 'find'> {
+interface HonestyRecord extends Words {
   readonly severity: Hazard['severity'];
   readonly find: (account: Account) => Pick<Hazard, 'statement' | 'relation' | 'message' | 'evidence'> | null;
 }

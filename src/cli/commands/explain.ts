@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../../errors.ts';
-import { CATALOGUE } from '../../judge/hazards/catalogue.ts';
-import type { HazardRecord } from '../../judge/hazards/record.ts';
+import type { Words } from '../../judge/hazards/record.ts';
+import { KNOWN_HAZARDS } from '../../judge/known.ts';
 import { flow, type TextStyle, tone } from '../../report/layout.ts';
 import { styleOf } from '../style.ts';
 import { table } from '../table.ts';
@@ -13,28 +13,26 @@ export function explainCommand(code: string | undefined): number {
 }
 
 export function listOfHazards(): string {
-  const rows = CATALOGUE.map(({ code, title }) => [code, title]);
+  const rows = KNOWN_HAZARDS.map(({ code, title }) => [code, title]);
   return `${table(['HAZARD', 'WHAT IT IS'], rows)}\nMore of one: safemigrate explain CODE\n`;
 }
 
 /** Codes are told in upper case; whoever types one need not. */
-export function recordOf(code: string): HazardRecord {
+export function recordOf(code: string): Words {
   const wanted = code.toUpperCase().replaceAll('-', '_');
-  const record = CATALOGUE.find((each) => each.code === wanted);
+  const record = KNOWN_HAZARDS.find((each) => each.code === wanted);
   if (record) return record;
-  const [guess] = CATALOGUE.map((each) => ({ code: each.code, distance: distance(wanted, each.code) })).sort(
-    (a, b) => a.distance - b.distance,
-  );
+  const [guess] = KNOWN_HAZARDS.map((each) => ({
+    code: each.code,
+    distance: distance(wanted, each.code),
+  })).sort((a, b) => a.distance - b.distance);
   const isLikely = guess !== undefined && guess.distance <= Math.max(3, wanted.length / 3);
   throw new SafemigrateError('USAGE', `There is no hazard ${code}.`, {
     hint: `${isLikely ? `Did you mean ${guess.code}? ` : ''}All of them: safemigrate explain`,
   });
 }
 
-export function explanation(
-  { code, title, condition, effect, safer }: HazardRecord,
-  style: TextStyle,
-): string {
+export function explanation({ code, title, condition, effect, safer }: Words, style: TextStyle): string {
   const part = (label: string, text: string) => [
     '',
     ...flow(style, [tone('strong', label)]),

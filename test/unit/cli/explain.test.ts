@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { explanation, listOfHazards, recordOf } from '../../../src/cli/commands/explain.ts';
-import { CATALOGUE } from '../../../src/judge/hazards/catalogue.ts';
+import { KNOWN_HAZARDS } from '../../../src/judge/known.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 
 describe('explain', () => {
   test('lists every hazard with its title', () => {
     const lines = listOfHazards().split('\n');
-    for (const { code, title } of CATALOGUE)
+    for (const { code, title } of KNOWN_HAZARDS)
       expect(lines.filter((line) => line.startsWith(`${code} `) && line.endsWith(title))).toHaveLength(1);
   });
 
-  test.each(CATALOGUE)('says of $code when it is found, what happens and what to do', (record) => {
+  test.each(KNOWN_HAZARDS)('says of $code when it is found, what happens and what to do', (record) => {
     const text = explanation(record, { columns: 80, colour: false, unicode: true });
     expect(text.split('\n')[0]).toMatch(new RegExp(`^${record.code}: `));
     expect(text.match(/^(?:Found when|In production|Safer)$/gm)).toHaveLength(3);
