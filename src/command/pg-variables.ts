@@ -1,9 +1,9 @@
 import { messageOf } from '../errors.ts';
+import type { Compare } from '../target/same-target.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Surroundings } from '../target/surroundings.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../target/url.ts';
 import { effective, type Mention, type Undecided, type Variables } from './mention.ts';
-import type { Compare } from './same-target.ts';
 import { isSameServer } from './url-mentions.ts';
 
 const ABOUT_PLACE = ['PGHOST', 'PGHOSTADDR', 'PGPORT', 'PGDATABASE', 'PGSERVICE'];

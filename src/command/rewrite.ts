@@ -1,4 +1,5 @@
 import { readDotenv } from '../target/locate.ts';
+import type { Compare } from '../target/same-target.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Surroundings } from '../target/surroundings.ts';
 import { formatUrl } from '../target/url.ts';
@@ -6,7 +7,6 @@ import { type Child, effective, labelOf, type Mention, type Undecided, type Vari
 import { findPgVariables } from './pg-variables.ts';
 import { fillPlaceholders } from './placeholders.ts';
 import type { Route } from './route.ts';
-import type { Compare } from './same-target.ts';
 import { findSplitVariables } from './split-variables.ts';
 import { findUrls } from './url-mentions.ts';
 

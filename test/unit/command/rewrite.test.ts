@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { findLogins, planRoutes, rewriteCommand } from '../../../src/command/rewrite.ts';
 import type { Route } from '../../../src/command/route.ts';
-import { type Compare, compareByText } from '../../../src/command/same-target.ts';
+import { type Compare, compareByText } from '../../../src/target/same-target.ts';
 import type { ConnectionSettings } from '../../../src/target/settings.ts';
 import type { Surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
@@ -65,6 +65,77 @@ const proxy = (settings: ConnectionSettings): ConnectionSettings => ({
   database: 'shop',
   sslmode: 'disable',
   parameters: {},
+});
+
+describe('a JDBC URL whose login stands apart', () => {
+  const JDBC = 'jdbc:postgresql://db.example:5433/shop';
+  const LED = 'jdbc:postgresql://127.0.0.1:40000/shop?sslmode=disable';
+
+  test.each<[string, Env, string[], Env, string[]]>([
+    [
+      'in variables',
+      { FLYWAY_URL: JDBC, FLYWAY_USER: 'app', FLYWAY_PASSWORD: 'secret' },
+      ['flyway', 'migrate'],
+      { FLYWAY_URL: LED, FLYWAY_PASSWORD: 'entry' },
+      ['flyway', 'migrate'],
+    ],
+    [
+      'in variables, and the password in a file of the tool’s',
+      { LIQUIBASE_COMMAND_URL: JDBC, LIQUIBASE_COMMAND_USERNAME: 'app' },
+      ['liquibase', 'update'],
+      { LIQUIBASE_COMMAND_URL: LED, LIQUIBASE_COMMAND_PASSWORD: 'entry' },
+      ['liquibase', 'update'],
+    ],
+    [
+      'in arguments',
+      {},
+      ['flyway', `-url=${JDBC}`, '-user=app', '-password=secret', 'migrate'],
+      {},
+      ['flyway', `-url=${LED}`, '-user=app', '-password=entry', 'migrate'],
+    ],
+    [
+      'in arguments of two words',
+      {},
+      ['liquibase', '--url', JDBC, '--username', 'app', '--password', 'secret', 'update'],
+      {},
+      ['liquibase', '--url', LED, '--username', 'app', '--password', 'entry', 'update'],
+    ],
+    [
+      'in properties of Maven',
+      {},
+      ['mvn', 'flyway:migrate', `-Dflyway.url=${JDBC}`, '-Dflyway.user=app', '-Dflyway.password=secret'],
+      {},
+      ['mvn', 'flyway:migrate', `-Dflyway.url=${LED}`, '-Dflyway.user=app', '-Dflyway.password=entry'],
+    ],
+    [
+      'in arguments, and the password in a variable',
+      { FLYWAY_PASSWORD: 'secret' },
+      ['flyway', `-url=${JDBC}`, '-user=app', 'migrate'],
+      { FLYWAY_PASSWORD: 'entry' },
+      ['flyway', `-url=${LED}`, '-user=app', 'migrate'],
+    ],
+    [
+      'in a variable, and the password in an argument',
+      { FLYWAY_URL: JDBC },
+      ['flyway', '-user=app', '-password=secret', 'migrate'],
+      { FLYWAY_URL: LED },
+      ['flyway', '-user=app', '-password=entry', 'migrate'],
+    ],
+    [
+      'in a file of the tool’s, and no password comes into the arguments',
+      {},
+      ['flyway', `-url=${JDBC}`, 'migrate'],
+      { FLYWAY_USER: 'app', FLYWAY_PASSWORD: 'entry' },
+      ['flyway', `-url=${LED}`, 'migrate'],
+    ],
+  ])('is led through the proxy: %s', async (_where, env, argv, led, ledArgv) => {
+    const { changed, argv: words, logins } = await rewrite({ env, argv, entry: proxy });
+    expect(changed).toMatchObject(led);
+    const ours = Object.keys(changed).filter((name) => /FLYWAY|LIQUIBASE/.test(name));
+    expect(ours.sort()).toEqual(Object.keys(led).sort());
+    expect(words).toEqual(ledArgv);
+    expect(logins).toMatchObject([{ user: 'app', password: 'secret' }]);
+  });
 });
 
 describe('a variable that holds a URL of the target', () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { comparer } from '../../../src/command/same-target.ts';
+import { comparer } from '../../../src/target/same-target.ts';
 import type { ConnectionSettings } from '../../../src/target/settings.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';

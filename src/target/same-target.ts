@@ -1,7 +1,7 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { openSession } from '../target/connect.ts';
-import { isSocketFolder } from '../target/link.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
+import { openSession } from './connect.ts';
+import { isSocketFolder } from './link.ts';
+import type { ConnectionSettings } from './settings.ts';
 
 /** What a connection that the command knows of is, compared with the target. */
 export type Verdict =
