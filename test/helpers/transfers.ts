@@ -59,9 +59,12 @@ async function transfer(
       count.committed += 1;
     } catch {
       count.failed += 1;
+      // A lost connection refuses at once, and would do so for ever.
+      break;
     }
     begun();
   }
+  begun();
   await client.end();
 }
 

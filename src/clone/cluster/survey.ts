@@ -158,7 +158,7 @@ async function measureUnshared(
   const unshared: string[] = [];
   let bytes = 0;
   for (const { folder } of layout.tablespaces) {
-    const file = await anyVersionFile(folder);
+    const file = await anyFile(folder);
     if (file === undefined || (await probe(file))) continue;
     unshared.push(folder);
     bytes += (await measureFolder(folder, true)).bytes;
@@ -166,12 +166,15 @@ async function measureUnshared(
   return { bytes, unshared };
 }
 
-/** Each database's folder in a tablespace (`PG_18_202506291/16384`) has such a tiny file. */
-async function anyVersionFile(tablespace: string): Promise<string | undefined> {
+/** One that will stay: not a relation's, whose file may go at any moment, but where there is no other. */
+async function anyFile(tablespace: string): Promise<string | undefined> {
   for (const version of await readdir(tablespace)) {
     if (!version.startsWith('PG_')) continue;
-    const [database] = (await readdir(path.join(tablespace, version))).filter((name) => /^\d+$/.test(name));
-    if (database !== undefined) return path.join(tablespace, version, database, 'PG_VERSION');
+    for (const database of await readdir(path.join(tablespace, version))) {
+      const files = await readdir(path.join(tablespace, version, database));
+      const file = files.find((name) => name === 'PG_VERSION') ?? files[0];
+      if (file !== undefined) return path.join(tablespace, version, database, file);
+    }
   }
   return undefined;
 }
