@@ -276,4 +276,48 @@ describe('--down', () => {
     );
     expect(roles.rowCount).toBe(0);
   });
+
+  test('is given the clone by placeholders too, and longer than --timeout it does not run', async () => {
+    const { report, exitCode } = await rehearse(target.url, sqlCommand(ADD_COLUMN), {
+      args: [
+        ...['--timeout', '5s', '--down'],
+        'psql -X -q "{safemigrate:url}" -c "ALTER TABLE people DROP COLUMN age" && exec sleep 100',
+      ],
+    });
+    expect(exitCode).toBe(1);
+    expect(report.down).toMatchObject({ timedOut: true, schemaEqual: true, passed: false });
+    expect(report.verdict.reasons.join()).toContain('way back (--down) ran longer than --timeout allows');
+  });
+
+  test('that is interrupted leaves nothing behind', async () => {
+    let pid = 0;
+    const { exitCode, stderr } = await safemigrate(
+      ['--down', 'echo waiting; exec sleep 100', '--', ...sqlCommand(ADD_COLUMN)],
+      {
+        env: { DATABASE_URL: target.url },
+        started: (child) => {
+          pid = child;
+        },
+        typed: [
+          [
+            /waiting/,
+            async () => {
+              process.kill(pid, 'SIGTERM');
+              return '';
+            },
+          ],
+        ],
+      },
+    );
+    expect(stderr).toContain('interrupted');
+    expect(exitCode).toBe(143);
+    expect(await clonesOf(18, target.name)).toEqual([]);
+  });
+
+  test('tells no password that stands in it', async () => {
+    const { report } = await rehearse(target.url, sqlCommand(ADD_COLUMN), {
+      args: ['--down', 'PGPASSWORD=hunter2hunter2 true'],
+    });
+    expect(JSON.stringify(report)).not.toContain('hunter2');
+  });
 });
