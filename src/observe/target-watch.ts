@@ -41,8 +41,10 @@ const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_st
 
 export async function readTargetState(options: WatchOptions): Promise<TargetState> {
   const { control, target } = options;
-  const { digest, traffic } = await readWithin(options);
-  const shared = await sharedCatalogues(control, target.database.oid);
+  const [{ digest, traffic }, shared] = await Promise.all([
+    readWithin(options),
+    sharedCatalogues(control, target.database.oid),
+  ]);
   const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
   const counted = target.server.versionNum >= COUNTS_AT_ONCE;
   return { digest, traffic, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };

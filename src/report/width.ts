@@ -1,6 +1,7 @@
 import { eastAsianWidth } from 'get-east-asian-width';
 
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Made when it is needed: it loads tables, and most texts are ASCII. */
+let segmenter: Intl.Segmenter | undefined;
 const PRINTABLE_ASCII = /^[ -~]*$/;
 const INVISIBLE = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]/u;
 /** U+FE0F asks for the emoji's picture; two regional indicators are a flag. Terminals give both two cells. */
@@ -15,6 +16,7 @@ export interface Grapheme {
 /** What a reader takes for one character, each with its width; a line is only ever broken between two of them. */
 export function graphemes(text: string): Grapheme[] {
   if (PRINTABLE_ASCII.test(text)) return Array.from(text, (character) => ({ text: character, width: 1 }));
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   return Array.from(segmenter.segment(text), ({ segment }) => ({
     text: segment,
     width: graphemeWidth(segment),
