@@ -1,10 +1,11 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import { dump } from './dump.ts';
+import { external } from './external.ts';
 import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
 import { template } from './template.ts';
 
-const METHODS: readonly CloneMethod[] = [template, dump];
+const METHODS: readonly CloneMethod[] = [template, dump, external];
 
 export interface Choice {
   readonly method: CloneMethod;

@@ -1,10 +1,9 @@
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { messageOf, SafemigrateError } from '../errors.ts';
 import { type ProcessStamp, stampOf } from '../server/process-stamp.ts';
 import { object, oneOf, orNull, positiveInteger, text, textThat, truth } from '../shape.ts';
 import { parseRunId, type RunId } from './run-id.ts';
+import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
 
 /**
  * Clones that are servers of their own live in folders anywhere on the machine, so the user's state folder holds an
@@ -28,8 +27,9 @@ export interface FolderEntry {
   readonly release: string | null;
 }
 
-const stamp = object({ pid: positiveInteger, started: text, machine: text, boot: text, world: text });
-const absolutePath = textThat((each) => (each.startsWith('/') ? each : undefined), 'an absolute path');
+/** Of a process, as it is stored. */
+export const stamp = object({ pid: positiveInteger, started: text, machine: text, boot: text, world: text });
+export const absolutePath = textThat((each) => (each.startsWith('/') ? each : undefined), 'an absolute path');
 
 const entry = object({
   version: oneOf(1),
@@ -49,39 +49,16 @@ export const CLONE_PORT = 5432;
 
 /** `$XDG_STATE_HOME/safemigrate/clones`, or its place under the home folder. */
 export function registryFolder(environment: NodeJS.ProcessEnv = process.env): string {
-  const state = environment.XDG_STATE_HOME;
-  const base = state?.startsWith('/') ? state : path.join(environment.HOME || homedir(), '.local', 'state');
-  return path.join(base, 'safemigrate', 'clones');
+  return path.join(stateFolder(environment), 'clones');
 }
 
 export function entryFile(run: RunId): string {
   return path.join(registryFolder(), `${run}.json`);
 }
 
-/** Written beside and renamed, so that nobody reads a half of it. @throws SafemigrateError `CONFIGURATION` */
+/** @throws SafemigrateError `CONFIGURATION` */
 export async function writeEntry(written: FolderEntry): Promise<void> {
-  const file = entryFile(written.run);
-  try {
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-    await writeNew(`${file}.new`, JSON.stringify(written));
-    await rename(`${file}.new`, file);
-  } catch (error) {
-    throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}`, {
-      cause: error,
-      hint: 'It is where clones are recorded before they are made. Set XDG_STATE_HOME to a folder of yours.',
-    });
-  }
-}
-
-async function writeNew(file: string, content: string): Promise<void> {
-  await rm(file, { force: true });
-  const handle = await open(file, 'wx', 0o600);
-  try {
-    await handle.writeFile(content);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeStateFile(entryFile(written.run), written);
 }
 
 export async function removeEntry(run: RunId): Promise<void> {
@@ -89,23 +66,8 @@ export async function removeEntry(run: RunId): Promise<void> {
 }
 
 /** @returns every entry of this user, the oldest first; those that cannot be read with the reason. */
-export async function readEntries(): Promise<(FolderEntry | { file: string; unreadable: string })[]> {
-  const folder = registryFolder();
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
-  const files = names.filter((name) => name.endsWith('.json')).sort();
-  return Promise.all(
-    files.map(async (name) => {
-      const file = path.join(folder, name);
-      try {
-        return entry(JSON.parse(await readFile(file, 'utf8')));
-      } catch (error) {
-        return { file, unreadable: messageOf(error) };
-      }
-    }),
-  );
+export async function readEntries(): Promise<(FolderEntry | UnreadableFile)[]> {
+  return readStateFiles(registryFolder(), entry);
 }
 
 /** This process, as the owner of what it makes. */

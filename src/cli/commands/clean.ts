@@ -3,6 +3,7 @@ import { openSession } from '../../target/connect.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { clean } from '../../upkeep/clean.ts';
+import { cleanExternals } from '../../upkeep/external-clones.ts';
 import { cleanFolders } from '../../upkeep/folder-clones.ts';
 import { EXIT } from '../exit-codes.ts';
 import { CLEAN_OPTIONS } from '../options.ts';
@@ -22,7 +23,7 @@ interface Outcome {
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(CLEAN_OPTIONS, flags);
   const kept = options.kept ?? false;
-  const outcomes = await foldersCleaned(kept);
+  const outcomes = [...(await foldersCleaned(kept)), ...(await externalsCleaned(kept))];
   outcomes.forEach(print);
   const target = await findNamedTarget(options, signal);
   if (target) {
@@ -41,6 +42,16 @@ async function foldersCleaned(kept: boolean): Promise<Outcome[]> {
     ...removed.map((folder) => ({ what: 'removed' as const, words: folder })),
     ...left.map(({ folder, reason }) => ({ what: 'left' as const, words: `${folder}: ${reason}` })),
     ...failed.map(({ folder, reason }) => ({ what: 'failed' as const, words: `${folder}: ${reason}` })),
+  ];
+}
+
+async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
+  const { removed, left, failed } = await cleanExternals({ kept });
+  const words = ({ name, reason }: { name: string; reason: string }) => `${name}: ${reason}`;
+  return [
+    ...removed.map((name) => ({ what: 'removed' as const, words: name })),
+    ...left.map((each) => ({ what: 'left' as const, words: words(each) })),
+    ...failed.map((each) => ({ what: 'failed' as const, words: words(each) })),
   ];
 }
 

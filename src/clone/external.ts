@@ -1,0 +1,232 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SafemigrateError } from '../errors.ts';
+import type { Limit } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import { identifier } from '../sql.ts';
+import { withoutPassword } from '../target/connection-text.ts';
+import { inspectTarget } from '../target/inspect.ts';
+import { compareByText, comparer } from '../target/same-target.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import { surroundings } from '../target/surroundings.ts';
+import type { Target } from '../target/target.ts';
+import { parseSettings } from '../target/url.ts';
+import { openMaintenanceSession } from '../upkeep/claim.ts';
+import {
+  destroyExternal,
+  type ExternalEntry,
+  externalVariables,
+  writeExternal,
+} from '../upkeep/external-clones.ts';
+import { ourStamp } from '../upkeep/folders.ts';
+import { MadeDatabases } from '../upkeep/made-databases.ts';
+import { runShell } from '../upkeep/shell-command.ts';
+import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+
+/** A clone that a command of the user's makes elsewhere (a branch, a thin clone) and that another one removes. */
+export const external: CloneMethod = {
+  id: 'external',
+  assess: async (context) => assess(context),
+  create,
+  describe: async ({ wishes }) => [
+    `(shell) ${wishes.external?.create ?? ''}`,
+    `(shell) ${wishes.external?.destroy ?? ''}`,
+  ],
+};
+
+/** Nobody knows what the command does; branches of hosted services take about so long. */
+const READY_MS = 30_000;
+const CREATE_TIMEOUT_MS = 30 * 60_000;
+/** A server that was just made may not answer yet. */
+const PATIENCE_MS = 60_000;
+const TRY_EVERY_MS = 500;
+
+function assess({ wishes }: CloneContext): Assessment {
+  if (!wishes.external) {
+    return {
+      possible: false,
+      reason: 'no command is configured that makes a clone elsewhere',
+      enable: '--clone-create and --clone-destroy (cloneCreate and cloneDestroy in the configuration)',
+    };
+  }
+  return {
+    possible: true,
+    strategy: 'command',
+    readyMs: READY_MS,
+    stallMs: 0,
+    bytes: 0,
+    endsSessions: false,
+    asked: true,
+    isolation: 'own-cluster',
+    reason: 'made by the command of --clone-create',
+  };
+}
+
+async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
+  const started = performance.now();
+  const { run, audit, signal, wishes, target } = context;
+  if (!wishes.external) throw new Error('assess() has said that there are no commands');
+  const { create: command, destroy } = wishes.external;
+  let entry = await newEntry(context, destroy);
+  let printed = '';
+  const clean = async () => {
+    if (!entry.kept) await destroyExternal({ ...entry, url: printed });
+  };
+  await scope.own('external clone', () => writeExternal(entry), clean);
+  const url = await runCreate(context, command, entry);
+  const there = await inspectPatiently(context, url);
+  const isolation = await isolationOf(context, there);
+  // Not before it is known not to be the target: the other command might take it at its word.
+  printed = url;
+  entry = { ...entry, url };
+  await writeExternal(entry);
+  const control = await scope.own(
+    'connection to the clone',
+    () => openMaintenanceSession(there, { run, audit, signal, purpose: 'clone control' }),
+    async (session) => session?.close(),
+  );
+  control.onLost((reason) =>
+    context.fail(new SafemigrateError('LOST', `The server of the clone was lost during the run: ${reason}.`)),
+  );
+  const made = new MadeDatabases(run, control, async () => {});
+  await scope.own(
+    'databases beside the clone',
+    async () => {},
+    async () => {
+      for (const name of made.names)
+        if ((await made.standing(name)) === 'made')
+          await control.query(`DROP DATABASE ${identifier(name)} WITH (FORCE)`);
+    },
+  );
+  return {
+    method: 'external',
+    strategy: assessment.strategy,
+    isolation,
+    reason: assessment.reason,
+    database: there.database.name,
+    oid: there.database.oid,
+    connect: there.settings,
+    sharesRoles: false,
+    server: { control, open: (purpose) => openMaintenanceSession(there, { run, audit, purpose }) },
+    marking: () => null,
+    made,
+    durationMs: performance.now() - started,
+    stallMs: 0,
+    notCarried: [],
+    touched: ['what the command of --clone-create did there'],
+    limits: limitsOf(target, there),
+    uniqueBytes: async () => ({ unmeasured: 'a clone that was made elsewhere does not tell what it takes' }),
+    async keep() {
+      entry = { ...entry, kept: true };
+      await writeExternal(entry);
+      context.emit({ type: 'notice', message: `the clone stays: ${withoutPassword(url)}` });
+    },
+  };
+}
+
+async function newEntry({ run, target }: CloneContext, destroy: string): Promise<ExternalEntry> {
+  const [place] = target.settings.hosts;
+  return {
+    version: 1,
+    ...{ run, destroy, folder: process.cwd(), url: '', kept: false, owner: await ourStamp() },
+    target: { host: place?.host ?? '', port: String(place?.port ?? ''), database: target.database.name },
+  };
+}
+
+/** @returns the last line that it prints and that is not empty. @throws SafemigrateError `CLONE` */
+async function runCreate(
+  { signal, emit }: CloneContext,
+  command: string,
+  entry: ExternalEntry,
+): Promise<string> {
+  emit({ type: 'phase', phase: 'clone', detail: 'by the command of --clone-create' });
+  const { stdout, failure } = await runShell({
+    ...{ command, folder: entry.folder, signal },
+    variables: externalVariables(entry),
+    timeoutMs: CREATE_TIMEOUT_MS,
+  });
+  signal.throwIfAborted();
+  const url = stdout.trim().split('\n').at(-1)?.trim() ?? '';
+  if (failure === null && url !== '') return url;
+  throw new SafemigrateError(
+    'CLONE',
+    failure === null ? '--clone-create printed no URL.' : `--clone-create ${failure}`,
+    {
+      hint:
+        "The last line of its output must be the clone's URL. safemigrate itself did not touch the target; " +
+        '--clone-destroy is run with an empty SAFEMIGRATE_CLONE_URL.',
+    },
+  );
+}
+
+async function inspectPatiently({ audit, signal, target }: CloneContext, url: string): Promise<Target> {
+  const settings = parseUrl(url);
+  if (compareByText(settings, target.settings)?.kind === 'same') throw isTarget();
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await inspectTarget(settings, '--clone-create', { audit, signal });
+    } catch (error) {
+      const mayPass = error instanceof SafemigrateError && error.code === 'CONNECTION';
+      if (!mayPass || performance.now() >= deadline) throw error;
+      await delay(TRY_EVERY_MS, undefined, { signal });
+    }
+  }
+}
+
+/** What it leaves out is not filled in from our variables, which are about the target. */
+function parseUrl(url: string): ConnectionSettings {
+  const { HOME } = process.env;
+  try {
+    return parseSettings(url, surroundings({ HOME }, process.cwd()));
+  } catch (error) {
+    if (!(error instanceof SafemigrateError)) throw error;
+    throw new SafemigrateError('CLONE', `--clone-create printed no URL of a database: ${error.message}`);
+  }
+}
+
+/**
+ * A branch or a snapshot of the target has its identity, but was started at another time.
+ * @throws SafemigrateError `CLONE` for the target itself, and where that cannot be ruled out.
+ */
+async function isolationOf({ target, signal }: CloneContext, there: Target): Promise<Clone['isolation']> {
+  const verdict = await comparer(target.settings, signal)(there.settings);
+  switch (verdict.kind) {
+    case 'same':
+      throw isTarget();
+    case 'other-database':
+      return 'same-cluster';
+    case 'other-server':
+      return 'own-cluster';
+    case 'undecided': {
+      const { systemIdentifier } = there.server;
+      if (systemIdentifier !== null && systemIdentifier === target.server.systemIdentifier)
+        return 'own-cluster';
+      throw new SafemigrateError(
+        'CLONE',
+        `Whether --clone-create printed another database than the target cannot be told: ${verdict.reason}.`,
+        { hint: 'Nothing was done to that database.' },
+      );
+    }
+  }
+}
+
+function isTarget(): SafemigrateError {
+  return new SafemigrateError('CLONE', '--clone-create printed the URL of the target itself.', {
+    hint:
+      'It must print the URL of the clone that it made. Nothing was done to the target; --clone-destroy is run with an ' +
+      'empty SAFEMIGRATE_CLONE_URL.',
+  });
+}
+
+function limitsOf(target: Target, there: Target): Limit[] {
+  const reasons = [
+    "the clone was made elsewhere, by a command: its data may be older, settings, hardware and load differ from the target's",
+  ];
+  if (there.server.version !== target.server.version)
+    reasons.push(
+      `its server is PostgreSQL ${there.server.version}, and the target's ${target.server.version}`,
+    );
+  if (there.settings.user !== target.settings.user)
+    reasons.push(`the command arrives there as ${there.settings.user}, not as ${target.settings.user}`);
+  return reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason }));
+}

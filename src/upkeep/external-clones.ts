@@ -1,0 +1,119 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { livenessOf, type ProcessStamp } from '../server/process-stamp.ts';
+import { object, oneOf, text, textThat, truth } from '../shape.ts';
+import { withoutPassword } from '../target/connection-text.ts';
+import { absolutePath, stamp } from './folders.ts';
+import { parseRunId, type RunId } from './run-id.ts';
+import { runShell } from './shell-command.ts';
+import { readStateFiles, stateFolder, writeStateFile } from './state-files.ts';
+
+/**
+ * A clone that the user's own command makes elsewhere, as this user's state folder tells of it: written before the
+ * command runs, removed after the other one has removed the clone. The URL is without its password.
+ */
+export interface ExternalEntry {
+  readonly version: 1;
+  readonly run: RunId;
+  /** The shell command that removes it, and the folder that it runs in. */
+  readonly destroy: string;
+  readonly folder: string;
+  readonly target: { readonly host: string; readonly port: string; readonly database: string };
+  /** As the command printed it; empty until it has, and until it was seen that this is not the target. */
+  readonly url: string;
+  readonly kept: boolean;
+  readonly owner: ProcessStamp;
+}
+
+const entry = object({
+  version: oneOf(1),
+  run: textThat(parseRunId, 'a run id'),
+  destroy: text,
+  folder: absolutePath,
+  target: object({ host: text, port: text, database: text }),
+  url: text,
+  kept: truth,
+  owner: stamp,
+});
+
+const DESTROY_TIMEOUT_MS = 10 * 60_000;
+
+function externalFolder(): string {
+  return path.join(stateFolder(), 'external');
+}
+
+function fileOf(run: RunId): string {
+  return path.join(externalFolder(), `${run}.json`);
+}
+
+/** @throws SafemigrateError `CONFIGURATION` */
+export async function writeExternal(written: ExternalEntry): Promise<void> {
+  await writeStateFile(fileOf(written.run), { ...written, url: withoutPassword(written.url) });
+}
+
+/** What both commands are told. */
+export function externalVariables({ run, target }: Pick<ExternalEntry, 'run' | 'target'>) {
+  return {
+    SAFEMIGRATE_RUN: run,
+    SAFEMIGRATE_TARGET_HOST: target.host,
+    SAFEMIGRATE_TARGET_PORT: target.port,
+    SAFEMIGRATE_TARGET_DATABASE: target.database,
+  };
+}
+
+/** Runs the command that removes it; the entry goes only when that succeeds. @throws SafemigrateError `CLONE` */
+export async function destroyExternal(found: ExternalEntry): Promise<void> {
+  const { failure } = await runShell({
+    command: found.destroy,
+    folder: found.folder,
+    variables: { ...externalVariables(found), SAFEMIGRATE_CLONE_URL: found.url },
+    timeoutMs: DESTROY_TIMEOUT_MS,
+  });
+  if (failure !== null) {
+    throw new SafemigrateError('CLONE', `--clone-destroy for run ${found.run} ${failure}`, {
+      hint: 'Remove the clone yourself, or run `safemigrate clean`, which tries again.',
+    });
+  }
+  await rm(fileOf(found.run), { force: true });
+}
+
+export interface ExternalCleaning {
+  readonly removed: string[];
+  readonly left: { name: string; reason: string }[];
+  readonly failed: { name: string; reason: string }[];
+}
+
+/** Removes the clones whose run is dead. Kept ones stay unless `kept` says so. */
+export async function cleanExternals(options: { kept: boolean }): Promise<ExternalCleaning> {
+  const result: ExternalCleaning = { removed: [], left: [], failed: [] };
+  for (const found of await readStateFiles(externalFolder(), entry)) {
+    if ('unreadable' in found) {
+      result.left.push({ name: found.file, reason: `it cannot be read: ${found.unreadable}` });
+      continue;
+    }
+    const name = `external clone of ${found.target.database}, run ${found.run}`;
+    const reason = reasonToLeave(found, await livenessOf(found.owner), options);
+    if (reason !== null) {
+      result.left.push({ name, reason });
+      continue;
+    }
+    try {
+      await destroyExternal(found);
+      result.removed.push(name);
+    } catch (error) {
+      result.failed.push({ name, reason: messageOf(error) });
+    }
+  }
+  return result;
+}
+
+function reasonToLeave(
+  { kept }: ExternalEntry,
+  owner: Awaited<ReturnType<typeof livenessOf>>,
+  options: { kept: boolean },
+): string | null {
+  if (kept) return options.kept ? null : 'it was kept on request; `safemigrate clean --kept` removes it';
+  if (owner === 'alive') return 'its run is still alive';
+  return owner === 'unknown' ? 'whether its run is alive cannot be told from here' : null;
+}
