@@ -61,7 +61,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
       method: 'cluster',
       assessment,
       ...whereabouts(context, found),
-      fill: (folder) => fillFolder(context, found, folder, scope),
+      fill: (folder) => refusing(() => fillFolder(context, found, folder, scope)),
     },
     scope,
   );
@@ -82,13 +82,20 @@ function whereabouts(
 }
 
 /** Looks once more: since the assessment the server may have gone, or the disk filled up. @throws SafemigrateError `CLONE` */
-async function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> {
-  try {
+function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> {
+  return refusing(async () => {
     const found = await surveyCluster(context);
     if (found.strategy === strategy) return found;
     throw new Obstacle(
       `what was possible as ${strategy} a moment ago is now possible as ${found.strategy} only`,
     );
+  });
+}
+
+/** What could not be seen by the assessment, or was different then, ends the run. */
+async function refusing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (error) {
     if (!(error instanceof Obstacle)) throw error;
     throw new SafemigrateError('CLONE', `The cluster cannot be copied: ${error.message}.`, {

@@ -48,8 +48,11 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
     );
   const ground = context.source ?? context.target;
   refuseStranger(context, ground);
-  const server = await withSession(context, (session) => readSourceServer(session, ground.server.versionNum));
-  const directory = await recogniseDataDirectory(server);
+  // The proof needs the session's own backend: it must not end before.
+  const { server, directory } = await withSession(context, async (session) => {
+    const server = await readSourceServer(session, ground.server.versionNum);
+    return { server, directory: await recogniseDataDirectory(server) };
+  });
   const layout = await readLayout(directory.folder, server);
   const place = await findPlace(layout.data, context.wishes.folder);
   const programs = await findPrograms(directory.postmasterPid, server.versionNum);
