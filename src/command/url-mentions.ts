@@ -7,6 +7,7 @@ import {
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Surroundings } from '../target/surroundings.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../target/url.ts';
+import { type JdbcLogin, loginOfArgument, loginOfVariable } from './jdbc-login.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 
 interface Found {
@@ -20,11 +21,6 @@ const WHOLE = /^(\s*(?:-{1,2}[\w.-]*=|[\w.]+=(?=(?:jdbc:)?[a-z+\d]+:\/\/))?)([\s
 const INSIDE = /\b(?:jdbc:)?(?:postgres(?:ql)?|postgis|pg)(?:\+\w+)?:\/\/[^\s"'`<>|;\\]+/gi;
 
 const PG_NAMES = new Set(Object.values(VARIABLES));
-/** The parts of a name that say "this is the URL", before which its siblings' prefix stands. */
-const URL_PART = /(?:JDBC_)?(?:URL|URI|DSN)$/;
-const USER_PARTS = ['USERNAME', 'USER'];
-const PASSWORD_PARTS = ['PASSWORD', 'PASS'];
-
 /** Every connection to PostgreSQL that is written as one string, in the variables and in the arguments. */
 export function findUrls(
   argv: readonly string[],
@@ -34,11 +30,11 @@ export function findUrls(
 ): Found {
   const mentions: Mention[] = [];
   const undecided: Undecided[] = [];
-  const look = (text: string, label: string, siblings: Siblings | undefined, place: Place) => {
+  const look = (text: string, label: string, apart: JdbcLogin, place: Place) => {
     for (const [start, end] of spans(text)) {
       try {
         const read = readConnectionText(text.slice(start, end));
-        mentions.push(mention({ read, start, end, label, siblings, place, around, defaultUser }));
+        mentions.push(mention({ read, start, end, label, apart, place, around, defaultUser }));
       } catch {
         undecided.push({
           name: label,
@@ -50,10 +46,10 @@ export function findUrls(
   const values = effective(variables);
   for (const [name, value] of Object.entries(values)) {
     if (!PG_NAMES.has(name))
-      look(value, labelOf(name, variables), siblingsOf(name, values), inVariable(name, value));
+      look(value, labelOf(name, variables), loginOfVariable(name, values, argv), inVariable(name, value));
   }
   for (const [index, value] of argv.entries()) {
-    if (index > 0) look(value, `argument ${index}`, undefined, inArgument(index));
+    if (index > 0) look(value, `argument ${index}`, loginOfArgument(argv, values), inArgument(index));
   }
   return { mentions, undecided };
 }
@@ -101,7 +97,8 @@ interface Mentioned {
   start: number;
   end: number;
   label: string;
-  siblings: Siblings | undefined;
+  /** For a JDBC URL. */
+  apart: JdbcLogin;
   place: Place;
   around: Surroundings;
   defaultUser: string;
@@ -109,7 +106,7 @@ interface Mentioned {
 
 /** Applied from the last to the first of a place, so that what stands before keeps its position. */
 function mention(it: Mentioned): Mention {
-  const { read, start, end, label, siblings, place, around } = it;
+  const { read, start, end, label, apart, place, around } = it;
   const settings = parseSettings(completed(it), around);
   return {
     label,
@@ -118,37 +115,23 @@ function mention(it: Mentioned): Mention {
       const text = place.read(child);
       const written = rewriteText(read, settings, entry, !place.public);
       place.write(child, text.slice(0, start) + written + text.slice(end));
-      if (!siblings) return;
-      const { user, password, values } = siblings;
-      if (user && values[user] !== entry.user) child.env[user] = entry.user;
-      if (password && entry.password !== undefined && values[password] !== entry.password)
-        child.env[password] = entry.password;
+      if (read.form !== 'jdbc') return;
+      const { user, password } = apart;
+      if (!read.values.has('user') && user && user.value !== entry.user) user.write(child, entry.user);
+      const wanted = read.values.has('password') ? undefined : entry.password;
+      if (wanted !== undefined && password?.value !== wanted) password?.write(child, wanted);
     },
   };
 }
 
-/** Variables beside a JDBC URL that hold its login: SPRING_DATASOURCE_URL, …_USERNAME, …_PASSWORD. */
-interface Siblings {
-  readonly user: string | undefined;
-  readonly password: string | undefined;
-  readonly values: Readonly<Record<string, string>>;
-}
-
-function siblingsOf(name: string, values: Readonly<Record<string, string>>): Siblings | undefined {
-  if (!URL_PART.test(name) || !/^\s*jdbc:/i.test(values[name] ?? '')) return undefined;
-  const prefix = name.replace(URL_PART, '');
-  const first = (parts: readonly string[]) => parts.map((part) => prefix + part).find((key) => values[key]);
-  return { user: first(USER_PARTS), password: first(PASSWORD_PARTS), values };
-}
-
-function completed({ read, siblings, defaultUser }: Mentioned): ConnectionText {
+function completed({ read, apart, defaultUser }: Mentioned): ConnectionText {
   if (read.form !== 'jdbc') return read;
   const values = new Map(read.values);
   const add = (key: string, value: string | undefined) => {
     if (value && !values.has(key)) values.set(key, value);
   };
-  add('user', siblings?.user ? siblings.values[siblings.user] : defaultUser);
-  add('password', siblings?.password ? siblings.values[siblings.password] : undefined);
+  add('user', apart.user?.value ?? defaultUser);
+  add('password', apart.password?.value);
   return { ...read, values };
 }
 

@@ -21,8 +21,8 @@ interface Row {
   readonly variables: (url: URL) => Record<string, string>;
   /** `.env`: the variables are written there, and are not in the environment. */
   readonly inDotenv?: boolean;
-  /** Variables that are different under safemigrate: its placeholders. */
-  readonly placeholders?: Record<string, string>;
+  /** The same as `command` with the connection in its arguments, and none in the variables. */
+  readonly withArguments?: (url: URL) => string[];
   /** safemigrate's own options, which tell it the target. */
   readonly options: (url: URL) => string[];
   /** What the report says was rewritten, among others. */
@@ -139,12 +139,19 @@ const ROWS: Record<ToolId, Row> = {
     failureExitCode: 1,
     journal: 'flyway_schema_history',
     variables: (url) => ({
-      FLYWAY_URL: `jdbc:postgresql://${url.host}${url.pathname}`,
+      FLYWAY_URL: jdbcUrl(url),
       FLYWAY_USER: decodeURIComponent(url.username),
       FLYWAY_PASSWORD: decodeURIComponent(url.password),
     }),
     options: ({ href }) => ['--url', href],
     rewritten: ['FLYWAY_URL'],
+    withArguments: (url) => [
+      ...FLYWAY,
+      `-url=${jdbcUrl(url)}`,
+      `-user=${decodeURIComponent(url.username)}`,
+      `-password=${decodeURIComponent(url.password)}`,
+      'migrate',
+    ],
     settings: (folder) => ({ ...classpath(folder), REDGATE_DISABLE_TELEMETRY: 'true' }),
   },
   liquibase: {
@@ -154,9 +161,17 @@ const ROWS: Record<ToolId, Row> = {
     failureExitCode: 1,
     journal: 'databasechangelog',
     variables: (url) => ({
-      LIQUIBASE_COMMAND_URL: `jdbc:postgresql://${url.host}${url.pathname}?user=${url.username}&password=${url.password}`,
+      LIQUIBASE_COMMAND_URL: jdbcUrl(url),
+      LIQUIBASE_COMMAND_USERNAME: decodeURIComponent(url.username),
+      LIQUIBASE_COMMAND_PASSWORD: decodeURIComponent(url.password),
     }),
-    placeholders: { LIQUIBASE_COMMAND_URL: '{safemigrate:jdbc-url}' },
+    withArguments: (url) => [
+      ...LIQUIBASE,
+      `--url=${jdbcUrl(url)}`,
+      `--username=${decodeURIComponent(url.username)}`,
+      '--password',
+      decodeURIComponent(url.password),
+    ],
     options: ({ href }) => ['--url', href],
     rewritten: ['LIQUIBASE_COMMAND_URL'],
     settings: classpath,
@@ -167,6 +182,8 @@ export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode
   readonly id: ToolId;
   /** What safemigrate is told about the target at `url`. */
   options(url: string): string[];
+  /** Its command with the connection in arguments; undefined where that is not its way. */
+  readonly withArguments: ((url: string) => string[]) | undefined;
   /** A copy to run the commands in. `remove()` takes it away. */
   copy(): Promise<ToolCopy>;
 }
@@ -174,7 +191,7 @@ export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode
 export interface ToolCopy {
   readonly folder: string;
   /** Makes the copy a project of the database at `url`. @returns the environment of its commands. */
-  configure(url: string, under: 'direct' | 'safemigrate'): Promise<NodeJS.ProcessEnv>;
+  configure(url: string, where?: 'variables' | 'arguments'): Promise<NodeJS.ProcessEnv>;
   remove(): Promise<void>;
 }
 
@@ -184,10 +201,12 @@ export async function findTool(id: ToolId): Promise<Tool | { missing: string }> 
   const project = fileURLToPath(new URL(`../../fixtures/projects/${id}`, import.meta.url));
   const found = await toolchain(id, project, row.toolchain);
   if ('missing' in found) return found;
+  const { withArguments: inArguments } = row;
   return {
     ...row,
     id,
     options: (url) => row.options(new URL(url)),
+    withArguments: inArguments && ((url) => inArguments(new URL(url))),
     copy: () => copyTool(row, project, found.folder),
   };
 }
@@ -200,7 +219,7 @@ async function copyTool(row: Row, project: string, installed: string): Promise<T
   return {
     folder,
     remove: () => rm(folder, { recursive: true, force: true }),
-    configure: async (url, under) => {
+    configure: async (url, where = 'variables') => {
       const variables = row.variables(new URL(url));
       if (row.inDotenv) await writeFile(path.join(folder, '.env'), dotenv(variables));
       const plain = plainEnvironment();
@@ -208,11 +227,14 @@ async function copyTool(row: Row, project: string, installed: string): Promise<T
         ...plain,
         PATH: [path.join(installed, 'bin'), plain.PATH].join(path.delimiter),
         ...row.settings?.(installed),
-        ...(row.inDotenv ? {} : variables),
-        ...(under === 'safemigrate' ? row.placeholders : {}),
+        ...(row.inDotenv || where === 'arguments' ? {} : variables),
       };
     },
   };
+}
+
+function jdbcUrl({ host, pathname }: URL): string {
+  return `jdbc:postgresql://${host}${pathname}`;
 }
 
 function classpath(folder: string): Record<string, string> {

@@ -64,11 +64,13 @@ function testsOf(tool: Tool): void {
     });
 
   const alone = async (command: string[]) =>
-    runProgram(command, { folder: copy.folder, env: await copy.configure(direct, 'direct') });
+    runProgram(command, { folder: copy.folder, env: await copy.configure(direct) });
 
-  const wrapped = async (command: string[], ...options: string[]) => {
+  const wrapped = async (command: string[], ...options: string[]) => run(command, 'variables', options);
+
+  const run = async (command: string[], where: 'variables' | 'arguments', options: string[]) => {
     const file = path.join(copy.folder, 'r.json');
-    const env = await copy.configure(target, 'safemigrate');
+    const env = await copy.configure(target, where);
     const args = ['--report', file, ...tool.options(target), ...options, '--', ...command];
     const result = await safemigrate(args, { folder: copy.folder, env });
     const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
@@ -100,9 +102,21 @@ function testsOf(tool: Tool): void {
         typeof name === 'string' ? name : expect.stringMatching(name),
       );
     expect(report.target.changes).toEqual([]);
+    const index = report.statements.filter(({ sql }) => /CREATE INDEX CONCURRENTLY/i.test(sql));
+    expect(index).toMatchObject([{ tag: 'CREATE INDEX', exactness: 'sampled', error: null }]);
     expect(report.data?.tables).toContainEqual(
       expect.objectContaining({ relation: 'public.customers', rowsBefore: 0, rowsAfter: 501 }),
     );
+  });
+
+  test.skipIf(!tool.withArguments)('the connection may stand in arguments of its own', async () => {
+    const command = tool.withArguments?.(target) ?? [];
+    const before = await digestOf(target);
+    const { report, ...ours } = await run(command, 'arguments', []);
+    expect(ours.exitCode, ours.stdout + ours.stderr).toBe(0);
+    expect(report.command).toMatchObject({ exitCode: 0, reachedClone: true });
+    expect(JSON.stringify(report.command.argv)).not.toContain(new URL(target).password);
+    expect(await digestOf(target)).toEqual(before);
   });
 
   test('a failing migration fails directly and wrapped in the same words, and nothing is left', async () => {

@@ -1,0 +1,86 @@
+import type { Child } from './mention.ts';
+
+/** One part of a login that stands apart from its URL. */
+interface Part {
+  /** What the command was given; undefined where nothing stands there yet. */
+  readonly value: string | undefined;
+  write(child: Child, value: string): void;
+}
+
+/** User and password beside a JDBC URL, which as a rule holds neither. */
+export interface JdbcLogin {
+  readonly user: Part | undefined;
+  readonly password: Part | undefined;
+}
+
+type Variables = Readonly<Record<string, string>>;
+
+/** The parts of a name that say "this is the URL", before which its siblings' prefix stands. */
+const URL_PART = /(?:JDBC_)?(?:URL|URI|DSN)$/;
+const USER_PARTS = ['USERNAME', 'USER'];
+const PASSWORD_PARTS = ['PASSWORD', 'PASS'];
+
+/** `-user=`, `--username x`, `-Dflyway.user=`, `-Pflyway.password=`: one word, or two. */
+const USER_OPTION = /^--?(?:[DP][\w.]*\.)?user(?:name)?(=|$)/i;
+const PASSWORD_OPTION = /^--?(?:[DP][\w.]*\.)?password(=|$)/i;
+
+/** Variables that rank above the tool's files, for those that are named in no other way: by the tool's own words. */
+const TOOLS: readonly { word: RegExp; prefix: string; user: string }[] = [
+  { word: /flyway/i, prefix: 'FLYWAY_', user: 'USER' },
+  { word: /liquibase/i, prefix: 'LIQUIBASE_COMMAND_', user: 'USERNAME' },
+];
+
+/** What belongs to the JDBC URL of a variable: SPRING_DATASOURCE_URL, …_USERNAME, …_PASSWORD; or options of the command. */
+export function loginOfVariable(name: string, values: Variables, argv: readonly string[]): JdbcLogin {
+  const prefix = URL_PART.test(name) ? name.replace(URL_PART, '') : undefined;
+  if (prefix === undefined) return { user: undefined, password: undefined };
+  return {
+    user: option(argv, USER_OPTION) ?? variable(prefix, USER_PARTS, values),
+    password:
+      option(argv, PASSWORD_OPTION) ??
+      variable(prefix, PASSWORD_PARTS, values) ??
+      absent(`${prefix}PASSWORD`),
+  };
+}
+
+/** What belongs to the JDBC URL in an argument: other options, or the variables that the tool knows. */
+export function loginOfArgument(argv: readonly string[], values: Variables): JdbcLogin {
+  const tool = TOOLS.find(({ word }) => argv.some((argument) => word.test(argument)));
+  const inVariables = (parts: readonly string[], own: string) =>
+    tool && (variable(tool.prefix, parts, values) ?? absent(tool.prefix + own));
+  return {
+    user: option(argv, USER_OPTION) ?? inVariables(USER_PARTS, tool?.user ?? ''),
+    password: option(argv, PASSWORD_OPTION) ?? inVariables(PASSWORD_PARTS, 'PASSWORD'),
+  };
+}
+
+function variable(prefix: string, parts: readonly string[], values: Variables): Part | undefined {
+  const name = parts.map((part) => prefix + part).find((key) => values[key]);
+  return name === undefined ? undefined : { ...absent(name), value: values[name] };
+}
+
+/** A file of the tool's may hold another value, above which a variable ranks. */
+function absent(name: string): Part {
+  return {
+    value: undefined,
+    write: (child, value) => {
+      child.env[name] = value;
+    },
+  };
+}
+
+function option(argv: readonly string[], name: RegExp): Part | undefined {
+  const index = argv.findIndex((argument, at) => at > 0 && name.test(argument));
+  const word = argv[index];
+  if (word === undefined) return undefined;
+  const equals = word.indexOf('=');
+  const [at, before] = equals < 0 ? [index + 1, ''] : [index, word.slice(0, equals + 1)];
+  const value = argv[at]?.slice(before.length);
+  if (!value) return undefined;
+  return {
+    value,
+    write: (child, text) => {
+      child.argv[at] = before + text;
+    },
+  };
+}
