@@ -5,7 +5,7 @@ import { rehearse } from '../../run.ts';
 import { Scope } from '../../scope.ts';
 import { startServer } from '../../server/embedded.ts';
 import { SHOP } from '../demo/shop.ts';
-import { exitCodeOfReport } from '../exit-codes.ts';
+import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
 import { progress } from '../progress.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
@@ -39,7 +39,9 @@ export async function demoCommand(signals: SignalWatch): Promise<number> {
     display.finish();
     say(`\n${await render(report, 'text', style)}`);
     say('The shop itself was not touched. Now yours:  safemigrate -- <your migration command>');
-    return exitCodeOfReport(report, signals.received);
+    const exitCode = exitCodeOfReport(report, signals.received);
+    // A migration that is refused, with what it would destroy, is what there is to show.
+    return exitCode === EXIT.failed && report.command.exitCode === 0 ? EXIT.passed : exitCode;
   } finally {
     await scope.release();
   }

@@ -1,6 +1,6 @@
-import { bare } from './builds.ts';
 import { relationEvidence } from './evidence.ts';
-import { type Ground, withoutLastPart } from './ground.ts';
+import type { Ground } from './ground.ts';
+import { bare, withoutLastPart } from './names.ts';
 import { type Finding, type HazardRecord, metOn } from './record.ts';
 import { milder, weighBreakage } from './weight.ts';
 

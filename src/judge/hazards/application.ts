@@ -1,8 +1,8 @@
 import type { SchemaChange } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
-import { bare } from './builds.ts';
 import { relationEvidence } from './evidence.ts';
-import { type Ground, lastPart, withoutLastPart } from './ground.ts';
+import type { Ground } from './ground.ts';
+import { bare, lastPart, withoutLastPart } from './names.ts';
 import { type HazardRecord, metOn, sqlAdvice, type Words } from './record.ts';
 import { milder, weighBreakage } from './weight.ts';
 
@@ -105,11 +105,14 @@ export const APPLICATION: readonly HazardRecord[] = [
   {
     code: 'JSON_COLUMN',
     title: 'a column of type json',
-    condition: 'ADD COLUMN of type json on a table that was there before the command.',
+    condition: 'A column of a table that was there before is added as json, or becomes json.',
     effect: 'json has no equality: SELECT DISTINCT, GROUP BY and UNION over the table fail from then on.',
     safer: 'jsonb.',
     find: (ground) =>
-      metOn(ground, 'add column', ({ table }) => table)
+      [
+        ...metOn(ground, 'add column', ({ table }) => table),
+        ...metOn(ground, 'alter type', ({ table }) => table),
+      ]
         .filter(({ action }) => action.type === 'json')
         .map(({ statement, relation, action }) => ({
           statement: statement.index,
@@ -117,7 +120,12 @@ export const APPLICATION: readonly HazardRecord[] = [
           severity: milder(weighBreakage(ground, relation)),
           message: `${relation}.${shown(action.column)} is json, which cannot be compared`,
           evidence: relationEvidence(ground, relation),
-          advice: sqlAdvice('Instead:', `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} jsonb`),
+          advice: sqlAdvice(
+            'Instead:',
+            action.does === 'add column'
+              ? `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} jsonb`
+              : `ALTER TABLE ${relation} ALTER COLUMN ${shown(action.column)} TYPE jsonb`,
+          ),
         })),
   },
   {

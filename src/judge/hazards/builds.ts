@@ -1,5 +1,5 @@
 import { shown } from '../../sql.ts';
-import { lastPart } from './ground.ts';
+import { bare, lastPart, sibling } from './names.ts';
 import { blocking, type HazardRecord, lockFinding, metOn, ownWords, sqlAdvice } from './record.ts';
 
 /** Indexes that are built, dropped or filled while others are kept out. */
@@ -15,11 +15,19 @@ export const BUILDS: readonly HazardRecord[] = [
     when: ({ action }) => !action.concurrently,
     says: ({ action, relation }) => `writes to ${relation} wait while ${indexName(action.index)} is built`,
     advises: (met) =>
-      sqlAdvice(
-        'Build it outside a transaction, and look for an INVALID index if that fails:',
-        ownWords(met, (sql) => sql.replace(/\bINDEX\b/i, 'INDEX CONCURRENTLY')) ??
-          `CREATE INDEX CONCURRENTLY … ON ${met.relation} …`,
-      ),
+      met.ground.relation(met.relation)?.kind === 'partitioned table'
+        ? sqlAdvice(
+            'A partitioned table has no concurrent way of its own: build it on each partition, and attach those:',
+            ownWords(met, (sql) => sql.replace(/\bON\b/i, 'ON ONLY')) ??
+              `CREATE INDEX … ON ONLY ${met.relation} …`,
+            'CREATE INDEX CONCURRENTLY … ON <partition> …',
+            'ALTER INDEX … ATTACH PARTITION …',
+          )
+        : sqlAdvice(
+            'Build it outside a transaction, and look for an INVALID index if that fails:',
+            ownWords(met, (sql) => sql.replace(/\bINDEX\b/i, 'INDEX CONCURRENTLY')) ??
+              `CREATE INDEX CONCURRENTLY … ON ${met.relation} …`,
+          ),
   }),
   {
     code: 'DROP_INDEX_NOT_CONCURRENT',
@@ -148,7 +156,7 @@ export const BUILDS: readonly HazardRecord[] = [
     advises: ({ relation }) =>
       sqlAdvice(
         'No concurrent way exists. Put the constraint on a copy that is filled while the old table is in use, and swap their names:',
-        `CREATE TABLE ${relation}_new (LIKE ${relation} INCLUDING ALL)`,
+        `CREATE TABLE ${sibling(relation, '_new')} (LIKE ${relation} INCLUDING ALL)`,
       ),
   }),
 ];
@@ -172,11 +180,6 @@ export function notNullSteps(relation: string, column: string): string[] {
     `ALTER TABLE ${relation} ALTER COLUMN ${column} SET NOT NULL`,
     `ALTER TABLE ${relation} DROP CONSTRAINT ${name}`,
   ];
-}
-
-/** The last part without its quotes, for names that are made from it. */
-export function bare(relation: string): string {
-  return lastPart(relation).replace(/^"(.*)"$/s, '$1');
 }
 
 function indexName(name: string | null): string {

@@ -10,6 +10,7 @@ import type { HazardRecord } from './record.ts';
 import { REWRITES } from './rewrites.ts';
 import { SCANS } from './scans.ts';
 import { TRANSACTIONS } from './transactions.ts';
+import { UNEXPLAINED } from './unexplained.ts';
 
 /** Every hazard there is: what blocks, what is rewritten, what is lost, what fails, and what breaks the running code. */
 export const CATALOGUE: readonly HazardRecord[] = [
@@ -19,6 +20,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...FOREIGN_KEYS,
   ...REWRITES,
   ...TRANSACTIONS,
+  ...UNEXPLAINED,
   ...LOSSES,
   ...FAILURES,
   ...APPLICATION,

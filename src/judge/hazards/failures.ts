@@ -2,7 +2,8 @@ import type { StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action, ActionOf } from '../facts.ts';
 import { relationEvidence } from './evidence.ts';
-import { type Ground, lastPart, withoutLastPart } from './ground.ts';
+import type { Ground } from './ground.ts';
+import { lastPart, withoutLastPart } from './names.ts';
 import { type Finding, type HazardRecord, metOn, sqlAdvice } from './record.ts';
 
 /** What failed on the clone because of the rows that are there, and what was left half-done. */

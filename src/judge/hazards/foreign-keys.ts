@@ -1,7 +1,7 @@
 import type { SchemaSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import { locksEvidence, relationEvidence } from './evidence.ts';
-import { lastPart, withoutLastPart } from './ground.ts';
+import { lastPart, withoutLastPart } from './names.ts';
 import { type Finding, type HazardRecord, lockFinding, metOn, sqlAdvice } from './record.ts';
 import { WARNING } from './thresholds.ts';
 

@@ -2,6 +2,7 @@ import type { StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../facts.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../lock-modes.ts';
+import { lastPart } from './names.ts';
 
 /** One thing that a statement asked for. */
 export interface Met<Does extends Action['does']> {
@@ -123,14 +124,4 @@ function modeOf(mode: string): LockMode | undefined {
 
 function strength(mode: LockMode): number {
   return LOCK_MODES.indexOf(mode);
-}
-
-/** `orders` of `public.orders`, as it is shown. */
-export function lastPart(qualified: string): string {
-  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
-}
-
-/** `public.orders` of `public.orders.email`. */
-export function withoutLastPart(qualified: string): string {
-  return qualified.slice(0, Math.max(0, qualified.length - lastPart(qualified).length - 1));
 }

@@ -3,7 +3,8 @@ import type { SchemaChange } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action } from '../facts.ts';
 import { relationEvidence, rowCount } from './evidence.ts';
-import { type Ground, lastPart, withoutLastPart } from './ground.ts';
+import type { Ground } from './ground.ts';
+import { lastPart, withoutLastPart } from './names.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
 import { milder, weighBreakage, weighLoss, worst } from './weight.ts';
 

@@ -1,7 +1,8 @@
 import type { StatementSection } from '../../report/model.ts';
-import { shown } from '../../sql.ts';
+import { literal, shown } from '../../sql.ts';
 import type { Action, Name } from '../facts.ts';
 import type { Ground } from './ground.ts';
+import { sibling } from './names.ts';
 import { type HazardRecord, lockFinding, sqlAdvice, type Words } from './record.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
@@ -66,12 +67,13 @@ const CAUSES: readonly Cause[] = [
     isCause: (action) => action.does === 'add column' && (action.identity || SERIAL.test(action.type)),
     advises: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'add column' }>;
+      const sequence = sibling(relation, `_${column}_seq`);
       const plain = /^big|8$/.test(type) ? 'bigint' : 'integer';
       return sqlAdvice(
         'Add it empty, number the old rows in batches, and let the sequence go on from there:',
         `ALTER TABLE ${relation} ADD COLUMN ${shown(column)} ${plain}`,
-        `CREATE SEQUENCE ${relation}_${column}_seq OWNED BY ${relation}.${shown(column)}`,
-        `ALTER TABLE ${relation} ALTER COLUMN ${shown(column)} SET DEFAULT nextval('${relation}_${column}_seq')`,
+        `CREATE SEQUENCE ${sequence} OWNED BY ${relation}.${shown(column)}`,
+        `ALTER TABLE ${relation} ALTER COLUMN ${shown(column)} SET DEFAULT nextval(${literal(sequence)})`,
       );
     },
   },
@@ -102,7 +104,7 @@ const CAUSES: readonly Cause[] = [
     advises: (relation, { does }) =>
       sqlAdvice(
         'Fill a new table in batches, and swap the names at the end:',
-        `CREATE ${does === 'set unlogged' ? 'UNLOGGED ' : ''}TABLE ${relation}_new (LIKE ${relation} INCLUDING ALL)`,
+        `CREATE ${does === 'set unlogged' ? 'UNLOGGED ' : ''}TABLE ${sibling(relation, '_new')} (LIKE ${relation} INCLUDING ALL)`,
       ),
   },
   {
@@ -115,7 +117,7 @@ const CAUSES: readonly Cause[] = [
     advises: (relation) =>
       sqlAdvice(
         'Fill a new table in batches, and swap the names at the end:',
-        `CREATE TABLE ${relation}_new (LIKE ${relation} INCLUDING ALL) USING …`,
+        `CREATE TABLE ${sibling(relation, '_new')} (LIKE ${relation} INCLUDING ALL) USING …`,
       ),
   },
   {

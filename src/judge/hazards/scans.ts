@@ -1,8 +1,9 @@
 import { shown } from '../../sql.ts';
 import type { ActionOf } from '../facts.ts';
-import { bare, notNullSteps } from './builds.ts';
+import { notNullSteps } from './builds.ts';
 import { locksEvidence } from './evidence.ts';
 import type { Ground, Met } from './ground.ts';
+import { bare } from './names.ts';
 import {
   blocking,
   type Finding,

@@ -4,7 +4,7 @@ import { locksEvidence, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { withLockTimeout } from './lock-timeout.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
-import { LINGERING_MS, MANY_ROWS, TOLD_FROM_MS } from './thresholds.ts';
+import { LINGERING_MS, MANY_ROWS } from './thresholds.ts';
 import { milder, weighLock, weighRows, worst } from './weight.ts';
 
 /** How a migration behaves between BEGIN and COMMIT. */
@@ -101,35 +101,11 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             evidence: `${rowCount(rows, true)} in ${formatDuration(changed.reduce((sum, { statement }) => sum + statement.durationMs, 0))}; ${relationEvidence(ground, first.relation)}`,
             advice: sqlAdvice(
               'Repeat a batch, committing after each, until it changes nothing:',
-              `${first.verb} … WHERE ctid IN (SELECT ctid FROM ${first.relation} WHERE … LIMIT 5000)`,
+              `${batchOf(first)} WHERE ctid IN (SELECT ctid FROM ${first.relation} WHERE … LIMIT 5000)`,
             ),
           },
         ];
       }),
-  },
-  {
-    code: 'STRONG_LOCK_HELD',
-    title: 'a table is locked for long',
-    condition: `A lock that keeps out reads or writes for ${TOLD_FROM_MS} ms or more, by a statement that is not parsed here, such as a DO block or a function.`,
-    effect: 'Everybody who comes meanwhile waits, and takes up a connection.',
-    safer:
-      'See what the statement does, and do each part of it by a statement of its own, the long ones without the lock.',
-    find: (ground) =>
-      ground.facts.statements
-        .filter((statement) => ground.actions(statement).length === 0)
-        .flatMap((statement) =>
-          ground
-            .taken(statement, 'writes')
-            .filter(({ heldMs }) => (heldMs ?? 0) >= TOLD_FROM_MS)
-            .map((lock) => ({
-              statement: statement.index,
-              relation: lock.relation,
-              severity: weighLock(ground, lock),
-              message: `${statement.tag ?? 'a statement'} keeps others out of ${lock.relation}`,
-              evidence: locksEvidence(ground, [lock]),
-              advice: 'Do what it does in statements of their own, each in a short transaction.',
-            })),
-        ),
   },
 ];
 
@@ -256,7 +232,11 @@ interface Changed {
   readonly statement: StatementSection;
   readonly relation: string;
   readonly rows: number;
-  readonly verb: string;
+  readonly verb: 'insert' | 'update' | 'delete' | 'merge';
+}
+
+function batchOf({ verb, relation }: Changed): string {
+  return verb === 'delete' ? `DELETE FROM ${relation}` : `UPDATE ${relation} SET …`;
 }
 
 /** Rows of a table that was there before which one statement changed; new ones are counted on request. */
@@ -265,9 +245,10 @@ function changedRows(ground: Ground, statement: StatementSection, inserted: bool
   const { rows } = statement;
   return ground.actions(statement).flatMap((action) => {
     const changes = action.does === 'update' || action.does === 'delete' || action.does === 'merge';
-    if (!changes && !(inserted && action.does === 'insert')) return [];
+    const fills = inserted && action.does === 'insert' && rows > BOOKKEEPING_ROWS;
+    if (!changes && !fills) return [];
     const relation = ground.resolve(action.table, statement);
-    return ground.relation(relation) ? [{ statement, relation, rows, verb: action.does.toUpperCase() }] : [];
+    return ground.relation(relation) ? [{ statement, relation, rows, verb: action.does }] : [];
   });
 }
 

@@ -1,0 +1,22 @@
+import { shown } from '../../sql.ts';
+
+/** `orders` of `public.orders`, as it is shown. */
+export function lastPart(qualified: string): string {
+  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
+}
+
+/** `public.orders` of `public.orders.email`. */
+export function withoutLastPart(qualified: string): string {
+  return qualified.slice(0, Math.max(0, qualified.length - lastPart(qualified).length - 1));
+}
+
+/** The last part without its quotes, for names that are made from it. */
+export function bare(relation: string): string {
+  return lastPart(relation).replace(/^"(.*)"$/s, '$1');
+}
+
+/** Another name in the same schema: `public.orders_new`. */
+export function sibling(relation: string, suffix: string): string {
+  const schema = withoutLastPart(relation);
+  return `${schema === '' ? '' : `${schema}.`}${shown(bare(relation) + suffix)}`;
+}
