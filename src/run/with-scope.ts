@@ -1,7 +1,11 @@
+import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
 import { ignore, type RehearseOptions } from './options.ts';
+
+/** Whatever fails in consequence of a loss says less than the loss itself. */
+const isLoss = (error: unknown) => error instanceof SafemigrateError && error.code === 'LOST';
 
 /** Runs with a scope that is released in every ending; what could not be released is said, also when the work fails. */
 export async function withScope<T>(
@@ -26,7 +30,7 @@ export async function withScope<T>(
     result = await work(scope, stop);
   } catch (error) {
     await release();
-    throw error;
+    throw isLoss(error) ? error : (stop.lost ?? error);
   }
   return { result, cleanup: await release() };
 }

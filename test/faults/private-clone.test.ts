@@ -1,0 +1,173 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Server } from '../../src/server/embedded.ts';
+import { readEntries, registryFolder } from '../../src/upkeep/folders.ts';
+import { CLI, plainEnvironment, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { changedUrl } from '../helpers/cloning.ts';
+import { until } from '../helpers/cutting.ts';
+import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { skipReason } from '../helpers/requirements.ts';
+
+const run = promisify(execFile);
+const MB = 2 ** 20;
+const MARK = `-- of ${process.pid}`;
+const skipped = skipReason(await loopFileSystemObstacle('xfs'));
+
+/** The original and its clone share a file system of which a tenth is the floor. */
+describe.skipIf(skipped)('a clone on a server of its own', () => {
+  let disk: LoopFileSystem;
+  let server: Server;
+  let env: NodeJS.ProcessEnv;
+
+  beforeAll(async () => {
+    disk = await loopFileSystem('xfs', 700 * MB);
+    server = await ownServer(18, {
+      parent: disk.folder,
+      settings: { max_wal_size: '64MB', min_wal_size: '32MB' },
+    });
+    await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
+    env = { DATABASE_URL: changedUrl(server.url, { database: 'shop' }) };
+    await withClient(env.DATABASE_URL ?? '', (client) =>
+      client.query('CREATE TABLE items AS SELECT 1 AS id'),
+    );
+  });
+  afterAll(async () => {
+    await server.stop();
+    await disk.destroy();
+  });
+  afterEach(async () => {
+    await expectNothingLeft();
+    await withClient(server.url, (client) => client.query('CHECKPOINT'));
+  });
+
+  const folders = async () =>
+    (await readdir(server.folder)).filter((name) => name.startsWith('safemigrate_'));
+  const entries = () => readdir(registryFolder()).catch((): string[] => []);
+
+  async function expectNothingLeft(): Promise<void> {
+    await until('nothing is left', async () => (await folders()).length + (await entries()).length === 0);
+    await until('its server is gone', async () => (await clonesRunning()).length === 0);
+  }
+
+  async function clonesRunning(): Promise<string[]> {
+    const { stdout } = await run('ps', ['-eo', 'args=']);
+    return stdout.split('\n').filter((line) => line.includes(`${server.folder}/safemigrate_`));
+  }
+
+  const SLEEP = sqlCommand(`SELECT pg_sleep(60) ${MARK}`);
+
+  function rehearsal(): ChildProcess {
+    return spawn(process.execPath, [CLI, '--clone', 'cluster', '--', ...SLEEP], {
+      env: { ...plainEnvironment(), ...env },
+      stdio: 'ignore',
+    });
+  }
+
+  async function kill(child: ChildProcess): Promise<void> {
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  }
+
+  const reached = (name: string) => async () => {
+    const [folder] = await folders();
+    if (folder === undefined) return false;
+    const place = path.join(server.folder, folder, name);
+    return readFile(place).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => error.code === 'EISDIR',
+    );
+  };
+  const commandRuns = async () => {
+    const { stdout } = await run('ps', ['-eo', 'args=']);
+    return stdout.split('\n').some((line) => /^\S+ \S+run-sql\.mjs /.test(line) && line.endsWith(MARK));
+  };
+
+  const STAGES: [string, () => Promise<boolean>][] = [
+    ['when its folder is recorded', async () => (await entries()).length > 0],
+    ['when its folder is made', reached('mark.json')],
+    ['while it is copied', reached('data')],
+    ['while its server starts', reached('data/postmaster.pid')],
+    ['while the command runs', commandRuns],
+  ];
+
+  test.each(STAGES)('goes with a tool that is killed %s', async (what, condition) => {
+    const child = rehearsal();
+    await until(what, condition);
+    await kill(child);
+    // An entry without a watchdog yet is for clean.
+    if ((await entries()).length > 0 && (await folders()).length === 0) await safemigrate(['clean']);
+    await expectNothingLeft();
+    await withClient(server.url, (client) => client.query('SELECT 1'));
+  });
+
+  test('is found and removed by clean when its watchdog was killed with the tool', async () => {
+    const child = rehearsal();
+    await until('the command runs', commandRuns);
+    const [entry] = await readEntries();
+    if (!entry || 'unreadable' in entry || !entry.watchdog) throw new Error('a clone that runs has an entry');
+    process.kill(entry.watchdog.pid, 'SIGSTOP');
+    await kill(child);
+    process.kill(entry.watchdog.pid, 'SIGKILL');
+
+    const list = await safemigrate(['list', '--format', 'json']);
+    expect(JSON.parse(list.stdout)).toMatchObject([{ folder: entry.folder, owning: 'dead', present: true }]);
+    expect(await clonesRunning()).not.toEqual([]);
+    const clean = await safemigrate(['clean']);
+    expect(clean).toMatchObject({ exitCode: 0, stdout: `removed ${entry.folder}\n`, stderr: '' });
+  });
+
+  test('ends when the disk fills up, with the reason, and the original goes on', async () => {
+    const filler = path.join(disk.folder, 'filler');
+    const running = safemigrate(['--clone', 'cluster', '--', ...SLEEP], { env });
+    await until('the command runs', commandRuns);
+    const { stdout } = await run('df', ['-Pk', disk.folder]);
+    const freeKb = Number(stdout.split('\n')[1]?.split(/\s+/)[3]);
+    await run('fallocate', ['-l', `${freeKb - 40 * 1024}K`, filler]);
+    const { exitCode, stderr } = await running;
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 3,
+      stderr: expect.stringMatching(/The clone was ended: free space on .* fell to .* MB, below \d\d MB/),
+    });
+    await withClient(server.url, (client) => client.query('CREATE TABLE lives AS SELECT 1'));
+    await withClient(server.url, (client) => client.query('DROP TABLE lives'));
+    await run('rm', [filler]);
+  });
+
+  test('ends when its time is up, with the reason', async () => {
+    const { exitCode, stderr } = await safemigrate(
+      ['--clone', 'cluster', '--clone-ttl', '4s', '--', ...SLEEP],
+      { env },
+    );
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 3,
+      stderr: expect.stringContaining('The clone was ended: its time was up.'),
+    });
+  });
+
+  test('that was kept outlives the tool, is left by clean, and goes with clean --kept', async () => {
+    const command = sqlCommand('CREATE TABLE jobs (id int)');
+    const kept = await safemigrate(['--clone', 'cluster', '--keep', '--', ...command], { env });
+    expect(kept).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringMatching(/psql "host=\S+ port=5432 dbname=shop"/),
+    });
+    const [row] = z
+      .array(z.object({ folder: z.string(), kept: z.boolean(), owning: z.string() }))
+      .parse(JSON.parse((await safemigrate(['list', '--format', 'json'])).stdout));
+    expect(row).toMatchObject({ kept: true, owning: 'kept' });
+    expect((await safemigrate(['list'])).stdout).toMatch(
+      /kept clone of 127\.0\.0\.1:\d+\/shop .* in \d h|min/,
+    );
+    expect((await safemigrate(['clean'])).stdout).toMatch(/^left +\/.*clean --kept/);
+    expect(await clonesRunning()).not.toEqual([]);
+    expect((await safemigrate(['clean', '--kept'])).stdout).toBe(`removed ${row?.folder}\n`);
+  });
+});
