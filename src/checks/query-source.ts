@@ -91,8 +91,10 @@ export async function readStatStatements(
   try {
     rows = await session.query<Row>(statementsSql(place), [databaseOid]);
   } catch (error) {
-    if (sqlstateOf(error) === NOT_LOADED) return { unreadable: UNLOADED };
-    throw error;
+    const sqlstate = sqlstateOf(error);
+    if (sqlstate === undefined) throw error;
+    if (sqlstate === NOT_LOADED) return { unreadable: UNLOADED };
+    return { unreadable: `pg_stat_statements cannot be read: ${messageOf(error)}` };
   }
   const seen = rows.filter(({ hidden }) => !hidden);
   const preparable = seen.filter(({ query }) => isPreparable(query));

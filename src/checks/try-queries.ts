@@ -75,6 +75,9 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   );
 }
 
+/** Shutdown, crash, dropped database, lost connection, the timeouts of sessions. */
+const ENDS_SESSION = /^(?:57P|08|25P0[34])/;
+
 /** An error of the query's own is a result; that of a lost connection is thrown. */
 function outcomeOf<T>(
   send: (settle: (error: unknown, value?: T) => void) => void,
@@ -83,7 +86,7 @@ function outcomeOf<T>(
     send((error, value) => {
       if (!error) return resolve({ error: null, ...(value === undefined ? {} : { value }) });
       const sqlstate = sqlstateOf(error);
-      if (sqlstate === undefined || isFatal(error))
+      if (sqlstate === undefined || ENDS_SESSION.test(sqlstate))
         return reject(
           new SafemigrateError('LOST', `The connection to the clone was lost: ${messageOf(error)}`, {
             cause: error,
@@ -92,8 +95,4 @@ function outcomeOf<T>(
       resolve({ error: { sqlstate, message: messageOf(error) } });
     });
   });
-}
-
-function isFatal(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'severity' in error && error.severity === 'FATAL';
 }

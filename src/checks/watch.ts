@@ -65,7 +65,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
     async before() {
       if (nothingToDo) return;
       await inClone(async (session) => {
-        trials = queries && (await measured(limits, 'queries', () => tryQueries(session, texts)));
+        trials = queries && (await measured(limits, 'queries.checked', () => tryQueries(session, texts)));
         const needed = checks.filter(({ rule }) => rule === 'same');
         results = await resultsOf(session, needed);
       });
@@ -79,7 +79,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
       const then = trials;
       try {
         await inClone(async (session) => {
-          const now = then && (await measured(limits, 'queries', () => tryQueries(session, texts)));
+          const now = then && (await measured(limits, 'queries.checked', () => tryQueries(session, texts)));
           if (queries && then && now) sections.queries = compareQueries(queries, then, now);
           for (const check of checks) {
             const result = await runCheck(session, check);
@@ -96,7 +96,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
         for (const check of checks.slice(sections.checks.length))
           sections.checks.push(compareCheck(check, null, failed));
         if (queries && !sections.queries)
-          limits.push({ path: 'queries', kind: 'unmeasured', reason: messageOf(error) });
+          limits.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
       }
       if (sections.queries) limits.push(...queryLimits(sections.queries.skipped));
       return { ...(await shown(sections, redact)), limits };

@@ -22,7 +22,7 @@ export function querySection({ queries }: Report, style: TextStyle): string[] {
   const still = counts.length === 0 ? 'all still work' : counts.join(', ');
   const failed =
     skipped.failedBefore === 0 ? '' : `; ${formatCount(skipped.failedBefore)} failed before already`;
-  const costs = planned ? '' : '; costs are not compared before version 16';
+  const costs = planned || checked === 0 ? '' : '; costs are not compared before version 16';
   return [
     ...heading(
       style,

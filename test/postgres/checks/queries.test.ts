@@ -222,3 +222,28 @@ describe.each(VERSIONS)('pg_stat_statements on %d', (version) => {
     expect(found.queries.some(({ sql }) => sql.includes('hidden'))).toBe(false);
   });
 });
+
+test('a connection that is lost meanwhile is no fault of the queries', async () => {
+  const { session, settings, drop } = await scratch(18);
+  try {
+    await trying(settings, async (own) => {
+      await session.query('SELECT pg_terminate_backend($1)', [own.pid]);
+      await expect(tryQueries(own, ['SELECT 1'])).rejects.toMatchObject({ code: 'LOST' });
+    });
+  } finally {
+    await drop();
+  }
+});
+
+test('what breaks in the middle of many does not disturb those around it', async () => {
+  const { settings, drop } = await scratch(18);
+  try {
+    const texts = Array.from({ length: 300 }, (_, n) => (n % 3 === 0 ? 'SELECT nothing' : `SELECT ${n}`));
+    const trials = await trying(settings, (own) => tryQueries(own, texts));
+    expect(trials.map(({ error, plan }) => [error === null, plan === null])).toEqual(
+      texts.map((_, n) => (n % 3 === 0 ? [false, true] : [true, false])),
+    );
+  } finally {
+    await drop();
+  }
+});
