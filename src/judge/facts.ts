@@ -1,4 +1,5 @@
 import type {
+  CommandSection,
   DataSection,
   QueriesSection,
   SchemaSection,
@@ -8,6 +9,8 @@ import type {
 
 /** All that hazards are decided from, as plain values. Relations are named as in the report, `public.orders`. */
 export interface Facts {
+  /** How the command ended: where it says itself that it failed, a statement that failed is no news. */
+  readonly command: Pick<CommandSection, 'exitCode'>;
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
   readonly schema: SchemaSection | null;

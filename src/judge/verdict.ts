@@ -12,7 +12,7 @@ export interface Verdict {
 export interface Findings extends Spent, Asked {
   readonly target: Pick<TargetSection, 'changes'>;
   readonly contact: readonly ContactSection[];
-  readonly schema: Pick<SchemaSection, 'leftovers' | 'changes'> | null;
+  readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Those that the policy allows are marked. */
   readonly hazards: readonly Hazard[];
   /** The run was ended from outside (a signal) before the command was. */
@@ -30,7 +30,6 @@ export function judge(findings: Findings, policy: Policy, today: string): Verdic
     ...refusalReasons(findings),
     ...commandReasons(findings),
     ...reachReasons(findings),
-    ...leftoverReasons(findings),
     ...askedReasons(findings),
     ...hazardReasons(findings.hazards, policy, today),
     ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
@@ -82,10 +81,4 @@ function reachReasons({ command, interrupted, contact }: Findings): string[] {
 function unseenReasons({ schema, interrupted, command }: Findings): string[] {
   if (schema !== null || interrupted || !command.reachedClone) return [];
   return ['the schema before and after could not be compared; the limits of the report say why'];
-}
-
-function leftoverReasons({ schema }: Findings): string[] {
-  return (schema?.leftovers ?? [])
-    .filter(({ kind, preexisting }) => kind === 'invalid index' && !preexisting)
-    .map(({ object }) => `the command left the index ${object} invalid`);
 }

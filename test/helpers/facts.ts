@@ -8,6 +8,7 @@ export function facts(
 ): Facts {
   const { catalogue, ...others } = given;
   return {
+    command: { exitCode: 0 },
     statements: [],
     transactions: [],
     schema: null,

@@ -1,4 +1,4 @@
-import type { StatementSection } from '../../report/model.ts';
+import type { Hazard, StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action, ActionOf } from '../facts.ts';
 import { relationEvidence } from './evidence.ts';
@@ -22,7 +22,7 @@ export const FAILURES: readonly HazardRecord[] = [
         .map((statement) => ({
           statement: statement.index,
           relation: subjectOf(ground, statement),
-          severity: 'error' as const,
+          severity: severityOf(ground),
           message: 'CONCURRENTLY cannot run inside a transaction, and the migration opened one',
           evidence: errorOf(statement),
           advice:
@@ -46,7 +46,7 @@ export const FAILURES: readonly HazardRecord[] = [
             return {
               statement: statement.index,
               relation,
-              severity: 'error' as const,
+              severity: severityOf(ground),
               message: `${relation} has rows, which would be NULL in the new column ${shown(action.column)}`,
               evidence: `${errorOf(statement)}; ${relationEvidence(ground, relation)}`,
               advice: sqlAdvice(
@@ -184,6 +184,11 @@ function failed({ facts }: Ground, ...sqlstates: string[]): StatementSection[] {
   return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));
 }
 
+/** A command that says itself that it failed does not pass anyway, and the hazard only says why. */
+function severityOf({ facts }: Ground): Hazard['severity'] {
+  return facts.command.exitCode === 0 ? 'error' : 'warning';
+}
+
 function errorOf({ error }: StatementSection): string {
   return error ? `${error.message} (SQLSTATE ${error.sqlstate})` : '';
 }
@@ -197,7 +202,7 @@ function violation(
 ): Finding {
   const detail = statement.error?.detail;
   const evidence = `${errorOf(statement)}${detail ? `: ${detail}` : ''}; ${relationEvidence(ground, relation)}`;
-  return { statement: statement.index, relation, severity: 'error', message, evidence, advice };
+  return { statement: statement.index, relation, severity: severityOf(ground), message, evidence, advice };
 }
 
 type Unique = Extract<Action, { does: 'create index' | 'add constraint' }>;

@@ -224,6 +224,42 @@ describe('without a lock_timeout', () => {
   });
 });
 
+describe('an index that is left INVALID', () => {
+  const severity = (preexisting: boolean) =>
+    findHazards(
+      facts({
+        schema: schema({
+          leftovers: [{ kind: 'invalid index', object: 'public.orders_status_idx', preexisting }],
+        }),
+      }),
+    ).map((hazard) => hazard.severity);
+
+  test('is an error', () => {
+    expect(severity(false)).toEqual(['error']);
+  });
+
+  test('is not held against the command where it was there before', () => {
+    expect(severity(true)).toEqual([]);
+  });
+});
+
+test('a statement that failed is an error where the exit code does not say so', () => {
+  const severity = (exitCode: number) =>
+    only(
+      findHazards(
+        facts({
+          command: { exitCode },
+          statements: [statement(1, { error: { ...duplicates, sqlstate: '23505' } })],
+          parsed: asking({ 1: { ...creatingIndex, unique: true } }),
+          catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+        }),
+      ),
+      'UNIQUE_OVER_DUPLICATES',
+    ).severity;
+  expect(severity(0)).toBe('error');
+  expect(severity(1)).toBe('warning');
+});
+
 test('IF NOT EXISTS that takes an INVALID index for the real one is an error', () => {
   const found = only(
     findHazards(
@@ -267,6 +303,20 @@ const creatingIndex: ActionOf<'create index'> = {
   concurrently: false,
   unique: false,
   ifNotExists: false,
+};
+
+const duplicates = {
+  message: 'could not create unique index "orders_status_idx"',
+  detail: 'Key (status)=(open) is duplicated.',
+  hint: null,
+  position: null,
+  where: null,
+  internalQuery: null,
+  schema: 'public',
+  table: 'orders',
+  column: null,
+  dataType: null,
+  constraint: null,
 };
 
 function schema(given: Partial<SchemaSection>): SchemaSection {

@@ -69,9 +69,6 @@ test('an interrupted rehearsal never passes, and is blamed for nothing else', ()
   expect(reasons({ interrupted: true, command: cut })).toEqual([expect.stringContaining('interrupted')]);
 });
 
-test('an invalid index that the command left fails the rehearsal, one that was there before does not', () => {
-  const index = { kind: 'invalid index', object: 'public.i', preexisting: false } as const;
-  const left = (preexisting: boolean) => ({ changes: [], leftovers: [{ ...index, preexisting }] });
-  expect(reasons({ schema: left(false) })).toEqual([expect.stringContaining('public.i')]);
+expect(reasons({ schema: left(false) })).toEqual([expect.stringContaining('public.i')]);
   expect(judge({ ...fine, schema: left(true) }).pass).toBe(true);
 });
