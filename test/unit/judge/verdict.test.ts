@@ -68,7 +68,3 @@ test('an interrupted rehearsal never passes, and is blamed for nothing else', ()
   const cut = { ...command, exitCode: null, signal: 'SIGINT', reachedClone: false } as const;
   expect(reasons({ interrupted: true, command: cut })).toEqual([expect.stringContaining('interrupted')]);
 });
-
-expect(reasons({ schema: left(false) })).toEqual([expect.stringContaining('public.i')]);
-  expect(judge({ ...fine, schema: left(true) }).pass).toBe(true);
-});
