@@ -188,7 +188,7 @@ describe('what cannot be rehearsed is exit code 3', () => {
   test('sessions in the way, each named, and the flag that would end them', async () => {
     await withClient(target.url, async (client) => {
       await client.query(`SET application_name = 'web worker'`);
-      const { exitCode, stderr } = await refused(['--wait', '0', ...MIGRATION], {
+      const { exitCode, stderr } = await refused(['--clone', 'template', '--wait', '0', ...MIGRATION], {
         env: { DATABASE_URL: target.url },
       });
       expect(exitCode).toBe(3);
@@ -202,7 +202,7 @@ describe('what cannot be rehearsed is exit code 3', () => {
 
   test('a copy for which new connections would wait longer than --max-stall allows', async () => {
     await withClient(target.url, async (client) => {
-      const args = ['--disconnect', 'all', '--max-stall', '1ms', ...MIGRATION];
+      const args = ['--clone', 'template', '--disconnect', 'all', '--max-stall', '1ms', ...MIGRATION];
       const { exitCode, stderr } = await refused(args, { env: { DATABASE_URL: target.url } });
       expect(exitCode).toBe(3);
       expect(stderr).toMatch(/new connections to it wait.*--max-stall allows 1\.0 ms/);

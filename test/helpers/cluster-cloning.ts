@@ -11,10 +11,10 @@ export interface ClusterCloning extends Cloning {
   create(): Promise<Clone>;
 }
 
-/** As withCloning, for a method that is asked directly. @param options.source the URL of a standby. */
+/** As withCloning, for a method that is asked directly. @param options.source the URL of a standby; options.fail for a clone that is lost. */
 export async function withClusterCloning<T>(
   url: string,
-  options: CloningOptions & { readonly source?: string },
+  options: CloningOptions & { readonly source?: string; readonly fail?: () => void },
   use: (cloning: ClusterCloning) => Promise<T>,
 ): Promise<T> {
   return withCloning(url, options, async (cloning) => {
@@ -27,7 +27,8 @@ export async function withClusterCloning<T>(
               standbyToo: true,
             }),
           };
-    const context = { ...cloning.context, ...standby };
+    const { fail = cloning.context.fail } = options;
+    const context = { ...cloning.context, ...standby, fail };
     const assessment = await cluster.assess(context);
     if (!assessment.possible) throw new Error(`${assessment.reason} (${assessment.enable})`);
     return use({

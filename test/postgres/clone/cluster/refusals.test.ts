@@ -1,0 +1,168 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recogniseDataDirectory } from '../../../../src/clone/cluster/recognise.ts';
+import { readSourceServer, type SourceServer } from '../../../../src/clone/cluster/source-server.ts';
+import { cluster } from '../../../../src/clone/cluster.ts';
+import type { Assessment, CloneContext } from '../../../../src/clone/method.ts';
+import type { ServerVersion } from '../../../../src/server/binaries.ts';
+import { openSession } from '../../../../src/target/connect.ts';
+import type { Session } from '../../../../src/target/session.ts';
+import { surroundings } from '../../../../src/target/surroundings.ts';
+import { parseSettings } from '../../../../src/target/url.ts';
+import { withClient } from '../../../helpers/client.ts';
+import { changedUrl, withCloning } from '../../../helpers/cloning.ts';
+import { loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
+import { type PlacedServer, placedServer, SERVER_UID } from '../../../helpers/placed-server.ts';
+import { skipReason } from '../../../helpers/requirements.ts';
+
+const MB = 2 ** 20;
+
+const assess = (url: string, change: Partial<CloneContext> = {}): Promise<Assessment> =>
+  withCloning(url, {}, ({ context }) => cluster.assess({ ...context, ...change }));
+
+async function facts<T>(
+  server: PlacedServer,
+  version: ServerVersion,
+  use: (facts: SourceServer, session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(parseSettings(server.url, surroundings({}, '/')), { purpose: 'test' });
+  try {
+    return await use(await readSourceServer(session, version * 10_000), session);
+  } finally {
+    await session.close();
+  }
+}
+
+describe('the data directory', () => {
+  let one: PlacedServer;
+  let other: PlacedServer;
+
+  beforeAll(async () => {
+    [one, other] = await Promise.all([
+      placedServer(18, { parent: tmpdir() }),
+      placedServer(18, { parent: tmpdir() }),
+    ]);
+  }, 60_000);
+  afterAll(async () => {
+    await Promise.all([one?.stop(), other?.stop()]);
+  });
+
+  test('is recognised with its owner and its process', async () => {
+    await facts(one, 18, async (server) => {
+      expect(await recogniseDataDirectory(server)).toEqual({
+        folder: one.data,
+        owner: { uid: SERVER_UID ?? process.getuid?.(), gid: expect.any(Number) },
+        postmasterPid: expect.any(Number),
+      });
+    });
+  });
+
+  test("is not taken for the server's own where it only stands under the same name", async () => {
+    await facts(one, 18, async (server) => {
+      const there = { ...server, dataDirectory: other.data };
+      await expect(recogniseDataDirectory(there)).rejects.toThrow('holds another cluster');
+      // As a standby, or a copy, of the same cluster would look.
+      const alike = { ...there, systemIdentifier: null };
+      await expect(recogniseDataDirectory(alike)).rejects.toThrow('is served by another process');
+      await expect(recogniseDataDirectory({ ...alike, port: other.port })).rejects.toThrow(
+        'is served by another process',
+      );
+      const nowhere = { ...server, dataDirectory: '/nowhere/data' };
+      await expect(recogniseDataDirectory(nowhere)).rejects.toThrow(
+        'this machine has no folder /nowhere/data',
+      );
+      const empty = await mkdtemp(path.join(tmpdir(), 'safemigrate-empty-'));
+      await expect(recogniseDataDirectory({ ...server, dataDirectory: empty })).rejects.toThrow(
+        'not the data directory of a running server',
+      );
+      await rm(empty, { recursive: true });
+    });
+  });
+
+  test('of a server that is no standby of the target is not copied for it', async () => {
+    await withCloning(one.url, {}, async ({ context }) => {
+      const source = await withCloning(other.url, {}, async (cloning) => cloning.context.target);
+      expect(await cluster.assess({ ...context, source })).toMatchObject({
+        possible: false,
+        reason: expect.stringContaining('no standby of the target'),
+      });
+    });
+  });
+
+  test('is copied in full on a file system that shares no blocks, and its size is told', async () => {
+    const assessment = await assess(one.url);
+    expect(assessment).toMatchObject({ possible: true, strategy: 'copy', isolation: 'own-cluster' });
+    expect(assessment.possible && assessment.bytes).toBeGreaterThan(20 * MB);
+    expect(assessment.reason).toMatch(/are copied in full, because .*cannot share blocks/);
+  });
+});
+
+describe.each([18, 14] as const)('a role on PostgreSQL %i', (version) => {
+  let server: PlacedServer;
+
+  beforeAll(async () => {
+    server = await placedServer(version, { parent: tmpdir() });
+    await withClient(server.url, (client) => client.query('CREATE ROLE deployer LOGIN'));
+  }, 60_000);
+  afterAll(() => server?.stop());
+
+  test('learns grant by grant what it lacks, and then can', async () => {
+    const url = changedUrl(server.url, { user: 'deployer' });
+    const granted: string[] = [];
+    for (;;) {
+      const assessment = await assess(url);
+      if (assessment.possible) break;
+      const [grant] = /GRANT .*;/.exec(assessment.enable ?? '') ?? [];
+      expect(grant, assessment.reason).toBeDefined();
+      expect(granted).not.toContain(grant);
+      granted.push(grant ?? '');
+      await withClient(server.url, (client) => client.query(grant ?? ''));
+    }
+    expect(granted).toEqual([
+      'GRANT pg_read_all_settings TO "deployer";',
+      expect.stringMatching(/^GRANT EXECUTE ON FUNCTION .*(backup_start|start_backup).* TO "deployer";$/),
+    ]);
+    await withCloning(url, {}, async ({ context, scope }) => {
+      const assessment = await cluster.assess(context);
+      if (!assessment.possible) throw new Error(assessment.reason);
+      const clone = await cluster.create(context, assessment, scope);
+      expect(clone.connect.user).toBe('deployer');
+    });
+  }, 30_000);
+});
+
+describe('a data directory that is itself a mount point', async () => {
+  const obstacle = skipReason(await loopFileSystemObstacle('xfs'));
+
+  test.skipIf(obstacle)('has no place beside it for a clone, unless one is named', async () => {
+    const disk = await loopFileSystem('xfs', 512 * MB);
+    let server: PlacedServer | undefined;
+    try {
+      server = await placedServer(18, {
+        parent: tmpdir(),
+        make: async (folder, initdb) => {
+          const { execFileSync } = await import('node:child_process');
+          const data = path.join(folder, 'data');
+          execFileSync('mkdir', [data]);
+          execFileSync('mount', ['--bind', disk.folder, data]);
+          execFileSync('sh', ['-c', `chown ${SERVER_UID} "$1"; chmod 700 "$1"`, 'sh', data]);
+          await initdb();
+        },
+      });
+      expect(await assess(server.url)).toMatchObject({
+        possible: false,
+        reason: expect.stringContaining('is itself where its file system is mounted'),
+        enable: expect.stringContaining('--clone-dir'),
+      });
+    } finally {
+      const { execFileSync } = await import('node:child_process');
+      if (server) {
+        execFileSync('umount', ['-l', server.data]);
+        await server.stop();
+      }
+      await disk.destroy();
+    }
+  });
+});
