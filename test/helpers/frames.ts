@@ -1,3 +1,4 @@
+import { type Direction, FrameSplitter, type Piece } from '../../src/wire/frames.ts';
 import { int32, message } from '../../src/wire/messages.ts';
 
 /** Messages of the extended protocol, as a driver writes them. */
@@ -19,4 +20,30 @@ export function executeFrame(portal: string, rows: number): Buffer {
 
 export function syncFrame(): Buffer {
   return message('S'.charCodeAt(0));
+}
+
+/** What the splitter makes of a stream that comes in these chunks. */
+export function split(direction: Direction, chunks: readonly Buffer[]): Piece[] {
+  const splitter = new FrameSplitter(direction);
+  return chunks.flatMap((chunk) => [...splitter.push(chunk)]);
+}
+
+/** What must be the same however the stream is cut: neighbouring slices put together. */
+export function meaningOf(pieces: readonly Piece[]): string[] {
+  const told: string[] = [];
+  let slice: Buffer[] = [];
+  const end = () => {
+    if (slice.length > 0) told.push(`slice ${Buffer.concat(slice).toString('base64')}`);
+    slice = [];
+  };
+  for (const piece of pieces) {
+    if (piece.kind === 'slice') {
+      slice.push(piece.bytes);
+      continue;
+    }
+    end();
+    told.push(`${piece.kind} ${piece.type} ${piece.bytes.toString('base64')}`);
+  }
+  end();
+  return told;
 }

@@ -4,10 +4,10 @@ import {
   FROM_SERVER,
   FrameSplitter,
   LARGEST_TEXT_BYTES,
-  type Piece,
   ProtocolError,
   StartupSplitter,
 } from '../../../src/wire/frames.ts';
+import { meaningOf, split } from '../../helpers/frames.ts';
 
 function frame(type: string, payload: Buffer | string = ''): Buffer {
   const body = Buffer.from(payload);
@@ -15,31 +15,6 @@ function frame(type: string, payload: Buffer | string = ''): Buffer {
   header.write(type, 0, 'latin1');
   header.writeUInt32BE(body.length + 4, 1);
   return Buffer.concat([header, body]);
-}
-
-function split(direction: typeof FROM_SERVER, chunks: Buffer[]): Piece[] {
-  const splitter = new FrameSplitter(direction);
-  return chunks.flatMap((chunk) => [...splitter.push(chunk)]);
-}
-
-/** What must be the same however the stream is cut: neighbouring slices put together. */
-function meaning(pieces: Piece[]): string[] {
-  const told: string[] = [];
-  let slice: Buffer[] = [];
-  const end = () => {
-    if (slice.length > 0) told.push(`slice ${Buffer.concat(slice).toString('base64')}`);
-    slice = [];
-  };
-  for (const piece of pieces) {
-    if (piece.kind === 'slice') {
-      slice.push(piece.bytes);
-      continue;
-    }
-    end();
-    told.push(`${piece.kind} ${piece.type} ${piece.bytes.toString('base64')}`);
-  }
-  end();
-  return told;
 }
 
 const SERVER_STREAM = Buffer.concat([
@@ -69,7 +44,7 @@ describe('the frame splitter', () => {
   test('gives the same pieces when the stream is cut at any one place', () => {
     for (let at = 0; at <= SERVER_STREAM.length; at++) {
       const pieces = split(FROM_SERVER, [SERVER_STREAM.subarray(0, at), SERVER_STREAM.subarray(at)]);
-      expect(meaning(pieces), `cut at ${at}`).toEqual(meaning(whole));
+      expect(meaningOf(pieces), `cut at ${at}`).toEqual(meaningOf(whole));
     }
   });
 
@@ -78,7 +53,7 @@ describe('the frame splitter', () => {
       FROM_SERVER,
       [...SERVER_STREAM].map((byte) => Buffer.from([byte])),
     );
-    expect(meaning(pieces)).toEqual(meaning(whole));
+    expect(meaningOf(pieces)).toEqual(meaningOf(whole));
   });
 
   test('knows when it stands between two frames', () => {
