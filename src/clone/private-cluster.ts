@@ -1,13 +1,13 @@
 import { SafemigrateError } from '../errors.ts';
-import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { startCopied } from '../server/copied.ts';
 import { uniqueBytesOf } from '../server/unique-bytes.ts';
 import { openSession } from '../target/connect.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
-import type { Clone, CloneContext, Impossible, MethodId, Possible } from './method.ts';
+import type { Clone, CloneContext, Impossible } from './method.ts';
 import { type Cage, findCage, hiddenFrom } from './private/cage.ts';
+import type { PrivateCluster } from './private/cluster.ts';
 import { tameDataFolder } from './private/data-folder.ts';
 import { takeLease } from './private/lease.ts';
 import { type Original, readOriginal } from './private/original.ts';
@@ -16,30 +16,7 @@ import { loginThere, placeFor, targetThere } from './private/place.ts';
 import { serverSettings } from './private/settings.ts';
 import { settle } from './private/settle.ts';
 
-/** A copy of a whole cluster that is about to be made in a folder of its own and started as a second server. */
-export interface PrivateCluster {
-  readonly method: MethodId;
-  readonly assessment: Possible;
-  /**
-   * The folder that everything of the clone goes into: `<parent>/safemigrate_<run>`, without symbolic links; it does not
-   * exist yet.
-   */
-  readonly folder: string;
-  /** Owner of the original's data directory: the second server runs as this user. */
-  readonly owner: { readonly uid: number; readonly gid: number };
-  /** The folder of the original's programs (`postgres`). */
-  readonly programs: string;
-  /**
-   * A shell command that gives back what removing the folder does not (`zfs destroy …`), harmless where there is nothing
-   * yet. The watchdog runs it, after the server has ended and before the folder is removed.
-   */
-  readonly release?: string;
-  /**
-   * Makes `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
-   * @returns what it did to the original server, in words for the report, and what makes the copy differ from it.
-   */
-  fill(folder: string): Promise<{ touched: string[]; limits: Limit[] }>;
-}
+export type { PrivateCluster } from './private/cluster.ts';
 
 /**
  * For assess(): why a second server with a copy of the target would be a danger here, however it is copied.

@@ -93,10 +93,13 @@ export interface Places {
 }
 
 /** What is hidden from a clone in this folder; not the folder that it lies in itself. */
-export function hiddenFrom(folder: string, { folders, socketFolders, port }: Places): string[] {
+export function hiddenFrom(folder: string, places: readonly Places[]): string[] {
   const stays = (outer: string) => COMMON.includes(outer) || `${folder}/`.startsWith(`${outer}/`);
-  const sockets = socketFolders.map((outer) => (stays(outer) ? `${outer}/.s.PGSQL.${port}` : outer));
-  return [...new Set([...folders.filter((outer) => !stays(outer)), ...sockets])];
+  const hidden = places.flatMap(({ folders, socketFolders, port }) => [
+    ...folders.filter((outer) => !stays(outer)),
+    ...socketFolders.map((outer) => (stays(outer) ? `${outer}/.s.PGSQL.${port}` : outer)),
+  ]);
+  return [...new Set(hidden)];
 }
 
 async function works(words: readonly string[]): Promise<boolean> {

@@ -11,7 +11,7 @@ import { entryFile, type FolderEntry, ourStamp, removeEntry, writeEntry } from '
 import { formatMark, type Mark } from '../../upkeep/mark.ts';
 import { endFolder } from '../../upkeep/remove-folder.ts';
 import type { CloneContext } from '../method.ts';
-import type { PrivateCluster } from '../private-cluster.ts';
+import type { PrivateCluster } from './cluster.ts';
 import { ownedFolder } from './data-folder.ts';
 import type { Place } from './place.ts';
 

@@ -1,5 +1,6 @@
 import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../target/connect.ts';
+import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
 import type { Places } from './cage.ts';
 import { outwardObjects } from './outward.ts';
@@ -12,7 +13,8 @@ export interface Original {
   readonly superuser: string;
   /** The role that looked may not read every setting: preloaded libraries and places are unknown. */
   readonly partly: boolean;
-  readonly places: Places;
+  /** Of the original, and of the standby that is copied in its place. */
+  readonly places: readonly Places[];
   /** Objects in the target through which a clone of it could reach other systems. */
   readonly outward: readonly string[];
 }
@@ -31,17 +33,22 @@ const FACTS = `
 SELECT (SELECT setting::int8 * current_setting('block_size')::int8 FROM pg_settings
          WHERE name = 'shared_buffers')::text AS shared_buffers,
        pg_has_role('pg_read_all_settings', 'USAGE') AS reads_all,
-       (SELECT rolname::text FROM pg_roles WHERE rolsuper AND rolcanlogin ORDER BY oid LIMIT 1) AS superuser,
-       (SELECT setting FROM pg_settings WHERE name = 'data_directory') AS data_directory,
-       (SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories') AS socket_folders,
-       current_setting('port')::int AS port,
-       ARRAY(SELECT pg_tablespace_location(oid) FROM pg_tablespace
-              WHERE spcname NOT IN ('pg_default', 'pg_global')) AS tablespaces`;
+       (SELECT rolname::text FROM pg_roles WHERE rolsuper AND rolcanlogin ORDER BY oid LIMIT 1) AS superuser`;
 
 interface Facts {
   shared_buffers: string;
   reads_all: boolean;
   superuser: string | null;
+}
+
+const PLACES = `
+SELECT (SELECT setting FROM pg_settings WHERE name = 'data_directory') AS data_directory,
+       (SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories') AS socket_folders,
+       current_setting('port')::int AS port,
+       ARRAY(SELECT pg_tablespace_location(oid) FROM pg_tablespace
+              WHERE spcname NOT IN ('pg_default', 'pg_global')) AS tablespaces`;
+
+interface PlacesRow {
   data_directory: string | null;
   socket_folders: string | null;
   port: number;
@@ -49,40 +56,47 @@ interface Facts {
 }
 
 /** @throws SafemigrateError `CLONE` where no superuser may log in. */
-export async function readOriginal({ control, target, run, audit, signal }: CloneContext): Promise<Original> {
+export async function readOriginal(context: CloneContext): Promise<Original> {
+  const { control, target, source, run, audit, signal } = context;
   const rows = await control.query<{ name: string; value: string }>(SETTINGS);
   const [facts] = await control.query<Facts>(FACTS);
   if (!facts?.superuser) {
     throw new SafemigrateError(
       'CLONE',
       'No superuser of the target may log in, and a clone of the cluster needs one.',
-      {
-        hint: 'The target was not touched. Give one of its superusers LOGIN.',
-      },
+      { hint: 'The target was not touched. Give one of its superusers LOGIN.' },
     );
   }
-  const inside = await openSession(target.settings, {
-    run,
-    audit,
-    signal,
-    purpose: 'inspect',
-    readOnly: true,
-  });
+  const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
+  const [outward, own, copied] = await Promise.all([
+    within(openSession(target.settings, options), outwardObjects),
+    readPlaces(control),
+    source ? within(openSession(source.settings, options), readPlaces) : [],
+  ]);
+  return {
+    settings: new Map(rows.map(({ name, value }) => [name, value])),
+    sharedBuffersBytes: Number(facts.shared_buffers),
+    superuser: facts.superuser,
+    partly: !facts.reads_all,
+    places: [...own, ...copied],
+    outward,
+  };
+}
+
+async function within<T>(opening: Promise<Session>, read: (session: Session) => Promise<T>): Promise<T> {
+  const session = await opening;
   try {
-    return {
-      settings: new Map(rows.map(({ name, value }) => [name, value])),
-      sharedBuffersBytes: Number(facts.shared_buffers),
-      superuser: facts.superuser,
-      partly: !facts.reads_all,
-      places: placesOf(facts),
-      outward: await outwardObjects(inside),
-    };
+    return await read(session);
   } finally {
-    await inside.close();
+    await session.close();
   }
 }
 
-function placesOf({ data_directory, tablespaces, socket_folders, port }: Facts): Places {
+async function readPlaces(session: Session): Promise<Places[]> {
+  return (await session.query<PlacesRow>(PLACES)).map(placesOf);
+}
+
+function placesOf({ data_directory, tablespaces, socket_folders, port }: PlacesRow): Places {
   const absolute = (place: string) => place.startsWith('/');
   return {
     folders: [data_directory ?? '', ...tablespaces].filter(absolute),

@@ -7,7 +7,7 @@ import type { ConnectionSettings } from '../../target/settings.ts';
 import type { Target } from '../../target/target.ts';
 import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { CloneContext } from '../method.ts';
-import type { PrivateCluster } from '../private-cluster.ts';
+import type { PrivateCluster } from './cluster.ts';
 
 export interface Place {
   readonly socketFolder: string;

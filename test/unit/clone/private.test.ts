@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { hiddenFrom } from '../../../src/clone/private/cage.ts';
+import type { Original } from '../../../src/clone/private/original.ts';
+import { floorOf } from '../../../src/clone/private/place.ts';
+import { serverSettings } from '../../../src/clone/private/settings.ts';
+
+const GB = 2 ** 30;
+
+function settingsOf(
+  settings: Record<string, string>,
+  more: Partial<Original> & { versionNum?: number } = {},
+) {
+  const { versionNum = 180004, ...rest } = more;
+  const original: Original = {
+    settings: new Map(Object.entries(settings)),
+    sharedBuffersBytes: GB / 8,
+    superuser: 'postgres',
+    partly: false,
+    places: [],
+    outward: [],
+    ...rest,
+  };
+  return serverSettings(original, {
+    folder: '/clones/safemigrate_x',
+    socketFolder: '/clones/safemigrate_x/socket',
+    programs: '/nowhere/bin',
+    run: 'x',
+    versionNum,
+  });
+}
+
+describe('the settings of a server on a copy', () => {
+  test('are those of the original that count for plans, locks, WAL and results', async () => {
+    const { file } = await settingsOf({
+      work_mem: '7168',
+      wal_level: 'logical',
+      fsync: 'on',
+      max_prepared_transactions: '5',
+      'app.tenant': "it's \\ 1",
+    });
+    expect(file.split('\n')).toEqual([
+      "work_mem = '7168'",
+      "wal_level = 'logical'",
+      "fsync = 'on'",
+      "max_prepared_transactions = '5'",
+      "app.tenant = 'it''s \\\\ 1'",
+      '',
+    ]);
+  });
+
+  test.each([
+    'listen_addresses',
+    'port',
+    'unix_socket_directories',
+    'hba_file',
+    'data_directory',
+    'archive_mode',
+    'archive_command',
+    'archive_cleanup_command',
+    'recovery_end_command',
+    'restore_command',
+    'primary_conninfo',
+    'synchronous_standby_names',
+    'log_directory',
+    'logging_collector',
+    'ssl_cert_file',
+    'ssl_passphrase_command',
+    'stats_temp_directory',
+    'huge_pages',
+    'shared_buffers',
+  ])('do not have the original’s %s', async (name) => {
+    expect((await settingsOf({ [name]: 'theirs' })).file).toBe('');
+  });
+
+  test('name what would act as the original where nothing can change it any more', async () => {
+    const { fixed } = await settingsOf({});
+    expect(fixed).toMatchObject({
+      listen_addresses: '',
+      archive_mode: 'off',
+      primary_conninfo: '',
+      synchronous_standby_names: '',
+      sync_replication_slots: 'off',
+      max_logical_replication_workers: '0',
+    });
+  });
+
+  test.each([
+    [140000, ['archive_library', 'sync_replication_slots', 'synchronized_standby_slots', 'summarize_wal']],
+    [160000, ['sync_replication_slots', 'synchronized_standby_slots', 'summarize_wal']],
+    [170000, []],
+  ])('of version %i lack what it does not know', async (versionNum, unknown) => {
+    const [all, these] = await Promise.all([settingsOf({}), settingsOf({}, { versionNum })]);
+    const missing = Object.keys(all.fixed).filter((name) => !(name in these.fixed));
+    expect(missing.sort()).toEqual([...unknown].sort());
+  });
+
+  test('keep background workers where all preloaded libraries are known to start no jobs', async () => {
+    const { file, fixed, limits } = await settingsOf({
+      shared_preload_libraries: 'pg_stat_statements,"$libdir/auto_explain"',
+      max_worker_processes: '12',
+    });
+    expect(file).toContain("max_worker_processes = '12'");
+    expect(file).toContain(`shared_preload_libraries = '"pg_stat_statements", "$libdir/auto_explain"'`);
+    expect(fixed).not.toHaveProperty('max_worker_processes');
+    expect(limits).toEqual([]);
+  });
+
+  test.each(['pg_cron', 'timescaledb', 'pg_net', 'citus'])(
+    'allow no background worker where %s is preloaded, and say so',
+    async (library) => {
+      const { file, fixed, limits } = await settingsOf({
+        shared_preload_libraries: `pg_stat_statements, ${library}`,
+        max_worker_processes: '12',
+      });
+      expect(file).not.toContain('max_worker_processes');
+      expect(fixed.max_worker_processes).toBe('0');
+      expect(limits.map(({ reason }) => reason)).toEqual([expect.stringContaining(library)]);
+    },
+  );
+
+  test('take little memory, and say so where the original has more', async () => {
+    expect((await settingsOf({}, { sharedBuffersBytes: 16 * 2 ** 20 })).fixed.shared_buffers).toBe('16384kB');
+    const { fixed, limits } = await settingsOf({}, { sharedBuffersBytes: 8 * GB });
+    expect(fixed.shared_buffers).toBe('131072kB');
+    expect(limits.map(({ reason }) => reason)).toEqual([expect.stringContaining("the target's 8 GB")]);
+  });
+});
+
+describe('what is hidden from a clone', () => {
+  const hidden = (folder: string, folders: string[], socketFolders: string[]) =>
+    hiddenFrom(folder, [{ folders, socketFolders, port: 5433 }]);
+
+  test('are the original’s data directory, tablespaces and socket folders', () => {
+    expect(hidden('/srv/clones/a', ['/srv/data', '/ssd/space'], ['/run/postgresql'])).toEqual([
+      '/srv/data',
+      '/ssd/space',
+      '/run/postgresql',
+    ]);
+  });
+
+  test('is not a folder that the clone is in, nor one that everybody uses: of these only the socket', () => {
+    expect(hidden('/srv/clones/a', ['/srv'], ['/srv/clones', '/tmp'])).toEqual([
+      '/srv/clones/.s.PGSQL.5433',
+      '/tmp/.s.PGSQL.5433',
+    ]);
+  });
+
+  test('is a folder whose name only begins like the clone’s', () => {
+    expect(hidden('/srv/data2/a', ['/srv/data'], [])).toEqual(['/srv/data']);
+  });
+});
+
+test.each([
+  [GB / 2, GB / 20],
+  [15 * GB, GB],
+  [100 * GB, 5 * GB],
+  [1000 * GB, 10 * GB],
+])('on a file system of %d bytes a clone ends below %d bytes of free space', (size, floor) => {
+  expect(floorOf(size)).toBe(Math.floor(floor));
+});
