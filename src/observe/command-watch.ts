@@ -18,7 +18,7 @@ import { withRewrites } from './rewrites.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
 import { statementFacts } from './statement-facts.ts';
-import { SAMPLED_LIMIT, STATEMENT_LIMITS, StatementLog } from './statements.ts';
+import { SAMPLED_LIMIT, STATEMENT_LIMITS, StatementLog, UNREAD_LIMIT } from './statements.ts';
 
 export interface CommandWatchOptions {
   /** What the command knows of the target; the first is the target's own login. */
@@ -146,6 +146,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
         limits: [
           ...(statements.length > 0 ? STATEMENT_LIMITS : []),
           ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_LIMIT] : []),
+          ...(log.hasUnread ? [UNREAD_LIMIT] : []),
         ],
       };
     },

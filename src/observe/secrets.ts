@@ -10,6 +10,10 @@ const BEHIND_WORD = new RegExp(`(\\b(?:password|connection)\\b\\s*=?\\s*)(?:${NE
 const PUT_IN = /\b(?:password|connection)\b\s*=?\s*'*\s*(?:%\d*\$?[LsI]|\|\|)/i;
 /** Secrets inside of literals, as dblink and user mappings have them: `password=…` and `://user:…@`. */
 const IN_CONNECTION = /(\bpassword\s*=\s*)(?:\\?'[^']*'|''[^']*''|[^\s'",)]+)/gi;
+/** A password whose quotes were forgotten, which the server answers with a syntax error that quotes it. */
+const UNQUOTED =
+  /(\b(?:create|alter)\s+(?:role|user|group)\b[^;]*?\bpassword\s+)(?!null\b|'|\$\d)("(?:[^"]|"")*"|[^\s;]+)/gi;
+const NEAR = /(at or near )".*"/s;
 const IN_URL = /(:\/\/[^\s:/@']*:)[^\s@']+(?=@)/g;
 
 /** The statement's text with every password that it spells out replaced. Other literals stay where that can be told. */
@@ -17,6 +21,13 @@ export function withoutSecrets(sql: string): string {
   if (PUT_IN.test(sql)) return sql.replace(EVERY_LITERAL, HIDDEN);
   return sql
     .replace(BEHIND_WORD, (_all, word: string) => word + HIDDEN)
+    .replace(UNQUOTED, (_all, start: string) => `${start}…`)
     .replace(IN_CONNECTION, (_all, word: string) => `${word}…`)
     .replace(IN_URL, (_all, start: string) => `${start}…`);
+}
+
+/** The message of a statement's error, which may quote the statement. */
+export function messageWithoutSecrets(message: string, sql: string): string {
+  // A global expression would begin where its last search ended.
+  return sql.search(UNQUOTED) < 0 ? message : message.replace(NEAR, '$1"…"');
 }

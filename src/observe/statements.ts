@@ -2,7 +2,7 @@ import { blocks, LOCK_MODES, lockModeOf } from '../judge/lock-modes.ts';
 import type { Limit, StatementSection, TransactionSection } from '../report/model.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
 import type { RelationNames } from './names.ts';
-import { withoutSecrets } from './secrets.ts';
+import { messageWithoutSecrets, withoutSecrets } from './secrets.ts';
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
@@ -30,6 +30,15 @@ export const STATEMENT_LIMITS: readonly Limit[] = [
     reason: 'which statement wrote a relation anew is told by the locks that it held',
   },
 ];
+
+/** For texts that the proxy does not hold, and so cannot show to the guard. */
+export const UNREAD_LIMIT: Limit = {
+  path: 'command.refused',
+  kind: 'unmeasured',
+  reason:
+    'texts over 2 MB were sent on unread: what in them reaches beyond the clone was not stopped, and is only seen where it changed roles, databases or settings',
+};
+const UNREAD = '[a text of ';
 
 /** For `sampled` statements. */
 export const SAMPLED_LIMIT: Limit = {
@@ -79,6 +88,11 @@ export class StatementLog {
     const entry = this.#entries.get(statement.id);
     if (!entry) return;
     for (const lock of locks) if (!entry.sampled.some((known) => same(known, lock))) entry.sampled.push(lock);
+  }
+
+  /** A text was too large to be read. */
+  get hasUnread(): boolean {
+    return [...this.#entries.values()].some(({ statement }) => statement.sql.startsWith(UNREAD));
   }
 
   /** OIDs of the relations of one database that were locked. */
@@ -138,7 +152,7 @@ export class StatementLog {
       transaction: statement.transaction,
       explicit: statement.explicit,
       exactness: sampled ? 'sampled' : entry.exactness,
-      error: outcome?.error ? errorOf(outcome.error) : null,
+      error: outcome?.error ? errorOf(outcome.error, statement.sql) : null,
       locks: locks?.map((lock) => this.#lock(entry, lock, database, names)).sort(strongestFirst) ?? null,
       rewrote: [],
       walBytes: entry.walBytes,
@@ -189,7 +203,7 @@ function firstWord(sql: string): string {
   return /\w+/.exec(sql)?.[0]?.toUpperCase() ?? '';
 }
 
-function errorOf(fields: ReadonlyMap<string, string>): NonNullable<StatementSection['error']> {
+function errorOf(fields: ReadonlyMap<string, string>, sql: string): NonNullable<StatementSection['error']> {
   const field = (letter: string) => fields.get(letter) ?? null;
   // These quote statements, also those that a function made up.
   const quoting = (letter: string) => {
@@ -199,7 +213,7 @@ function errorOf(fields: ReadonlyMap<string, string>): NonNullable<StatementSect
   const position = fields.get('P');
   return {
     sqlstate: fields.get('C') ?? '',
-    message: fields.get('M') ?? '',
+    message: messageWithoutSecrets(fields.get('M') ?? '', sql),
     detail: field('D'),
     hint: field('H'),
     position: position === undefined ? null : Number(position),

@@ -255,6 +255,21 @@ describe('errors', () => {
   });
 });
 
+test('a text too large to be read is sent all the same, and the report says that nobody asked what it does', async () => {
+  const { report, exitCode } = await rehearse(
+    target.url,
+    scriptCommand(`
+      const client = await connect();
+      await client.query('SELECT 1 /*' + 'x'.repeat(2_200_000) + '*/');
+      await client.end();`),
+  );
+  expect(exitCode).toBe(0);
+  expect(report.statements).toMatchObject([{ tag: 'SELECT 1', exactness: 'sampled' }]);
+  expect(report.limits).toContainEqual(
+    expect.objectContaining({ path: 'command.refused', kind: 'unmeasured' }),
+  );
+});
+
 describe('--observe', () => {
   test('sampled lets everything pass as it comes, and looks now and then', async () => {
     const { report, exitCode } = await rehearse(

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { errorFields, int32, message, query } from '../../../src/wire/messages.ts';
+import type { Intent } from '../../../src/wire/observed.ts';
 import type { ProxyOptions } from '../../../src/wire/proxy.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
@@ -47,6 +48,31 @@ describe('a client is let in', () => {
         const { rows } = await client.query('select current_database() as name');
         expect(rows).toEqual([{ name: other.name }]);
       });
+    });
+  });
+
+  test('where the same words are observed, and asked about, anew', async () => {
+    const database = await temporaryDatabase(18, { sql: 'create table t (id int)' });
+    const other = await temporaryDatabase(18, { sql: 'create table t (id int)' });
+    const otherDatabase: ProxyOptions['otherDatabase'] = (name, upstream) =>
+      name === 'shadow' ? { ...upstream, database: other.name } : undefined;
+    const asked: string[] = [];
+    const before = ({ database: of }: Intent) => {
+      asked.push(of);
+      return 'run' as const;
+    };
+    await withProxy(database.url, { otherDatabase, gate: { before } }, async ({ url, statements }) => {
+      const shadow = new URL(url);
+      shadow.pathname = '/shadow';
+      for (const href of [url, shadow.href])
+        await withClient(href, async (client) => {
+          for (const id of [1, 2]) await client.query(`insert into t values (${id})`);
+        });
+      expect(asked).toEqual([database.name, 'shadow']);
+      const locked = statements().map(({ locks }) => [locks?.exactness, locks?.locks?.[0]?.database]);
+      const [first, , second] = locked.map(([, oid]) => oid);
+      expect(locked.map(([exactness]) => exactness)).toEqual(['exact', 'group', 'exact', 'group']);
+      expect(second).not.toBe(first);
     });
   });
 

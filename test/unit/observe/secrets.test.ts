@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withoutSecrets } from '../../../src/observe/secrets.ts';
+import { messageWithoutSecrets, withoutSecrets } from '../../../src/observe/secrets.ts';
 
 test.each([
   ["CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE app LOGIN PASSWORD '…'"],
@@ -35,9 +35,28 @@ test.each([
   ["DO $$ BEGIN EXECUTE format('CREATE ROLE a PASSWORD %L', 'hunter2'); END $$", "DO '…'"],
   ["DO $$ BEGIN EXECUTE 'CREATE ROLE a PASSWORD ' || quote_literal('hunter2'); END $$", "DO '…'"],
   ["ALTER ROLE a PASSWORD ''; SELECT 'shown'", "ALTER ROLE a PASSWORD '…'; SELECT 'shown'"],
+  ['CREATE ROLE app LOGIN PASSWORD hunter2', 'CREATE ROLE app LOGIN PASSWORD …'],
+  ['alter user app with password "hunter2"; SELECT 1', 'alter user app with password …; SELECT 1'],
 ])('hides the password of %s', (sql, shown) => {
   expect(withoutSecrets(sql)).toBe(shown);
   expect(withoutSecrets(sql)).not.toContain('hunter2');
+});
+
+test('hides what a syntax error quotes of a password without quotes', () => {
+  const message = 'syntax error at or near "hunter2"';
+  expect(messageWithoutSecrets(message, 'ALTER ROLE app PASSWORD hunter2')).toBe(
+    'syntax error at or near "…"',
+  );
+  expect(messageWithoutSecrets(message, 'SELECT hunter2 hunter2')).toBe(message);
+});
+
+test.each([
+  'ALTER ROLE app PASSWORD NULL',
+  'ALTER TABLE users ADD COLUMN password text',
+  'CREATE TABLE users (password text); CREATE ROLE app',
+  'ALTER ROLE app PASSWORD $1',
+])('leaves %s as it is', (sql) => {
+  expect(withoutSecrets(sql)).toBe(sql);
 });
 
 test('leaves other literals and words alone', () => {
