@@ -33,12 +33,14 @@ export async function copyByHand(server: Server, folder: string): Promise<{ touc
         ]
       : [`SELECT pg_backup_start('test', true)`, 'SELECT labelfile AS label FROM pg_backup_stop(false)'];
   const data = path.join(folder, 'data');
+  // Files that go missing under cp, as the server removes and renames them, are not needed.
+  const copy = (from: string, to: string) => run('cp', ['-a', '--reflink=auto', from, to]).catch(() => {});
   await withClient(server.url, async (client) => {
     await client.query(start);
-    await run('cp', ['-a', '--reflink=auto', path.join(server.folder, 'data'), data]);
+    await copy(path.join(server.folder, 'data'), data);
     const { rows } = await client.query<{ label: string }>(stop);
     await run('rm', ['-rf', path.join(data, 'pg_wal')]);
-    await run('cp', ['-a', path.join(server.folder, 'data', 'pg_wal'), path.join(data, 'pg_wal')]);
+    await copy(path.join(server.folder, 'data', 'pg_wal'), path.join(data, 'pg_wal'));
     await run('sh', [
       '-c',
       'printf %s "$1" > "$2" && chown --reference="$3" "$2"',
