@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
-import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 
@@ -152,4 +152,20 @@ test('the report forecasts what the locks would do on the target, with its input
   expect(report.forecast?.sampledMs).toBeGreaterThan(0);
   expect(report.forecast?.disk.neededBytes).toBeGreaterThan(0);
   expect(report.limits.map(({ path }) => path)).toContain('forecast.disk.freeBytes');
+});
+
+test('a target in use is forecast with its traffic and the transaction that the lock would wait for', async () => {
+  await withClient(target.url, async (client) => {
+    await client.query("SET application_name = 'nightly report'");
+    await client.query('BEGIN; SELECT count(*) FROM users');
+    const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE users ADD note text'));
+    expect(report.forecast?.locks).toMatchObject([
+      {
+        relation: 'public.users',
+        waitsFor: { mode: 'ACCESS SHARE', application: 'nightly report', state: 'idle in transaction' },
+      },
+    ]);
+    expect(report.forecast?.oldestTransaction?.application).toBe('nightly report');
+    await client.query('ROLLBACK');
+  });
 });
