@@ -1,4 +1,5 @@
 import { watchChecks } from './checks/watch.ts';
+import { prepareClone } from './clone/after-clone.ts';
 import { cloneSection } from './clone/section.ts';
 import { rewriteCommand } from './command/rewrite.ts';
 import { commandSection } from './command/section.ts';
@@ -65,7 +66,9 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const prepared = await prepare(scope, stop, options);
   const { context, choice, stateBefore, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
-  const clone = await inPhase(emit, 'clone', () => choice.method.create(context, choice.assessment, scope));
+  const clone = await inPhase(emit, 'clone', async () =>
+    prepareClone(await choice.method.create(context, choice.assessment, scope), prepared.afterClone, context),
+  );
   const watch = watchClone(clone, { ...context, schema });
   const checks = watchChecks(clone, { ...context, ...questions, redact: options.redact ?? false });
   const further = furtherRuns({

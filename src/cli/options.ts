@@ -27,6 +27,11 @@ export const TARGET_OPTIONS = {
 
 export const RUN_OPTIONS = {
   ...TARGET_OPTIONS,
+  from: option(
+    '--from <dump>',
+    'no target: restore this dump (SQL, custom, tar or directory) on a PostgreSQL of its own, and rehearse there',
+    text,
+  ),
   clone: option(
     '--clone <method>',
     `how to make the clone: auto, ${METHOD_IDS.join(', ')}`,
@@ -81,6 +86,11 @@ export const RUN_OPTIONS = {
   cloneDestroy: option(
     '--clone-destroy <command>',
     'a shell command that removes that clone; SAFEMIGRATE_CLONE_URL holds its URL',
+    text,
+  ),
+  afterClone: list(
+    '--after-clone <sql>',
+    'SQL, or a file of it, to run on the clone before the command, as to mask personal data; repeatable',
     text,
   ),
   disconnect: option(

@@ -16,6 +16,8 @@ export interface RehearseOptions {
   readonly command: readonly string[];
   /** Where the target is; default: the variable, the PG* variables, `./.env`, in this order. */
   readonly url?: string;
+  /** A dump to restore on a server of its own, which is the target then; instead of `url`. */
+  readonly from?: string;
   /** Default `DATABASE_URL`. */
   readonly urlEnv?: string;
   readonly clone?: 'auto' | MethodId;
@@ -37,6 +39,8 @@ export interface RehearseOptions {
   /** Shell commands for `clone: 'external'`. */
   readonly cloneCreate?: string;
   readonly cloneDestroy?: string;
+  /** SQL, or names of files that hold some, to run on the clone before anything is measured. */
+  readonly afterClone?: readonly string[];
   /** Sessions on the target that may be ended for the clone. Default `never`. */
   readonly disconnect?: 'never' | 'idle' | 'all';
   /** For sessions on the target to go. Default 10 s. */

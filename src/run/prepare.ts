@@ -1,3 +1,4 @@
+import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
 import { resolveCommand } from '../command/resolve.ts';
@@ -12,6 +13,7 @@ import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { comparer } from '../target/same-target.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
+import { restoreFile } from './from-file.ts';
 import type { Order } from './further.ts';
 import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
 import { askTarget, type Questions, readGiven } from './questions.ts';
@@ -23,6 +25,8 @@ export interface Prepared {
   /** The way back, where one was given. */
   readonly down: Order | null;
   readonly questions: Questions;
+  /** To be run on the clone before it is looked at. */
+  readonly afterClone: readonly Script[];
   readonly stateBefore: TargetState;
   readonly context: CloneContext;
   readonly choice: Choice;
@@ -32,10 +36,14 @@ export interface Prepared {
 export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Prepared> {
   const { emit = ignore, audit = ignore } = options;
   const { signal } = stop;
-  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
-  const located = locateTarget(options, around);
-  resolveCommand(options.command, { path: around.env.PATH ?? '', folder: around.folder });
+  const outside = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const named = options.from === undefined ? locateTarget(options, outside) : undefined;
+  resolveCommand(options.command, { path: outside.env.PATH ?? '', folder: outside.folder });
   const given = await readGiven(options);
+  const afterClone = readScripts(options.afterClone ?? [], outside.folder);
+  const { located, around, limits } = named
+    ? { located: named, around: outside, limits: [] }
+    : await restoreFile(scope, stop, options, outside);
   const target = await inPhase(emit, 'connect', () =>
     inspectTarget(located.settings, located.source, { audit, signal }),
   );
@@ -59,9 +67,12 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const logins = await findLogins(input, compare);
     const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
     const down = back && { input: back, logins: await findLogins(back, compare) };
-    const questions = await askTarget(given, context, options);
+    const asked = await askTarget(given, context, options);
+    const questions = { ...asked, limits: [...limits, ...asked.limits] };
     const stateBefore = await readTargetState(context);
-    const choice = await chooseMethod(context, options.clone ?? 'auto');
-    return { input, logins, down, questions, stateBefore, context, choice };
+    // Nobody is at work on a server that was made for this run.
+    const standard = named ? 'auto' : 'template';
+    const choice = await chooseMethod(context, options.clone ?? standard);
+    return { input, logins, down, questions, afterClone, stateBefore, context, choice };
   });
 }

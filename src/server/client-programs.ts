@@ -48,14 +48,33 @@ export async function findClientPrograms(
 ): Promise<ClientPrograms | Absent> {
   const { atLeast, atMost = Number.POSITIVE_INFINITY } = wanted;
   const fits = ({ major }: ClientPrograms) => major >= atLeast && major <= atMost;
-  const preferred = environment.PGBIN ? await programsIn(environment.PGBIN, wanted.programs) : undefined;
+  const { preferred, others } = await clientProgramsHere(wanted.programs, environment);
   if (preferred && fits(preferred)) return preferred;
+  const [best] = others.filter(fits).sort((one, other) => one.major - other.major);
+  return best ?? absence(wanted, preferred ? [preferred, ...others] : others);
+}
+
+/** Of the newest version, for files of which nobody knows yet what they need. */
+export async function newestClientPrograms(
+  programs: WantedPrograms['programs'],
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<ClientPrograms | undefined> {
+  const { preferred, others } = await clientProgramsHere(programs, environment);
+  return preferred ?? others.sort((one, other) => other.major - one.major)[0];
+}
+
+async function clientProgramsHere(
+  programs: WantedPrograms['programs'],
+  environment: NodeJS.ProcessEnv,
+): Promise<{ preferred: ClientPrograms | undefined; others: ClientPrograms[] }> {
   const folders = new Set([...(await packagedFolders()), ...pathFolders(environment)]);
-  const found = (await Promise.all([...folders].map((folder) => programsIn(folder, wanted.programs)))).filter(
-    (programs) => programs !== undefined,
+  const [preferred, ...others] = await Promise.all(
+    [environment.PGBIN, ...folders].map((folder) => folder && programsIn(folder, programs)),
   );
-  const [best] = found.filter(fits).sort((one, other) => one.major - other.major);
-  return best ?? absence(wanted, preferred ? [preferred, ...found] : found);
+  return {
+    preferred: preferred || undefined,
+    others: others.filter((found): found is ClientPrograms => typeof found === 'object'),
+  };
 }
 
 function pathFolders({ PATH }: NodeJS.ProcessEnv): string[] {

@@ -1,0 +1,82 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { openSession } from '../target/connect.ts';
+import type { Clone, CloneContext } from './method.ts';
+
+/** SQL of the user's that prepares the clone before anything is measured: masks personal data, removes what is secret. */
+export interface Script {
+  /** As the user gave it. */
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** Each is SQL, or the name of a file. @throws SafemigrateError `CONFIGURATION` for a file that cannot be read. */
+export function readScripts(texts: readonly string[], folder: string): Script[] {
+  return texts.map((text) => {
+    const name = text.trim();
+    const file = path.resolve(folder, name);
+    // SQL of a single word there is not.
+    if (/\s/.test(name) && !existsSync(file)) return { name, sql: name };
+    try {
+      return { name, sql: readFileSync(file, 'utf8') };
+    } catch (cause) {
+      throw new SafemigrateError(
+        'CONFIGURATION',
+        `--after-clone: ${file} cannot be read: ${messageOf(cause)}.`,
+        {
+          hint: 'Nothing was touched.',
+          cause,
+        },
+      );
+    }
+  });
+}
+
+// The names and limits in it are those of the user's own sessions; how long it takes is the user's business.
+const OWN_SETTINGS = 'RESET ALL; SET statement_timeout = 0';
+
+/**
+ * Runs the scripts on the clone, as the target's user, all in one session.
+ * @returns the clone, with what makes it differ from the target.
+ * @throws SafemigrateError `CLONE` for the first that fails.
+ */
+export async function prepareClone(
+  clone: Clone,
+  scripts: readonly Script[],
+  { run, audit, signal }: Pick<CloneContext, 'run' | 'audit' | 'signal'>,
+): Promise<Clone> {
+  if (scripts.length === 0) return clone;
+  const session = await openSession(clone.connect, { run, audit, signal, purpose: 'after-clone' });
+  try {
+    await session.query(OWN_SETTINGS);
+    for (const { name, sql } of scripts) {
+      try {
+        await session.query(sql);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (sqlstateOf(error) === undefined) throw error;
+        throw new SafemigrateError(
+          'CLONE',
+          `--after-clone ${shortened(name)} failed on the clone: ${messageOf(error)}`,
+          {
+            cause: error,
+            hint: 'The target was not touched, and the command was not run.',
+          },
+        );
+      }
+    }
+  } finally {
+    await session.close();
+  }
+  const reason =
+    "the clone was changed by --after-clone before the command: its data is not all the target's";
+  return { ...clone, limits: [...clone.limits, { path: 'clone', kind: 'estimate', reason }] };
+}
+
+const SHOWN_CHARACTERS = 80;
+
+function shortened(name: string): string {
+  const line = name.replace(/\s+/g, ' ');
+  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
+}

@@ -1,0 +1,171 @@
+import path from 'node:path';
+import { SafemigrateError } from '../errors.ts';
+import { type Emit, inPhase } from '../events.ts';
+import type { Limit } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import { embeddedBinaries, type ServerVersion } from '../server/binaries.ts';
+import { newestClientPrograms } from '../server/client-programs.ts';
+import { type Server, startServer } from '../server/embedded.ts';
+import { identifier } from '../sql.ts';
+import type { Stop } from '../stop.ts';
+import { openSession } from '../target/connect.ts';
+import { DEFAULT_URL_VARIABLE, type Located, readDotenv } from '../target/locate.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import { type Surroundings, surroundings } from '../target/surroundings.ts';
+import { formatUrl, parseSettings, VARIABLES } from '../target/url.ts';
+import { type DumpFile, openDump } from './from-file/dump-file.ts';
+import { runDump } from './from-file/restore.ts';
+import { ignore, type RehearseOptions } from './options.ts';
+
+/** A target that was a file a moment ago, and what the command may know of databases beside it. */
+export interface FileTarget {
+  readonly located: Located;
+  /** With the URL variable and the PG* variables leading to it, whatever they held. */
+  readonly around: Surroundings;
+  readonly limits: readonly Limit[];
+}
+
+const NEWEST = 18;
+const OLDEST = 14;
+
+/**
+ * Restores the dump of `--from` on a server of its own, which ends with the run.
+ * @throws SafemigrateError `USAGE` beside --url, `CONFIGURATION` for the file, `SERVER`, `CLONE` where it cannot be restored.
+ */
+export async function restoreFile(
+  scope: Scope,
+  { signal }: Stop,
+  options: RehearseOptions,
+  outside: Surroundings,
+): Promise<FileTarget> {
+  const { from = '', url, emit = ignore } = options;
+  if (url !== undefined) {
+    throw new SafemigrateError('USAGE', '--from and --url cannot be given together.', {
+      hint: '--from rehearses on a dump, without any target. Nothing was touched.',
+    });
+  }
+  const dump = await openDump(path.resolve(outside.folder, from), signal);
+  if (dump.text.wholeCluster) {
+    throw new SafemigrateError('CONFIGURATION', `--from: ${from} holds a whole cluster (pg_dumpall).`, {
+      hint: 'Make a dump of the one database with pg_dump.',
+    });
+  }
+  const { version, others } = await fittingVersion(dump);
+  return inPhase(emit, 'connect', async () => {
+    const server = await scope.own(
+      `server of ${from}`,
+      () => startServer({ version }),
+      async (started) => started?.stop(),
+    );
+    const name = databaseName(dump, from);
+    const settings = await makeDatabase(server, name, dump.text.roles, signal);
+    const psql = await newestClientPrograms(['psql']);
+    await runDump(dump, settings, { name: from, major: version, signal, psql });
+    await execute(settings, 'ANALYZE', signal);
+    const around = leadingTo(settings, options, outside);
+    warnOfOthers(around, options, emit);
+    return {
+      located: { settings, source: `--from ${from}` },
+      around,
+      limits: limitsOf(from, version, dump.text.version, others),
+    };
+  });
+}
+
+/** The major version that was dumped, else the next newer one that is here; of an unknown one the newest. */
+async function fittingVersion(dump: DumpFile): Promise<{ version: ServerVersion; others: boolean }> {
+  const dumped = dump.text.version === null ? null : Number.parseInt(dump.text.version, 10);
+  const all = Array.from({ length: NEWEST - OLDEST + 1 }, (_, index) => OLDEST + index);
+  const wanted =
+    dumped === null ? all.toReversed() : all.filter((major) => major >= Math.min(dumped, NEWEST));
+  let first: unknown;
+  for (const major of wanted) {
+    const version = major as ServerVersion;
+    try {
+      await embeddedBinaries(version);
+      return { version, others: dumped !== null && version !== dumped };
+    } catch (error) {
+      first ??= error;
+    }
+  }
+  throw first;
+}
+
+/** What the dump calls it, else what the file is called. */
+function databaseName({ text }: DumpFile, from: string): string {
+  const name =
+    text.database ?? path.basename(from).replace(/\.(sql|dump|pgdump|backup|tar|dir|custom)$/i, '');
+  const cut = Buffer.from(name)
+    .subarray(0, 63)
+    .toString()
+    .replace(/\uFFFD$/, '');
+  return ['postgres', 'template0', 'template1', ''].includes(cut) ? 'restored' : cut;
+}
+
+async function makeDatabase(
+  server: Server,
+  name: string,
+  roles: readonly string[],
+  signal: AbortSignal,
+): Promise<ConnectionSettings> {
+  const settings = parseSettings(server.url, surroundings({}, '/'));
+  for (const role of roles.filter((each) => each !== server.user))
+    await execute(settings, `CREATE ROLE ${identifier(role)}`, signal);
+  await execute(settings, `CREATE DATABASE ${identifier(name)}`, signal);
+  return { ...settings, database: name };
+}
+
+async function execute(settings: ConnectionSettings, sql: string, signal: AbortSignal): Promise<void> {
+  const session = await openSession(settings, { purpose: 'restore', statementTimeoutMs: 0, signal });
+  try {
+    await session.query(sql);
+  } finally {
+    await session.close();
+  }
+}
+
+/** Whatever the variables name outside, here they name the restored database: there is no other one to be meant. */
+function leadingTo(
+  settings: ConnectionSettings,
+  { urlEnv = DEFAULT_URL_VARIABLE }: RehearseOptions,
+  outside: Surroundings,
+): Surroundings {
+  const [place] = settings.hosts;
+  const named = new Set(Object.values(VARIABLES));
+  const kept = Object.entries(outside.env).filter(([name]) => !named.has(name));
+  const env = {
+    ...Object.fromEntries(kept),
+    [urlEnv]: formatUrl(settings),
+    PGHOST: place?.host,
+    PGPORT: String(place?.port),
+    PGUSER: settings.user,
+    PGPASSWORD: settings.password,
+    PGDATABASE: settings.database,
+  };
+  return surroundings(env, outside.folder);
+}
+
+const DATABASE_URL = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:\/\//i;
+
+/** Nobody compares them with a target, since there is none: the command would reach what they name. */
+function warnOfOthers(around: Surroundings, { urlEnv }: RehearseOptions, emit: Emit): void {
+  const ours = urlEnv ?? DEFAULT_URL_VARIABLE;
+  const variables = new Map([...readDotenv(around), ...Object.entries(around.env)]);
+  const names = [...variables].filter(([name, value]) => name !== ours && DATABASE_URL.test(value ?? ''));
+  if (names.length === 0) return;
+  emit({
+    type: 'notice',
+    message:
+      `the command can reach the databases that ${names.map(([name]) => name).join(', ')} name: --from replaces ${ours} ` +
+      'and the PG* variables only',
+  });
+}
+
+function limitsOf(from: string, version: number, dumped: string | null, others: boolean): Limit[] {
+  const reasons = [
+    `the target is ${from}, restored on a PostgreSQL ${version} of its own: data as old as the dump, nobody else at work, ` +
+      "this machine's speed without fsync, and a superuser's rights",
+  ];
+  if (others) reasons.push(`the dump is of PostgreSQL ${dumped}, whose programs are not on this machine`);
+  return reasons.map((reason) => ({ path: 'target', kind: 'estimate', reason }));
+}

@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { literal } from '../../src/sql.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { withoutClientPrograms } from '../helpers/client-programs.ts';
+import { temporaryDatabase, withClient } from '../helpers/database.ts';
+import { rehearse } from '../helpers/rehearse.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
+
+const skip = await withoutClientPrograms('pg_dump', 'pg_restore', 'psql');
+
+const SQL = `
+CREATE ROLE "Shop Owner"; CREATE ROLE reader;
+CREATE TABLE orders (id int PRIMARY KEY, body text);
+INSERT INTO orders SELECT n, E'line\\r\\nä ' || n FROM generate_series(1, 500) n;
+ALTER TABLE orders OWNER TO "Shop Owner"; GRANT SELECT ON orders TO reader;
+CREATE FUNCTION f() RETURNS text LANGUAGE sql AS E'SELECT ''a\\rb''::text'`;
+const COMMAND = sqlCommand('ALTER TABLE orders ADD COLUMN total int; UPDATE orders SET total = length(body)');
+
+/** What the rehearsal's server leaves behind would be in there. */
+function enterable(): string {
+  const folder = temporaryFolder();
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+describe.skipIf(skip)('a rehearsal on a dump', () => {
+  beforeAll(() => useOwnServers(15));
+
+  test.each([
+    ['shop.sql', ['--format=plain']],
+    ['created.sql', ['--format=plain', '--create', '--clean', '--if-exists']],
+    ['shop.dump', ['--format=custom']],
+    ['shop', ['--format=directory']],
+  ])('%s needs no target, and reaches none', async (name, options) => {
+    const database = await temporaryDatabase(15, {
+      sql: name === 'shop.sql' ? SQL : SQL.replace(/CREATE ROLE .*;/, ''),
+    });
+    const folder = temporaryFolder();
+    const file = path.join(folder, name);
+    execFileSync('/usr/lib/postgresql/15/bin/pg_dump', [...options, `--file=${file}`, database.url]);
+    const tmp = enterable();
+    const { report, exitCode, stderr } = await rehearse(database.url, COMMAND, {
+      args: ['--from', name],
+      folder,
+      env: { TMPDIR: tmp, PGHOST: '192.0.2.1', PGDATABASE: 'production' },
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(report.target).toMatchObject({
+      source: `--from ${name}`,
+      database: name === 'shop.sql' ? 'shop' : database.name,
+      changes: [],
+    });
+    expect(report.target.serverVersion).toMatch(/^15\./);
+    expect(report.clone.method).toBe('template');
+    expect(report.data?.tables).toMatchObject([{ relation: 'public.orders' }]);
+    expect(readdirSync(tmp)).toEqual([]);
+    await withClient(database.url, async (client) => {
+      const { rows } = await client
+        .query('SELECT * FROM orders LIMIT 0')
+        .then(({ fields }) => ({ rows: fields }));
+      expect(rows.map((field) => field.name)).toEqual(['id', 'body']);
+    });
+    await database.drop();
+  });
+});
+
+describe('a rehearsal on SQL', () => {
+  const from = (folder: string, name: string, env: NodeJS.ProcessEnv = {}, args: string[] = []) =>
+    safemigrate(['--from', name, '--format', 'json', ...args, '--', ...COMMAND], {
+      folder,
+      env: { TMPDIR: enterable(), ...env },
+    });
+
+  test('that somebody wrote runs on the newest server', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(
+      path.join(folder, 'schema.sql'),
+      "CREATE TABLE orders (id int, body text);\nINSERT INTO orders VALUES (1, 'ä');\nALTER TABLE orders OWNER TO shop_owner;\n",
+    );
+    const { exitCode, stdout, stderr } = await from(folder, 'schema.sql', {
+      DIRECT_URL: 'postgres://someone@192.0.2.1/production',
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      target: { database: 'schema', serverVersion: expect.stringMatching(/^18/) },
+    });
+    expect(stderr).toContain('DIRECT_URL');
+  });
+
+  test.each([
+    ['missing.sql', null, /missing\.sql cannot be read/],
+    ['packed.sql', '\u001f\u008bxx', /no dump, or compressed/],
+    ['all.sql', '-- PostgreSQL database cluster dump\n', /pg_dumpall/],
+    [
+      'broken.sql',
+      'CREATE TABLE t (n nonsense);\n',
+      /broken\.sql could not be restored:[\s\S]*type "nonsense" does not exist/,
+    ],
+  ])('%s is refused with the reason', async (name, content, words) => {
+    const folder = temporaryFolder();
+    if (content !== null) writeFileSync(path.join(folder, name), content, 'latin1');
+    const { exitCode, stderr } = await from(folder, name);
+    expect(stderr).toMatch(words);
+    expect(exitCode).toBeGreaterThan(1);
+  });
+
+  test('beside --url is refused', async () => {
+    const { exitCode, stderr } = await from(temporaryFolder(), 'x.sql', {}, ['--url', serverUrl(18)]);
+    expect(stderr).toContain('--from and --url');
+    expect(exitCode).toBe(2);
+  });
+});
+
+describe('--after-clone', () => {
+  test('changes the clone before the command sees it, from SQL and from files, in one session', async () => {
+    const folder = temporaryFolder();
+    const database = await temporaryDatabase(18, {
+      sql: `CREATE TABLE people (id int, mail text); INSERT INTO people SELECT n, 'p' || n || '@example.org' FROM generate_series(1, 9) n`,
+    });
+    writeFileSync(
+      path.join(folder, 'mask.sql'),
+      'UPDATE people SET mail = (SELECT word FROM mask);\n-- done',
+    );
+    const mail = sqlCommand('SELECT DISTINCT mail FROM people');
+    const { report, stderr, exitCode } = await rehearse(database.url, mail, {
+      folder,
+      args: [
+        '--after-clone',
+        `CREATE TEMP TABLE mask AS SELECT 'masked'::text AS word`,
+        '--after-clone',
+        'mask.sql',
+      ],
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(stderr).toContain('masked');
+    expect(stderr).not.toContain('@example.org');
+    expect(report.data?.tables.filter(({ relation }) => relation === 'public.people')).toEqual([]);
+    expect(report.limits.map(({ reason }) => reason).join()).toContain('--after-clone');
+  });
+
+  test('that fails ends the run before the command, and leaves nothing', async () => {
+    const database = await temporaryDatabase(18);
+    const result = await safemigrate(
+      [
+        '--after-clone',
+        `UPDATE ${literal('x')} SET y = 1`,
+        '--after-clone',
+        'SELECT 1',
+        '--',
+        'sh',
+        '-c',
+        'echo RAN',
+      ],
+      { env: { DATABASE_URL: database.url } },
+    );
+    expect(result.stderr).toMatch(/--after-clone UPDATE 'x' SET y = 1 failed on the clone: syntax error/);
+    expect(result.exitCode).toBe(3);
+    expect(result.stdout).not.toContain('RAN');
+  });
+
+  test('names a file that must be there', async () => {
+    const { exitCode, stderr } = await safemigrate(['--after-clone', 'nowhere.sql', '--', 'true'], {
+      env: { DATABASE_URL: serverUrl(18) },
+    });
+    expect(stderr).toMatch(/--after-clone: .*nowhere\.sql cannot be read/);
+    expect(exitCode).toBe(2);
+  });
+});
