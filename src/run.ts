@@ -12,9 +12,10 @@ import { runWatched } from './observe/contact.ts';
 import { Guard } from './observe/guard.ts';
 import { explainLoss } from './observe/loss.ts';
 import { authorship } from './observe/own-transactions.ts';
-import { compareTarget } from './observe/target-watch.ts';
+import { compareTarget, type TargetState } from './observe/target-watch.ts';
 import { weighTarget } from './observe/weigh.ts';
-import type { Report } from './report/model.ts';
+import type { Report, SwapSection } from './report/model.ts';
+import { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused, type SwapOptions } from './run/exchange.ts';
 import { furtherRuns } from './run/further.ts';
 import {
   contactOptions,
@@ -30,7 +31,7 @@ import { shownWords } from './run/shown-words.ts';
 import { warmUp } from './run/warm-up.ts';
 import { withScope } from './run/with-scope.ts';
 import { openSchemaWatch, type SchemaWatch } from './schema/watch.ts';
-import type { Scope } from './scope.ts';
+import type { Cleanup, Scope } from './scope.ts';
 import type { Stop } from './stop.ts';
 import { targetSection } from './target/section.ts';
 import type { RunId } from './upkeep/run-id.ts';
@@ -41,10 +42,21 @@ import { toolVersion } from './version.ts';
  * @throws SafemigrateError when there is nothing to report on: the command was never started, or the server was lost.
  */
 export async function rehearse(options: RehearseOptions): Promise<Report> {
+  return (await rehearseAndRemember(options)).report;
+}
+
+/** What an apply or a swap needs to know of the rehearsal before it. */
+interface Remembered {
+  readonly report: Report;
+  /** The target as it was before the rehearsal. */
+  readonly before: TargetState;
+}
+
+async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered> {
   const startedAt = new Date();
   const { result, cleanup } = await withScope(options, (scope, stop) => rehearseWithin(scope, stop, options));
-  const { run, ...sections } = result;
-  return {
+  const { run, before, ...sections } = result;
+  const report: Report = {
     version: 1,
     run: {
       id: run,
@@ -56,9 +68,36 @@ export async function rehearse(options: RehearseOptions): Promise<Report> {
     ...sections,
     cleanup,
   };
+  return { report, before };
 }
 
-type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & { readonly run: RunId };
+/**
+ * Rehearses; then closes the target, clones it, runs the command on the clone, and gives the clone the target's name in one
+ * transaction. What fails before that leaves the target as it was, and open.
+ * @throws SafemigrateError what rehearse() throws; `TARGET_CHANGED` where the target could not be opened again.
+ */
+export async function swap(options: SwapOptions): Promise<Report> {
+  const { report, before } = await rehearseAndRemember(options);
+  const inSwap = (section: SwapSection): Report => ({
+    ...report,
+    run: { ...report.run, mode: 'swap', finishedAt: new Date().toISOString() },
+    swap: section,
+  });
+  if (!report.verdict.pass) return inSwap(refused(['the rehearsal did not pass']));
+  const { result, cleanup } = await withScope(options, async (scope, stop) => {
+    const prepared = await prepare(scope, stop, { ...options, ...FOR_EXCHANGE });
+    const reasons = await reasonsAgainst(prepared, before, options);
+    if (reasons.length > 0) return refused(reasons);
+    if (!(await options.confirm(report))) return refused(['it was not confirmed']);
+    return exchangeTarget(prepared, { scope, stop }, options);
+  });
+  return withCleanup(inSwap(result), cleanup);
+}
+
+type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & {
+  readonly run: RunId;
+  readonly before: TargetState;
+};
 
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
   const { emit = ignore, keep = false } = options;
@@ -153,7 +192,12 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     { ...DEFAULT_POLICY, ...options.policy },
     new Date().toISOString().slice(0, 10),
   );
-  return { ...NOT_YET, run: context.run, clone: made.clone, ...sections, ...judgement };
+  return { ...NOT_YET, run: context.run, before: stateBefore, clone: made.clone, ...sections, ...judgement };
+}
+
+function withCleanup(report: Report, { done, failed }: Cleanup): Report {
+  const { cleanup } = report;
+  return { ...report, cleanup: { done: [...cleanup.done, ...done], failed: [...cleanup.failed, ...failed] } };
 }
 
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);

@@ -38,7 +38,8 @@ export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefi
 export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefined): number {
   if (report.target.changes.some(({ madeBy }) => madeBy === 'command')) return EXIT.targetChanged;
   if (signal) return exitCodeOfSignal(signal);
-  return report.verdict.pass ? EXIT.passed : EXIT.failed;
+  if (!report.verdict.pass) return EXIT.failed;
+  return report.swap === null || report.swap.outcome === 'swapped' ? EXIT.passed : EXIT.refused;
 }
 
 function exitCodeOfSignal(signal: NodeJS.Signals): number {

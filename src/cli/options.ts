@@ -161,6 +161,27 @@ export const RUN_OPTIONS = {
     text,
     { default: '127.0.0.1' },
   ),
+  swap: option(
+    '--swap',
+    'migrate a clone and make it the target by an atomic rename; the original is kept',
+    flag,
+  ),
+  yes: option('--yes', 'go on without asking, once the rehearsal has passed', flag),
+  pgbouncer: list(
+    '--pgbouncer <url>',
+    'console of a PgBouncer whose clients are to wait during a swap; repeatable',
+    text,
+  ),
+  verify: option(
+    '--verify <sql or command>',
+    'must agree to the migrated clone before it becomes the target: SQL whose rows begin with true, or a command',
+    text,
+  ),
+  standbysOk: option(
+    '--standbys-ok',
+    'swap although standbys stream: their sessions are taken care of',
+    flag,
+  ),
   plan: option('--plan', 'print every statement that would touch the target, and stop', flag),
   audit: option('--audit <file>', 'record every statement that safemigrate itself sends to the server', text),
 };
@@ -168,6 +189,12 @@ export const RUN_OPTIONS = {
 export const CLEAN_OPTIONS = {
   ...TARGET_OPTIONS,
   kept: option('--kept', 'also drop clones that were kept with --keep', flag),
+  originals: option('--originals', 'also drop the originals that swaps have left, for good', flag),
+  olderThan: option(
+    '--older-than <duration>',
+    'of the originals only those of swaps before that',
+    parseDuration,
+  ),
 };
 
 export const LIST_OPTIONS = {

@@ -2,6 +2,7 @@ import { nameHost } from '../target/failures.ts';
 import { findTarget } from '../target/locate.ts';
 import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
+import type { Place } from '../upkeep/claim.ts';
 import { configSource, environmentSource } from './config.ts';
 import {
   CLEAN_OPTIONS,
@@ -32,13 +33,13 @@ export function nameServer({ settings, source }: Pick<Target, 'settings' | 'sour
   return `${settings.hosts.map(nameHost).join(', ')} (from ${source})`;
 }
 
-/** The target that a subcommand works on, inspected; undefined when none is named. */
-export async function findNamedTarget(
-  options: { url?: string; urlEnv?: string },
-  signal: AbortSignal,
-): Promise<Target | undefined> {
+/** A server that was named, and the target on it, which may be closed or gone. */
+export interface NamedPlace extends Place {
+  readonly source: string;
+}
+
+/** Where a subcommand works; undefined when no target is named. Nothing is connected to. */
+export function findNamedPlace(options: { url?: string; urlEnv?: string }): NamedPlace | undefined {
   const located = findTarget(options, surroundings(process.env, process.cwd()));
-  if (!located) return undefined;
-  const { inspectTarget } = await import('../target/inspect.ts');
-  return inspectTarget(located.settings, located.source, { signal });
+  return located && { ...located, database: { name: located.settings.database } };
 }

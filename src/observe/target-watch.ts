@@ -138,6 +138,12 @@ function sampled(first: TargetState['traffic'], second: TargetState['traffic']):
   return 'unmeasured' in second ? second : trafficBetween(first, second);
 }
 
+/** Where the target's catalogues differ, in words; nothing, where they are as they were. */
+export function changesBetween(before: TargetState, after: TargetState): string[] {
+  if (after.digest === 'gone') return ['the database is gone'];
+  return writtenCatalogues(before, after).map((catalogue) => `rows of ${catalogue} were written`);
+}
+
 function writtenCatalogues(before: TargetState, after: TargetState): string[] {
   if (before.digest === 'gone' || after.digest === 'gone') return [];
   return compareDigests(before.digest, after.digest);

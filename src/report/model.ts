@@ -373,6 +373,19 @@ export const limit = z.object({
   reason: z.string(),
 });
 
+/** What became of `--swap`, where the rehearsal had passed. */
+export const swapSection = z.object({
+  /** `refused`: nothing was touched. `undone`: the target was closed for a while, and is as it was. */
+  outcome: z.enum(['swapped', 'undone', 'refused']),
+  reasons: z.array(z.string()),
+  /** The name that the original has now. */
+  original: z.string().nullable(),
+  /** For how long nobody could connect to the target. */
+  stallMs: milliseconds.nullable(),
+  sessionsEnded: z.int(),
+  steps: z.array(z.object({ name: z.string(), durationMs: milliseconds })),
+});
+
 export const report = z.object({
   version: z.literal(1),
   run: runSection,
@@ -395,7 +408,7 @@ export const report = z.object({
   contact: z.array(contactSection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   apply: z.null(),
-  swap: z.null(),
+  swap: swapSection.nullable(),
   cleanup: z.object({
     done: z.array(z.string()),
     failed: z.array(z.object({ name: z.string(), reason: z.string() })),
@@ -416,6 +429,7 @@ export type ContactSection = z.infer<typeof contactSection>;
 export type TransactionSection = z.infer<typeof transactionSection>;
 export type Hazard = z.infer<typeof hazard>;
 export type Limit = z.infer<typeof limit>;
+export type SwapSection = z.infer<typeof swapSection>;
 export type QueriesSection = z.infer<typeof queriesSection>;
 export type CheckSection = z.infer<typeof checkSection>;
 export type FurtherRunSection = z.infer<typeof furtherRunSection>;

@@ -8,6 +8,7 @@ import { hazardSection } from './text/hazards.ts';
 import { runSection } from './text/run.ts';
 import { schemaSection } from './text/schema.ts';
 import { failureSection, statementSection } from './text/statements.ts';
+import { swapSection } from './text/swap.ts';
 import { targetChangesSection, verdictSection } from './text/verdict.ts';
 
 /**
@@ -18,6 +19,7 @@ export function renderText(report: Report, style: TextStyle): string {
   const sections = [
     verdictSection(report, style),
     targetChangesSection(report, style),
+    swapSection(report, style),
     runSection(report, style),
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardSection(report, style),

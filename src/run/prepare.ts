@@ -8,11 +8,12 @@ import { inPhase } from '../events.ts';
 import { readTargetState, type TargetState } from '../observe/target-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { inspectTarget } from '../target/inspect.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { comparer } from '../target/same-target.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
+import { inspectOrReopen } from '../upkeep/reopen.ts';
 import { restoreFile } from './from-file.ts';
 import type { Order } from './further.ts';
 import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
@@ -30,6 +31,8 @@ export interface Prepared {
   readonly stateBefore: TargetState;
   readonly context: CloneContext;
   readonly choice: Choice;
+  /** Of the target, with every host that the user named. */
+  readonly settings: ConnectionSettings;
 }
 
 /** Everything that comes before the first statement that changes anything on the server. */
@@ -45,7 +48,10 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     ? { located: named, around: outside, limits: [] }
     : await restoreFile(scope, stop, options, outside);
   const target = await inPhase(emit, 'connect', () =>
-    inspectTarget(located.settings, located.source, { audit, signal }),
+    inspectOrReopen(located.settings, located.source, { audit, signal }, (names) => {
+      const message = `the swap of a run that was cut off had left ${names.join(', ')} closed; it is open again`;
+      emit({ type: 'notice', message });
+    }),
   );
   return inPhase(emit, 'inspect', async () => {
     const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
@@ -73,6 +79,16 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     // Nobody is at work on a server that was made for this run.
     const standard = named ? 'auto' : 'template';
     const choice = await chooseMethod(context, options.clone ?? standard);
-    return { input, logins, down, questions, afterClone, stateBefore, context, choice };
+    return {
+      input,
+      logins,
+      down,
+      questions,
+      afterClone,
+      stateBefore,
+      context,
+      choice,
+      settings: located.settings,
+    };
   });
 }

@@ -3,6 +3,7 @@ import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { identifier, literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
+import { inTransaction } from '../upkeep/door.ts';
 
 /**
  * A database that nobody can connect to, not even a superuser, and that nobody is connected to.
@@ -23,8 +24,11 @@ export interface Fence {
 export interface FenceOptions {
   readonly database: string;
   readonly oid: number;
-  /** Stands in COMMENT ON DATABASE while the fence does, so that whoever finds it knows whose it is. */
-  readonly mark: string;
+  /**
+   * Stands in COMMENT ON DATABASE while the fence does, so that whoever finds it knows whose it is; absent where a mark of
+   * ours stands there already.
+   */
+  readonly mark?: string;
   /** For a lock on the database's row, and for sessions to end. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -38,28 +42,13 @@ export interface FenceOptions {
 export async function closeDatabase(session: Session, options: FenceOptions): Promise<Fence> {
   const { database, oid, mark, timeoutMs } = options;
   await inTransaction(session, timeoutMs, [
-    `COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`,
+    ...(mark === undefined ? [] : [`COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`]),
     `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS false`,
   ]);
   const ended = await endEverybody(session, options);
   const row = await readDoor(session, oid);
   if (!row || row.open || row.name !== database) throw reopened(database);
   return { database, oid, xmin: row.xmin, ended };
-}
-
-/** Opens it again and gives it back its comment, whatever state it is in; once more does no harm. */
-export async function openDatabase(
-  session: Session,
-  { database, comment, timeoutMs }: { database: string; comment: string | null; timeoutMs: number },
-): Promise<void> {
-  await inTransaction(session, timeoutMs, openingStatements(database, comment));
-}
-
-export function openingStatements(database: string, comment: string | null): string[] {
-  return [
-    `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS true`,
-    `COMMENT ON DATABASE ${identifier(database)} IS ${comment === null ? 'NULL' : literal(comment)}`,
-  ];
 }
 
 /** Whether nobody has touched the door since. To be asked over any session but one that has it locked itself. */
@@ -131,34 +120,6 @@ async function endSessions(session: Session, pids: readonly number[], database: 
     throw new SafemigrateError('PRIVILEGE', `A session on ${database} may not be ended by this role.`, {
       cause: error,
       hint: 'It will be opened again. Ending sessions of others needs pg_signal_backend; those of superusers, a superuser.',
-    });
-  }
-}
-
-const LOCK_NOT_AVAILABLE = '55P03';
-
-/**
- * Statements that belong together. An open transaction elsewhere that commented on the database or changed its settings
- * holds its row: nobody waits for that for ever.
- */
-export async function inTransaction(
-  session: Session,
-  timeoutMs: number,
-  statements: readonly string[],
-  beforeCommit: () => Promise<void> = async () => {},
-): Promise<void> {
-  await session.query('BEGIN');
-  try {
-    await session.query(`SET LOCAL lock_timeout = ${Math.ceil(timeoutMs)}`);
-    for (const statement of statements) await session.query(statement);
-    await beforeCommit();
-    await session.query('COMMIT');
-  } catch (error) {
-    await session.query('ROLLBACK').catch(() => {});
-    if (sqlstateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
-    throw new SafemigrateError('STALL', 'Another transaction holds the lock on the database itself.', {
-      cause: error,
-      hint: 'It has run COMMENT ON DATABASE or ALTER DATABASE and is still open; nothing was changed by this step.',
     });
   }
 }

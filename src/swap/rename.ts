@@ -1,7 +1,8 @@
 import { SafemigrateError } from '../errors.ts';
 import { identifier, literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
-import { type Fence, inTransaction, reopened, stillClosed } from './fence.ts';
+import { inTransaction } from '../upkeep/door.ts';
+import { type Fence, reopened, stillClosed } from './fence.ts';
 
 export interface Rename {
   /** The target, closed and empty. */

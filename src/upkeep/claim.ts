@@ -3,6 +3,7 @@ import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { openSession } from '../target/connect.ts';
 import type { Audit, Session } from '../target/session.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';
 
@@ -60,6 +61,12 @@ export async function noticeOurEnd(session: Session): Promise<void> {
 
 const CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '500ms', false)";
 
+/** A server, and the database on it that the session should not sit in. */
+export interface Place {
+  readonly settings: ConnectionSettings;
+  readonly database: { readonly name: string };
+}
+
 export interface MaintenanceOptions {
   readonly run?: RunId;
   readonly purpose: string;
@@ -69,7 +76,7 @@ export interface MaintenanceOptions {
 
 /** As openMaintenanceSession, for a server that may be restarting: tries again for so long. */
 export async function openMaintenanceSessionPatiently(
-  target: Target,
+  target: Place,
   options: MaintenanceOptions,
   patienceMs: number,
 ): Promise<Session> {
@@ -86,7 +93,7 @@ export async function openMaintenanceSessionPatiently(
 }
 
 /** A session outside the target where the role is let in anywhere else, in the target itself where it is not. */
-export async function openMaintenanceSession(target: Target, options: MaintenanceOptions): Promise<Session> {
+export async function openMaintenanceSession(target: Place, options: MaintenanceOptions): Promise<Session> {
   const candidates = MAINTENANCE_DATABASES.filter((name) => name !== target.database.name);
   for (const database of candidates) {
     try {

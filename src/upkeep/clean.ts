@@ -2,22 +2,31 @@ import { messageOf } from '../errors.ts';
 import type { Session } from '../target/session.ts';
 import { type DropOrder, dropOwnedDatabase } from './drop.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
+import { reopenTargets } from './reopen.ts';
+import { startOf } from './run-id.ts';
 
 export interface CleanResult {
+  /** Targets that a dead run had closed for its swap. */
+  readonly reopened: OwnedDatabase[];
   readonly dropped: OwnedDatabase[];
   readonly left: { database: OwnedDatabase; reason: string }[];
   readonly failed: { database: OwnedDatabase; reason: string }[];
 }
 
 /**
- * Drops what has no living owner: clones and probes of dead runs, marked or half-born.
- * Kept clones (`--keep`) stay unless `kept` says so; originals always stay.
+ * Opens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
+ * half-born. Kept clones (`--keep`) stay unless `kept` says so; originals stay unless `originalsOlderThanMs` does.
  */
 export async function clean(
   session: Session,
-  options: { kept: boolean; enter: DropOrder['enter'] },
+  options: { kept: boolean; originalsOlderThanMs?: number; enter: DropOrder['enter'] },
 ): Promise<CleanResult> {
-  const result: CleanResult = { dropped: [], left: [], failed: [] };
+  const result: CleanResult = {
+    reopened: await reopenTargets(session),
+    dropped: [],
+    left: [],
+    failed: [],
+  };
   for (const database of await ownedDatabases(session, { sizes: false })) {
     const reason = reasonToLeave(database, options);
     if (reason !== null || !database.run || !database.role) {
@@ -35,12 +44,23 @@ export async function clean(
   return result;
 }
 
-function reasonToLeave(database: OwnedDatabase, options: { kept: boolean }): string | null {
+function reasonToLeave(
+  database: OwnedDatabase,
+  options: { kept: boolean; originalsOlderThanMs?: number },
+): string | null {
   if (database.standing === 'foreign') return database.doubt;
+  if (database.standing === 'closed') return 'it is a target, closed for the swap of a run';
   if (database.owning === 'alive') return 'its run is still alive';
   if (database.owning === 'unknown') return 'whether its run is alive cannot be told';
-  if (database.role === 'original') return 'it is a kept original';
+  if (database.role === 'original') return reasonToKeep(database, options.originalsOlderThanMs);
   if (database.mark?.kept && !options.kept)
     return 'it was kept on request; `safemigrate clean --kept` drops it';
   return null;
+}
+
+function reasonToKeep({ run }: OwnedDatabase, olderThanMs: number | undefined): string | null {
+  if (olderThanMs === undefined) return 'it is a kept original; `safemigrate clean --originals` drops those';
+  return run === null || Date.now() - startOf(run) < olderThanMs
+    ? 'it is a kept original, and not that old'
+    : null;
 }

@@ -23,6 +23,10 @@ export interface Mark {
   readonly kept?: boolean;
   /** Of a clone: databases that the command made for itself there, each named before it was made. */
   readonly databases?: readonly string[];
+  /** Of an original: the target's own comment, in whose place the mark stands; absent where it had none. */
+  readonly comment?: string;
+  /** Of a kept original: OID of the database that has its name since. */
+  readonly successor?: number;
 }
 
 const PREFIX = 'safemigrate: ';
@@ -40,7 +44,7 @@ const mark = object(
     ),
     lockDatabaseOid: positiveInteger,
   },
-  { kept: truth, databases: list(text) },
+  { kept: truth, databases: list(text), comment: text, successor: positiveInteger },
 );
 
 export function formatMark(content: Mark): string {

@@ -10,8 +10,11 @@ export interface OwnedDatabase {
   readonly run: RunId | null;
   /** `made`: by the command of a run, for itself, and listed in the mark of that run's clone. */
   readonly role: Mark['role'] | 'made' | null;
-  /** `half-born`: made by us, and cut off before it was marked. `foreign`: not provably ours, never dropped. */
-  readonly standing: 'marked' | 'half-born' | 'foreign';
+  /**
+   * `half-born`: made by us, and cut off before it was marked. `closed`: the target itself, closed for a swap, never
+   * dropped. `foreign`: not provably ours, never dropped.
+   */
+  readonly standing: 'marked' | 'half-born' | 'closed' | 'foreign';
   /** Why it is not ours, for `foreign`. */
   readonly doubt: string | null;
   readonly mark: Mark | null;
@@ -100,14 +103,15 @@ function judge(row: Row, locks: readonly Lock[]): OwnedDatabase {
   const named = parseOwnedName(row.name);
   const facts = factsOf(row);
   if (typeof mark === 'object') {
-    const doubt = doubtOfMark(mark, named, facts, row);
+    const closed = isClosedTarget(mark, row);
+    const doubt = closed ? null : doubtOfMark(mark, named, facts, row);
     return {
       ...facts,
       run: mark.run,
       role: mark.role,
       mark,
       doubt,
-      standing: doubt === null ? 'marked' : 'foreign',
+      standing: closed ? 'closed' : doubt === null ? 'marked' : 'foreign',
       owning: liveness(mark.run, mark.lockDatabaseOid, locks),
     };
   }
@@ -121,6 +125,12 @@ function judge(row: Row, locks: readonly Lock[]): OwnedDatabase {
       ? 'its mark was written by another version of safemigrate, or was damaged'
       : 'it has no mark, and is not as safemigrate makes a database';
   return { ...facts, run, role, mark: null, doubt, standing: 'foreign', owning };
+}
+
+/** Its own name and OID stand in the mark: a clone of it carries no comment, and a renamed original another state. */
+function isClosedTarget({ role, state, at }: Mark, row: Row): boolean {
+  if (role !== 'original' || state !== 'fenced' || !('oid' in at) || !row.ours) return false;
+  return at.database === row.name && at.oid === Number(row.oid);
 }
 
 function doubtOfMark(

@@ -1,18 +1,18 @@
+import { SafemigrateError } from '../../errors.ts';
 import { visible } from '../../report/visible.ts';
 import { openSession } from '../../target/connect.ts';
-import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { clean } from '../../upkeep/clean.ts';
 import { cleanExternals } from '../../upkeep/external-clones.ts';
 import { cleanFolders } from '../../upkeep/folder-clones.ts';
 import { EXIT } from '../exit-codes.ts';
 import { CLEAN_OPTIONS } from '../options.ts';
-import { findNamedTarget, gatherOptions, nameServer } from '../read-options.ts';
+import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list.ts';
 
 /** What became of one database or folder. */
 interface Outcome {
-  readonly what: 'dropped' | 'removed' | 'left' | 'failed';
+  readonly what: 'opened' | 'dropped' | 'removed' | 'left' | 'failed';
   readonly words: string;
 }
 
@@ -25,9 +25,9 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   const kept = options.kept ?? false;
   const outcomes = [...(await foldersCleaned(kept)), ...(await externalsCleaned(kept))];
   outcomes.forEach(print);
-  const target = await findNamedTarget(options, signal);
+  const target = findNamedPlace(options);
   if (target) {
-    const more = await databasesCleaned(target, kept, signal);
+    const more = await databasesCleaned(target, { kept, ...originalsToDrop(options) }, signal);
     more.forEach(print);
     outcomes.push(...more);
   }
@@ -55,12 +55,28 @@ async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
   ];
 }
 
-async function databasesCleaned(target: Target, kept: boolean, signal: AbortSignal): Promise<Outcome[]> {
+function originalsToDrop({ originals, olderThan }: { originals?: boolean; olderThan?: number }) {
+  if (originals) return { originalsOlderThanMs: olderThan ?? 0 };
+  if (olderThan === undefined) return {};
+  throw new SafemigrateError('USAGE', '--older-than goes with --originals.', {
+    hint: 'Nothing was dropped. Kept clones go by --kept, whatever their age.',
+  });
+}
+
+async function databasesCleaned(
+  target: NamedPlace,
+  wanted: { kept: boolean; originalsOlderThanMs?: number },
+  signal: AbortSignal,
+): Promise<Outcome[]> {
   const session = await openMaintenanceSession(target, { purpose: 'clean', signal });
   try {
     const enter = (database: string) => openSession(target.settings, { database, purpose: 'clean', signal });
-    const { dropped, left, failed } = await clean(session, { kept, enter });
+    const { reopened, dropped, left, failed } = await clean(session, { ...wanted, enter });
     return [
+      ...reopened.map(({ name }) => ({
+        what: 'opened' as const,
+        words: `${name}, which the swap of a dead run had closed`,
+      })),
       ...dropped.map(({ name }) => ({ what: 'dropped' as const, words: name })),
       ...left.map(({ database, reason }) => ({
         what: 'left' as const,

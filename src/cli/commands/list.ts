@@ -9,7 +9,7 @@ import {
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import { LIST_OPTIONS } from '../options.ts';
-import { findNamedTarget, gatherOptions, nameServer } from '../read-options.ts';
+import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { table } from '../table.ts';
 
 /**
@@ -42,7 +42,7 @@ async function databasesOf(
   options: { url?: string; urlEnv?: string },
   signal: AbortSignal,
 ): Promise<{ databases: OwnedDatabase[]; server: string } | undefined> {
-  const target = await findNamedTarget(options, signal);
+  const target = findNamedPlace(options);
   if (!target) return undefined;
   const session = await openMaintenanceSession(target, { purpose: 'list', signal });
   try {
@@ -129,6 +129,10 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
 /** One phrase that also says what `clean` would do with it. */
 export function whatItIs({ standing, owning, role, mark, doubt }: OwnedDatabase): string {
   if (standing === 'foreign') return `not provably ours: ${doubt}`;
+  if (standing === 'closed')
+    return owning === 'dead'
+      ? 'target that the swap of a dead run has closed: `safemigrate clean` opens it'
+      : 'target that is closed for the swap of a run';
   const what = `${standing === 'half-born' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
   if (owning === 'alive') return `${what} of a run that is alive`;
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;

@@ -2,13 +2,15 @@ import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from
 import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { RunEvent } from '../../events.ts';
+import { formatDuration } from '../../format.ts';
 import { formatOfFile, type ReportFormat } from '../../report/formats.ts';
 import type { Report } from '../../report/model.ts';
 import { render, rendererOf } from '../../report/render.ts';
 import { type PlannedStatements, planRehearsal } from '../../run/plan.ts';
-import { rehearse } from '../../run.ts';
+import { rehearse, swap } from '../../run.ts';
 import type { Audit } from '../../target/session.ts';
 import { CLONE_PORT, readEntries } from '../../upkeep/folders.ts';
+import { confirm } from '../confirm.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
 import { policyOf } from '../policy-options.ts';
@@ -46,7 +48,9 @@ export async function rehearseCommand(
       process.stdout.write(visibleLines(planText(await planRehearsal(settings))));
       return 0;
     }
-    const report = await rehearse(settings);
+    const report = options.swap
+      ? await swap({ ...settings, ...toSwap(options, signals.abort) })
+      : await rehearse(settings);
     display.finish();
     await publish(report, options);
     return exitCodeOfReport(report, signals.received);
@@ -59,6 +63,20 @@ export async function rehearseCommand(
 function loadRenderers({ report = [], format = 'text' }: Options): void {
   const formats = [format, ...report.map((file) => formatOfFile(file) ?? 'json')];
   for (const each of formats) rendererOf(each).catch(() => {});
+}
+
+function toSwap({ maxStall, yes = false }: Options, signal: AbortSignal) {
+  return {
+    ...(maxStall === undefined ? {} : { maxClosedMs: maxStall }),
+    confirm: (report: Report) => {
+      const { database } = report.target;
+      const aboutMs = report.clone.durationMs + report.command.durationMs;
+      const question =
+        `The rehearsal passed. Nobody will be able to connect to ${database} for about ${formatDuration(aboutMs)}; ` +
+        'then it is the migrated clone, and the original is kept beside it.';
+      return confirm(question, yes, signal);
+    },
+  };
 }
 
 /** The core's names say the units. */

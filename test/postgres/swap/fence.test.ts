@@ -1,11 +1,12 @@
 import { Client } from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
-import { closeDatabase, openDatabase, stillClosed } from '../../../src/swap/fence.ts';
+import { closeDatabase, stillClosed } from '../../../src/swap/fence.ts';
 import { renameInto, wasRenamed } from '../../../src/swap/rename.ts';
 import { openSession } from '../../../src/target/connect.ts';
 import type { Session } from '../../../src/target/session.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
+import { openDatabase } from '../../../src/upkeep/door.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 

@@ -1,0 +1,38 @@
+import { formatDuration, plural } from '../../format.ts';
+import { flow, type TextStyle, tone } from '../layout.ts';
+import type { Report } from '../model.ts';
+import { bullet, heading, message } from './parts.ts';
+
+/** Which state the target is in after `--swap`: what an operator has to know before anything else. */
+export function swapSection({ swap, target }: Report, style: TextStyle): string[] {
+  if (swap === null) return [];
+  const { outcome, reasons, original, stallMs, sessionsEnded, steps } = swap;
+  const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+  const name = target.database;
+  if (outcome === 'swapped') {
+    return [
+      ...heading(style, 'Swapped', `${name} is the migrated clone now${closed}`),
+      ...flow(
+        style,
+        ['  The original is kept as ', tone('strong', original ?? '?'), '. Back: safemigrate rollback'],
+        2,
+      ),
+      ...flow(style, [`  ${plural(sessionsEnded, 'session')} ended; ${stepsOf(steps)}`], 2),
+      ...flow(
+        style,
+        ['  Cumulative statistics begin at zero; the planner has its own from the original.'],
+        2,
+      ),
+    ];
+  }
+  const title =
+    outcome === 'undone' ? `nothing changed: ${name} is open, and as it was${closed}` : 'nothing was touched';
+  return [
+    ...heading(style, outcome === 'undone' ? 'Swap undone' : 'Not swapped', title),
+    ...reasons.flatMap((reason) => bullet(style, [message(style, reason)])),
+  ];
+}
+
+function stepsOf(steps: NonNullable<Report['swap']>['steps']): string {
+  return steps.map(({ name, durationMs }) => `${name} ${formatDuration(durationMs)}`).join(', ');
+}

@@ -1,0 +1,131 @@
+import type { Clone } from '../clone/method.ts';
+import { rewriteCommand } from '../command/rewrite.ts';
+import { inPhase } from '../events.ts';
+import { watchCommand } from '../observe/command-watch.ts';
+import { runWatched } from '../observe/contact.ts';
+import { Guard } from '../observe/guard.ts';
+import { changesBetween, type TargetState } from '../observe/target-watch.ts';
+import type { Report, SwapSection } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import { differingProperties } from '../swap/equal.ts';
+import { closeDatabase } from '../swap/fence.ts';
+import { swapObstacles } from '../swap/preflight.ts';
+import { verifyClone } from '../swap/verify.ts';
+import { openSession } from '../target/connect.ts';
+import { surroundings } from '../target/surroundings.ts';
+import { parseSettings } from '../target/url.ts';
+import { contactOptions, guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
+import type { Prepared } from './prepare.ts';
+import { LOCK_MS, type Successor, undone, whileClosed } from './while-closed.ts';
+
+export interface SwapOptions extends RehearseOptions {
+  /** Consoles of PgBouncers whose clients are to wait meanwhile. */
+  readonly pgbouncer?: readonly string[];
+  /** For how long nobody may be able to connect to the target; beyond it everything is undone. Default: no limit. */
+  readonly maxClosedMs?: number;
+  /** SQL or a command that must agree to the migrated clone before it takes the target's place. */
+  readonly verify?: string;
+  /** Sessions on standbys are taken care of. Default false. */
+  readonly standbysOk?: boolean;
+  /** Shown what the rehearsal found: whether to go on. */
+  readonly confirm: (report: Report) => Promise<boolean>;
+}
+
+/** The closed target has no sessions to wait for, and nobody else waits longer for the clone than for the whole. */
+export const FOR_EXCHANGE = { clone: 'template', disconnect: 'never', maxStallMs: 2 ** 31 - 1 } as const;
+
+/** Everything that stands against it before the target is closed. */
+export async function reasonsAgainst(
+  { context, stateBefore }: Prepared,
+  rehearsed: TargetState,
+  { standbysOk = false }: SwapOptions,
+): Promise<string[]> {
+  const found = await swapObstacles(context.control, context.target, { standbysAreTakenCareOf: standbysOk });
+  const changed = changesBetween(rehearsed, stateBefore);
+  return [
+    ...found.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
+    ...changed.map((what) => `the target changed since it was rehearsed on: ${what}; run it again`),
+  ];
+}
+
+export function refused(reasons: string[]): SwapSection {
+  return { outcome: 'refused', reasons, original: null, stallMs: null, sessionsEnded: 0, steps: [] };
+}
+
+interface Life {
+  readonly scope: Scope;
+  readonly stop: Stop;
+}
+
+/** The swap itself: a clone of the closed target, migrated, takes its place. */
+export async function exchangeTarget(
+  prepared: Prepared,
+  life: Life,
+  options: SwapOptions,
+): Promise<SwapSection> {
+  const { context, choice, settings } = prepared;
+  const { maxClosedMs = Number.POSITIVE_INFINITY, pgbouncer = [] } = options;
+  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const closing = { maxClosedMs, pgbouncer: pgbouncer.map((url) => parseSettings(url, around)) };
+  return whileClosed({ ...context, settings }, life.scope, closing, async (_, comment, timed) => {
+    const clone = await timed('clone', () =>
+      inPhase(context.emit, 'clone', () => choice.method.create(context, choice.assessment, life.scope)),
+    );
+    await timed('migrate', () => migrate(prepared, clone, life, options));
+    const { verify } = options;
+    if (verify !== undefined) await timed('verify', () => agree(verify, prepared, clone, options));
+    return { ...(await ready(prepared, clone)), comment };
+  });
+}
+
+async function migrate(
+  { context, logins, input }: Prepared,
+  clone: Clone,
+  { scope, stop }: Life,
+  options: SwapOptions,
+): Promise<void> {
+  const [lacking] = clone.notCarried;
+  if (lacking)
+    throw undone(`the clone could not be given the target's ${lacking.property} (${lacking.reason})`);
+  const guard = new Guard(guardOptions(context, clone, options));
+  const wired = wireOptions(context, clone, logins, guard, { ...options, observe: 'off' });
+  const wire = await watchCommand(scope, wired);
+  const rewritten = rewriteCommand(input, logins, wire.routes);
+  const { result, contact } = await inPhase(context.emit, 'command', () =>
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
+  );
+  await wire.end();
+  if (stop.lost) throw stop.lost;
+  if (contact.length > 0) throw undone('the command connected to the target itself');
+  if (!wire.reached()) throw undone('the command never connected to the clone');
+  if (result.exitCode !== 0)
+    throw undone(
+      `the command ended with ${result.signal ?? `exit code ${result.exitCode}`}, although it passed before`,
+    );
+}
+
+async function agree(
+  verify: string,
+  { context: { run, audit, signal } }: Prepared,
+  clone: Clone,
+  options: SwapOptions,
+): Promise<void> {
+  const place = {
+    settings: clone.connect,
+    open: () => openSession(clone.connect, { run, audit, signal, purpose: 'verify', readOnly: true }),
+  };
+  const { env = process.env, folder = process.cwd() } = options;
+  await verifyClone(verify, place, { env, folder });
+}
+
+/** Empties the clone as well, and sees that it lacks nothing of what the target is for the cluster. */
+async function ready({ context }: Prepared, clone: Clone): Promise<Pick<Successor, 'fence'>> {
+  const { control, target, signal } = context;
+  const { database, oid } = clone;
+  const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_MS, signal });
+  const differing = await differingProperties(control, target.database.oid, oid);
+  if (differing.length > 0)
+    throw undone(`the migrated clone differs from the target in ${differing.join(', ')} (pg_database)`);
+  return { fence };
+}

@@ -1,0 +1,213 @@
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import type { Emit } from '../events.ts';
+import type { SwapSection } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import { closeDatabase, type Fence } from '../swap/fence.ts';
+import { startGuard } from '../swap/guard.ts';
+import { pausePooler } from '../swap/pgbouncer.ts';
+import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
+import type { Audit, Session } from '../target/session.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Target } from '../target/target.ts';
+import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
+import { openDatabase, openingStatements } from '../upkeep/door.ts';
+import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
+import type { RunId } from '../upkeep/run-id.ts';
+
+/** A target that is to be exchanged, and the session that holds the run's lock, in another database. */
+export interface Exchanged {
+  readonly target: Target;
+  /** With every host that the user named: after a failover the target is on another one. */
+  readonly settings: ConnectionSettings;
+  readonly control: Session;
+  readonly lockDatabaseOid: number;
+  readonly run: RunId;
+  readonly emit: Emit;
+  readonly audit: Audit;
+  readonly signal: AbortSignal;
+}
+
+export interface ClosingOptions {
+  /** Consoles of PgBouncers whose clients are to wait meanwhile. */
+  readonly pgbouncer: readonly ConnectionSettings[];
+  /** For how long nobody may be able to connect to the target; beyond it everything is undone. */
+  readonly maxClosedMs: number;
+}
+
+/** What takes the target's place: closed, empty, and as it should be. */
+export interface Successor {
+  readonly fence: Fence;
+  /** The comment that it gets under the target's name. */
+  readonly comment: string | null;
+}
+
+export type Timed = <T>(step: string, work: () => Promise<T>) => Promise<T>;
+
+/** For a lock on the row of a database, and for sessions to end. */
+export const LOCK_MS = 5_000;
+/** For a server that restarts. */
+const RESTART_MS = 60_000;
+
+const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE oid = $1";
+
+/**
+ * Closes the target, lets its successor be made ready, and gives that the target's name. Whatever fails before the COMMIT
+ * of the renames is undone; after it there is nothing to undo.
+ *
+ * | step | what it leaves if we die right after it, and who repairs that |
+ * |---|---|
+ * | guard | a process that ends with our input |
+ * | pause | clients of PgBouncer that wait: RESUME on its console |
+ * | close | the target closed, with our mark: the guard, `clean`, and every later run open it |
+ * | the successor | what its maker leaves |
+ * | rename | the successor as the target, open; the original under its new name, marked |
+ *
+ * @returns `undone` where it was not to be, with the reason.
+ * @throws SafemigrateError `TARGET_CHANGED` where it could not be undone, `INTERRUPTED` after it was.
+ */
+export async function whileClosed(
+  it: Exchanged,
+  scope: Scope,
+  { pgbouncer, maxClosedMs }: ClosingOptions,
+  ready: (original: Fence, comment: string | null, timed: Timed) => Promise<Successor>,
+): Promise<SwapSection> {
+  const { target, control, run, emit, audit, signal } = it;
+  const { name, oid } = target.database;
+  const steps: SwapSection['steps'] = [];
+  const timed: Timed = async (step, work) => {
+    const started = performance.now();
+    const result = await work();
+    steps.push({ name: step, durationMs: performance.now() - started });
+    return result;
+  };
+  const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
+  const comment = row?.comment ?? null;
+  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor'>) =>
+    formatMark({
+      ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
+      ...(comment === null ? {} : { comment }),
+      ...more,
+    });
+  const byHand = `${openingStatements(name, comment).join('; ')};`;
+  emit({
+    type: 'notice',
+    message: `should all this die, \`safemigrate clean\` opens ${name} again, or: ${byHand}`,
+  });
+
+  let state: 'open' | 'closed' | 'swapped' = 'open';
+  const guard = await scope.own(
+    'guard of the target',
+    () => startGuard({ settings: it.settings, database: name }),
+    // With the target closed it goes on after our end.
+    async (started) => (state === 'closed' ? undefined : started?.dismiss()),
+  );
+  for (const console of pgbouncer)
+    await scope.own(
+      'pause of PgBouncer',
+      () =>
+        timed('pause', () =>
+          pausePooler(console, { database: name, port: target.settings.hosts[0]?.port ?? 5432 }),
+        ),
+      async (paused) => paused?.resume(),
+    );
+  if (target.role.mayCheckpoint) await timed('checkpoint', () => control.query('CHECKPOINT'));
+
+  const open = async () => {
+    if (state !== 'closed') return;
+    const session = await openMaintenanceSessionPatiently(
+      target,
+      { run, audit, purpose: 'reopen' },
+      RESTART_MS,
+    );
+    try {
+      await openDatabase(session, { database: name, comment, timeoutMs: LOCK_MS });
+      state = 'open';
+    } finally {
+      await session.close();
+    }
+  };
+  const closedAt = performance.now();
+  try {
+    const original = await scope.own(
+      `the closed door of ${name}`,
+      () => {
+        state = 'closed';
+        const fenced = mark({ state: 'fenced', at: { database: name, oid } });
+        return timed('close', () =>
+          closeDatabase(control, { database: name, oid, mark: fenced, timeoutMs: LOCK_MS, signal }),
+        );
+      },
+      open,
+    );
+    const { fence: successor, comment: own } = await ready(original, comment, timed);
+    if (performance.now() - closedAt > maxClosedMs)
+      throw undone(`the target was closed for longer than --max-stall allows (${maxClosedMs} ms)`);
+    const keptAs = ownedName(name, 'before', run);
+    const originalMark = mark({ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid });
+    const rename = { original, successor, keptAs, originalMark, comment: own, more: [], timeoutMs: LOCK_MS };
+    await timed('rename', () => commitRename(it, rename));
+    state = 'swapped';
+    const stallMs = performance.now() - closedAt;
+    await guard.dismiss();
+    return {
+      outcome: 'swapped',
+      reasons: [],
+      original: keptAs,
+      stallMs,
+      sessionsEnded: original.ended,
+      steps,
+    };
+  } catch (error) {
+    // At once: what was made meanwhile is removed afterwards, and nobody should wait for that.
+    await open().catch((cause: unknown) => {
+      throw stillShut(name, byHand, error, cause);
+    });
+    const ended = error instanceof SafemigrateError && ['TARGET_CHANGED', 'INTERRUPTED'].includes(error.code);
+    const foreseen = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
+    if (ended || !foreseen) throw error;
+    const stallMs = performance.now() - closedAt;
+    return {
+      outcome: 'undone',
+      reasons: [messageOf(error)],
+      original: null,
+      stallMs,
+      sessionsEnded: 0,
+      steps,
+    };
+  }
+}
+
+async function commitRename({ control, target, run, audit }: Exchanged, rename: Rename): Promise<void> {
+  const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
+  try {
+    await renameInto(control, witness, rename);
+  } catch (error) {
+    const lost = sqlstateOf(error) === undefined || /^(08|57P0)/.test(sqlstateOf(error) ?? '');
+    if ((error instanceof SafemigrateError && error.code !== 'LOST') || !lost) throw error;
+    // The answer to the COMMIT may have been lost with the connection.
+    const options = { run, audit, purpose: 'witness' };
+    const session = await openMaintenanceSessionPatiently(target, options, RESTART_MS);
+    try {
+      if (!(await wasRenamed(session, rename))) throw error;
+    } finally {
+      await session.close();
+    }
+  } finally {
+    await witness.close();
+  }
+}
+
+export function undone(reason: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`);
+}
+
+function stillShut(name: string, byHand: string, first: unknown, cause: unknown): SafemigrateError {
+  return new SafemigrateError(
+    'TARGET_CHANGED',
+    `${messageOf(first)} And ${name} could not be opened again: ${messageOf(cause)}`,
+    {
+      cause,
+      hint: `Nobody can connect to it. A process in the background goes on trying. By hand: ${byHand}`,
+    },
+  );
+}

@@ -1,0 +1,58 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { openMaintenanceSession } from '../upkeep/claim.ts';
+import { reopenTargets } from '../upkeep/reopen.ts';
+import type { Watched } from './guard.ts';
+
+/**
+ * Waits for the end of its input. With a word of farewell there is nothing to do; without one its starter has died, and
+ * the targets that it has closed are opened, as soon as its advisory lock is gone and the server can be reached. After a
+ * failover that is the new primary: of all hosts the one that takes writes.
+ */
+const TRY_EVERY_MS = 500;
+const TRY_FOR_MS = 24 * 3_600_000;
+
+async function main(): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  const { watched, dismissed } = await readInput();
+  if (dismissed || !watched) return;
+  const deadline = Date.now() + TRY_FOR_MS;
+  while (Date.now() < deadline) {
+    if (await reopened(watched)) return;
+    await pause(TRY_EVERY_MS);
+  }
+}
+
+async function readInput(): Promise<{ watched: Watched | undefined; dismissed: boolean }> {
+  let text = '';
+  process.stdin.setEncoding('utf8');
+  for await (const chunk of process.stdin) {
+    text += String(chunk);
+    if (text.includes('\n')) process.stdout.write('ready\n');
+  }
+  const [first, farewell] = text.split('\n');
+  return { watched: first ? (JSON.parse(first) as Watched) : undefined, dismissed: farewell === 'done' };
+}
+
+/** @returns whether nothing of the dead run is closed any more. */
+async function reopened({ settings, database }: Watched): Promise<boolean> {
+  const primary = { ...settings, parameters: { ...settings.parameters, target_session_attrs: 'read-write' } };
+  try {
+    const session = await openMaintenanceSession(
+      { settings: primary, database: { name: database } },
+      { purpose: 'guard' },
+    );
+    try {
+      await reopenTargets(session);
+      const [row] = await session.query<{ open: boolean }>(OPEN, [database]);
+      return row?.open ?? true;
+    } finally {
+      await session.close();
+    }
+  } catch {
+    return false;
+  }
+}
+
+const OPEN = 'SELECT datallowconn AS open FROM pg_database WHERE datname = $1';
+
+await main();

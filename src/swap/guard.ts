@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process';
+import { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { SafemigrateError } from '../errors.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+
+/** What the guard is told over its input, in one line; a password stands in no argument and no file. */
+export interface Watched {
+  readonly settings: ConnectionSettings;
+  readonly database: string;
+}
+
+export interface SwapGuard {
+  /** The target is open again, or swapped: there is nothing more to watch over. */
+  dismiss(): Promise<void>;
+}
+
+/** From sources, as in tests, the process runs what was built last. */
+const PROGRAM = import.meta.url.endsWith('.ts') ? '../../dist/swap/guard-process.js' : './guard-process.js';
+const DISMISSED = 'done\n';
+const READY_MS = 10_000;
+
+/**
+ * A small process of its own that opens the target again if we die, in whatever way: its input ends then. It is started
+ * before the target is closed. @throws SafemigrateError `REFUSED` where it cannot be started.
+ */
+export async function startGuard(watched: Watched): Promise<SwapGuard> {
+  const guard = spawn(process.execPath, [fileURLToPath(new URL(PROGRAM, import.meta.url))], {
+    cwd: '/',
+    detached: true,
+    env: {},
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const ended = new Promise<void>((resolve) => guard.once('close', () => resolve()));
+  guard.stdin.on('error', () => {});
+  guard.stdin.write(`${JSON.stringify(watched)}\n`);
+  const ready = await new Promise<boolean>((resolve) => {
+    const timer = setTimeout(() => resolve(false), READY_MS);
+    guard.once('error', () => resolve(false));
+    guard.stdout.once('data', () => resolve(true));
+    void ended.then(() => resolve(false)).finally(() => clearTimeout(timer));
+  });
+  if (!ready) {
+    guard.kill('SIGKILL');
+    throw new SafemigrateError(
+      'REFUSED',
+      'The process that opens the target again if this one dies cannot be started.',
+      {
+        hint: 'Nothing was touched.',
+      },
+    );
+  }
+  guard.unref();
+  // Node's types do not say that a child's pipes are sockets.
+  for (const pipe of [guard.stdin, guard.stdout]) if (pipe instanceof Socket) pipe.unref();
+  return {
+    async dismiss() {
+      guard.ref();
+      guard.stdin.end(DISMISSED);
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import { Client } from 'pg';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { identifier } from '../sql.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+
+/** A PgBouncer whose clients wait instead of failing while the database that they are led to is exchanged. */
+export interface PausedPooler {
+  /** The names under which it offers the target. */
+  readonly aliases: readonly string[];
+  /** Lets its clients go on. Harmless where nothing is paused. */
+  resume(): Promise<void>;
+}
+
+/** PAUSE waits for open transactions, and in session pooling for idle clients: its own limit ends that. */
+const PAUSE_MS = 2_000;
+
+interface Alias {
+  readonly name: string;
+  readonly database: string;
+  readonly port: string | number | null;
+}
+
+/**
+ * Pauses every alias of the target. What was paused is resumed again when it does not succeed.
+ * @param admin leads to the admin console (`/pgbouncer`).
+ * @throws SafemigrateError `CONNECTION`; `REFUSED` where the clients did not pause in time.
+ */
+export async function pausePooler(
+  admin: ConnectionSettings,
+  target: { readonly database: string; readonly port: number },
+): Promise<PausedPooler> {
+  const aliases = await withConsole(admin, async (client) => {
+    const { rows } = await client.query<Alias>('SHOW DATABASES');
+    return rows
+      .filter(
+        ({ database, port }) =>
+          database === target.database && (port === null || Number(port) === target.port),
+      )
+      .map(({ name }) => name);
+  });
+  const resume = () => resumePooler(admin, aliases);
+  if (aliases.length === 0)
+    throw new SafemigrateError(
+      'REFUSED',
+      `The PgBouncer does not lead to ${target.database} on port ${target.port}.`,
+      {
+        hint: 'Nothing was touched. Leave --pgbouncer out, or name the console of the one that does.',
+      },
+    );
+  try {
+    for (const alias of aliases) await pause(admin, alias);
+  } catch (error) {
+    await resume();
+    throw error;
+  }
+  return { aliases, resume };
+}
+
+export async function resumePooler(admin: ConnectionSettings, aliases: readonly string[]): Promise<void> {
+  await withConsole(admin, async (client) => {
+    for (const alias of aliases) {
+      try {
+        await client.query(`RESUME ${identifier(alias)}`);
+      } catch (error) {
+        // The console has no codes of its own: it was not paused, which is what is wanted.
+        if (!/not paused/i.test(messageOf(error))) throw error;
+      }
+    }
+  });
+}
+
+async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
+  await withConsole(admin, async (client) => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () =>
+          reject(
+            new SafemigrateError(
+              'REFUSED',
+              `The clients of PgBouncer's ${alias} did not pause within ${PAUSE_MS} ms.`,
+              {
+                hint: 'It waits for transactions that are open, and in session pooling for every client. Nothing was swapped.',
+              },
+            ),
+          ),
+        PAUSE_MS,
+      );
+    });
+    try {
+      await Promise.race([client.query(`PAUSE ${identifier(alias)}`), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  });
+}
+
+/** The console speaks the simple protocol, and takes none of the settings that our sessions on servers begin with. */
+async function withConsole<T>(settings: ConnectionSettings, use: (client: Client) => Promise<T>): Promise<T> {
+  const [place] = settings.hosts;
+  const client = new Client({
+    host: place?.host,
+    port: place?.port,
+    user: settings.user,
+    password: settings.password,
+    database: 'pgbouncer',
+  });
+  // A console that ends while its PAUSE is given up is not an error of the process.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+  } catch (cause) {
+    throw new SafemigrateError('CONNECTION', `PgBouncer's console cannot be reached: ${messageOf(cause)}.`, {
+      cause,
+      hint: 'Nothing was swapped. The URL names the database pgbouncer, and a user of admin_users.',
+    });
+  }
+  try {
+    return await use(client);
+  } finally {
+    void client.end().catch(() => {});
+  }
+}

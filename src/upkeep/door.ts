@@ -1,0 +1,48 @@
+import { SafemigrateError, sqlstateOf } from '../errors.ts';
+import { identifier, literal } from '../sql.ts';
+import type { Session } from '../target/session.ts';
+
+/** Statements that open a database which was closed for a swap, and give it back its own comment. */
+export function openingStatements(database: string, comment: string | null): string[] {
+  return [
+    `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS true`,
+    `COMMENT ON DATABASE ${identifier(database)} IS ${comment === null ? 'NULL' : literal(comment)}`,
+  ];
+}
+
+/** Opens it whatever state it is in; once more does no harm. */
+export async function openDatabase(
+  session: Session,
+  { database, comment, timeoutMs }: { database: string; comment: string | null; timeoutMs: number },
+): Promise<void> {
+  await inTransaction(session, timeoutMs, openingStatements(database, comment));
+}
+
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Statements that belong together. An open transaction elsewhere that commented on the database or changed its settings
+ * holds its row: nobody waits for that for ever.
+ * @throws SafemigrateError `STALL` where a lock was not had in time; nothing is changed then.
+ */
+export async function inTransaction(
+  session: Session,
+  timeoutMs: number,
+  statements: readonly string[],
+  beforeCommit: () => Promise<void> = async () => {},
+): Promise<void> {
+  await session.query('BEGIN');
+  try {
+    await session.query(`SET LOCAL lock_timeout = ${Math.ceil(timeoutMs)}`);
+    for (const statement of statements) await session.query(statement);
+    await beforeCommit();
+    await session.query('COMMIT');
+  } catch (error) {
+    await session.query('ROLLBACK').catch(() => {});
+    if (sqlstateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+    throw new SafemigrateError('STALL', 'Another transaction holds the lock on the database itself.', {
+      cause: error,
+      hint: 'It has run COMMENT ON DATABASE or ALTER DATABASE and is still open; nothing was changed by this step.',
+    });
+  }
+}

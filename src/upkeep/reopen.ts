@@ -1,0 +1,54 @@
+import { SafemigrateError } from '../errors.ts';
+import { inspectTarget } from '../target/inspect.ts';
+import type { Audit, Session } from '../target/session.ts';
+import type { ConnectionSettings } from '../target/settings.ts';
+import type { Target } from '../target/target.ts';
+import { openMaintenanceSession } from './claim.ts';
+import { openDatabase } from './door.ts';
+import { type OwnedDatabase, ownedDatabases } from './owned.ts';
+
+/** For a lock on the database's row, which somebody who has just commented on it may hold. */
+const LOCK_MS = 5_000;
+
+/**
+ * Opens the targets that a run closed for its swap and could not open again, and gives them back their comments: not
+ * renamed, such a target is as it was. Those of a living run stay closed.
+ * @param session in another database of that server.
+ */
+export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> {
+  const found = await ownedDatabases(session, { sizes: false });
+  const closed = found.filter(({ standing, owning }) => standing === 'closed' && owning === 'dead');
+  for (const { name, mark } of closed)
+    await openDatabase(session, { database: name, comment: mark?.comment ?? null, timeoutMs: LOCK_MS });
+  return closed;
+}
+
+/** object_not_in_prerequisite_state: the database does not accept connections. */
+const CLOSED = '55000';
+
+/**
+ * As inspectTarget, for a target that a dead run may have left closed: then it is opened first.
+ * @param onReopened is told the names of what was opened.
+ */
+export async function inspectOrReopen(
+  settings: ConnectionSettings,
+  source: string,
+  options: { readonly audit?: Audit; readonly signal?: AbortSignal },
+  onReopened: (names: readonly string[]) => void,
+): Promise<Target> {
+  try {
+    return await inspectTarget(settings, source, options);
+  } catch (error) {
+    if (!(error instanceof SafemigrateError) || error.sqlstate !== CLOSED) throw error;
+    const place = { settings, database: { name: settings.database } };
+    const session = await openMaintenanceSession(place, { ...options, purpose: 'recover' });
+    try {
+      const opened = await reopenTargets(session);
+      if (opened.length === 0) throw error;
+      onReopened(opened.map(({ name }) => name));
+    } finally {
+      await session.close();
+    }
+    return inspectTarget(settings, source, options);
+  }
+}
