@@ -61,7 +61,7 @@ function revocations(ground: Ground): Revocation[] {
   return schema.changes.flatMap(({ verb, sql, kind, object }): Revocation[] => {
     const [, on, role] = REVOKE.exec(sql) ?? [];
     if (verb !== 'revoke' || on === undefined || role === undefined) return [];
-    if (schema.changes.some((change) => change.verb === 'create' && change.object === object)) return [];
+    if (ground.changed('create', object)) return [];
     const after = kept.get(`${on} TO ${role}`) ?? [];
     const before = had?.get(`${on} TO ${role}`);
     const lost = before?.filter((privilege) => !after.includes(privilege) && !after.includes('ALL'));
@@ -114,7 +114,7 @@ function policies(ground: Ground): Finding[] {
 }
 
 function rowSecurity(ground: Ground): Finding[] {
-  return metOn(ground, 'row security', ({ table }) => table).map(({ statement, relation, action }) => ({
+  return metOn(ground, 'row security').map(({ statement, relation, action }) => ({
     statement: statement.index,
     relation,
     severity: milder(weighBreakage(ground, relation)),

@@ -1,4 +1,4 @@
-import type { SchemaChange } from '../../report/model.ts';
+import type { SchemaChange, StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import { relationEvidence } from './evidence.ts';
 import type { Ground } from './ground.ts';
@@ -109,10 +109,7 @@ export const APPLICATION: readonly HazardRecord[] = [
     effect: 'json has no equality: SELECT DISTINCT, GROUP BY and UNION over the table fail from then on.',
     safer: 'jsonb.',
     find: (ground) =>
-      [
-        ...metOn(ground, 'add column', ({ table }) => table),
-        ...metOn(ground, 'alter type', ({ table }) => table),
-      ]
+      [...metOn(ground, 'add column'), ...metOn(ground, 'alter type')]
         .filter(({ action }) => action.type === 'json')
         .map(({ statement, relation, action }) => ({
           statement: statement.index,
@@ -136,7 +133,7 @@ export const APPLICATION: readonly HazardRecord[] = [
       'With NOTHING, published UPDATEs and DELETEs fail; with FULL every old row goes into the WAL; subscribers may not find the rows any more.',
     safer: 'A unique index over NOT NULL columns: REPLICA IDENTITY USING INDEX.',
     find: (ground) =>
-      metOn(ground, 'replica identity', ({ table }) => table).map(({ statement, relation }) => {
+      metOn(ground, 'replica identity').map(({ statement, relation }) => {
         return {
           statement: statement.index,
           relation,
@@ -160,37 +157,35 @@ function renamed(
 ): HazardRecord {
   return {
     ...words,
-    find: (ground) =>
-      (ground.facts.schema?.renames ?? [])
+    find: (ground) => {
+      const statements = renamingStatements(ground);
+      return (ground.facts.schema?.renames ?? [])
         .filter(({ kind }) => kinds.includes(kind))
         .map(({ from, to }) => {
           const relation = relationOf(from, to);
           const isTable = relation !== null && ground.relation(relation) !== undefined;
           return {
-            statement: renaming(ground, from, to),
+            // The text has both names.
+            statement: statements.find(({ sql }) => hasName(sql, from) && hasName(sql, to))?.index ?? null,
             relation,
             severity: isTable ? weighBreakage(ground, relation) : ('warning' as const),
             message: `${from} is called ${to} from now on`,
             evidence: isTable ? relationEvidence(ground, relation) : 'who uses it is not known',
             advice: advises(from, to),
           };
-        }),
+        });
+    },
   };
 }
 
-/** The statement whose text has both names. */
-function renaming({ facts }: Ground, from: string, to: string): number | null {
-  const has = (sql: string, name: string) =>
-    sql.includes(bare(name)) || sql.includes(bare(withoutLastPart(name)));
-  const found = facts.statements.find(
-    ({ tag, sql, error }) =>
-      !error &&
-      /^ALTER/.test(tag ?? '') &&
-      /\bRENAME\b|\bSET\s+SCHEMA\b/i.test(sql) &&
-      has(sql, from) &&
-      has(sql, to),
+function renamingStatements({ facts }: Ground): StatementSection[] {
+  return facts.statements.filter(
+    ({ tag, sql, error }) => !error && /^ALTER/.test(tag ?? '') && /\bRENAME\b|\bSET\s+SCHEMA\b/i.test(sql),
   );
-  return found?.index ?? null;
+}
+
+function hasName(sql: string, name: string): boolean {
+  return sql.includes(bare(name)) || sql.includes(bare(withoutLastPart(name)));
 }
 
 /** Changes of columns that were there before, in tables that were there before. */
@@ -205,8 +200,9 @@ function columnChanges(ground: Ground, sql: RegExp): SchemaChange[] {
 }
 
 function asking(ground: Ground, does: 'alter type' | 'drop not null', object: string): number | null {
-  const met = metOn(ground, does, ({ table }) => table).find(
-    ({ relation, action }) => `${relation}.${shown(action.column)}` === object,
+  const met = metOn(ground, does).find(
+    ({ relation, action }) =>
+      relation === withoutLastPart(object) && shown(action.column) === lastPart(object),
   );
   return met?.statement.index ?? null;
 }

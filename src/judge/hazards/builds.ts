@@ -11,7 +11,6 @@ export const BUILDS: readonly HazardRecord[] = [
     effect: 'SHARE is held on the table until the transaction ends: every INSERT, UPDATE and DELETE waits.',
     safer: 'CREATE INDEX CONCURRENTLY, outside a transaction; drop what a failed build leaves INVALID.',
     does: 'create index',
-    on: ({ table }) => table,
     when: ({ action }) => !action.concurrently,
     says: ({ action, relation }) => `writes to ${relation} wait while ${indexName(action.index)} is built`,
     advises: (met) =>
@@ -94,7 +93,6 @@ export const BUILDS: readonly HazardRecord[] = [
     effect: 'ACCESS EXCLUSIVE is held on the table during the whole build.',
     safer: 'Build a unique index CONCURRENTLY first, then add the constraint USING INDEX.',
     does: 'add constraint',
-    on: ({ table }) => table,
     when: ({ action }) =>
       (action.kind === 'unique' || action.kind === 'primary key') && action.usingIndex === null,
     says: ({ action, relation }) =>
@@ -120,7 +118,7 @@ export const BUILDS: readonly HazardRecord[] = [
     effect: 'The index is there, but the whole table is read under ACCESS EXCLUSIVE.',
     safer: 'Make the columns NOT NULL first, by way of a validated CHECK (column IS NOT NULL).',
     find: (ground) =>
-      metOn(ground, 'add constraint', ({ table }) => table)
+      metOn(ground, 'add constraint')
         .filter(({ action }) => action.kind === 'primary key' && action.usingIndex !== null)
         .flatMap(({ statement, relation }) =>
           newlyNotNull(ground.facts.schema, relation)
@@ -149,7 +147,6 @@ export const BUILDS: readonly HazardRecord[] = [
     safer:
       'Put it on a new table that is filled meanwhile and swapped in by a rename, or add it in a window without traffic.',
     does: 'add constraint',
-    on: ({ table }) => table,
     when: ({ action }) => action.kind === 'exclude',
     says: ({ relation }) =>
       `reads and writes of ${relation} wait while the index of its EXCLUDE constraint is built`,

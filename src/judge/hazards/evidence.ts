@@ -11,13 +11,22 @@ export function lockEvidence(ground: Ground, statement: StatementSection, relati
   return `${held.mode} on ${relation}${duration(held.heldMs)}${about}`;
 }
 
+const LISTED = 5;
+
+/** The first few by name. */
+export function listed(names: readonly string[], between = ', '): string {
+  const more = names.length - LISTED;
+  return names.slice(0, LISTED).join(between) + (more > 0 ? `${between}and ${formatCount(more)} more` : '');
+}
+
 export function locksEvidence(ground: Ground, locks: readonly HeldLock[]): string {
-  return locks
+  const each = locks
+    .slice(0, LISTED)
     .map(
       (lock) =>
         `${lock.mode} on ${lock.relation}${duration(lock.heldMs)}${details(ground, lock.relation, false, lock)}`,
-    )
-    .join('; ');
+    );
+  return each.join('; ') + (locks.length > LISTED ? `; and ${formatCount(locks.length - LISTED)} more` : '');
 }
 
 /** `public.orders: 18 GB, about 1,203,442 rows, 12 reads and 3 writes per second`. */

@@ -152,7 +152,7 @@ export const FAILURES: readonly HazardRecord[] = [
         .filter(({ kind, preexisting }) => kind === 'constraint not valid' && !preexisting)
         .flatMap(({ object }): Finding[] => {
           const owner = withoutLastPart(object);
-          const ofTable = metOn(ground, 'add constraint', ({ table }) => table).find(
+          const ofTable = metOn(ground, 'add constraint').find(
             ({ relation, action }) =>
               relation === owner &&
               action.constraint !== null &&

@@ -1,4 +1,3 @@
-import type { SchemaSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import { locksEvidence, relationEvidence } from './evidence.ts';
 import { lastPart, withoutLastPart } from './names.ts';
@@ -46,12 +45,12 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
     safer: 'CREATE INDEX CONCURRENTLY on the columns of the foreign key first.',
     find: (ground) =>
       [...ground.facts.catalogue.unindexedForeignKeys]
-        .filter(([object]) => ground.relation(withoutLastPart(object)) && isNew(ground.facts.schema, object))
+        .filter(([object]) => ground.relation(withoutLastPart(object)) && ground.changed('create', object))
         .map(([object, { columns }]): Finding => {
           const relation = withoutLastPart(object);
           const { sizeBytes, rows } = ground.relation(relation) ?? {};
           const list = columns.map((column) => shown(column)).join(', ');
-          const adding = metOn(ground, 'add constraint', ({ table }) => table).find(
+          const adding = metOn(ground, 'add constraint').find(
             (met) =>
               met.relation === relation &&
               met.action.kind === 'foreign key' &&
@@ -69,7 +68,3 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
         }),
   },
 ];
-
-function isNew(schema: SchemaSection | null, object: string): boolean {
-  return schema?.changes.some((change) => change.verb === 'create' && change.object === object) ?? false;
-}

@@ -1,4 +1,4 @@
-import type { StatementSection } from '../../report/model.ts';
+import type { SchemaChange, StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../facts.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../lock-modes.ts';
@@ -17,13 +17,21 @@ export interface HeldLock {
   readonly heldMs: number | null;
 }
 
+/** A lock, and from which statement of its transaction on it is held. */
+interface Since extends HeldLock {
+  readonly index: number;
+}
+
 /** The facts, arranged for the questions that hazards ask. */
 export class Ground {
   readonly facts: Facts;
   readonly #byTransaction = new Map<number, StatementSection[]>();
-  /** By relation, all that its transaction holds when a statement has ended. */
-  readonly #held = new Map<number, ReadonlyMap<string, HeldLock>>();
-  readonly #byLastName = new Map<string, string[]>();
+  /** By transaction and relation, weaker locks before stronger ones. */
+  readonly #locks = new Map<number, Map<string, Since[]>>();
+  readonly #byLastName: ReadonlyMap<string, readonly string[]>;
+  readonly #lockedByLastName = new Map<number, ReadonlyMap<string, readonly string[]>>();
+  readonly #met = new Map<Action['does'], readonly unknown[]>();
+  readonly #changes: ReadonlySet<string>;
 
   constructor(facts: Facts) {
     this.facts = facts;
@@ -32,11 +40,13 @@ export class Ground {
       if (own) own.push(statement);
       else this.#byTransaction.set(statement.transaction, [statement]);
     }
-    for (const statements of this.#byTransaction.values()) this.#addUp(statements);
-    for (const relation of facts.catalogue.relations.keys()) {
-      const name = lastPart(relation);
-      this.#byLastName.set(name, [...(this.#byLastName.get(name) ?? []), relation]);
+    for (const [transaction, statements] of this.#byTransaction) {
+      const locks = locksOf(statements);
+      this.#locks.set(transaction, locks);
+      this.#lockedByLastName.set(transaction, byLastName(locks.keys()));
     }
+    this.#byLastName = byLastName(facts.catalogue.relations.keys());
+    this.#changes = new Set((facts.schema?.changes ?? []).map(({ verb, object }) => `${verb} ${object}`));
   }
 
   /** What was there before the command: a relation that the command made itself can hurt nobody. */
@@ -49,17 +59,25 @@ export class Ground {
     return this.facts.traffic?.get(relation) ?? null;
   }
 
+  /** The schema comparison says so of the object. */
+  changed(verb: SchemaChange['verb'], object: string): boolean {
+    return this.#changes.has(`${verb} ${object}`);
+  }
+
   /** Statements that succeeded, with what they ask for. */
-  met<Does extends Action['does']>(does: Does): Met<Does>[] {
-    return this.facts.statements
+  met<Does extends Action['does']>(does: Does): readonly Met<Does>[] {
+    const known = this.#met.get(does);
+    if (known) return known as readonly Met<Does>[];
+    const met = this.facts.statements
       .filter(({ error }) => error === null)
       .flatMap((each) => this.asked(each, does));
+    this.#met.set(does, met);
+    return met;
   }
 
   /** What one statement asks for, whether it succeeded or not. */
   asked<Does extends Action['does']>(statement: StatementSection, does: Does): Met<Does>[] {
-    const actions = this.facts.parsed.get(statement.index)?.actions ?? [];
-    return actions
+    return this.actions(statement)
       .filter((action): action is ActionOf<Does> => action.does === does)
       .map((action) => ({ statement, action }));
   }
@@ -78,8 +96,11 @@ export class Ground {
   }
 
   /** The strongest lock that the transaction holds on a relation when the statement has ended. */
-  held(statement: StatementSection, relation: string): HeldLock | undefined {
-    return this.#held.get(statement.index)?.get(relation);
+  held({ transaction, index }: StatementSection, relation: string): HeldLock | undefined {
+    return this.#locks
+      .get(transaction)
+      ?.get(relation)
+      ?.findLast((lock) => lock.index <= index);
   }
 
   /** Locks that the statement itself added, on relations that were there before, and that keep out one kind of work. */
@@ -98,24 +119,37 @@ export class Ground {
   resolve({ schema, name }: Name, statement: StatementSection): string {
     if (schema !== null) return shown(schema, name);
     const last = shown(name);
-    const touched = [...(this.#held.get(statement.index)?.keys() ?? []), ...statement.rewrote];
-    const locked = touched.filter((relation) => lastPart(relation) === last);
+    const locked = [
+      ...(this.#lockedByLastName.get(statement.transaction)?.get(last) ?? []),
+      ...statement.rewrote.filter((relation) => lastPart(relation) === last),
+    ].filter((relation) => this.held(statement, relation) || statement.rewrote.includes(relation));
     const named = locked.length > 0 ? locked : (this.#byLastName.get(last) ?? []);
     return named.find((relation) => this.relation(relation)) ?? named[0] ?? shown('public', name);
   }
+}
 
-  #addUp(statements: readonly StatementSection[]): void {
-    let held: ReadonlyMap<string, HeldLock> = new Map();
-    for (const statement of statements) {
-      for (const { relation, mode, heldMs } of statement.locks ?? []) {
-        const known = modeOf(mode);
-        const before = held.get(relation);
-        if (known && (!before || strength(known) > strength(before.mode)))
-          held = new Map(held).set(relation, { relation, mode: known, heldMs });
-      }
-      this.#held.set(statement.index, held);
-    }
+function byLastName(relations: Iterable<string>): Map<string, string[]> {
+  const names = new Map<string, string[]>();
+  for (const relation of relations) {
+    const alike = names.get(lastPart(relation));
+    if (alike) alike.push(relation);
+    else names.set(lastPart(relation), [relation]);
   }
+  return names;
+}
+
+/** Of one transaction, each lock that is stronger than what it held on the relation before. */
+function locksOf(statements: readonly StatementSection[]): Map<string, Since[]> {
+  const locks = new Map<string, Since[]>();
+  for (const { index, locks: taken } of statements)
+    for (const { relation, mode, heldMs } of taken ?? []) {
+      const known = modeOf(mode);
+      const before = locks.get(relation) ?? [];
+      const last = before.at(-1);
+      if (!known || (last && strength(known) <= strength(last.mode))) continue;
+      locks.set(relation, [...before, { relation, mode: known, heldMs, index }]);
+    }
+  return locks;
 }
 
 function modeOf(mode: string): LockMode | undefined {

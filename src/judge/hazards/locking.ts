@@ -12,7 +12,6 @@ export const LOCKING: readonly HazardRecord[] = [
     effect: 'ACCESS EXCLUSIVE on the partitioned table: queries of all its partitions wait.',
     safer: 'DETACH PARTITION … CONCURRENTLY, outside a transaction; not where there is a DEFAULT partition.',
     does: 'detach partition',
-    on: ({ table }) => table,
     when: ({ action }) => !action.concurrently,
     brief: true,
     says: ({ relation }) => `reads and writes of all of ${relation} wait until the partition is detached`,
@@ -29,7 +28,6 @@ export const LOCKING: readonly HazardRecord[] = [
     effect: 'ACCESS EXCLUSIVE on the view for as long as its query runs.',
     safer: 'REFRESH MATERIALIZED VIEW CONCURRENTLY, which needs a unique index on the view.',
     does: 'refresh',
-    on: ({ view }) => view,
     when: ({ action }) => !action.concurrently,
     says: ({ relation }) => `readers of ${relation} wait while its query runs`,
     advises: ({ relation }) =>
@@ -44,7 +42,6 @@ export const LOCKING: readonly HazardRecord[] = [
       'SHARE ROW EXCLUSIVE on the table until the transaction ends: every write waits. There is no weaker form.',
     safer: 'CREATE TRIGGER in a transaction of its own, with a lock_timeout, tried again when it runs out.',
     does: 'create trigger',
-    on: ({ table }) => table,
     when: ({ ground, statement }) => laterWork(ground, statement).length > 0,
     brief: true,
     says: ({ relation, action }) =>

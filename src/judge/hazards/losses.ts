@@ -1,11 +1,11 @@
 import { formatCount, plural } from '../../format.ts';
-import type { SchemaChange } from '../../report/model.ts';
+import type { SchemaChange, StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
 import type { Action } from '../facts.ts';
-import { relationEvidence, rowCount } from './evidence.ts';
+import { listed, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground } from './ground.ts';
 import { lastPart, withoutLastPart } from './names.ts';
-import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
+import { type Finding, type HazardRecord, metOn, sqlAdvice } from './record.ts';
 import { milder, weighBreakage, weighLoss, worst } from './weight.ts';
 
 /** What is gone afterwards, and that no way back restores. */
@@ -20,7 +20,7 @@ export const LOSSES: readonly HazardRecord[] = [
       dropped(ground, 'table').map(({ object }) => {
         const rows = ground.relation(object)?.rows ?? null;
         return {
-          statement: dropping(ground, object, 'table'),
+          statement: dropperOf(ground, 'table', object),
           relation: object,
           severity: weighLoss(ground, object, rows),
           message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
@@ -53,7 +53,7 @@ export const LOSSES: readonly HazardRecord[] = [
               ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
               : relationEvidence(ground, relation);
           return {
-            statement: dropping(ground, relation, 'column', lastPart(object)),
+            statement: dropperOf(ground, 'column', object),
             relation,
             severity: worst([
               weighLoss(ground, relation, values ?? table?.rows ?? null),
@@ -83,7 +83,7 @@ export const LOSSES: readonly HazardRecord[] = [
           0,
         );
         return {
-          statement: dropping(ground, object, 'schema'),
+          statement: dropperOf(ground, 'schema', object),
           relation: null,
           severity:
             inside.length === 0
@@ -156,7 +156,7 @@ export const LOSSES: readonly HazardRecord[] = [
               evidence:
                 along.length === 0
                   ? 'nothing else went with it here'
-                  : `gone with the whole command: ${along.slice(0, 5).join(', ')}${along.length > 5 ? ` and ${along.length - 5} more` : ''}`,
+                  : `gone with the whole command: ${listed(along)}`,
               advice: 'Leave CASCADE out, and drop by name what depends on it.',
             },
           ];
@@ -172,11 +172,11 @@ export const LOSSES: readonly HazardRecord[] = [
     find: (ground) =>
       dropped(ground, 'constraint')
         .filter(({ object }) => ground.relation(withoutLastPart(object)))
-        .filter(({ object }) => !isGone(ground, withoutLastPart(object)))
+        .filter(({ object }) => !ground.changed('drop', withoutLastPart(object)))
         .map(({ object }) => {
           const relation = withoutLastPart(object);
           return {
-            statement: dropping(ground, relation, 'constraint', lastPart(object)),
+            statement: dropperOf(ground, 'constraint', object),
             relation,
             severity: milder(weighBreakage(ground, relation)),
             message: `drops the constraint ${object}`,
@@ -189,49 +189,39 @@ export const LOSSES: readonly HazardRecord[] = [
 ];
 
 /** What the schema comparison calls dropped, and not made again under the same name. */
-function dropped({ facts }: Ground, kind: string): SchemaChange[] {
-  const changes = facts.schema?.changes ?? [];
+function dropped(ground: Ground, kind: string): SchemaChange[] {
+  const changes = ground.facts.schema?.changes ?? [];
   const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
-  return drops.filter(
-    ({ object, dataLoss }) =>
-      dataLoss ||
-      !changes.some((change) => change.verb === 'create' && change.kind === kind && change.object === object),
-  );
+  return drops.filter(({ object, dataLoss }) => dataLoss || !ground.changed('create', object));
 }
 
-function isGone({ facts }: Ground, relation: string): boolean {
-  return facts.schema?.changes.some(({ verb, object }) => verb === 'drop' && object === relation) ?? false;
+const known = new WeakMap<Ground, ReadonlyMap<string, number>>();
+
+/** The statement that names what it drops; null where a function or a DO block did it. */
+function dropperOf(ground: Ground, kind: string, object: string): number | null {
+  const found = known.get(ground) ?? droppers(ground);
+  known.set(ground, found);
+  return found.get(`${kind} ${object}`) ?? null;
 }
 
-/** The statement that says so; null where a function or a tool's own words did it. */
-function dropping(ground: Ground, object: string, kind: string, part?: string): number | null {
-  const statement = ground.facts.statements.find(
-    (each) =>
-      each.error === null &&
-      ground.actions(each).some((action) => {
-        if (part === undefined)
-          return (
-            action.does === 'drop' &&
-            action.kind === kind &&
-            action.objects.some((name) =>
-              kind === 'schema' ? shown(name.name) === object : ground.resolve(name, each) === object,
-            )
-          );
-        if (action.does === 'drop column')
-          return (
-            kind === 'column' &&
-            shown(action.column) === part &&
-            ground.resolve(action.table, each) === object
-          );
-        return (
-          action.does === 'drop constraint' &&
-          kind === 'constraint' &&
-          shown(action.constraint) === part &&
-          ground.resolve(action.table, each) === object
-        );
-      }),
-  );
-  return statement?.index ?? null;
+function droppers(ground: Ground): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  const note = (kind: string, object: string, { index }: StatementSection) => {
+    const key = `${kind} ${object}`;
+    if (!found.has(key)) found.set(key, index);
+  };
+  for (const { statement, action } of ground.met('drop'))
+    for (const name of action.objects)
+      note(
+        action.kind,
+        action.kind === 'schema' ? shown(name.name) : ground.resolve(name, statement),
+        statement,
+      );
+  for (const { statement, action, relation } of metOn(ground, 'drop column'))
+    note('column', `${relation}.${shown(action.column)}`, statement);
+  for (const { statement, action, relation } of metOn(ground, 'drop constraint'))
+    note('constraint', `${relation}.${shown(action.constraint)}`, statement);
+  return found;
 }
 
 function isCascade(action: Action): boolean {

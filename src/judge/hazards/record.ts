@@ -28,22 +28,32 @@ export interface MetOn<Does extends Action['does']> extends Met<Does> {
   readonly ground: Ground;
 }
 
+/** Actions on a relation: all of those have its name in the same place but REFRESH. */
+type OnRelation = Extract<Action, { table: unknown } | { view: unknown }>['does'];
+
+const known = new WeakMap<Ground, Map<OnRelation, readonly unknown[]>>();
+
 /** The actions of one kind on relations that were there before the command. */
-export function metOn<Does extends Action['does']>(
-  ground: Ground,
-  does: Does,
-  on: (action: Met<Does>['action']) => Name | null,
-): MetOn<Does>[] {
-  return ground.met(does).flatMap((met) => {
-    const name = on(met.action);
-    const relation = name && ground.resolve(name, met.statement);
-    return relation !== null && ground.relation(relation) ? [{ ...met, relation, ground }] : [];
+export function metOn<Does extends OnRelation>(ground: Ground, does: Does): readonly MetOn<Does>[] {
+  const ofGround = known.get(ground) ?? new Map<OnRelation, readonly unknown[]>();
+  known.set(ground, ofGround);
+  const before = ofGround.get(does);
+  if (before) return before as readonly MetOn<Does>[];
+  const met = ground.met(does).flatMap((each) => {
+    const name = nameOn(each.action);
+    const relation = name && ground.resolve(name, each.statement);
+    return relation !== null && ground.relation(relation) ? [{ ...each, relation, ground }] : [];
   });
+  ofGround.set(does, met);
+  return met;
 }
 
-export interface Blocking<Does extends Action['does']> extends Words {
+function nameOn(action: Action): Name | null {
+  return 'table' in action ? action.table : 'view' in action ? action.view : null;
+}
+
+export interface Blocking<Does extends OnRelation> extends Words {
   readonly does: Does;
-  readonly on: (action: Met<Does>['action']) => Name;
   readonly when?: (met: MetOn<Does>) => boolean;
   readonly says: (met: MetOn<Does>) => string;
   readonly advises: (met: MetOn<Does>) => string;
@@ -52,12 +62,12 @@ export interface Blocking<Does extends Action['does']> extends Words {
 }
 
 /** A hazard of one action that keeps others out of its relation for as long as it takes. */
-export function blocking<Does extends Action['does']>(hazard: Blocking<Does>): HazardRecord {
-  const { does, on, when = () => true, says, advises, brief, ...words } = hazard;
+export function blocking<Does extends OnRelation>(hazard: Blocking<Does>): HazardRecord {
+  const { does, when = () => true, says, advises, brief, ...words } = hazard;
   return {
     ...words,
     find: (ground) =>
-      metOn(ground, does, on)
+      metOn(ground, does)
         .filter(when)
         .map((met) => lockFinding(ground, met.statement, met.relation, says(met), advises(met), brief)),
   };

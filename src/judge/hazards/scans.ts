@@ -27,7 +27,6 @@ export const SCANS: readonly HazardRecord[] = [
     safer:
       'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which lets reads and writes on.',
     does: 'add constraint',
-    on: ({ table }) => table,
     when: ({ action }) => action.kind === 'check' && !action.notValid,
     says: ({ relation }) => `reads and writes of ${relation} wait while a CHECK is tested on every row`,
     advises: (met) => notValidFirst(met, 'check', 'CHECK (…)'),
@@ -40,7 +39,7 @@ export const SCANS: readonly HazardRecord[] = [
     safer:
       'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which lets reads and writes on.',
     find: (ground) =>
-      metOn(ground, 'add constraint', ({ table }) => table)
+      metOn(ground, 'add constraint')
         .filter(({ action }) => action.kind === 'foreign key' && !action.notValid)
         .filter((met) => !isOfEmptyColumn(ground, met))
         .map((met) => {
@@ -72,11 +71,11 @@ export const SCANS: readonly HazardRecord[] = [
       'CHECK (column IS NOT NULL) NOT VALID, VALIDATE CONSTRAINT, and then SET NOT NULL, which reads nothing.',
     find: (ground) =>
       [
-        ...metOn(ground, 'set not null', ({ table }) => table).map((met) => ({
+        ...metOn(ground, 'set not null').map((met) => ({
           ...met,
           column: met.action.column,
         })),
-        ...metOn(ground, 'add constraint', ({ table }) => table)
+        ...metOn(ground, 'add constraint')
           .filter(({ action }) => action.kind === 'not null' && !action.notValid && !action.ofNewColumn)
           .map((met) => ({ ...met, column: met.action.columns[0] ?? '' })),
       ]
@@ -180,9 +179,8 @@ function isOfEmptyColumn(ground: Ground, { statement, action }: Met<'add constra
 }
 
 /** The column was not NOT NULL before: by the comparison, where there is one. */
-function isNews({ facts }: Ground, relation: string, column: string): boolean {
-  const object = `${relation}.${shown(column)}`;
-  return facts.schema === null || facts.schema.changes.some((change) => change.object === object);
+function isNews(ground: Ground, relation: string, column: string): boolean {
+  return ground.facts.schema === null || ground.changed('alter', `${relation}.${shown(column)}`);
 }
 
 function isProven(ground: Ground, before: number, relation: string, column: string): boolean {
@@ -202,14 +200,14 @@ function validChecks(
   const isEarlier = (met: { relation: string; statement: { index: number } }) =>
     met.relation === relation && met.statement.index < before;
   const validated = new Set(
-    metOn(ground, 'validate constraint', ({ table }) => table)
+    metOn(ground, 'validate constraint')
       .filter(isEarlier)
       .map(({ action }) => action.constraint),
   );
   const old = ground.facts.catalogue.checks.filter(
     (check) => check.relation === relation && (check.validated || validated.has(check.constraint)),
   );
-  const own = metOn(ground, 'add constraint', ({ table }) => table)
+  const own = metOn(ground, 'add constraint')
     .filter(isEarlier)
     .map(({ action }) => action)
     .filter(

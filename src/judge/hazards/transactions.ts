@@ -1,6 +1,6 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../report/model.ts';
-import { locksEvidence, relationEvidence, rowCount } from './evidence.ts';
+import { listed, locksEvidence, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { withLockTimeout } from './lock-timeout.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
@@ -45,7 +45,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             statement: last.statement.index,
             relation: last.locks[0]?.relation ?? null,
             severity: milder(worst(locks.map((lock) => weighLock(ground, lock, false)))),
-            message: `one transaction locks ${[...new Set(locks.map(({ relation }) => relation))].join(', then ')}`,
+            message: `one transaction locks ${listed([...new Set(locks.map(({ relation }) => relation))], ', then ')}`,
             evidence: locksEvidence(ground, locks),
             advice: 'Change each table in a transaction of its own.',
           },
@@ -97,7 +97,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             statement: first.statement.index,
             relation: first.relation,
             severity: weighRows(rows, openMs),
-            message: `${formatCount(rows)} rows of ${[...new Set(changed.map(({ relation }) => relation))].join(', ')} are changed in one transaction`,
+            message: `${formatCount(rows)} rows of ${listed([...new Set(changed.map(({ relation }) => relation))])} are changed in one transaction`,
             evidence: `${rowCount(rows, true)} in ${formatDuration(changed.reduce((sum, { statement }) => sum + statement.durationMs, 0))}; ${relationEvidence(ground, first.relation)}`,
             advice: sqlAdvice(
               'Repeat a batch, committing after each, until it changes nothing:',
@@ -150,7 +150,7 @@ function lingering(ground: Ground, takers: readonly Taker[]): Finding[] {
       statement: statement.index,
       relation: locks[0]?.relation ?? null,
       severity: worst(locks.map((lock) => weighLock(ground, lock, later.length > 0))),
-      message: `${locks.map(({ relation }) => relation).join(', ')} stays locked while ${what}`,
+      message: `${listed(locks.map(({ relation }) => relation))} stays locked while ${what}`,
       evidence: `${locksEvidence(ground, locks)}, of which the statement itself took ${formatDuration(statement.durationMs)}`,
       advice: later[0]
         ? `Commit after statement ${statement.index}, or move statement ${later[0].index} into a transaction before it.`

@@ -64,6 +64,7 @@ async function rehearseAll(
       command: [process.execPath, COMMAND, JSON.stringify(files)],
       env: { ...plainEnvironment(), DATABASE_URL: database.url },
       folder,
+      clone: 'template',
       queries,
     });
   } finally {
