@@ -7,9 +7,8 @@ import type { DataSection, Limit, StatementSection, TransactionSection } from '.
 import type { Scope } from '../scope.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
-import type { Observe, Observed } from '../wire/observed.ts';
+import type { Gate, Observe, Observed, Observer } from '../wire/observed.ts';
 import { startProxy, type WireProxy } from '../wire/proxy.ts';
-import type { Guard } from './guard.ts';
 import { LockReader } from './locks.ts';
 import type { RelationNames } from './names.ts';
 import { OwnTransactions, type OwnWork } from './own-transactions.ts';
@@ -28,7 +27,7 @@ export interface CommandWatchOptions {
   /** Every login works there; else the clone's own is taken for all. */
   readonly sharesRoles: boolean;
   readonly cloneOid: number;
-  readonly guard: Guard;
+  readonly guard: Gate;
   readonly observe: Observe;
   /** Leave literals and values of rows out of what is reported. */
   readonly redact: boolean;
@@ -38,6 +37,8 @@ export interface CommandWatchOptions {
   readonly otherDatabase: (name: string) => boolean;
   /** Opens a session of ours outside the clone. */
   readonly connect: (purpose: string) => Promise<Session>;
+  /** Told everything that the proxy sees, beside those that are at home here. */
+  readonly observer?: Observer;
   readonly emit: Emit;
 }
 
@@ -94,6 +95,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     transactions.observe(event);
     log.observe(event);
     sampler.observe(event);
+    options.observer?.(event);
   };
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
   const routes = planRoutes(options.logins, options.clone, options.sharesRoles);

@@ -386,6 +386,79 @@ export const swapSection = z.object({
   steps: z.array(z.object({ name: z.string(), durationMs: milliseconds })),
 });
 
+/** What was done to the command on its way to the target. */
+export const duringSection = z.object({});
+
+/** A statement of the apply that changed something, or may have, and what became of it. */
+const appliedStatement = z.object({
+  /** As `apply.statements` counts them. */
+  statement: z.int(),
+  sql: z.string(),
+  /** `unknown`: the connection was lost, and the server could not be asked. */
+  outcome: z.enum(['committed', 'rolled back', 'unknown']),
+  /** Its transaction was the command's own BEGIN … COMMIT. */
+  explicit: z.boolean(),
+});
+
+/** What became of `--apply`. Durations are milliseconds. */
+export const applySection = z.object({
+  /**
+   * `applied`: as asked. `refused`: the command was not started. `failed`: it was, and nothing of it stays. `partly`: the
+   * target was changed, or may have been, and is not as asked.
+   */
+  outcome: z.enum(['applied', 'refused', 'failed', 'partly']),
+  reasons: z.array(z.string()),
+  /** The run of the rehearsal that it relies on. */
+  rehearsal: z.string(),
+  /** Stands for the rehearsal, where one was given (`--receipt`). */
+  receipt: z
+    .object({
+      finishedAt: time,
+      ageMs: milliseconds,
+      /** By `--receipt-key`; else the seal is a plain checksum, which anybody can make. */
+      signed: z.boolean(),
+    })
+    .nullable(),
+  /** Why it was applied although the rehearsal did not pass (`--force`). */
+  forced: z.string().nullable(),
+  startedAt: time.nullable(),
+  finishedAt: time.nullable(),
+  command: z
+    .object({
+      exitCode: z.int().nullable(),
+      signal: z.string().nullable(),
+      timedOut: z.boolean(),
+      durationMs: milliseconds,
+    })
+    .nullable(),
+  /** What the target was sent; their numbers begin at 1 again. */
+  statements: z.array(statementSection),
+  transactions: z.array(transactionSection),
+  during: duringSection.nullable(),
+  /** The target's schema is the one that the rehearsal led to; null: not compared. */
+  schemaEqual: z.boolean().nullable(),
+  /** Of the target: right before the command, and after it. null: not read. */
+  fingerprints: z.object({ before: z.string(), after: z.string().nullable() }).nullable(),
+  /** What the target has otherwise than the rehearsal led to expect. */
+  differences: z.array(z.string()),
+  /** Invalid indexes and constraints that are not validated, which were not there before. */
+  leftovers: z.array(z.object({ kind: z.string(), object: z.string() })),
+  comparedTimes: z.array(
+    z.object({
+      sql: z.string(),
+      /** In `statements` of the report. */
+      rehearsed: z.int(),
+      /** In `apply.statements`. */
+      applied: z.int(),
+      rehearsedMs: milliseconds,
+      appliedMs: milliseconds,
+    }),
+  ),
+  committed: z.array(appliedStatement),
+  /** SQL that leads from what the target is now to what it was before; null where it is as before, or none could be made. */
+  wayBack: z.string().nullable(),
+});
+
 export const report = z.object({
   version: z.literal(1),
   run: runSection,
@@ -407,7 +480,8 @@ export const report = z.object({
   down: furtherRunSection.nullable(),
   contact: z.array(contactSection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
-  apply: z.null(),
+  /** null: not asked for (`--apply`). */
+  apply: applySection.nullable(),
   swap: swapSection.nullable(),
   cleanup: z.object({
     done: z.array(z.string()),
@@ -429,6 +503,8 @@ export type ContactSection = z.infer<typeof contactSection>;
 export type TransactionSection = z.infer<typeof transactionSection>;
 export type Hazard = z.infer<typeof hazard>;
 export type Limit = z.infer<typeof limit>;
+export type ApplySection = z.infer<typeof applySection>;
+export type DuringSection = z.infer<typeof duringSection>;
 export type SwapSection = z.infer<typeof swapSection>;
 export type QueriesSection = z.infer<typeof queriesSection>;
 export type CheckSection = z.infer<typeof checkSection>;
