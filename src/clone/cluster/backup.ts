@@ -13,6 +13,8 @@ import type { Survey } from './survey.ts';
 export interface Backup {
   /** Aborted by the run's end, and when the session is lost. */
   readonly signal: AbortSignal;
+  /** A slot holds the WAL that the copy needs. */
+  readonly reserved: boolean;
   /** @throws SafemigrateError `LOST` or `CLONE` when the server was restarted or promoted meanwhile. */
   stop(): Promise<BackupEnd>;
   close(): Promise<void>;
@@ -66,11 +68,12 @@ export async function startBackup(
   );
   // The checkpoint may take minutes, and nobody would want it any more.
   await noticeOurEnd(session);
-  if (server.mayReserve) await reserveWal(session, slotName(context));
+  const reserved = server.mayReserve && (await reserveWal(session, slotName(context)));
   const { start, stop } = backupStatements(server);
   await session.query(start, [`safemigrate ${run}`, wishes.checkpoint === 'fast']);
   return {
     signal: AbortSignal.any([signal, lost.signal]),
+    reserved,
     stop: () => stopBackup(session, stop),
     close: () => session.close(),
   };
@@ -81,14 +84,16 @@ const NO_FREE_SLOT = '53400';
 const WRONG_STATE = '55000';
 
 /** Without it a checkpoint meanwhile might recycle WAL that the copy needs; then it is found missing at the end. */
-async function reserveWal(session: Session, name: string): Promise<void> {
+async function reserveWal(session: Session, name: string): Promise<boolean> {
   const [slots] = await session.query<{ free: number }>(FREE_SLOTS);
-  if (!slots || slots.free <= 0) return;
+  if (!slots || slots.free <= 0) return false;
   try {
     await session.query(RESERVE_WAL, [name]);
+    return true;
   } catch (error) {
     // Somebody else took the last one.
     if (sqlstateOf(error) !== NO_FREE_SLOT) throw error;
+    return false;
   }
 }
 

@@ -1,4 +1,5 @@
-import { chown, copyFile, mkdir, open, stat } from 'node:fs/promises';
+import { chownSync } from 'node:fs';
+import { copyFile, mkdir, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
@@ -32,12 +33,12 @@ export class Copier {
     this.#options.signal.throwIfAborted();
     try {
       await this.#content(from, to);
-      await this.own(to);
+      this.own(to);
       this.files += 1;
     } catch (error) {
       // Relations and their segments go while the server works; the folder that the copy goes to does not.
       if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return;
-      throw explain(error, to);
+      throw explain(error, from, to);
     }
   }
 
@@ -46,17 +47,18 @@ export class Copier {
     try {
       const { mode } = await stat(from);
       await mkdir(to, { mode: mode & 0o777 });
-      await this.own(to);
+      this.own(to);
       return true;
     } catch (error) {
       if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return false;
-      throw explain(error, to);
+      throw explain(error, from, to);
     }
   }
 
-  async own(place: string): Promise<void> {
+  /** In this thread: it is one short call, and through the thread pool it would cost a third more for each file. */
+  own(place: string): void {
     const { owner } = this.#options;
-    if (owner) await chown(place, owner.uid, owner.gid);
+    if (owner) chownSync(place, owner.uid, owner.gid);
   }
 
   async #content(from: string, to: string): Promise<void> {
@@ -115,19 +117,15 @@ async function exists(place: string): Promise<boolean> {
   );
 }
 
-function explain(error: unknown, place: string): unknown {
+function explain(error: unknown, from: string, to: string): unknown {
   const code = codeOf(error);
   if (error instanceof SafemigrateError || code === '') return error;
   if (code === 'ENOSPC' || code === 'EDQUOT')
-    return new SafemigrateError(
-      'DISK',
-      `There is no room left for the clone: ${place} could not be written.`,
-      {
-        hint: 'What was made of it was removed. Free some space, or name another folder with --clone-dir.',
-        cause: error,
-      },
-    );
-  return new SafemigrateError('CLONE', `${place} could not be made: ${code}.`, {
+    return new SafemigrateError('DISK', `There is no room left for the clone: ${to} could not be written.`, {
+      hint: 'What was made of it was removed. Free some space, or name another folder with --clone-dir.',
+      cause: error,
+    });
+  return new SafemigrateError('CLONE', `${from} could not be copied to ${to}: ${code}.`, {
     hint: 'The target was not changed, and what was made of the clone was removed.',
     cause: error,
   });

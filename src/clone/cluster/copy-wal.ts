@@ -12,8 +12,8 @@ import { neededWal, segmentNumber, segmentOfLsn, startSegment } from './wal.ts';
  * @throws SafemigrateError `CLONE` when some of it is gone.
  */
 export async function copyWal(
-  { wal }: Layout,
-  { walSegmentBytes }: SourceServer,
+  { wal }: Pick<Layout, 'wal'>,
+  { walSegmentBytes }: Pick<SourceServer, 'walSegmentBytes'>,
   end: BackupEnd,
   folder: string,
   copier: Copier,
@@ -39,5 +39,5 @@ export async function copyWal(
     );
   const status = path.join(to, 'archive_status');
   await mkdir(status, { mode: 0o700 });
-  await copier.own(status);
+  copier.own(status);
 }

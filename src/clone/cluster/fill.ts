@@ -46,9 +46,9 @@ async function fillByBackup(
     await refuseNewTablespaces(survey);
     const label = path.join(folder, 'data', 'backup_label');
     await writeFile(label, end.label, { mode: 0o600 });
-    await copier.own(label);
+    copier.own(label);
     await copyWal(survey.layout, survey.server, end, folder, copier);
-    return { touched: backupTraces(context, survey), limits: [] };
+    return { touched: backupTraces(context, survey, backup), limits: standbyLimits(context) };
   } finally {
     await backup.close();
     await reflinker.dispose();
@@ -113,7 +113,7 @@ async function fillBySnapshot(context: CloneContext, survey: Survey, folder: str
       ...(checkpoint ? ['a checkpoint, so that recovery of the copy is short'] : []),
       `a ${strategy} of its data directory`,
     ],
-    limits: [],
+    limits: standbyLimits(context),
   };
 }
 
@@ -133,11 +133,18 @@ async function runCheckpoint(context: CloneContext, { ground }: Survey): Promise
 }
 
 /** In words for the report. A standby starts from its last restartpoint, and writes no WAL. */
-export function backupTraces({ wishes }: CloneContext, { server }: Survey): string[] {
+function backupTraces({ wishes }: CloneContext, { server }: Survey, { reserved }: Backup): string[] {
   if (server.inRecovery) return ['a backup on the standby, with a restartpoint; nothing on the target'];
   const checkpoint = wishes.checkpoint === 'fast' ? 'a checkpoint at once' : 'a checkpoint, spread over time';
   return [
     `pg_backup_start: ${checkpoint}, and full-page writes until the files were copied`,
     'pg_backup_stop: a switch to the next WAL segment, and a backup history file in pg_wal (and in the archive)',
+    ...(reserved ? ['a temporary replication slot, which held WAL until it was copied'] : []),
   ];
+}
+
+function standbyLimits({ source }: CloneContext): Limit[] {
+  if (!source?.server.inRecovery) return [];
+  const reason = 'the clone was made from a standby, and is as far as that had come';
+  return [{ path: 'clone', kind: 'estimate', reason }];
 }

@@ -26,9 +26,12 @@ export interface Layout {
 
 /** @throws Obstacle for a link at the top of the data directory that leads out of it, and whose use is not known. */
 export async function readLayout(data: string, server: SourceServer): Promise<Layout> {
-  const absolute = Object.entries(server.named).map(
-    ([name, value]) => [name, path.resolve(data, value)] as const,
-  );
+  // The server names its folder as it was told to, perhaps through a link.
+  const asNamed = server.dataDirectory ?? data;
+  const absolute = Object.entries(server.named).map(([name, value]) => {
+    const place = path.resolve(asNamed, value);
+    return [name, path.resolve(data, inside(asNamed, place) ?? place)] as const;
+  });
   const named = new Set(absolute.map(([, place]) => place));
   const logs = absolute.find(([name]) => name === 'log_directory')?.[1];
   const logFolder = logs === undefined ? undefined : inside(data, logs);

@@ -41,6 +41,7 @@ const NAMING_SETTINGS = [
   'ssl_crl_file',
   'ssl_crl_dir',
   'ssl_dh_params_file',
+  'stats_temp_directory',
   'krb_server_keyfile',
 ];
 

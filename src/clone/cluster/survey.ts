@@ -106,13 +106,14 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   const snapshot = await findSnapshot(found, fileSystem, shares);
   if (snapshot) return { ...snapshot, fileSystem, files: 0, bytes: 0, unshared: [] };
   refuseWithoutBackup(server);
+  const skipped = ['pg_wal', layout.logFolder ?? ''].map((name) => path.join(layout.data, name));
   if (shares) {
-    const { files } = await measureFolder(layout.data, false);
+    const { files } = await measureFolder(layout.data, false, skipped);
     return { strategy: 'reflink', fileSystem, files, ...(await measureUnshared(found, probe)) };
   }
   if (context.wishes.folder === undefined) await refuseMountPoint(layout.data, place);
   const parts = [layout.data, ...layout.tablespaces.map(({ folder }) => folder)];
-  const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true)));
+  const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true, skipped)));
   return {
     strategy: 'copy',
     fileSystem,
@@ -133,6 +134,8 @@ async function findSnapshot(
 ): Promise<{ strategy: Strategy; dataset?: ZfsDataset } | undefined> {
   if (!server.fsync || !layout.onOneDevice) return undefined;
   if (fileSystem === 'zfs') {
+    // Nobody else may mount on Linux.
+    if (process.getuid?.() !== 0) return undefined;
     const dataset = await zfsDatasetOf(layout.data);
     return dataset && { strategy: 'zfs snapshot', dataset };
   }
@@ -150,7 +153,7 @@ function refuseWithoutBackup(server: SourceServer): void {
   if (server.walLevel === 'minimal')
     throw new Obstacle(
       'wal_level is minimal, and such a server allows no backup while it runs',
-      'wal_level = replica',
+      'set wal_level = replica and restart the server',
     );
 }
 

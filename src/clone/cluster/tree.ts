@@ -5,8 +5,8 @@ import { isEmptied, isExcluded } from './excluded.ts';
 import { type Layout, refuseLeadingOut, type Tablespace } from './layout.ts';
 import { codeOf } from './reflink.ts';
 
-/** Half the time of one after the other; more at a time gain nothing. */
-const AT_A_TIME = 8;
+/** A third of the time of one after the other, and that of `cp -r --reflink`; more at a time gain nothing. */
+const AT_A_TIME = 16;
 
 /** The state of the cluster, as recovery starts from it: of all files it is copied last, as base backups do. */
 const CONTROL = path.join('global', 'pg_control');
@@ -23,7 +23,7 @@ export async function copyCluster(
   if (layout.tablespaces.length > 0) {
     const tablespaces = path.join(folder, 'tablespaces');
     await mkdir(tablespaces, { mode: 0o700 });
-    await copier.own(tablespaces);
+    copier.own(tablespaces);
     for (const tablespace of layout.tablespaces)
       await copyTablespace(layout, tablespace, folder, copier, onFile);
   }

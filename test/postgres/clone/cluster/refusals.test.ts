@@ -1,8 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Copier } from '../../../../src/clone/cluster/copier.ts';
+import { copyWal } from '../../../../src/clone/cluster/copy-wal.ts';
 import { recogniseDataDirectory } from '../../../../src/clone/cluster/recognise.ts';
+import { Reflinker } from '../../../../src/clone/cluster/reflink.ts';
 import { readSourceServer, type SourceServer } from '../../../../src/clone/cluster/source-server.ts';
 import { cluster } from '../../../../src/clone/cluster.ts';
 import type { Assessment, CloneContext } from '../../../../src/clone/method.ts';
@@ -131,6 +134,39 @@ describe.each([18, 14] as const)('a role on PostgreSQL %i', (version) => {
       expect(clone.connect.user).toBe('deployer');
     });
   }, 30_000);
+});
+
+test('WAL that the server has removed meanwhile is missed before anything is started on the copy', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-wal-'));
+  const wal = path.join(folder, 'original');
+  await mkdir(wal);
+  await mkdir(path.join(folder, 'data', 'pg_wal'), { recursive: true });
+  const segment = (number: number) => `00000001000000000000000${number}`;
+  const { signal } = new AbortController();
+  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
+  const copier = new Copier({ share: false, reflinker, owner: null, maxCopyBytes: MB, signal });
+  const copy = (lsn: string) =>
+    copyWal(
+      { wal },
+      { walSegmentBytes: 16 * MB },
+      { lsn, label: `START WAL LOCATION: 0/2000028 (file ${segment(2)})\n` },
+      folder,
+      copier,
+    );
+  await writeFile(path.join(wal, segment(3)), 'three');
+  await expect(copy('0/3000100')).rejects.toMatchObject({
+    code: 'CLONE',
+    message: expect.stringContaining(`WAL that the copy needs (from ${segment(2)} on)`),
+  });
+  await writeFile(path.join(wal, segment(2)), 'two');
+  await expect(copy('0/4000100')).rejects.toMatchObject({ code: 'CLONE' });
+  await copy('0/3000100');
+  expect((await readdir(path.join(folder, 'data', 'pg_wal'))).sort()).toEqual([
+    segment(2),
+    segment(3),
+    'archive_status',
+  ]);
+  await rm(folder, { recursive: true });
 });
 
 describe('a data directory that is itself a mount point', async () => {

@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { report as reportModel } from '../../src/report/model.ts';
+import { CLI, runProgram, sqlCommand } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { changedUrl } from '../helpers/cloning.ts';
+import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
+import { rehearse } from '../helpers/rehearse.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { makeAccounts, startTransfers } from '../helpers/transfers.ts';
+
+const MB = 2 ** 20;
+const MIGRATION = sqlCommand('ALTER TABLE account ADD COLUMN note text');
+
+describe('a target in use, on XFS', async () => {
+  const obstacle = skipReason(await loopFileSystemObstacle('xfs'));
+  let disk: LoopFileSystem | undefined;
+  let server: PlacedServer;
+  let url: string;
+
+  beforeAll(async () => {
+    if (obstacle) return;
+    disk = await loopFileSystem('xfs', 768 * MB);
+    server = await placedServer(18, { parent: disk.folder, settings: { max_wal_size: '100MB' } });
+    url = changedUrl(server.url, { database: 'app' });
+    await withClient(server.url, (client) => client.query('CREATE DATABASE app'));
+    await makeAccounts(url);
+  }, 60_000);
+
+  afterAll(async () => {
+    await server?.stop();
+    await disk?.destroy();
+  });
+
+  test.skipIf(obstacle)(
+    'is rehearsed on a copy of its cluster without being told to, and nobody on it notices',
+    async () => {
+      const transfers = await startTransfers(url, 2);
+      try {
+        const { report, exitCode, stderr } = await rehearse(url, MIGRATION);
+        expect(exitCode, stderr).toBe(0);
+        expect(report.clone).toMatchObject({
+          method: 'cluster',
+          strategy: 'reflink',
+          isolation: 'own-cluster',
+          database: 'app',
+        });
+        expect(report.clone.considered.map(({ method }) => method)).toContain('template');
+        expect(report.target.touched.join()).toContain('pg_backup_start');
+        expect(report.target.changes).toEqual([]);
+        expect(report.schema?.changes.map(({ object }) => object)).toContain('public.account.note');
+        expect(report.cleanup.failed).toEqual([]);
+      } finally {
+        await transfers.end();
+      }
+      const { failed, committed } = await transfers.end();
+      expect(failed).toBe(0);
+      expect(committed).toBeGreaterThan(0);
+    },
+    60_000,
+  );
+
+  test.skipIf(obstacle)(
+    "is rehearsed by the server's own user just as by root",
+    async () => {
+      const home = await mkdtemp(path.join(tmpdir(), 'safemigrate-home-'));
+      try {
+        const state = path.join(home, 'state');
+        await ownFolder(state);
+        await runProgram(['chmod', '755', home]);
+        const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
+        const words = ['--clone', 'cluster', '--allow-outward', '--format', 'json', '--', ...MIGRATION];
+        const { exitCode, stdout, stderr } = await runProgram(
+          ['setpriv', ...ids, process.execPath, CLI, ...words],
+          { env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state } },
+        );
+        expect(exitCode, stderr).toBe(0);
+        const report = reportModel.parse(JSON.parse(stdout));
+        expect(report.clone).toMatchObject({ method: 'cluster', strategy: 'reflink' });
+      } finally {
+        await rm(home, { recursive: true, force: true });
+      }
+    },
+    60_000,
+  );
+
+  test.skipIf(obstacle)('another user is told which one it would have to be', async () => {
+    const ids = ['--reuid=65533', '--regid=65533', '--clear-groups'];
+    const { exitCode, stderr } = await runProgram(
+      ['setpriv', ...ids, process.execPath, CLI, '--clone', 'cluster', '--', ...MIGRATION],
+      { env: { DATABASE_URL: url, HOME: tmpdir() } },
+    );
+    expect(exitCode).toBe(3);
+    expect(stderr).toMatch(/cannot be reached by this user|belongs to another user/);
+    expect(stderr).toContain('as root');
+  });
+});
