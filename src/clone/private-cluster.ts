@@ -24,10 +24,14 @@ export type { PrivateCluster } from './private/cluster.ts';
  */
 export async function cageObstacle(
   context: CloneContext,
-  { folder, owner }: Pick<PrivateCluster, 'folder' | 'owner'>,
+  { folder, owner, programs }: Pick<PrivateCluster, 'folder' | 'owner' | 'programs'>,
 ): Promise<Impossible | undefined> {
   const original = await readOriginal(context);
-  return obstacleOf(context, original, await findCage(owner, hiddenFrom(folder, original.places)));
+  return obstacleOf(
+    context,
+    original,
+    await findCage(owner, hiddenFrom([folder, programs], original.places)),
+  );
 }
 
 function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Cage) {
@@ -53,7 +57,7 @@ export async function startPrivateCluster(
   const { folder, owner, programs } = cluster;
   const place = await placeFor(context, cluster);
   const original = await readOriginal(context);
-  const cage = await findCage(owner, hiddenFrom(folder, original.places));
+  const cage = await findCage(owner, hiddenFrom([folder, programs], original.places));
   const obstacle = obstacleOf(context, original, cage);
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 

@@ -49,7 +49,7 @@ export async function findCage(
   if (process.getuid?.() !== 0) {
     for (const namespace of OF_A_USER)
       if (await works(namespace))
-        return { through: [...polite, ...namespace], user: undefined, closed: false, limits: [] };
+        return { through: [...polite, ...namespace], user: undefined, closed: false, limits: [OFFLINE] };
     return { through: polite, user: undefined, closed: false, limits: [OPEN] };
   }
   const asOwner = ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups'];
@@ -82,6 +82,14 @@ const OPEN: Limit = {
     'this machine cannot take the network away from the clone: functions in it could reach other systems',
 };
 
+const OFFLINE: Limit = {
+  path: 'clone',
+  kind: 'estimate',
+  reason:
+    'without root only the network can be taken away from the clone: functions in it could reach the files and ' +
+    "sockets of the target's user",
+};
+
 /** Folders that everybody writes to: the clone keeps them, without the original's sockets. */
 const COMMON = ['/tmp', '/var/tmp', '/dev/shm'];
 
@@ -92,9 +100,10 @@ export interface Places {
   readonly port: number;
 }
 
-/** What is hidden from a clone in this folder; not the folder that it lies in itself. */
-export function hiddenFrom(folder: string, places: readonly Places[]): string[] {
-  const stays = (outer: string) => COMMON.includes(outer) || `${folder}/`.startsWith(`${outer}/`);
+/** What is hidden from a clone; no folder that it needs itself, such as its own and that of its programs, is in it. */
+export function hiddenFrom(needed: readonly string[], places: readonly Places[]): string[] {
+  const stays = (outer: string) =>
+    COMMON.includes(outer) || needed.some((folder) => `${folder}/`.startsWith(`${outer}/`));
   const hidden = places.flatMap(({ folders, socketFolders, port }) => [
     ...folders.filter((outer) => !stays(outer)),
     ...socketFolders.map((outer) => (stays(outer) ? `${outer}/.s.PGSQL.${port}` : outer)),

@@ -128,7 +128,7 @@ describe('the settings of a server on a copy', () => {
 
 describe('what is hidden from a clone', () => {
   const hidden = (folder: string, folders: string[], socketFolders: string[]) =>
-    hiddenFrom(folder, [{ folders, socketFolders, port: 5433 }]);
+    hiddenFrom([folder, '/usr/lib/postgresql/18/bin'], [{ folders, socketFolders, port: 5433 }]);
 
   test('are the original’s data directory, tablespaces and socket folders', () => {
     expect(hidden('/srv/clones/a', ['/srv/data', '/ssd/space'], ['/run/postgresql'])).toEqual([
@@ -143,6 +143,10 @@ describe('what is hidden from a clone', () => {
       '/srv/clones/.s.PGSQL.5433',
       '/tmp/.s.PGSQL.5433',
     ]);
+  });
+
+  test('is not a folder with the programs that the clone runs', () => {
+    expect(hidden('/srv/clones/a', ['/usr/lib/postgresql'], [])).toEqual([]);
   });
 
   test('is a folder whose name only begins like the clone’s', () => {
