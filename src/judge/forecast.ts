@@ -111,10 +111,10 @@ function behind(
 function neededBytes({ data, rewrittenBytes }: Measured): number | null {
   if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
     return null;
-  const rewritten = data.tables.reduce(
-    (sum, { relation, rewritten }) => sum + (rewritten ? (rewrittenBytes.get(relation) ?? 0) : 0),
-    0,
-  );
+  // One that was renamed too is not on the target under its new name: its size on the clone lacks the indexes.
+  const rewritten = data.tables
+    .filter((table) => table.rewritten)
+    .reduce((sum, { relation, bytesBefore }) => sum + (rewrittenBytes.get(relation) ?? bytesBefore ?? 0), 0);
   return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
 }
 

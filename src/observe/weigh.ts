@@ -62,9 +62,10 @@ SELECT w.object, n.nspname AS schema, c.relname AS name, a.attname AS "column",
     ORDER BY x.inherited = (c.relkind = 'p') DESC LIMIT 1) s ON true`;
 
 const SIZES = `
-SELECT n.nspname AS schema, c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')`;
+SELECT w.object, pg_total_relation_size(c.oid)::float8 AS bytes
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS w(object, schema, name)
+  JOIN pg_namespace n ON n.nspname = w.schema
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name`;
 
 interface ContentRow {
   object: string;
@@ -95,7 +96,7 @@ export async function weighTarget(options: WeighOptions, observed: Observed): Pr
       : await orLimit(limits, () =>
           onTarget(options, async (session) => ({
             columns: await contentOf(session, [...new Set(columns.map(({ object }) => object))], touched),
-            rewrittenBytes: rewritten.length === 0 ? new Map() : await sizesOf(session, rewritten),
+            rewrittenBytes: await sizesOf(session, rewritten),
           })),
         );
   const contents = weighed?.columns ?? new Map<string, ColumnContent>();
@@ -147,9 +148,15 @@ async function onTarget<T>(
 }
 
 async function sizesOf(session: Session, wanted: readonly string[]): Promise<Map<string, number>> {
-  const rows = await session.query<{ schema: string; name: string; bytes: number }>(SIZES);
-  const sizes = rows.map(({ schema, name, bytes }) => [shown(schema, name), bytes] as const);
-  return new Map(sizes.filter(([name]) => wanted.includes(name)));
+  if (wanted.length === 0) return new Map();
+  const rows = await session.query<{ object: string; bytes: number }>(SIZES, named(wanted).slice(0, 3));
+  return new Map(rows.map(({ object, bytes }) => [object, bytes]));
+}
+
+/** The names whole, and their parts, as parameters. */
+function named(objects: readonly string[]): string[][] {
+  const parts = objects.map(nameParts);
+  return [[...objects], ...[0, 1, 2].map((index) => parts.map((each) => each[index] ?? ''))];
 }
 
 async function contentOf(
@@ -158,9 +165,7 @@ async function contentOf(
   touched: string[],
 ): Promise<Map<string, ColumnContent>> {
   if (objects.length === 0) return new Map();
-  const parts = objects.map(nameParts);
-  const part = (index: number) => parts.map((each) => each[index] ?? '');
-  const rows = await session.query<ContentRow>(CONTENT, [objects, part(0), part(1), part(2)]);
+  const rows = await session.query<ContentRow>(CONTENT, named(objects));
   const deadline = performance.now() + COUNT_BUDGET_MS;
   const contents = new Map<string, ColumnContent>();
   for (const row of rows) {

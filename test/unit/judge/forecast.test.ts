@@ -117,6 +117,8 @@ test('a standby falls behind by what it lags now and all the WAL of the command'
 
 test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
   expect(of().section?.disk).toEqual({ neededBytes: (24 + 1.5 + 20) * GB, freeBytes: null });
+  const renamed = of({}, { rewrittenBytes: new Map() });
+  expect(renamed.section?.disk.neededBytes).toBe((18 + 1.5 + 20) * GB);
   expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
 });
 
