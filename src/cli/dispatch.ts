@@ -42,6 +42,10 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       const { cleanCommand } = await import('./commands/clean.ts');
       return cleanCommand(asked.values, signals.abort);
     }
+    case 'rollback': {
+      const { rollbackCommand } = await import('./commands/rollback.ts');
+      return rollbackCommand(asked.values, asked.subject, signals.abort);
+    }
     case 'explain': {
       const { explainCommand } = await import('./commands/explain.ts');
       return explainCommand(asked.subject);

@@ -202,6 +202,20 @@ export const LIST_OPTIONS = {
   format: option('--format <format>', 'text or json', oneOf('text', 'json'), { default: 'text' }),
 };
 
+export const ROLLBACK_OPTIONS = {
+  ...TARGET_OPTIONS,
+  discardWrites: option(
+    '--discard-writes',
+    'give up what was written since the swap: it stays in the database that is kept',
+    flag,
+  ),
+  yes: RUN_OPTIONS.yes,
+  pgbouncer: RUN_OPTIONS.pgbouncer,
+  maxStall: RUN_OPTIONS.maxStall,
+  standbysOk: RUN_OPTIONS.standbysOk,
+  audit: RUN_OPTIONS.audit,
+};
+
 /** What decides how a clone is made, for looking at it without making one. */
 export const DOCTOR_OPTIONS = {
   ...TARGET_OPTIONS,

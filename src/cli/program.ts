@@ -7,15 +7,16 @@ import {
   flagOf,
   LIST_OPTIONS,
   type OptionTable,
+  ROLLBACK_OPTIONS,
   RUN_OPTIONS,
 } from './options.ts';
 import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
-  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo' | 'explain';
+  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo' | 'explain' | 'rollback';
   readonly values: Record<string, unknown>;
-  /** What `explain` is asked about. */
+  /** What `explain` is asked about, or the run that `rollback` takes back. */
   readonly subject?: string;
 }
 
@@ -46,7 +47,7 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
   let asked: Asked | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
     .usage(
-      '[options] -- <command> [args...]\n       safemigrate doctor | list | clean | demo [options]\n       safemigrate explain [CODE]',
+      '[options] -- <command> [args...]\n       safemigrate doctor | list | clean | rollback [run] | demo [options]\n       safemigrate explain [CODE]',
     )
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
     .version(toolVersion(), '--version', 'print the version')
@@ -75,6 +76,14 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
     subcommand('list', 'show the databases that safemigrate made, and whose they are', LIST_OPTIONS);
     subcommand('clean', 'drop what dead runs left behind, and nothing else', CLEAN_OPTIONS);
     subcommand('demo', 'the whole thing on a PostgreSQL of its own, nothing to set up', {});
+    configure(program.command('rollback'), ROLLBACK_OPTIONS)
+      .description('swap the original back that a swap has kept; the newer database is kept as well')
+      .argument('[run]')
+      .allowExcessArguments(false)
+      .action((subject: string | undefined, _options: unknown, command: Command) => {
+        const values = { ...shared(program.opts(), 'rollback', ROLLBACK_OPTIONS), ...command.opts() };
+        asked = { action: 'rollback', values, ...(subject === undefined ? {} : { subject }) };
+      });
     configure(program.command('explain'), {})
       .description('say what a hazard is, when it is found, and what to do instead; without CODE, list all')
       .argument('[code]')

@@ -9,6 +9,7 @@ import {
   flagOf,
   LIST_OPTIONS,
   type OptionTable,
+  ROLLBACK_OPTIONS,
   RUN_OPTIONS,
   readOptions,
   type Values,
@@ -20,7 +21,7 @@ export async function gatherOptions<T extends OptionTable>(
   flags: Record<string, unknown>,
 ): Promise<Values<T>> {
   const config = await configSource(process.cwd());
-  const known = { ...RUN_OPTIONS, ...LIST_OPTIONS, ...CLEAN_OPTIONS };
+  const known = { ...RUN_OPTIONS, ...LIST_OPTIONS, ...CLEAN_OPTIONS, ...ROLLBACK_OPTIONS };
   return readOptions(table, known, [
     { strict: true, values: flags, nameOf: flagOf },
     environmentSource(table, process.env),

@@ -17,9 +17,9 @@ import { targetChangesSection, verdictSection } from './text/verdict.ts';
  */
 export function renderText(report: Report, style: TextStyle): string {
   const sections = [
+    swapSection(report, style),
     verdictSection(report, style),
     targetChangesSection(report, style),
-    swapSection(report, style),
     runSection(report, style),
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardSection(report, style),

@@ -12,6 +12,7 @@ import { differingProperties } from '../swap/equal.ts';
 import { closeDatabase } from '../swap/fence.ts';
 import { swapObstacles } from '../swap/preflight.ts';
 import { verifyClone } from '../swap/verify.ts';
+import { rowsOfAnalyze, rowsWritten } from '../swap/writes.ts';
 import { openSession } from '../target/connect.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
@@ -98,7 +99,7 @@ async function migrate(
   await wire.end();
   if (stop.lost) throw stop.lost;
   if (contact.length > 0) throw undone('the command connected to the target itself');
-  if (!wire.reached()) throw undone('the command never connected to the clone');
+  if (result.exitCode === 0 && !wire.reached()) throw undone('the command never connected to the clone');
   if (result.exitCode !== 0)
     throw undone(
       `the command ended with ${result.signal ?? `exit code ${result.exitCode}`}, although it passed before`,
@@ -120,12 +121,20 @@ async function agree(
 }
 
 /** Empties the clone as well, and sees that it lacks nothing of what the target is for the cluster. */
-async function ready({ context }: Prepared, clone: Clone): Promise<Pick<Successor, 'fence'>> {
-  const { control, target, signal } = context;
+async function ready({ context }: Prepared, clone: Clone): Promise<Pick<Successor, 'fence' | 'writes'>> {
+  const { control, target, signal, run, audit } = context;
   const { database, oid } = clone;
+  const inside = await openSession(clone.connect, {
+    run,
+    audit,
+    signal,
+    purpose: 'counters',
+    readOnly: true,
+  });
+  const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
   const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_MS, signal });
   const differing = await differingProperties(control, target.database.oid, oid);
   if (differing.length > 0)
     throw undone(`the migrated clone differs from the target in ${differing.join(', ')} (pg_database)`);
-  return { fence };
+  return { fence, writes: await rowsWritten(control, oid, ofAnalyze, target.server.versionNum) };
 }

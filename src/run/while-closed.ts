@@ -39,6 +39,8 @@ export interface Successor {
   readonly fence: Fence;
   /** The comment that it gets under the target's name. */
   readonly comment: string | null;
+  /** Rows that have been written in it so far (swap/writes.ts). */
+  readonly writes: bigint;
 }
 
 export type Timed = <T>(step: string, work: () => Promise<T>) => Promise<T>;
@@ -82,7 +84,7 @@ export async function whileClosed(
   };
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor'>) =>
+  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes'>) =>
     formatMark({
       ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
       ...(comment === null ? {} : { comment }),
@@ -139,11 +141,14 @@ export async function whileClosed(
       },
       open,
     );
-    const { fence: successor, comment: own } = await ready(original, comment, timed);
+    const { fence: successor, comment: own, writes } = await ready(original, comment, timed);
     if (performance.now() - closedAt > maxClosedMs)
       throw undone(`the target was closed for longer than --max-stall allows (${maxClosedMs} ms)`);
     const keptAs = ownedName(name, 'before', run);
-    const originalMark = mark({ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid });
+    const originalMark = mark({
+      ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid },
+      writes: String(writes),
+    });
     const rename = { original, successor, keptAs, originalMark, comment: own, more: [], timeoutMs: LOCK_MS };
     await timed('rename', () => commitRename(it, rename));
     state = 'swapped';

@@ -27,6 +27,8 @@ export interface Mark {
   readonly comment?: string;
   /** Of a kept original: OID of the database that has its name since. */
   readonly successor?: number;
+  /** Of a kept original: rows that were written in its successor until it took the name (swap/writes.ts). */
+  readonly writes?: string;
 }
 
 const PREFIX = 'safemigrate: ';
@@ -44,7 +46,7 @@ const mark = object(
     ),
     lockDatabaseOid: positiveInteger,
   },
-  { kept: truth, databases: list(text), comment: text, successor: positiveInteger },
+  { kept: truth, databases: list(text), comment: text, successor: positiveInteger, writes: text },
 );
 
 export function formatMark(content: Mark): string {

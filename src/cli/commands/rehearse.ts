@@ -158,7 +158,7 @@ async function keptServerNote(run: string, database: string): Promise<string> {
 }
 
 /** One JSON object a line. The file is opened at once, so that a wrong path is found before anything is sent. */
-function auditTo(file: string): Audit {
+export function auditTo(file: string): Audit {
   const append = (text: string) => {
     try {
       appendFileSync(file, text, { mode: 0o600 });

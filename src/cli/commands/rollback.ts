@@ -1,0 +1,48 @@
+import { formatDuration } from '../../format.ts';
+import { rollback } from '../../run/rollback.ts';
+import { confirm } from '../confirm.ts';
+import { EXIT } from '../exit-codes.ts';
+import { ROLLBACK_OPTIONS } from '../options.ts';
+import { visibleLines } from '../print.ts';
+import { progress } from '../progress.ts';
+import { gatherOptions } from '../read-options.ts';
+import { styleOf } from '../style.ts';
+import { auditTo } from './rehearse.ts';
+
+/** Swaps the kept original back. @returns 0 where it did, 4 where it was refused or undone. */
+export async function rollbackCommand(
+  flags: Record<string, unknown>,
+  run: string | undefined,
+  signal: AbortSignal,
+): Promise<number> {
+  const { yes = false, maxStall, audit, ...options } = await gatherOptions(ROLLBACK_OPTIONS, flags);
+  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  try {
+    const { outcome, original, reasons, stallMs, target } = await rollback({
+      ...options,
+      ...(run === undefined ? {} : { run }),
+      ...(maxStall === undefined ? {} : { maxClosedMs: maxStall }),
+      ...(audit === undefined ? {} : { audit: auditTo(audit) }),
+      emit: display.emit,
+      signal,
+      confirm: (name, kept) =>
+        confirm(`${kept} becomes ${name} again; the newer database is kept beside it.`, yes, signal),
+    });
+    display.finish();
+    const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+    if (outcome === 'swapped') {
+      process.stdout.write(
+        visibleLines(
+          `${target} is the original again${closed}. The newer database is kept as ${original}.\n`,
+        ),
+      );
+      return EXIT.passed;
+    }
+    const state = outcome === 'undone' ? `${target} is open, and as it was${closed}` : 'Nothing was touched';
+    const why = reasons.map((reason) => `  ${reason}\n`).join('');
+    process.stderr.write(visibleLines(`safemigrate: Not rolled back. ${state}.\n${why}`));
+    return EXIT.refused;
+  } finally {
+    display.finish();
+  }
+}

@@ -1,0 +1,125 @@
+import { SafemigrateError } from '../errors.ts';
+import { inPhase } from '../events.ts';
+import { plural } from '../format.ts';
+import type { SwapSection } from '../report/model.ts';
+import { closeDatabase } from '../swap/fence.ts';
+import { swapObstacles } from '../swap/preflight.ts';
+import { rowsOfAnalyze, rowsWritten } from '../swap/writes.ts';
+import { openSession } from '../target/connect.ts';
+import { locateTarget } from '../target/locate.ts';
+import type { Session } from '../target/session.ts';
+import { surroundings } from '../target/surroundings.ts';
+import { parseSettings } from '../target/url.ts';
+import { claimRun, lostControl } from '../upkeep/claim.ts';
+import { type OwnedDatabase, ownedDatabases } from '../upkeep/owned.ts';
+import { inspectOrReopen } from '../upkeep/reopen.ts';
+import { refused, type SwapOptions } from './exchange.ts';
+import { ignore } from './options.ts';
+import { LOCK_MS, undone, whileClosed } from './while-closed.ts';
+import { withScope } from './with-scope.ts';
+
+export interface RollbackOptions
+  extends Pick<
+    SwapOptions,
+    | 'url'
+    | 'urlEnv'
+    | 'pgbouncer'
+    | 'maxClosedMs'
+    | 'standbysOk'
+    | 'emit'
+    | 'audit'
+    | 'signal'
+    | 'env'
+    | 'folder'
+  > {
+  /** Of the swap to take back; default: the last one. */
+  readonly run?: string;
+  /** Gives up what was written since the swap: it stays in the database that is kept. Default false. */
+  readonly discardWrites?: boolean;
+  readonly confirm: (target: string, original: string) => Promise<boolean>;
+}
+
+/**
+ * Gives the original its name back, by the same fence and one transaction. The newer database is kept beside it.
+ * @throws SafemigrateError `REFUSED` where there is no original; `TARGET_CHANGED` where the target could not be opened again.
+ */
+export async function rollback(options: RollbackOptions): Promise<SwapSection & { readonly target: string }> {
+  const { emit = ignore, audit = ignore } = options;
+  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const located = locateTarget(options, around);
+  const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
+    const { signal } = stop;
+    const found = (names: readonly string[]) =>
+      emit({ type: 'notice', message: `${names.join(', ')} had been left closed, and is open again` });
+    const target = await inPhase(emit, 'connect', () =>
+      inspectOrReopen(located.settings, located.source, { audit, signal }, found),
+    );
+    const claim = await claimRun(target, scope, { audit, signal });
+    claim.control.onLost((reason) => stop.now(lostControl(reason)));
+    const { control } = claim;
+    const { name } = target.database;
+    const original = await findOriginal(control, target.database, options.run);
+    const obstacles = await swapObstacles(control, target, {
+      standbysAreTakenCareOf: options.standbysOk ?? false,
+    });
+    const reasons = obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
+    if (reasons.length > 0) return { ...refused(reasons), target: name };
+    if (!(await options.confirm(name, original.name)))
+      return { ...refused(['it was not confirmed']), target: name };
+
+    const inside = await openSession(target.settings, {
+      ...claim,
+      audit,
+      signal,
+      purpose: 'counters',
+      readOnly: true,
+    });
+    const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
+    const { maxClosedMs = Number.POSITIVE_INFINITY, pgbouncer = [] } = options;
+    const closing = { maxClosedMs, pgbouncer: pgbouncer.map((url) => parseSettings(url, around)) };
+    const it = { target, ...claim, settings: located.settings, emit, audit, signal };
+    const swapped = await whileClosed(it, scope, closing, async () => {
+      const now = await rowsWritten(control, target.database.oid, ofAnalyze, target.server.versionNum);
+      const reason = options.discardWrites ? undefined : writtenSince(original, now);
+      if (reason) throw undone(reason);
+      const { name: database, oid, mark } = original;
+      const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_MS, signal });
+      // Closed since the swap, it has been written in by nobody.
+      const writes = await rowsWritten(control, oid, 0n, target.server.versionNum);
+      return { fence, comment: mark?.comment ?? null, writes };
+    });
+    return { ...swapped, target: name };
+  });
+  return result;
+}
+
+async function findOriginal(
+  control: Session,
+  target: { readonly oid: number; readonly name: string },
+  run: string | undefined,
+): Promise<OwnedDatabase> {
+  const kept = (await ownedDatabases(control, { sizes: false })).filter(
+    ({ role, standing, mark }) => role === 'original' && standing === 'marked' && mark?.state === 'renamed',
+  );
+  const fitting = kept.filter(({ mark }) => mark?.successor === target.oid);
+  const wanted = run === undefined ? fitting.at(-1) : fitting.find((each) => each.run === run);
+  if (wanted) return wanted;
+  const others = kept.map(({ name }) => name).join(', ') || 'none';
+  throw new SafemigrateError(
+    'REFUSED',
+    `No original of ${target.name} is kept that it could be exchanged for.`,
+    {
+      hint: `Nothing was touched. Kept originals on this server: ${others}. \`safemigrate list\` shows them.`,
+    },
+  );
+}
+
+function writtenSince({ mark }: OwnedDatabase, now: bigint): string | undefined {
+  const flag = 'with --discard-writes it stays in the newer database, which is kept';
+  if (mark?.writes === undefined) return `what was written since the swap is not known; ${flag}`;
+  const rows = now - BigInt(mark.writes);
+  if (rows === 0n) return undefined;
+  if (rows < 0n)
+    return `the server's counters began anew since the swap, so what was written is not known; ${flag}`;
+  return `${plural(Number(rows), 'row')} ${rows === 1n ? 'was' : 'were'} written since the swap, and would be missing; ${flag}`;
+}
