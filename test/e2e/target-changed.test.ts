@@ -26,9 +26,12 @@ beforeEach(async () => {
 
 afterEach(() => target.drop());
 
+/** In the target's own server, where what all databases share is within the command's reach. */
+const SHARED = ['--clone', 'template'];
+
 async function rehearse(command: string[], options: CliOptions = {}, flags: string[] = []) {
   const env = { DATABASE_URL: target.url };
-  const result = await safemigrate([...flags, '--format', 'json', '--', ...command], {
+  const result = await safemigrate([...SHARED, ...flags, '--format', 'json', '--', ...command], {
     env,
     folder,
     ...options,

@@ -71,7 +71,16 @@ function testsOf(tool: Tool): void {
   const run = async (command: string[], where: 'variables' | 'arguments', options: string[]) => {
     const file = path.join(copy.folder, 'r.json');
     const env = await copy.configure(target, where);
-    const args = ['--report', file, ...tool.options(target), ...options, '--', ...command];
+    const args = [
+      '--clone',
+      'template',
+      '--report',
+      file,
+      ...tool.options(target),
+      ...options,
+      '--',
+      ...command,
+    ];
     const result = await safemigrate(args, { folder: copy.folder, env });
     const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
     return { ...result, report: reportModel.parse(content) };
