@@ -1,7 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { report as reportModel } from '../../src/report/model.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
-import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { newRunId } from '../../src/upkeep/run-id.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
@@ -12,7 +15,7 @@ let env: NodeJS.ProcessEnv;
 beforeAll(async () => {
   server = await startServer();
   await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
-  env = { DATABASE_URL: withDatabase(server.url, 'shop') };
+  env = { DATABASE_URL: withDatabase(server.url, 'shop'), SAFEMIGRATE_CLONE: 'template' };
 });
 
 afterAll(() => server.stop());
@@ -75,6 +78,21 @@ describe('a clone that was kept', () => {
     expect(exitCode).toBe(1);
     expect(stderr).toContain('The clone is kept.');
   });
+});
+
+test('a server that does not answer keeps nobody from what is on this machine', async () => {
+  const run = newRunId();
+  const folders = path.join(temporaryFolder(), 'safemigrate', 'clones');
+  await mkdir(folders, { recursive: true });
+  await writeFile(path.join(folders, `${run}.json`), 'spoiled');
+  const state = { XDG_STATE_HOME: path.resolve(folders, '../..') };
+  const nowhere = { ...state, DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing' };
+  for (const word of ['list', 'clean']) {
+    const { exitCode, stdout } = await safemigrate([word], { env: nowhere });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: expect.stringContaining(`${run}.json`) });
+  }
+  const { exitCode, stdout } = await safemigrate(['list'], { env: state });
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringContaining('cannot be read') });
 });
 
 describe('a run that is alive', () => {
