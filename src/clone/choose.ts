@@ -1,12 +1,13 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
+import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
 import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
 import { template } from './template.ts';
 
-const METHODS: readonly CloneMethod[] = [cluster, template, dump, external];
+const METHODS: readonly CloneMethod[] = [cluster, template, dump, basebackup, external];
 
 export interface Choice {
   readonly method: CloneMethod;

@@ -27,10 +27,9 @@ interface PackagedLink {
  * @returns the folder of the programs, as it was given when it needs no cure.
  */
 export async function usableInstallation(binaries: string, folder: string, asRoot: boolean): Promise<string> {
+  if (!(await needsReplica(binaries, asRoot))) return binaries;
   const tree = path.dirname(await realpath(binaries));
   const links = await packagedLinks(tree);
-  const missing = await firstMissing(tree, links);
-  if (!missing && !(links.length > 0 && asRoot && !(await reachableByOthers(tree)))) return binaries;
   await replicate(tree, folder);
   for (const { source, target } of links) {
     const place = path.join(folder, path.relative('native', target));
@@ -40,6 +39,14 @@ export async function usableInstallation(binaries: string, folder: string, asRoo
     });
   }
   return path.join(folder, path.basename(binaries));
+}
+
+/** @returns whether usableInstallation() would make a tree of its own, with the programs in its `bin`. */
+export async function needsReplica(binaries: string, asRoot: boolean): Promise<boolean> {
+  const tree = path.dirname(await realpath(binaries));
+  const links = await packagedLinks(tree);
+  if (await firstMissing(tree, links)) return true;
+  return links.length > 0 && asRoot && !(await reachableByOthers(tree));
 }
 
 /** @returns whether every user may enter the folder; as root PostgreSQL has to run as another user. */

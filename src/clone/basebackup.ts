@@ -1,0 +1,70 @@
+import { chmod, chown } from 'node:fs/promises';
+import path from 'node:path';
+import { SafemigrateError } from '../errors.ts';
+import { formatBytes } from '../format.ts';
+import type { Limit } from '../report/model.ts';
+import type { Scope } from '../scope.ts';
+import { usableInstallation } from '../server/installation.ts';
+import { assessBaseBackup } from './basebackup/assess.ts';
+import { type BackupServer, lookAround } from './basebackup/look-around.ts';
+import { receive, receivingWords } from './basebackup/receive.ts';
+import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import { startPrivateCluster } from './private-cluster.ts';
+
+/** A copy of the whole cluster over a replication connection, started here as a server of its own. */
+export const basebackup: CloneMethod = { id: 'basebackup', assess: assessBaseBackup, create, describe };
+
+async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
+  const found = await lookedAround(context);
+  const { folder, owner, programs } = found;
+  return startPrivateCluster(
+    context,
+    {
+      ...{ method: 'basebackup', assessment, folder, owner, programs },
+      fill: (place) => fill(context, found, place),
+    },
+    scope,
+  );
+}
+
+/** Looks once more: what was possible a moment ago may not be now. @throws SafemigrateError `CLONE` */
+async function lookedAround(context: CloneContext): Promise<BackupServer> {
+  const found = await lookAround(context);
+  if (!('reason' in found)) return found;
+  throw new SafemigrateError('CLONE', `No base backup can be taken: ${found.reason}.`, {
+    ...(found.enable === undefined ? {} : { hint: found.enable }),
+  });
+}
+
+async function fill(
+  context: CloneContext,
+  found: BackupServer,
+  folder: string,
+): Promise<{ touched: string[]; limits: Limit[] }> {
+  const { binaries, owner } = found;
+  const asRoot = process.getuid?.() === 0;
+  if (asRoot) await chown(folder, owner.uid, owner.gid);
+  await usableInstallation(binaries, path.join(folder, 'installation'), asRoot);
+  await receive(context, found, folder);
+  await chmod(path.join(folder, 'data'), 0o700);
+  const { checkpoint } = context.wishes;
+  const limits = [
+    "the clone's server runs on this machine: hardware and load differ from the target's, and so may times",
+    ...(context.source ? ['it was copied from a standby, which may be behind'] : []),
+  ];
+  return {
+    touched: context.source
+      ? []
+      : [
+          `pg_basebackup: a checkpoint (${checkpoint}), all files read (${formatBytes(found.bytes)}), a temporary replication ` +
+            'slot, a switch of the WAL segment, and a backup history file',
+        ],
+    limits: limits.map((reason) => ({ path: 'clone', kind: 'estimate', reason })),
+  };
+}
+
+async function describe(context: CloneContext): Promise<string[]> {
+  const found = await lookAround(context);
+  if ('reason' in found) return [];
+  return [`(shell) ${receivingWords(context, found, found.folder).join(' ')}`];
+}

@@ -1,0 +1,121 @@
+import { realpath, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import { formatBytes } from '../../format.ts';
+import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
+import { type ClientPrograms, findClientPrograms } from '../../server/client-programs.ts';
+import { needsReplica, reachableByOthers } from '../../server/installation.ts';
+import { identifier } from '../../sql.ts';
+import type { CloneContext, Impossible } from '../method.ts';
+import { floorOf } from '../private/place.ts';
+
+/** All that a base backup needs, found without changing anything. */
+export interface BackupServer {
+  readonly client: ClientPrograms;
+  /** The folder of a `postgres` of the target's major version, as it is installed. */
+  readonly binaries: string;
+  /** The same, where it can be used from: in the clone's folder where it has to be made usable first. */
+  readonly programs: string;
+  readonly folder: string;
+  readonly owner: { readonly uid: number; readonly gid: number };
+  readonly tablespaces: readonly { readonly oid: string; readonly location: string }[];
+  /** Of all databases whose size the role may ask for. */
+  readonly bytes: number;
+}
+
+const FACTS = `
+SELECT (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user) AS replicates,
+       current_setting('wal_level') AS wal_level,
+       current_setting('max_wal_senders')::int AS senders,
+       (SELECT coalesce(sum(pg_database_size(oid)), 0)::int8 FROM pg_database
+         WHERE has_database_privilege(oid, 'CONNECT') OR pg_has_role('pg_read_all_stats', 'USAGE')) AS bytes`;
+
+const TABLESPACES = `
+SELECT oid::text AS oid, pg_tablespace_location(oid) AS location
+  FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global') AND pg_tablespace_location(oid) <> ''`;
+
+/** PostgreSQL refuses to run as root; 65534 is `nobody` on Linux. */
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
+
+/** One for the files, one for the WAL that is written meanwhile. */
+const SENDERS = 2;
+
+export async function lookAround(context: CloneContext): Promise<BackupServer | Impossible> {
+  const { control, target, rehearsal, run } = context;
+  if (rehearsal)
+    return impossible(
+      '--rehearsal-url names another server to make the clone on',
+      'leave --rehearsal-url out',
+    );
+  const [facts] = await control.query<{
+    replicates: boolean;
+    wal_level: string;
+    senders: number;
+    bytes: string;
+  }>(FACTS);
+  if (!facts?.replicates) {
+    const role = target.role.name;
+    return impossible(`the role ${role} may not replicate`, `ALTER ROLE ${identifier(role)} REPLICATION;`);
+  }
+  if (facts.wal_level === 'minimal' || facts.senders < SENDERS)
+    return impossible(
+      `the server is set up for no replication (wal_level = ${facts.wal_level}, max_wal_senders = ${facts.senders})`,
+      "wal_level = replica and max_wal_senders = 10, PostgreSQL's defaults; they need a restart",
+    );
+  const major = Math.floor(target.server.versionNum / 10_000);
+  const client = await findClientPrograms({ programs: ['pg_basebackup'], atLeast: major });
+  if ('reason' in client) return { possible: false, ...client };
+  const binaries = await serverPrograms(major);
+  if (typeof binaries !== 'string') return binaries;
+  const bytes = Number(facts.bytes);
+  const place = await findPlace(context, bytes);
+  if (typeof place !== 'string') return place;
+  const asRoot = process.getuid?.() === 0;
+  const folder = path.join(place, `safemigrate_${run}`);
+  const replicated = await needsReplica(binaries, asRoot);
+  return {
+    ...{ client, binaries, folder, bytes },
+    programs: replicated ? path.join(folder, 'installation', 'bin') : binaries,
+    owner: asRoot ? UNPRIVILEGED : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    tablespaces: await control.query<{ oid: string; location: string }>(TABLESPACES),
+  };
+}
+
+async function serverPrograms(major: number): Promise<string | Impossible> {
+  try {
+    return await embeddedBinaries(major as ServerVersion);
+  } catch (error) {
+    if (!(error instanceof SafemigrateError)) throw error;
+    return impossible(error.message, error.hint);
+  }
+}
+
+async function findPlace({ wishes }: CloneContext, bytes: number): Promise<string | Impossible> {
+  const wished = wishes.folder ?? tmpdir();
+  try {
+    const place = await realpath(wished);
+    if (process.getuid?.() === 0 && !(await reachableByOthers(place)))
+      return impossible(
+        `PostgreSQL does not run as root, and other users cannot enter ${place}`,
+        'name another folder with --clone-dir, or run as an ordinary user',
+      );
+    const { bavail, blocks, bsize } = await statfs(place);
+    const [free, floor] = [bavail * bsize, floorOf(blocks * bsize)];
+    if (free - bytes >= floor) return place;
+    return impossible(
+      `the cluster takes ${formatBytes(bytes)}, and ${formatBytes(free)} are free in ${place}, of which ` +
+        `${formatBytes(floor)} must remain`,
+      'free some space there, or name a folder on another disk with --clone-dir',
+    );
+  } catch (error) {
+    return impossible(
+      `${wished} cannot be used: ${messageOf(error)}`,
+      'name another folder with --clone-dir',
+    );
+  }
+}
+
+function impossible(reason: string, enable?: string): Impossible {
+  return { possible: false, reason, ...(enable === undefined ? {} : { enable }) };
+}

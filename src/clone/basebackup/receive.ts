@@ -1,0 +1,124 @@
+import { once } from 'node:events';
+import { mkdir, open, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SafemigrateError } from '../../errors.ts';
+import { guardFolder } from '../../server/guard.ts';
+import { clientEnvironment } from '../../target/client-environment.ts';
+import { applicationName } from '../../target/connect.ts';
+import type { CloneContext } from '../method.ts';
+import type { BackupServer } from './look-around.ts';
+
+const PROGRESS = `
+SELECT b.backup_streamed AS done, b.backup_total AS "of"
+  FROM pg_stat_progress_basebackup b JOIN pg_stat_activity a USING (pid)
+ WHERE a.application_name = $1 AND b.backup_total > 0`;
+const PROGRESS_EVERY_MS = 500;
+const ENDING_MS = 5_000;
+
+/** What makes `data` and `tablespaces/<oid>` in the folder, with all the WAL that its recovery needs. */
+export function receivingWords(
+  { wishes, run }: CloneContext,
+  { client, tablespaces }: BackupServer,
+  folder: string,
+): string[] {
+  return [
+    path.join(client.folder, 'pg_basebackup'),
+    `--pgdata=${path.join(folder, 'data')}`,
+    '--format=plain',
+    '--wal-method=stream',
+    `--checkpoint=${wishes.checkpoint}`,
+    `--label=safemigrate ${run}`,
+    '--no-password',
+    '--no-manifest',
+    // Nothing of it has to outlive this machine.
+    '--no-sync',
+    ...tablespaces.map(
+      ({ oid, location }) =>
+        `--tablespace-mapping=${mapped(location)}=${mapped(path.join(folder, 'tablespaces', oid))}`,
+    ),
+  ];
+}
+
+function mapped(place: string): string {
+  return place.replaceAll('=', '\\=');
+}
+
+/**
+ * Runs pg_basebackup, as the user who will own the files, in a process group that ends with us, however we end.
+ * @throws SafemigrateError `CLONE` with what it said; what the signal says.
+ */
+export async function receive(context: CloneContext, found: BackupServer, folder: string): Promise<void> {
+  const { signal, run } = context;
+  const place = path.join(tmpdir(), `safemigrate_basebackup_${run}`);
+  const guard = guardFolder(place);
+  try {
+    await mkdir(place, { mode: 0o700 });
+    const log = await open(path.join(place, 'log'), 'wx', 0o600);
+    try {
+      const [program = '', ...words] = receivingWords(context, found, folder);
+      const named = applicationName({ run, purpose: 'basebackup' });
+      const child = await guard.launch(program, words, {
+        environment: clientEnvironment((context.source ?? context.target).settings, {
+          applicationName: named,
+        }),
+        uid: process.getuid?.() === 0 ? found.owner.uid : undefined,
+        output: log.fd,
+      });
+      const ended = once(child, 'exit').then(([code]) => code as number | null);
+      const stop = () => void child.kill('SIGTERM');
+      signal.addEventListener('abort', stop, { once: true });
+      if (signal.aborted) stop();
+      const watching = watch(context, named, ended);
+      const code = await Promise.race([ended, afterAbort(signal)]);
+      signal.removeEventListener('abort', stop);
+      signal.throwIfAborted();
+      await watching;
+      if (code !== 0) throw await failure(place);
+    } finally {
+      await log.close();
+    }
+  } finally {
+    await guard.dismiss();
+  }
+}
+
+/** Never settles without an abort; after one, a program that does not end is left to the guard. */
+function afterAbort(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    const late = () => void delay(ENDING_MS, undefined, { ref: false }).then(() => resolve(null));
+    if (signal.aborted) late();
+    else signal.addEventListener('abort', late, { once: true });
+  });
+}
+
+/** A role that may not see it gets no progress. */
+async function watch({ control, emit }: CloneContext, named: string, ended: Promise<unknown>): Promise<void> {
+  let running = true;
+  const settled = ended.then(() => {
+    running = false;
+  });
+  while (running) {
+    const rows = await control
+      .query<{ done: string; of: string }>(PROGRESS, [named])
+      .catch((): { done: string; of: string }[] => []);
+    for (const { done, of } of rows)
+      emit({ type: 'progress', phase: 'clone', done: Number(done), of: Number(of), unit: 'bytes' });
+    await Promise.race([settled, delay(PROGRESS_EVERY_MS)]);
+  }
+}
+
+async function failure(place: string): Promise<SafemigrateError> {
+  const said = await readFile(path.join(place, 'log'), 'utf8').catch(() => '');
+  const lines = said.trim().split('\n').slice(-8);
+  return new SafemigrateError(
+    'CLONE',
+    `pg_basebackup failed:\n${lines.map((line) => `  ${line}`).join('\n')}`,
+    {
+      hint:
+        'The target was not changed. pg_hba.conf must let the role in for the database "replication", and two WAL senders ' +
+        'must be free.',
+    },
+  );
+}
