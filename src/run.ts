@@ -182,6 +182,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     {
       ...sections,
       parsed: seen.parsed,
+      sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
       catalogue: observed.catalogue,
       traffic: compared.traffic,
       rewrittenBytes: weighed.rewrittenBytes,

@@ -19,6 +19,8 @@ export interface Facts {
   readonly queries: QueriesSection | null;
   /** What the parser says of the statements, by their index; one that it did not accept is missing. */
   readonly parsed: ReadonlyMap<number, StatementFacts>;
+  /** Sessions whose lock_timeout was set as they began. */
+  readonly sessionsWithLockTimeout: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   /** By relation; null where the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, Traffic> | null;

@@ -63,6 +63,8 @@ export interface SeenStatements {
   readonly transactions: TransactionSection[];
   /** By the index of the statement. */
   readonly parsed: ReadonlyMap<number, StatementFacts>;
+  /** Sessions that began with a lock_timeout: of PGOPTIONS, of the URL, or set by the driver. */
+  readonly sessionsWithLockTimeout: ReadonlySet<number>;
   readonly limits: Limit[];
 }
 
@@ -90,10 +92,12 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     const reading = await reader.read(NO_PID);
     if (reading) transactions.observe({ type: 'reading', transaction: null, reading });
   };
+  const limited = new Set<number>();
   const observer = (event: Observed) => {
     if (event.type === 'session' && !known.has(event.database)) elsewhere.push(event.pid);
     transactions.observe(event);
     log.observe(event);
+    if (event.type === 'session' && asksForLockTimeout(event.parameters)) limited.add(event.session);
     sampler.observe(event);
     options.observer?.(event);
   };
@@ -145,6 +149,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
         statements: redact ? await redacted(statements) : statements,
         transactions: log.transactions(),
         parsed: await statementFacts(statements),
+        sessionsWithLockTimeout: limited,
         limits: [
           ...(statements.length > 0 ? STATEMENT_LIMITS : []),
           ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_LIMIT] : []),
@@ -165,8 +170,18 @@ const NOTHING_SEEN: SeenStatements = {
   statements: [],
   transactions: [],
   parsed: new Map(),
+  sessionsWithLockTimeout: new Set(),
   limits: [NOT_OBSERVED],
 };
+
+/** `options` holds the switches of a backend: `-c lock_timeout=5s`, `--lock-timeout=5s`. */
+function asksForLockTimeout(parameters: readonly (readonly [name: string, value: string])[]): boolean {
+  return parameters.some(([name, value]) => {
+    const setting = name === 'options' ? /\block[_-]timeout\s*=\s*'?(\w+)/i.exec(value)?.[1] : undefined;
+    const wanted = name === 'lock_timeout' ? value : setting;
+    return wanted !== undefined && !/^0[a-z]*$/i.test(wanted);
+  });
+}
 
 /** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */
 function entryOf(

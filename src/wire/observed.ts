@@ -58,7 +58,16 @@ export interface Outcome {
 
 /** What the proxy tells while it goes on, in the order in which it happens within a session. */
 export type Observed =
-  | { type: 'session'; session: number; pid: number; user: string; database: string; application: string }
+  | {
+      type: 'session';
+      session: number;
+      pid: number;
+      user: string;
+      database: string;
+      application: string;
+      /** Of the client's startup message: `options`, and settings by their names. */
+      parameters: readonly (readonly [name: string, value: string])[];
+    }
   | { type: 'session-end'; session: number; at: Date }
   | { type: 'begin'; statement: Statement }
   | { type: 'end'; statement: Statement; outcome: Outcome }

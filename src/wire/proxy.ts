@@ -146,8 +146,10 @@ class ObservingProxy implements WireProxy {
       who: { session: number, user, database },
     });
     const key = upstream.key.toString('base64');
-    const application = new Map(startup.parameters).get('application_name') ?? '';
-    this.#observer({ type: 'session', session: number, pid: upstream.pid, user, database, application });
+    const { parameters } = startup;
+    const application = new Map(parameters).get('application_name') ?? '';
+    const { pid } = upstream;
+    this.#observer({ type: 'session', session: number, pid, user, database, application, parameters });
     this.#running.set(key, session);
     await session.run();
     this.#running.delete(key);

@@ -14,6 +14,7 @@ export function facts(
     schema: null,
     data: null,
     parsed: new Map(),
+    sessionsWithLockTimeout: new Set(),
     traffic: null,
     queries: null,
     catalogue: {

@@ -6,7 +6,8 @@ const ENDS_TRANSACTION = /^(?:COMMIT|ROLLBACK|PREPARE TRANSACTION)$/;
 /** Of one session's statements those that waited for locks with a limit, as the session itself has set it. */
 export function withLockTimeout(ground: Ground, statements: readonly StatementSection[]): Set<number> {
   const limited = new Set<number>();
-  let session = ground.facts.catalogue.lockTimeoutByDefault;
+  const { catalogue, sessionsWithLockTimeout } = ground.facts;
+  let session = catalogue.lockTimeoutByDefault || sessionsWithLockTimeout.has(statements[0]?.session ?? 0);
   let local: boolean | undefined;
   let transaction: number | undefined;
   for (const statement of statements) {

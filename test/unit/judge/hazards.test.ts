@@ -190,6 +190,7 @@ describe('without a lock_timeout', () => {
     before?: Action;
     local?: boolean;
     byDefault?: boolean;
+    atStart?: boolean;
     sameTransaction?: boolean;
   }) =>
     findHazards(
@@ -202,6 +203,7 @@ describe('without a lock_timeout', () => {
             locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]],
           }),
         ],
+        sessionsWithLockTimeout: new Set(given.atStart ? [1] : []),
         parsed: asking({ ...(given.before ? { 1: given.before } : {}), 2: [] }),
         catalogue: {
           relations: new Map([['public.orders', relation(MB, 1)]]),
@@ -221,6 +223,7 @@ describe('without a lock_timeout', () => {
     expect(codes({ before: setting(false, false) })).toEqual([]);
     expect(codes({ before: setting(false, true), sameTransaction: true })).toEqual([]);
     expect(codes({ byDefault: true })).toEqual([]);
+    expect(codes({ atStart: true })).toEqual([]);
   });
 });
 

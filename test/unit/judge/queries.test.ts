@@ -12,6 +12,7 @@ function found(section: QueriesSection | null) {
     ...sampleReport({ statements: [], transactions: [] }),
     queries: section,
     parsed: new Map(),
+    sessionsWithLockTimeout: new Set(),
     traffic: null,
     catalogue: {
       relations: new Map(),
