@@ -27,10 +27,17 @@ async function readInput(): Promise<{ watched: Watched | undefined; dismissed: b
   process.stdin.setEncoding('utf8');
   for await (const chunk of process.stdin) {
     text += String(chunk);
-    if (text.includes('\n')) process.stdout.write('ready\n');
+    if (text.includes('\n')) ready();
   }
   const [first, farewell] = text.split('\n');
   return { watched: first ? (JSON.parse(first) as Watched) : undefined, dismissed: farewell === 'done' };
+}
+
+/** The channel is closed with the word: its other end should wait for nothing of us. */
+function ready(): void {
+  if (!process.connected) return;
+  process.send?.('ready');
+  process.disconnect();
 }
 
 /** @returns whether nothing of the dead run is closed any more. */

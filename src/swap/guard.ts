@@ -29,15 +29,17 @@ export async function startGuard(watched: Watched): Promise<SwapGuard> {
     cwd: '/',
     detached: true,
     env: {},
-    stdio: ['pipe', 'pipe', 'ignore'],
+    stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
   });
+  if (!guard.stdin) throw new Error('the guard has no input');
+  const { stdin } = guard;
   const ended = new Promise<void>((resolve) => guard.once('close', () => resolve()));
-  guard.stdin.on('error', () => {});
-  guard.stdin.write(`${JSON.stringify(watched)}\n`);
+  stdin.on('error', () => {});
+  stdin.write(`${JSON.stringify(watched)}\n`);
   const ready = await new Promise<boolean>((resolve) => {
     const timer = setTimeout(() => resolve(false), READY_MS);
     guard.once('error', () => resolve(false));
-    guard.stdout.once('data', () => resolve(true));
+    guard.once('message', () => resolve(true));
     void ended.then(() => resolve(false)).finally(() => clearTimeout(timer));
   });
   if (!ready) {
@@ -51,12 +53,12 @@ export async function startGuard(watched: Watched): Promise<SwapGuard> {
     );
   }
   guard.unref();
-  // Node's types do not say that a child's pipes are sockets.
-  for (const pipe of [guard.stdin, guard.stdout]) if (pipe instanceof Socket) pipe.unref();
+  // Node's types do not say that a child's pipe is a socket.
+  if (stdin instanceof Socket) stdin.unref();
   return {
     async dismiss() {
       guard.ref();
-      guard.stdin.end(DISMISSED);
+      stdin.end(DISMISSED);
       await ended;
     },
   };

@@ -1,4 +1,3 @@
-import { execa } from 'execa';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
@@ -36,6 +35,7 @@ async function verifyByCommand(
   settings: ConnectionSettings,
   { env, folder }: { readonly env: NodeJS.ProcessEnv; readonly folder: string },
 ): Promise<void> {
+  const { execa } = await import('execa');
   const result = await execa('sh', ['-c', command], {
     cwd: folder,
     env: { ...env, DATABASE_URL: formatUrl(settings) },

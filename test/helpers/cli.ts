@@ -37,9 +37,14 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** Runs the built command line as a user would. @throws when a password of its arguments or environment is printed. */
+/**
+ * Runs the built command line as a user would, but that it clones inside the target's server where the test asks for no
+ * other way: what `auto` takes depends on who is connected at that moment.
+ * @throws when a password of its arguments or environment is printed.
+ */
 export async function safemigrate(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  return runProgram([process.execPath, CLI, ...args], options);
+  const env = { SAFEMIGRATE_CLONE: 'template', ...options.env };
+  return runProgram([process.execPath, CLI, ...args], { ...options, env });
 }
 
 export async function runProgram(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {

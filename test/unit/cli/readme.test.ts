@@ -1,21 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { CLEAN_OPTIONS, LIST_OPTIONS, RUN_OPTIONS } from '../../../src/cli/options.ts';
+import { CLEAN_OPTIONS, LIST_OPTIONS, ROLLBACK_OPTIONS, RUN_OPTIONS } from '../../../src/cli/options.ts';
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
 
-test.each(Object.values({ ...LIST_OPTIONS, ...CLEAN_OPTIONS, ...RUN_OPTIONS }))(
-  'the README has $flag with its own words',
-  ({ flag, description, default: standard }) => {
-    const words = standard === undefined ? description : `${description} (default: ${standard})`;
-    expect(readme).toContain(`| \`${flag}\` | ${words} |`);
-  },
-);
+const options = Object.values({ ...LIST_OPTIONS, ...CLEAN_OPTIONS, ...ROLLBACK_OPTIONS, ...RUN_OPTIONS });
+
+test.each(options)('the README has $flag with its own words', ({ flag, description, default: standard }) => {
+  const words = standard === undefined ? description : `${description} (default: ${standard})`;
+  expect(readme).toContain(`| \`${flag}\` | ${words} |`);
+});
 
 test('the README names no option that does not exist', () => {
   const named = [...readme.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag]) => flag);
-  const known = Object.values({ ...LIST_OPTIONS, ...CLEAN_OPTIONS, ...RUN_OPTIONS }).map(
-    ({ flag }) => flag.split(' ')[0],
-  );
+  const known = options.map(({ flag }) => flag.split(' ')[0]);
   expect(named.filter((flag) => !known.includes(flag))).toEqual([]);
 });
