@@ -5,6 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Clone } from '../../src/clone/method.ts';
 import { type PrivateCluster, startPrivateCluster } from '../../src/clone/private-cluster.ts';
+import type { SafemigrateError } from '../../src/errors.ts';
 import { embeddedBinaries } from '../../src/server/binaries.ts';
 import type { Server } from '../../src/server/embedded.ts';
 import { openSession } from '../../src/target/connect.ts';
@@ -62,7 +63,11 @@ export interface PrivateClone extends Cloning {
 export async function withPrivateClone<T>(
   server: Server,
   url: string,
-  options: CloningOptions & { parent: string; fill?: PrivateCluster['fill'] },
+  options: CloningOptions & {
+    parent: string;
+    fill?: PrivateCluster['fill'];
+    fail?: (error: SafemigrateError) => void;
+  },
   use: (made: PrivateClone) => Promise<T>,
 ): Promise<T> {
   return withCloning(url, options, async (cloning) => {
@@ -86,7 +91,8 @@ export async function withPrivateClone<T>(
       programs: await programsOf(server),
       fill: options.fill ?? ((place) => copyByHand(server, place)),
     };
-    const clone = await startPrivateCluster(cloning.context, cluster, cloning.scope);
+    const context = { ...cloning.context, ...(options.fail ? { fail: options.fail } : {}) };
+    const clone = await startPrivateCluster(context, cluster, cloning.scope);
     return use({ ...cloning, clone, folder });
   });
 }

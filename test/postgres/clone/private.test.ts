@@ -1,12 +1,15 @@
-import { readdir } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { SafemigrateError } from '../../../src/errors.ts';
 import type { Server } from '../../../src/server/embedded.ts';
 import type { ConnectionSettings } from '../../../src/target/settings.ts';
-import { registryFolder } from '../../../src/upkeep/folders.ts';
+import { type FolderEntry, readEntries, registryFolder } from '../../../src/upkeep/folders.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import {
+  copyByHand,
   enterableFolder,
   type PrivateClone,
   withPrivateClone,
@@ -75,4 +78,90 @@ describe.each(VERSIONS)('a clone on a server of its own, PostgreSQL %d', (versio
       expect((await client.query('SELECT gid FROM pg_prepared_xacts')).rows).toEqual([{ gid: 'held' }]);
     });
   });
+});
+
+describe('a clone on a server of its own that goes wrong', () => {
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    server = await ownServer(18);
+    await withClient(server.url, async (client) => {
+      await client.query("CREATE ROLE app LOGIN PASSWORD 'app'");
+      await client.query('CREATE DATABASE shop OWNER app');
+    });
+    await withClient(changedUrl(server.url, { database: 'shop' }), (client) =>
+      client.query(
+        'CREATE EXTENSION dblink; CREATE EXTENSION postgres_fdw; CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw',
+      ),
+    );
+    url = changedUrl(server.url, { user: 'app', password: 'app', database: 'shop' });
+  });
+  afterAll(() => server.stop());
+  afterEach(async () => {
+    expect(await readdir(parent.path)).toEqual([]);
+    expect(await readdir(registryFolder()).catch(() => [])).toEqual([]);
+  });
+
+  const made = (options: object, use: (clone: PrivateClone) => Promise<void>) =>
+    withPrivateClone(server, url, { parent: parent.path, allowOutward: true, ...options }, use);
+
+  test('is refused where it could reach other systems, before anything is made', async () => {
+    let filled = false;
+    const fill = async (folder: string) => {
+      filled = true;
+      return copyByHand(server, folder);
+    };
+    // What this role may not know of the original cannot be hidden from the clone.
+    await expect(made({ allowOutward: false, fill }, async () => {})).rejects.toMatchObject({
+      code: 'CLONE',
+      message: expect.stringContaining('the target has: extension dblink, foreign server far'),
+      hint: expect.stringContaining('--allow-outward'),
+    });
+    expect(filled).toBe(false);
+  });
+
+  test('says with the server’s log why it does not start', async () => {
+    const fill = async (folder: string) => {
+      const filled = await copyByHand(server, folder);
+      await rm(path.join(folder, 'data', 'global', 'pg_control'));
+      return filled;
+    };
+    await expect(made({ fill }, async () => {})).rejects.toMatchObject({
+      code: 'CLONE',
+      message: expect.stringContaining('pg_control'),
+    });
+  });
+
+  test('leaves nothing of a copy that failed half-way', async () => {
+    const fill = async (folder: string) => {
+      await copyByHand(server, folder);
+      throw new SafemigrateError('DISK', 'no space');
+    };
+    await expect(made({ fill }, async () => {})).rejects.toMatchObject({ code: 'DISK' });
+  });
+
+  test.each<[string, (folder: string) => Promise<number>, RegExp]>([
+    [
+      'server',
+      async (folder) => Number(await readFile(path.join(folder, 'server.pid'), 'utf8')),
+      /lost|ended/,
+    ],
+    ['watchdog', async () => (await theEntry()).watchdog?.pid ?? 0, /its watchdog was lost/],
+  ])('ends the run when its %s is killed', async (_, pidOf, message) => {
+    const fail = vi.fn();
+    await made({ fail }, async ({ folder }) => {
+      process.kill(await pidOf(folder), 'SIGKILL');
+      await expect.poll(() => fail.mock.calls).toHaveLength(1);
+      expect(fail).toHaveBeenCalledWith(
+        expect.objectContaining({ code: 'LOST', message: expect.stringMatching(message) }),
+      );
+    });
+    expect(fail).toHaveBeenCalledTimes(1);
+  });
+
+  async function theEntry(): Promise<FolderEntry> {
+    const [entry] = await readEntries();
+    if (!entry || 'unreadable' in entry) throw new Error('a clone that runs has an entry');
+    return entry;
+  }
 });
