@@ -177,7 +177,8 @@ export function auditTo(file: string): Audit {
 }
 
 function planText({ target, sent, next }: PlannedStatements): string {
-  const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()};\n`;
+  // What is done to files is told as a comment.
+  const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()}${sql.startsWith('--') ? '' : ';'}\n`;
   return [
     `Target: ${target.database} on ${target.host}:${target.port}, from ${target.source}\n\n`,
     'Already sent, to find out the rest (reads only):\n',

@@ -51,10 +51,14 @@ export async function assessTemplate(context: CloneContext): Promise<Assessment>
   };
 }
 
-/** A prepared transaction is as much in the way as a session is. */
+/**
+ * A prepared transaction is as much in the way as a session is. Sessions of our own look at the target for a moment, some of
+ * them for the other methods, and go by themselves.
+ */
 async function isInUse({ control, target: { database } }: CloneContext): Promise<boolean> {
   const sessions = await clientSessions(control, database.oid);
-  return sessions.length > 0 || (await preparedTransactions(control, database.name)).length > 0;
+  const others = sessions.filter(({ application }) => !application.startsWith('safemigrate '));
+  return others.length > 0 || (await preparedTransactions(control, database.name)).length > 0;
 }
 
 /** All strategies that could be taken here, cheapest first by estimate. */
