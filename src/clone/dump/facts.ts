@@ -48,7 +48,7 @@ export async function readDumpFacts(
   context: Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>,
 ): Promise<DumpFacts> {
   const { target, ...options } = context;
-  const session = await openSession(target.settings, { ...options, purpose: 'dump', readOnly: true });
+  const session = await openSession(target.settings, { ...options, purpose: 'inspect', readOnly: true });
   const names = async (sql: string) => (await session.query<{ name: string }>(sql)).map(({ name }) => name);
   try {
     const [row] = await session.query<{ n: number }>(SUBSCRIPTIONS);
