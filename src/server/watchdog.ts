@@ -12,7 +12,8 @@ import { SafemigrateError } from '../errors.ts';
  * A shell, because it stays for hours: 1 MB, where Node takes 40. The server says its number itself, in
  * `<folder>/server.pid`, before it becomes the server; it is signalled only while it works inside the folder, since
  * numbers are used again. The folder is removed only if it holds the run's mark, or nothing.
- * Backends are process groups of their own: those that miss the end of the postmaster are looked for.
+ * Backends are process groups of their own, and what they or a copying tool have started may miss the end of its parent:
+ * whatever works in the folder is ended, but for people who have gone there to look, on their terminals.
  */
 const SCRIPT = `
 trap '' HUP INT PIPE
@@ -63,10 +64,12 @@ if server_lives; then
   if server_lives; then kill -s KILL "$pid"; fi
 fi
 if [ -e /proc/self/cwd ]; then
-  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 -lname "$folder/data*"); do
+  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 '(' -lname "$folder" -o -lname "$folder/data*" ')'); do
     number=\${place#/proc/}
     number=\${number%/cwd}
-    if is_server "$number"; then kill -s KILL "$number"; fi
+    case $(ps -o tty= -p "$number") in
+      '?'*) ! is_server "$number" || kill -s KILL "$number" ;;
+    esac
   done
 fi
 if [ -n "$release" ]; then sh -c "$release"; fi

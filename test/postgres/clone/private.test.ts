@@ -1,4 +1,4 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { SafemigrateError } from '../../../src/errors.ts';
@@ -157,6 +157,20 @@ describe('a clone on a server of its own that goes wrong', () => {
       );
     });
     expect(fail).toHaveBeenCalledTimes(1);
+  });
+
+  test.skipIf(process.platform !== 'linux')('takes with it what the server has started', async () => {
+    let pid = 0;
+    await made({}, async ({ clone }) => {
+      const session = await clone.server.open('test');
+      session.query(`COPY (SELECT 1) TO PROGRAM 'exec sleep 60'`).catch(() => {});
+      const children = () => readFile(`/proc/${session.pid}/task/${session.pid}/children`, 'utf8');
+      await expect.poll(children).not.toBe('');
+      pid = Number.parseInt(await children(), 10);
+    });
+    expect(pid).toBeGreaterThan(1);
+    // Of a process that ended and is not collected yet there is no folder to be read.
+    await expect(readlink(`/proc/${pid}/cwd`)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   async function theEntry(): Promise<FolderEntry> {
