@@ -48,8 +48,13 @@ export async function findClientPrograms(
 ): Promise<ClientPrograms | Absent> {
   const { atLeast, atMost = Number.POSITIVE_INFINITY } = wanted;
   const fits = ({ major }: ClientPrograms) => major >= atLeast && major <= atMost;
-  const { preferred, others } = await clientProgramsHere(wanted.programs, environment);
+  const preferred = await preferredPrograms(wanted.programs, environment);
   if (preferred && fits(preferred)) return preferred;
+  const packaged = await programsInAll(await packagedFolders(), wanted.programs);
+  // What stands in PATH may be a script that takes longer to answer than all the others.
+  const others = packaged.some(fits)
+    ? packaged
+    : [...packaged, ...(await programsInAll(pathFolders(environment), wanted.programs))];
   const [best] = others.filter(fits).sort((one, other) => one.major - other.major);
   return best ?? absence(wanted, preferred ? [preferred, ...others] : others);
 }
@@ -59,22 +64,26 @@ export async function newestClientPrograms(
   programs: WantedPrograms['programs'],
   environment: NodeJS.ProcessEnv = process.env,
 ): Promise<ClientPrograms | undefined> {
-  const { preferred, others } = await clientProgramsHere(programs, environment);
-  return preferred ?? others.sort((one, other) => other.major - one.major)[0];
+  const preferred = await preferredPrograms(programs, environment);
+  if (preferred) return preferred;
+  const folders = [...(await packagedFolders()), ...pathFolders(environment)];
+  const found = await programsInAll(folders, programs);
+  return found.sort((one, other) => other.major - one.major)[0];
 }
 
-async function clientProgramsHere(
+async function preferredPrograms(
   programs: WantedPrograms['programs'],
-  environment: NodeJS.ProcessEnv,
-): Promise<{ preferred: ClientPrograms | undefined; others: ClientPrograms[] }> {
-  const folders = new Set([...(await packagedFolders()), ...pathFolders(environment)]);
-  const [preferred, ...others] = await Promise.all(
-    [environment.PGBIN, ...folders].map((folder) => folder && programsIn(folder, programs)),
-  );
-  return {
-    preferred: preferred || undefined,
-    others: others.filter((found): found is ClientPrograms => typeof found === 'object'),
-  };
+  { PGBIN }: NodeJS.ProcessEnv,
+): Promise<ClientPrograms | undefined> {
+  return PGBIN ? programsIn(PGBIN, programs) : undefined;
+}
+
+async function programsInAll(
+  folders: readonly string[],
+  programs: WantedPrograms['programs'],
+): Promise<ClientPrograms[]> {
+  const found = await Promise.all([...new Set(folders)].map((folder) => programsIn(folder, programs)));
+  return found.filter((each) => each !== undefined);
 }
 
 function pathFolders({ PATH }: NodeJS.ProcessEnv): string[] {
