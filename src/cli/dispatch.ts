@@ -46,6 +46,10 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       const { rollbackCommand } = await import('./commands/rollback.ts');
       return rollbackCommand(asked.values, asked.subject, signals.abort);
     }
+    case 'comment': {
+      const { commentCommand } = await import('./commands/comment.ts');
+      return commentCommand(asked.subject, asked.values);
+    }
     case 'explain': {
       const { explainCommand } = await import('./commands/explain.ts');
       return explainCommand(asked.subject);

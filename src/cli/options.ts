@@ -216,6 +216,10 @@ export const ROLLBACK_OPTIONS = {
   audit: RUN_OPTIONS.audit,
 };
 
+export const COMMENT_OPTIONS = {
+  name: option('--name <name>', 'tells the comments of several reports on one pull request apart', text),
+};
+
 /** What decides how a clone is made, for looking at it without making one. */
 export const DOCTOR_OPTIONS = {
   ...TARGET_OPTIONS,

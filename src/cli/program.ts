@@ -3,6 +3,7 @@ import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../version.ts';
 import {
   CLEAN_OPTIONS,
+  COMMENT_OPTIONS,
   DOCTOR_OPTIONS,
   flagOf,
   LIST_OPTIONS,
@@ -14,7 +15,7 @@ import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
-  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo' | 'explain' | 'rollback';
+  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo' | 'explain' | 'rollback' | 'comment';
   readonly values: Record<string, unknown>;
   /** What `explain` is asked about, or the run that `rollback` takes back. */
   readonly subject?: string;
@@ -83,6 +84,14 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
       .action((subject: string | undefined, _options: unknown, command: Command) => {
         const values = { ...shared(program.opts(), 'rollback', ROLLBACK_OPTIONS), ...command.opts() };
         asked = { action: 'rollback', values, ...(subject === undefined ? {} : { subject }) };
+      });
+    configure(program.command('comment'), COMMENT_OPTIONS)
+      .description('put a Markdown report into the comment of this pull request or merge request (in CI)')
+      .argument('[report]')
+      .allowExcessArguments(false)
+      .action((subject: string | undefined, _options: unknown, command: Command) => {
+        const values = { ...shared(program.opts(), 'comment', COMMENT_OPTIONS), ...command.opts() };
+        asked = { action: 'comment', values, ...(subject === undefined ? {} : { subject }) };
       });
     configure(program.command('explain'), {})
       .description('say what a hazard is, when it is found, and what to do instead; without CODE, list all')

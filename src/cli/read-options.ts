@@ -6,6 +6,7 @@ import type { Place } from '../upkeep/claim.ts';
 import { configSource, environmentSource } from './config.ts';
 import {
   CLEAN_OPTIONS,
+  COMMENT_OPTIONS,
   flagOf,
   LIST_OPTIONS,
   type OptionTable,
@@ -21,7 +22,13 @@ export async function gatherOptions<T extends OptionTable>(
   flags: Record<string, unknown>,
 ): Promise<Values<T>> {
   const config = await configSource(process.cwd());
-  const known = { ...RUN_OPTIONS, ...LIST_OPTIONS, ...CLEAN_OPTIONS, ...ROLLBACK_OPTIONS };
+  const known = {
+    ...RUN_OPTIONS,
+    ...LIST_OPTIONS,
+    ...CLEAN_OPTIONS,
+    ...ROLLBACK_OPTIONS,
+    ...COMMENT_OPTIONS,
+  };
   return readOptions(table, known, [
     { strict: true, values: flags, nameOf: flagOf },
     environmentSource(table, process.env),

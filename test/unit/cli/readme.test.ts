@@ -1,10 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { CLEAN_OPTIONS, LIST_OPTIONS, ROLLBACK_OPTIONS, RUN_OPTIONS } from '../../../src/cli/options.ts';
+import {
+  CLEAN_OPTIONS,
+  COMMENT_OPTIONS,
+  LIST_OPTIONS,
+  ROLLBACK_OPTIONS,
+  RUN_OPTIONS,
+} from '../../../src/cli/options.ts';
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
 
-const options = Object.values({ ...LIST_OPTIONS, ...CLEAN_OPTIONS, ...ROLLBACK_OPTIONS, ...RUN_OPTIONS });
+const options = Object.values({
+  ...LIST_OPTIONS,
+  ...CLEAN_OPTIONS,
+  ...ROLLBACK_OPTIONS,
+  ...COMMENT_OPTIONS,
+  ...RUN_OPTIONS,
+});
 
 test.each(options)('the README has $flag with its own words', ({ flag, description, default: standard }) => {
   const words = standard === undefined ? description : `${description} (default: ${standard})`;
