@@ -1,3 +1,4 @@
+import type { Identity } from './apply/receipt.ts';
 import { watchChecks } from './checks/watch.ts';
 import { prepareClone } from './clone/after-clone.ts';
 import { cloneSection } from './clone/section.ts';
@@ -15,6 +16,10 @@ import { authorship } from './observe/own-transactions.ts';
 import { compareTarget, type TargetState } from './observe/target-watch.ts';
 import { weighTarget } from './observe/weigh.ts';
 import type { Report, SwapSection } from './report/model.ts';
+import { identityOf, keepReceipt, readRehearsal } from './run/apply/receipt-file.ts';
+import { refuseEarly } from './run/apply/refuse-early.ts';
+import type { ApplyOptions } from './run/apply/section.ts';
+import { applyRehearsed } from './run/apply.ts';
 import { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused, type SwapOptions } from './run/exchange.ts';
 import { furtherRuns } from './run/further.ts';
 import {
@@ -42,7 +47,9 @@ import { toolVersion } from './version.ts';
  * @throws SafemigrateError when there is nothing to report on: the command was never started, or the server was lost.
  */
 export async function rehearse(options: RehearseOptions): Promise<Report> {
-  return (await rehearseAndRemember(options)).report;
+  const { report, identity } = await rehearseAndRemember(options);
+  keepReceipt(report, identity, options);
+  return report;
 }
 
 /** What an apply or a swap needs to know of the rehearsal before it. */
@@ -50,12 +57,13 @@ interface Remembered {
   readonly report: Report;
   /** The target as it was before the rehearsal. */
   readonly before: TargetState;
+  readonly identity: Identity;
 }
 
 async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered> {
   const startedAt = new Date();
   const { result, cleanup } = await withScope(options, (scope, stop) => rehearseWithin(scope, stop, options));
-  const { run, before, ...sections } = result;
+  const { run, before, identity, ...sections } = result;
   const report: Report = {
     version: 1,
     run: {
@@ -68,7 +76,7 @@ async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered
     ...sections,
     cleanup,
   };
-  return { report, before };
+  return { report, before, identity };
 }
 
 /**
@@ -94,9 +102,34 @@ export async function swap(options: SwapOptions): Promise<Report> {
   return withCleanup(inSwap(result), cleanup);
 }
 
+/** Beyond these a target that changes all the time is not rehearsed on again. */
+const REHEARSALS = 3;
+
+/**
+ * Rehearses, and runs the command on the target itself where the rehearsal passed and still holds. A target that changed
+ * meanwhile is rehearsed on again. A receipt stands for the rehearsal.
+ * @throws SafemigrateError what rehearse() throws; `REFUSED`; `TARGET_CHANGED` where it is not known what became of the command.
+ */
+export async function apply(options: ApplyOptions): Promise<Report> {
+  const startedAt = new Date();
+  await refuseEarly(options);
+  if (options.receipt !== undefined) {
+    const rehearsal = await readRehearsal(options.receipt, options);
+    return (await applyRehearsed(rehearsal, options, startedAt)).report;
+  }
+  for (let rehearsals = 1; ; rehearsals++) {
+    const rehearsal = await rehearseAndRemember(options);
+    const { report, outdated } = await applyRehearsed(rehearsal, options, startedAt);
+    if (outdated.length === 0 || rehearsals === REHEARSALS) return report;
+    const message = `the target changed while it was rehearsed on (${outdated.join(', ')}): rehearsing again`;
+    options.emit?.({ type: 'notice', message });
+  }
+}
+
 type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & {
   readonly run: RunId;
   readonly before: TargetState;
+  readonly identity: Identity;
 };
 
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
@@ -193,7 +226,11 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     { ...DEFAULT_POLICY, ...options.policy },
     new Date().toISOString().slice(0, 10),
   );
-  return { ...NOT_YET, run: context.run, before: stateBefore, clone: made.clone, ...sections, ...judgement };
+  const identity = identityOf(prepared.context.target, logins, options);
+  return {
+    ...{ ...NOT_YET, run: context.run, before: stateBefore, identity },
+    ...{ clone: made.clone, ...sections, ...judgement },
+  };
 }
 
 function withCleanup(report: Report, { done, failed }: Cleanup): Report {

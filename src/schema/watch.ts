@@ -13,8 +13,13 @@ import type { Answers, Failure, Job, Message, Room } from './worker.ts';
 export interface SchemaWatch {
   /** Reads the schema of this database and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
   before(settings: ConnectionSettings, options?: { run?: string; room?: Promise<unknown> }): Promise<void>;
-  /** Reads the schema again and compares. May be called more than once; before() must have been. */
-  after(options?: { room?: Promise<unknown> }): Promise<Comparison>;
+  /** Of the schema before, for comparing it with that of another database. */
+  fingerprint(): Promise<string>;
+  /**
+   * Reads the schema again and compares. May be called more than once; before() must have been.
+   * @param options.inUse others work there: nothing is locked, so that after renames there is no way back.
+   */
+  after(options?: { room?: Promise<unknown>; inUse?: boolean }): Promise<Comparison>;
   /** What another database has different from the schema before, by names alone. */
   describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
   /** Ends the thread at once, with what it is doing: whoever waits gets `INTERRUPTED`. Idempotent. */
@@ -85,7 +90,8 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
       run = options.run;
       await ask({ kind: 'before', settings }, options.room);
     },
-    after: ({ room } = {}) => ask({ kind: 'after' }, room),
+    fingerprint: () => ask({ kind: 'fingerprint' }),
+    after: ({ room, inUse = false } = {}) => ask({ kind: 'after', inUse }, room),
     describe: (other) => ask({ kind: 'describe', settings: other }),
     close: async () => {
       await worker.terminate();

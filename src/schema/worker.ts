@@ -14,7 +14,8 @@ import { type Helper, readSchema, type Snapshot, takeSnapshot } from './facts.ts
  */
 export type Job = { readonly run?: string } & (
   | { readonly kind: 'before'; readonly settings: ConnectionSettings }
-  | { readonly kind: 'after' }
+  | { readonly kind: 'fingerprint' }
+  | { readonly kind: 'after'; readonly inUse: boolean }
   | { readonly kind: 'describe'; readonly settings: ConnectionSettings }
 );
 
@@ -23,6 +24,7 @@ export type Room = { readonly kind: 'room' };
 
 export interface Answers {
   before: null;
+  fingerprint: string;
   after: { section: SchemaSection; limits: Limit[] };
   describe: SchemaChange[];
 }
@@ -59,6 +61,10 @@ if (port) {
   });
 
   async function answer(job: Job): Promise<Answers[Job['kind']]> {
+    if (job.kind === 'fingerprint') {
+      if (!before) throw notReadBefore(job);
+      return fingerprint(await before);
+    }
     if (job.kind === 'before') watched = job.settings;
     const settings = job.kind === 'after' ? watched : job.settings;
     if (!settings) throw notReadBefore(job);
@@ -74,7 +80,7 @@ if (port) {
       makeRoom = resolve;
     });
     // Only the comparison has renames to take back.
-    const session = await open(job.kind !== 'after');
+    const session = await open(job.kind !== 'after' || job.inUse);
     try {
       return await carryOut(job, session, { room, open: () => open(true) });
     } finally {
@@ -82,7 +88,11 @@ if (port) {
     }
   }
 
-  async function carryOut(job: Job, session: Session, helper: Helper): Promise<Answers[Job['kind']]> {
+  async function carryOut(
+    job: Exclude<Job, { kind: 'fingerprint' }>,
+    session: Session,
+    helper: Helper,
+  ): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
       const reading = await readSchema(session, helper);
       // While the command runs there is time for it.
@@ -91,7 +101,7 @@ if (port) {
       return null;
     }
     if (!before) throw notReadBefore(job);
-    if (job.kind === 'after') return await compareWith(await before, session, helper);
+    if (job.kind === 'after') return await compareWith(await before, session, helper, job.inUse);
     return changesBetween(await before, await takeSnapshot(session));
   }
 }

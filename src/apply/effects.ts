@@ -1,0 +1,127 @@
+import type { ApplySection, StatementSection, TransactionSection } from '../report/model.ts';
+import type { Session } from '../target/session.ts';
+import { parseText } from '../wire/parse.ts';
+import { kindOf, type Node } from '../wire/statement-kind.ts';
+import type { Fate } from './transactions.ts';
+
+export interface Effects {
+  /** What stays in the target, or may. */
+  readonly committed: ApplySection['committed'];
+  /** What was sent and does not stay: rolled back, or failed. */
+  readonly rolledBack: ApplySection['rolledBack'];
+  readonly transactions: TransactionSection[];
+}
+
+/** Kinds of statements that leave nothing behind in a database. */
+const HARMLESS = new Set([
+  'TransactionStmt',
+  'VariableSetStmt',
+  'VariableShowStmt',
+  'PrepareStmt',
+  'DeallocateStmt',
+  'DiscardStmt',
+  'ListenStmt',
+  'UnlistenStmt',
+  'LockStmt',
+  'FetchStmt',
+  'ClosePortalStmt',
+  'ConstraintsSetStmt',
+  'VacuumStmt',
+  'CheckPointStmt',
+  'LoadStmt',
+]);
+/** These read, unless something in them writes. */
+const READING = new Set(['SelectStmt', 'ExplainStmt', 'DeclareCursorStmt', 'CopyStmt']);
+const WRITING_WITHIN = /"(?:InsertStmt|UpdateStmt|DeleteStmt|MergeStmt|intoClause|is_from)"/;
+
+/** Of pg_catalog itself nobody expects a change but from these; of others from all that are not declared to only read. */
+const WRITING_FUNCTIONS = `
+SELECT DISTINCT p.proname::pg_catalog.text AS name FROM pg_catalog.pg_proc p
+ WHERE p.proname = ANY ($1::pg_catalog.name[])
+   AND CASE WHEN p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+            THEN p.proname ~ '^(nextval|setval|lo_|lowrite|pg_logical_emit|query_to|table_to|database_to|schema_to)'
+            ELSE p.provolatile = 'v' END`;
+
+/**
+ * What became of each statement that wrote, or may have.
+ * @param fates of the transactions whose connection broke.
+ * @param session in the target, for what the functions called there are; null where it cannot be reached.
+ */
+export async function effectsOf(
+  seen: { readonly statements: readonly StatementSection[]; readonly transactions: TransactionSection[] },
+  fates: ReadonlyMap<number, Fate>,
+  session: Session | null,
+): Promise<Effects> {
+  const transactions = seen.transactions.map((each) => {
+    const fate = fates.get(each.transaction);
+    return fate === undefined ? each : { ...each, outcome: fate };
+  });
+  const outcomes = new Map(transactions.map(({ transaction, outcome }) => [transaction, outcome]));
+  const readings = await Promise.all(seen.statements.map(({ sql }) => readingOf(sql)));
+  const writing = await writingFunctions(readings, session);
+  const wrote = seen.statements.filter((_, at) => {
+    const reading = readings[at];
+    return reading?.writes || reading?.functions.some((name) => writing === null || writing.has(name));
+  });
+  const told = wrote.map(({ index, sql, transaction, explicit, error }) => {
+    const outcome = outcomes.get(transaction) ?? 'unknown';
+    // Of what was under way when the connection broke, the transaction's fate tells.
+    const failed = error !== null && !fates.has(transaction);
+    return { statement: index, sql, outcome: failed ? ('rolled back' as const) : outcome, explicit };
+  });
+  return {
+    committed: told.filter(({ outcome }) => outcome !== 'rolled back'),
+    rolledBack: told.filter(({ outcome }) => outcome === 'rolled back'),
+    transactions,
+  };
+}
+
+interface ReadingOf {
+  readonly writes: boolean;
+  /** Names of functions that it calls. */
+  readonly functions: readonly string[];
+}
+
+const WRITES: ReadingOf = { writes: true, functions: [] };
+
+/** A text that the parser does not accept, or that is not shown, may do anything. */
+async function readingOf(sql: string): Promise<ReadingOf> {
+  const statements = await parseText(Buffer.from(sql));
+  if (statements === null) return /^\s*$|^\[the end of/.test(sql) ? { writes: false, functions: [] } : WRITES;
+  const each = statements.map(({ node }) => readingOfNode(node));
+  return {
+    writes: each.some(({ writes }) => writes),
+    functions: each.flatMap(({ functions }) => functions),
+  };
+}
+
+function readingOfNode(node: Node): ReadingOf {
+  const kind = kindOf(node);
+  if (HARMLESS.has(kind)) return { writes: false, functions: [] };
+  if (!READING.has(kind)) return WRITES;
+  const text = JSON.stringify(node);
+  if (WRITING_WITHIN.test(text)) return WRITES;
+  return { writes: false, functions: functionsIn(text) };
+}
+
+const CALL = /"funcname":\[((?:\{"String":\{"sval":"(?:[^"\\]|\\.)*"\}\},?)+)\]/g;
+const NAME = /"sval":("(?:[^"\\]|\\.)*")/g;
+
+function functionsIn(tree: string): string[] {
+  return [...tree.matchAll(CALL)].flatMap(([, names = '']) => {
+    const last = [...names.matchAll(NAME)].at(-1)?.[1];
+    return last === undefined ? [] : [String(JSON.parse(last))];
+  });
+}
+
+/** null where it cannot be asked: then every function may write. */
+async function writingFunctions(
+  readings: readonly ReadingOf[],
+  session: Session | null,
+): Promise<ReadonlySet<string> | null> {
+  const names = [...new Set(readings.flatMap(({ functions }) => functions))];
+  if (names.length === 0) return new Set();
+  if (session === null) return null;
+  const rows = await session.query<{ name: string }>(WRITING_FUNCTIONS, [names]);
+  return new Set(rows.map(({ name }) => name));
+}

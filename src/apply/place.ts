@@ -1,0 +1,36 @@
+import type { Session } from '../target/session.ts';
+
+/** Which server this is, and which of its lives: both change when another one takes over. */
+export interface ServerIdentity {
+  /** null where the role may not read it. */
+  readonly systemIdentifier: string | null;
+  /** Of the WAL that is being written; null on a standby. */
+  readonly timeline: number | null;
+}
+
+const MAY_READ = `SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS may`;
+const SYSTEM = 'SELECT system_identifier::pg_catalog.text AS id FROM pg_catalog.pg_control_system()';
+// pg_control_checkpoint() has the timeline of the last checkpoint, and a promotion may come long before the next one.
+const TIMELINE = `SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+    THEN pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) END AS timeline`;
+
+export async function readServerIdentity(session: Session): Promise<ServerIdentity> {
+  const [privilege] = await session.query<{ may: boolean }>(MAY_READ);
+  const [system] = privilege?.may ? await session.query<{ id: string }>(SYSTEM) : [];
+  const [wal] = await session.query<{ timeline: string | null }>(TIMELINE);
+  const timeline = wal?.timeline ?? null;
+  return {
+    systemIdentifier: system?.id ?? null,
+    timeline: timeline === null ? null : Number.parseInt(timeline, 16),
+  };
+}
+
+/** What happened to the server between the two, in words; undefined where it is the same. */
+export function movedBetween(before: ServerIdentity, after: ServerIdentity): string | undefined {
+  if (after.timeline === null) return 'the server is a standby now';
+  if (before.systemIdentifier !== after.systemIdentifier)
+    return `another server answers now (system identifier ${after.systemIdentifier})`;
+  if (before.timeline !== after.timeline)
+    return `another server took over meanwhile (timeline ${before.timeline} became ${after.timeline})`;
+  return undefined;
+}

@@ -1,0 +1,130 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { z } from 'zod';
+import { SafemigrateError } from '../errors.ts';
+import { formatDuration } from '../format.ts';
+import type { Report } from '../report/model.ts';
+import type { receiptShape } from './receipt-shape.ts';
+import { rehearsedOf, streamHash } from './rehearsed.ts';
+
+export type Receipt = z.infer<typeof receiptShape>;
+
+/** What tells a command and a server from others, beside what the report says. */
+export interface Identity {
+  readonly command: string;
+  readonly systemIdentifier: string | null;
+}
+
+/** The text of a receipt. @param key signs it; without one its seal is a checksum that anybody can make. */
+export function writeReceipt(from: Report, identity: Identity, key?: string): string {
+  const rehearsed = rehearsedOf(from.statements);
+  const content = {
+    receipt: 1 as const,
+    proved: {
+      run: from.run.id,
+      finishedAt: from.run.finishedAt,
+      tool: from.run.tool.version,
+      command: identity.command,
+      serverVersion: from.target.serverVersion,
+      database: from.target.database,
+      systemIdentifier: identity.systemIdentifier,
+      schema: from.schema && { before: from.schema.before, after: from.schema.after },
+      stream: streamHash(rehearsed),
+      ddl: [...rehearsed.ddl],
+      dml: [...rehearsed.dml],
+      verdict: from.verdict,
+    },
+    report: from,
+  };
+  return `${JSON.stringify({ ...content, seal: sealOf(content, key) }, null, 1)}\n`;
+}
+
+/**
+ * Reads a receipt and proves its seal.
+ * @throws SafemigrateError `REFUSED` for one that was altered, or whose seal is not of the kind that the key asks for.
+ */
+export async function readReceipt(text: string, key?: string): Promise<Receipt> {
+  const { receiptShape: shape } = await import('./receipt-shape.ts');
+  const { seal, ...content } = objectIn(text);
+  const parsed = shape.safeParse({ ...content, seal });
+  if (!parsed.success) throw refusal('it is not a receipt of this version of safemigrate, or was altered');
+  const { kind, value } = parsed.data.seal;
+  if (kind === 'sha256' && key !== undefined)
+    throw refusal('it is not signed, and --receipt-key asks for a signature');
+  if (kind === 'hmac-sha256' && key === undefined)
+    throw refusal('it is signed, and cannot be proved without --receipt-key');
+  if (!equal(value, sealOf(content, key).value))
+    throw refusal(
+      kind === 'sha256'
+        ? 'it was altered since it was written'
+        : 'it was altered since it was written, or signed with another key',
+    );
+  return parsed.data;
+}
+
+export interface Asked extends Identity {
+  readonly database: string;
+  readonly now: Date;
+  readonly maxAgeMs: number;
+}
+
+/** Why a receipt does not stand for a rehearsal of this command on this database, as far as can be told without its schema. */
+export function reasonsAgainst({ proved: its }: Receipt, asked: Asked): string[] {
+  const ageMs = asked.now.getTime() - Date.parse(its.finishedAt);
+  const reasons: string[] = [];
+  if (ageMs > asked.maxAgeMs)
+    reasons.push(
+      `the receipt is ${formatDuration(ageMs)} old, and may be ${formatDuration(asked.maxAgeMs)} (--max-age)`,
+    );
+  if (ageMs < -CLOCKS_DIFFER_MS)
+    reasons.push(`the receipt is of ${its.finishedAt}, which is in the future by this machine's clock`);
+  if (its.command !== asked.command) reasons.push('the receipt is for another command');
+  if (its.database !== asked.database)
+    reasons.push(`the receipt is for the database ${its.database}, and this is ${asked.database}`);
+  else if (its.systemIdentifier !== asked.systemIdentifier)
+    reasons.push(`the receipt is for a database ${its.database} on another server (system identifier)`);
+  return reasons;
+}
+
+/** Clocks of two machines may differ by this. */
+const CLOCKS_DIFFER_MS = 60_000;
+
+/** The receipt's schema before, against the target's as it is now. */
+export function schemaReason({ proved: { schema } }: Receipt, fingerprint: string): string | undefined {
+  if (schema === null) return 'the receipt holds no schema: the rehearsal could not read it';
+  if (schema.before === fingerprint) return undefined;
+  return (
+    `the target's schema is not the one that was rehearsed: it was ${schema.before.slice(0, 12)}, ` +
+    `and is ${fingerprint.slice(0, 12)}`
+  );
+}
+
+/** Of the words as reports show them: a password that was changed does not make another command. */
+export function commandHash(shownWords: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(shownWords)).digest('hex');
+}
+
+function sealOf(content: object, key: string | undefined): Receipt['seal'] {
+  const text = JSON.stringify(content);
+  return key === undefined
+    ? { kind: 'sha256', value: createHash('sha256').update(text).digest('hex') }
+    : { kind: 'hmac-sha256', value: createHmac('sha256', key).update(text).digest('hex') };
+}
+
+function equal(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return { ...value };
+  } catch {}
+  throw refusal('it is no JSON object');
+}
+
+function refusal(why: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `The receipt is refused: ${why}.`, {
+    hint: 'The target was not touched. Rehearse again with --receipt, or apply without one.',
+  });
+}

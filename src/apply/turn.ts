@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { SafemigrateError } from '../errors.ts';
+import type { Session } from '../target/session.ts';
+
+/**
+ * One apply for each target at a time: an advisory lock in the target itself, with a key that follows from its OID. It
+ * goes with the session that holds it, however that ends.
+ */
+
+// A bigint key lies in two halves in pg_locks; objsubid 1 says that it is one.
+const HOLDER = `
+SELECT l.pid, a.usename AS "user", a.application_name AS application, a.backend_start::pg_catalog.text AS since
+  FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+ WHERE l.locktype = 'advisory' AND l.database = $1::pg_catalog.oid AND l.granted AND l.objsubid = 1
+   AND l.classid = (($2::pg_catalog.int8 >> 32) & 4294967295)::pg_catalog.oid
+   AND l.objid = ($2::pg_catalog.int8 & 4294967295)::pg_catalog.oid`;
+const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int8) AS taken';
+
+interface Holder {
+  readonly pid: number;
+  readonly user: string | null;
+  readonly application: string | null;
+  readonly since: string | null;
+}
+
+/** @param session in the target. @throws SafemigrateError `REFUSED`, naming who holds it. */
+export async function takeTurn(session: Session, databaseOid: number): Promise<void> {
+  const [row] = await session.query<{ taken: boolean }>(TAKE, [keyOf(databaseOid)]);
+  if (!row?.taken) throw occupied(session.database, await holderOf(session, databaseOid));
+}
+
+const CURRENT = `
+SELECT oid::pg_catalog.int8 AS oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()`;
+
+/** Before a rehearsal, which would be for nothing. @param session in the target. @throws as takeTurn(). */
+export async function refuseWhileOccupied(session: Session): Promise<void> {
+  const [current] = await session.query<{ oid: string }>(CURRENT);
+  const holder = await holderOf(session, Number(current?.oid));
+  if (holder) throw occupied(session.database, holder);
+}
+
+async function holderOf(session: Session, databaseOid: number): Promise<Holder | undefined> {
+  const [holder] = await session.query<Holder>(HOLDER, [databaseOid, keyOf(databaseOid)]);
+  return holder;
+}
+
+function occupied(database: string, holder: Holder | undefined): SafemigrateError {
+  const who = holder
+    ? `: process ${holder.pid} of ${holder.user ?? 'another role'} (${holder.application ?? 'no name'}), ` +
+      `since ${holder.since ?? 'a time that this role may not see'}`
+    : '';
+  return new SafemigrateError('REFUSED', `Another apply is at work on ${database}${who}.`, {
+    hint: 'Nothing was touched. Wait until it is over, and run this again.',
+  });
+}
+
+function keyOf(databaseOid: number): string {
+  const hash = createHash('sha256').update(`safemigrate apply ${databaseOid}`).digest();
+  return hash.readBigInt64BE(0).toString();
+}

@@ -1,0 +1,49 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { commandHash, type Identity, readReceipt, writeReceipt } from '../../apply/receipt.ts';
+import type { Logins } from '../../command/rewrite.ts';
+import { withoutSecrets } from '../../command/secrets.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { Report } from '../../report/model.ts';
+import type { Target } from '../../target/target.ts';
+import { ignore, type RehearseOptions } from '../options.ts';
+import type { Rehearsal } from './section.ts';
+
+/** The rehearsal that a receipt stands for. @throws SafemigrateError `CONFIGURATION`, `REFUSED` */
+export async function readRehearsal(file: string, { receiptKey }: RehearseOptions): Promise<Rehearsal> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new SafemigrateError('CONFIGURATION', `--receipt: ${file} cannot be read: ${messageOf(cause)}.`, {
+      cause,
+    });
+  }
+  const receipt = await readReceipt(text, receiptKey);
+  return { report: receipt.report, receipt };
+}
+
+/** What tells this command and this server from others, for receipts. */
+export function identityOf(
+  { server }: Pick<Target, 'server'>,
+  { logins }: Logins,
+  { command }: RehearseOptions,
+): Identity {
+  return {
+    command: commandHash(withoutSecrets(command, logins)),
+    systemIdentifier: server.systemIdentifier,
+  };
+}
+
+/** Where one was asked for. The rehearsal has been made: a file that cannot be written is a notice. */
+export function keepReceipt(report: Report, identity: Identity, options: RehearseOptions): void {
+  const { receipt, receiptKey, emit = ignore } = options;
+  if (receipt === undefined) return;
+  try {
+    writeFileSync(receipt, writeReceipt(report, identity, receiptKey), { mode: 0o600 });
+    const unsigned =
+      receiptKey === undefined ? ' It is not signed: anybody could make one (--receipt-key).' : '';
+    emit({ type: 'notice', message: `the receipt is in ${receipt}.${unsigned}` });
+  } catch (error) {
+    emit({ type: 'notice', message: `the receipt could not be written to ${receipt}: ${messageOf(error)}` });
+  }
+}

@@ -1,0 +1,87 @@
+import { lookAfter } from '../../apply/aftermath.ts';
+import { guardedWire } from '../../apply/during.ts';
+import { readServerIdentity } from '../../apply/place.ts';
+import { rehearsedOf } from '../../apply/rehearsed.ts';
+import { TransactionWatch } from '../../apply/transactions.ts';
+import { rewriteCommand } from '../../command/rewrite.ts';
+import { runCommand } from '../../command/run-command.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import { inPhase } from '../../events.ts';
+import type { Limit } from '../../report/model.ts';
+import type { SchemaWatch } from '../../schema/watch.ts';
+import type { Scope } from '../../scope.ts';
+import type { Stop } from '../../stop.ts';
+import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import { ignore, toRun } from '../options.ts';
+import type { Entered } from './enter.ts';
+import { type ApplyOptions, basis, NOT_STARTED, type Rehearsal, type Result } from './section.ts';
+
+export interface Life {
+  readonly scope: Scope;
+  readonly stop: Stop;
+}
+
+/** From here on nothing is given up: whatever happens, the target is looked at in the end. */
+export async function runOnTarget(
+  { scope, stop }: Life,
+  { target, run, logins, input, turn }: Entered,
+  given: { rehearsal: Rehearsal; options: ApplyOptions; schema: SchemaWatch; fingerprint: string },
+): Promise<Result> {
+  const { rehearsal, options } = given;
+  const { emit = ignore, audit = ignore, redact = false } = options;
+  const { report } = rehearsal;
+  const place = await readServerIdentity(turn);
+  const transactions = new TransactionWatch(turn);
+  const rehearsed = rehearsedOf(report.statements);
+  let aborted: string | null = null;
+  const wire = await guardedWire(scope, {
+    target,
+    run,
+    logins: logins.logins,
+    rehearsed,
+    options: { redact, ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }) },
+    emit,
+    connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
+    observer: transactions.observe,
+    abort: (reason) => {
+      aborted ??= reason.message;
+      stop.now(reason);
+    },
+  });
+  const rewritten = rewriteCommand(input, logins, wire.routes);
+  const startedAt = new Date();
+  const { exitCode, signal, timedOut, durationMs } = await inPhase(emit, 'command', () =>
+    runCommand(toRun(rewritten, stop, options)),
+  );
+  await wire.end();
+  const command = { exitCode, signal, timedOut, durationMs };
+  const { limits, ...after } = await inPhase(emit, 'after', () =>
+    lookAfter({
+      ...given,
+      ...{ target, run, audit, wire, transactions, place, rehearsed, command, redact },
+      rehearsedSchema: report.schema,
+      aborted: aborted ?? stop.lost?.message ?? null,
+    }),
+  ).catch(unknownState);
+  const unpinned: Limit[] =
+    place.systemIdentifier === null
+      ? [{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read which server this is' }]
+      : [];
+  return {
+    section: {
+      ...NOT_STARTED,
+      ...basis(rehearsal, options),
+      ...{ startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString(), command },
+      ...after,
+    },
+    limits: [...limits, ...unpinned],
+  };
+}
+
+function unknownState(cause: unknown): never {
+  throw new SafemigrateError(
+    'TARGET_CHANGED',
+    `The command ran on the target, and what became of it could not be found out: ${messageOf(cause)}.`,
+    { cause, hint: 'A person must look at the target now. Do not run the command again before that.' },
+  );
+}

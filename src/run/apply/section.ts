@@ -1,0 +1,91 @@
+import type { Receipt } from '../../apply/receipt.ts';
+import type { TargetState } from '../../observe/target-watch.ts';
+import type { ApplySection, Limit, Report } from '../../report/model.ts';
+import type { Cleanup } from '../../scope.ts';
+import type { RehearseOptions } from '../options.ts';
+
+export interface ApplyOptions extends RehearseOptions {
+  /** Shown what was rehearsed: whether to go on. */
+  readonly confirm: (report: Report) => Promise<boolean>;
+  /** Why to apply although the rehearsal did not pass. */
+  readonly force?: string;
+  /** Of a receipt that stands for the rehearsal. Default 24 h. */
+  readonly maxAgeMs?: number;
+}
+
+/** A rehearsal that an apply may rely on. */
+export type Rehearsal = { readonly report: Report } & (
+  | { readonly receipt: Receipt }
+  /** The target as it was before the rehearsal. */
+  | { readonly before: TargetState }
+);
+
+export interface Applied {
+  readonly report: Report;
+  /** The target is not the one that was rehearsed on: it may be rehearsed again. */
+  readonly outdated: readonly string[];
+}
+
+export interface Result {
+  readonly section: ApplySection;
+  readonly limits: readonly Limit[];
+  readonly run?: string;
+  readonly outdated?: readonly string[];
+}
+
+export const NOT_STARTED = {
+  startedAt: null,
+  finishedAt: null,
+  command: null,
+  statements: [],
+  transactions: [],
+  during: null,
+  schemaEqual: null,
+  fingerprints: null,
+  differences: [],
+  leftovers: [],
+  comparedTimes: [],
+  committed: [],
+  rolledBack: [],
+  wayBack: null,
+} satisfies Partial<ApplySection>;
+
+export function refused(rehearsal: Rehearsal, options: ApplyOptions, reasons: string[]): ApplySection {
+  return { ...NOT_STARTED, ...basis(rehearsal, options), outcome: 'refused', reasons };
+}
+
+/** What the apply relies on. */
+export function basis(
+  rehearsal: Rehearsal,
+  { force }: ApplyOptions,
+): Pick<ApplySection, 'rehearsal' | 'receipt' | 'forced'> {
+  const { run, verdict } = rehearsal.report;
+  const forced = verdict.pass ? null : (force ?? null);
+  if (!('receipt' in rehearsal)) return { rehearsal: run.id, receipt: null, forced };
+  const { proved, seal } = rehearsal.receipt;
+  const ageMs = Math.max(0, Date.now() - Date.parse(proved.finishedAt));
+  const receipt = { finishedAt: proved.finishedAt, ageMs, signed: seal.kind === 'hmac-sha256' };
+  return { rehearsal: run.id, receipt, forced };
+}
+
+export function inReport(
+  report: Report,
+  { section, limits, run }: Result,
+  startedAt: Date,
+  more?: Cleanup,
+): Report {
+  return {
+    ...report,
+    run: {
+      ...report.run,
+      ...(run === undefined ? {} : { id: run }),
+      ...{ startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString(), mode: 'apply' },
+    },
+    limits: [...report.limits, ...limits],
+    apply: section,
+    cleanup: {
+      done: [...report.cleanup.done, ...(more?.done ?? [])],
+      failed: [...report.cleanup.failed, ...(more?.failed ?? [])],
+    },
+  };
+}
