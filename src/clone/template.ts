@@ -5,7 +5,7 @@ import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { droppingStatement } from '../upkeep/drop.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
-import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import type { Clone, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
 import { assessTemplate } from './template/assess.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
@@ -14,7 +14,7 @@ import type { Strategy } from './template/estimate.ts';
 /** CREATE DATABASE … TEMPLATE inside the target's own server, or of a copy of the target inside another one. */
 export const template: CloneMethod = {
   id: 'template',
-  assess: (context) => assessTemplate(onGround(context)),
+  assess: async (context) => noCopy(context) ?? (await assessTemplate(onGround(context))),
   create: (context, assessment, scope) => create(onGround(context), assessment, scope),
   describe: (context, assessment) => describe(onGround(context), assessment),
 };
@@ -22,6 +22,19 @@ export const template: CloneMethod = {
 /** The database that was named on another server is a copy of the target that exists already: it is what is cloned. */
 function onGround(context: CloneContext): CloneContext {
   return { ...context, ...context.rehearsal };
+}
+
+/** What every server has from its birth on is named to say which server, not which copy. */
+const NO_COPIES = ['postgres', 'defaultdb', 'template1'];
+
+function noCopy({ rehearsal, target }: CloneContext): Impossible | undefined {
+  const { name } = rehearsal?.target.database ?? {};
+  if (name === undefined || name === target.database.name || !NO_COPIES.includes(name)) return undefined;
+  return {
+    possible: false,
+    reason: `--rehearsal-url names the database ${name}, which is no copy of ${target.database.name}`,
+    enable: 'name a copy of the target there, if there is one',
+  };
 }
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {

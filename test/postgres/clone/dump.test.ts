@@ -6,6 +6,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { chooseMethod } from '../../../src/clone/choose.ts';
 import { dump } from '../../../src/clone/dump.ts';
 import type { Assessment, Clone, CloneContext, Possible } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
@@ -223,16 +224,22 @@ describe.skipIf(skip)('a dump into the same server', () => {
 describe.skipIf(skip)('a dump into another server', () => {
   test('takes the database there, without the roles that this server does not know', async () => {
     const source = await temporaryDatabase(14, { sql: SQL });
-    const there = await temporaryDatabase(15);
     await withClient(source.url, (client) =>
       client.query(`CREATE ROLE only_here_${suffix}; ALTER TABLE log OWNER TO only_here_${suffix}`),
     );
     await withCloning(source.url, { method: 'dump' }, async (cloning) => {
       const { scope, context } = cloning;
       const { run, signal } = context;
-      const target = await inspectTarget(parseSettings(there.url, surroundings({}, '/')), '--rehearsal-url');
+      const target = await inspectTarget(
+        parseSettings(serverUrl(15), surroundings({}, '/')),
+        '--rehearsal-url',
+      );
       const claim = await claimRun(target, scope, { run, signal });
-      const clone = await make(cloning, { rehearsal: { target, ...claim } });
+      const rehearsal = { target, ...claim };
+      // The database that is named there is none to be cloned by itself.
+      const { method } = await chooseMethod({ ...context, rehearsal }, 'auto');
+      expect(method.id).toBe('dump');
+      const clone = await make(cloning, { rehearsal });
       expect(clone).toMatchObject({ strategy: 'rehearsal-server', sharesRoles: false });
       expect(clone.database).toMatch(new RegExp(`^${source.name}_rehearsal_`));
       expect(clone.touched.join()).not.toContain('restored');
@@ -242,7 +249,7 @@ describe.skipIf(skip)('a dump into another server', () => {
       ]);
       expect(await ask(clone, 'SELECT count(*)::int AS n FROM public.log')).toEqual([{ n: 100 }]);
     });
-    expect((await databases(there.url)).filter((name) => name.startsWith(source.name))).toEqual([]);
+    expect((await databases(serverUrl(15))).filter((name) => name.startsWith(source.name))).toEqual([]);
     await source.drop();
     await withClient(serverUrl(14), (client) => client.query(`DROP ROLE only_here_${suffix}`));
   });
