@@ -34,8 +34,10 @@ export interface Traffic {
 
 /** What the report does not tell of the database, and what hazards depend on. */
 export interface CatalogueFacts {
-  /** Tables, partitioned ones and materialized views that were there before the command. */
+  /** Tables, partitioned ones and materialized views that were there before the command, by their names after it. */
   readonly relations: ReadonlyMap<string, RelationFacts>;
+  /** Of relations that the command renamed or moved: the name from before to that from after. */
+  readonly renamed: ReadonlyMap<string, string>;
   /** CHECK constraints that were there before the command. */
   readonly checks: readonly CheckFacts[];
   /** Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves, after the command. */

@@ -97,12 +97,15 @@ export function catalogueFacts(
   after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
 ): CatalogueFacts {
   const relations = new Map<string, RelationFacts>();
+  const renamed = new Map<string, string>();
   const partitions = new Map<string, RelationRow[]>();
   for (const row of before.relations)
     if (row.parent !== null) partitions.set(row.parent, [...(partitions.get(row.parent) ?? []), row]);
   for (const row of before.relations) {
     const now = after?.relations.relations.get(Number(row.oid)) ?? row;
-    relations.set(shown(now.schema, now.name), factsOf(row, data, partitions));
+    const [name, former] = [shown(now.schema, now.name), shown(row.schema, row.name)];
+    relations.set(name, factsOf(row, data, partitions));
+    if (name !== former) renamed.set(former, name);
   }
   const checks = before.checks.map((check) => ({
     relation: shown(check.schema, check.table),
@@ -112,6 +115,7 @@ export function catalogueFacts(
   }));
   return {
     relations,
+    renamed,
     checks,
     unindexedForeignKeys: after?.unindexedForeignKeys ?? new Map(),
     lockTimeoutByDefault: before.lockTimeoutByDefault,

@@ -149,6 +149,7 @@ const NOT_OBSERVED: CloneObservations = {
   names: new Map(),
   catalogue: {
     relations: new Map(),
+    renamed: new Map(),
     checks: [],
     unindexedForeignKeys: new Map(),
     lockTimeoutByDefault: false,

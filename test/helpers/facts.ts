@@ -19,6 +19,7 @@ export function facts(
     queries: null,
     catalogue: {
       relations: new Map(),
+      renamed: new Map(),
       checks: [],
       unindexedForeignKeys: new Map(),
       lockTimeoutByDefault: true,

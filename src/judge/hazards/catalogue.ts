@@ -3,6 +3,7 @@ import { APPLICATION } from './application.ts';
 import { BUILDS } from './builds.ts';
 import { FAILURES } from './failures.ts';
 import { FOREIGN_KEYS } from './foreign-keys.ts';
+import { LEFTOVERS } from './leftovers.ts';
 import { LOCKING } from './locking.ts';
 import { LOSSES } from './losses.ts';
 import { QUERIES } from './queries.ts';
@@ -23,6 +24,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...UNEXPLAINED,
   ...LOSSES,
   ...FAILURES,
+  ...LEFTOVERS,
   ...APPLICATION,
   ...ACCESS,
   ...QUERIES,

@@ -32,6 +32,7 @@ export class Ground {
   readonly #lockedByLastName = new Map<number, ReadonlyMap<string, readonly string[]>>();
   readonly #met = new Map<Action['does'], readonly unknown[]>();
   readonly #changes: ReadonlySet<string>;
+  readonly #former: ReadonlyMap<string, string>;
 
   constructor(facts: Facts) {
     this.facts = facts;
@@ -45,18 +46,28 @@ export class Ground {
       this.#locks.set(transaction, locks);
       this.#lockedByLastName.set(transaction, byLastName(locks.keys()));
     }
-    this.#byLastName = byLastName(facts.catalogue.relations.keys());
+    const { relations, renamed } = facts.catalogue;
+    this.#byLastName = byLastName([...relations.keys(), ...renamed.keys()]);
+    this.#former = new Map([...renamed].map(([former, name]) => [name, former]));
     this.#changes = new Set((facts.schema?.changes ?? []).map(({ verb, object }) => `${verb} ${object}`));
   }
 
   /** What was there before the command: a relation that the command made itself can hurt nobody. */
   relation(name: string): RelationFacts | undefined {
-    return this.facts.catalogue.relations.get(name);
+    return this.facts.catalogue.relations.get(this.#current(name));
+  }
+
+  /** Locks are told by the names after the command; statements and the schema comparison may have those from before. */
+  #current(name: string): string {
+    const { relations, renamed } = this.facts.catalogue;
+    return relations.has(name) ? name : (renamed.get(name) ?? name);
   }
 
   /** null where it was not sampled, or where the target's statistics tell nothing of the relation. */
   traffic(relation: string): Traffic | null {
-    return this.facts.traffic?.get(relation) ?? null;
+    const { traffic } = this.facts;
+    // The target knows relations by their names from before.
+    return traffic?.get(this.#former.get(relation) ?? relation) ?? null;
   }
 
   /** The schema comparison says so of the object. */
@@ -99,7 +110,7 @@ export class Ground {
   held({ transaction, index }: StatementSection, relation: string): HeldLock | undefined {
     return this.#locks
       .get(transaction)
-      ?.get(relation)
+      ?.get(this.#current(relation))
       ?.findLast((lock) => lock.index <= index);
   }
 

@@ -283,6 +283,40 @@ test('IF NOT EXISTS that takes an INVALID index for the real one is an error', (
   expect(found.advice).toContain('DROP INDEX CONCURRENTLY IF EXISTS public.orders_status_idx;');
 });
 
+test('a table that is renamed by the same command is known by both names', () => {
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, {
+          tag: 'ALTER TABLE',
+          durationMs: 30_000,
+          locks: [['public.purchases', 'ACCESS EXCLUSIVE', 30_000]],
+        }),
+      ],
+      parsed: asking({ 1: { does: 'set not null', table: ORDERS, column: 'status' } }),
+      schema: schema({
+        changes: [
+          { verb: 'alter', kind: 'column', object: 'public.orders.status', sql: '', dataLoss: false },
+        ],
+        renames: [{ kind: 'table', from: 'public.orders', to: 'public.purchases' }],
+      }),
+      catalogue: {
+        relations: new Map([['public.purchases', relation(MB, 1)]]),
+        renamed: new Map([['public.orders', 'public.purchases']]),
+      },
+      traffic: new Map([['public.orders', { readsPerSecond: 20, writesPerSecond: 0 }]]),
+    }),
+  );
+  expect(found.map(({ code, severity, evidence }) => [code, severity, evidence])).toEqual([
+    [
+      'SET_NOT_NULL_SCANS_TABLE',
+      'error',
+      'ACCESS EXCLUSIVE on public.orders for 30.0 s (1 MB, about 600 statements would wait)',
+    ],
+    ['TABLE_RENAMED', 'error', 'public.purchases: 1 MB, 1 row, 20 reads and 0 writes per second'],
+  ]);
+});
+
 test('a CHECK that was there before lets SET NOT NULL pass', () => {
   const codes = (validated: boolean) =>
     findHazards(

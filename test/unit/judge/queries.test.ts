@@ -16,6 +16,7 @@ function found(section: QueriesSection | null) {
     traffic: null,
     catalogue: {
       relations: new Map(),
+      renamed: new Map(),
       checks: [],
       unindexedForeignKeys: new Map(),
       lockTimeoutByDefault: false,
