@@ -1,16 +1,21 @@
 import { createInterface } from 'node:readline/promises';
 import { SafemigrateError } from '../errors.ts';
 
+/** @throws SafemigrateError `REFUSED` where there is nobody to ask, before anything is done that would be for nothing. */
+export function refuseUnasked(yes: boolean): void {
+  if (yes || (process.stdin.isTTY && process.stderr.isTTY)) return;
+  throw new SafemigrateError('REFUSED', 'There is no terminal to ask on, and --yes was not given.', {
+    hint: 'Nothing was touched. With --yes it goes on without a question, once the rehearsal has passed.',
+  });
+}
+
 /**
  * Asks a person on the terminal; `--yes` answers for scripts.
  * @throws SafemigrateError `REFUSED` where there is nobody to ask.
  */
 export async function confirm(question: string, yes: boolean, signal: AbortSignal): Promise<boolean> {
   if (yes) return true;
-  if (!process.stdin.isTTY || !process.stderr.isTTY)
-    throw new SafemigrateError('REFUSED', 'There is no terminal to ask on, and --yes was not given.', {
-      hint: 'Nothing was touched. With --yes it goes on without a question, once the rehearsal has passed.',
-    });
+  refuseUnasked(yes);
   const line = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await line.question(`\n${question} Go on? [y/N] `, { signal });

@@ -36,9 +36,13 @@ export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefi
 
 /** A change of the target outweighs everything, even the signal that ended the run. */
 export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefined): number {
+  const { apply } = report;
+  if (apply?.outcome === 'partly') return EXIT.targetChanged;
   if (report.target.changes.some(({ madeBy }) => madeBy === 'command')) return EXIT.targetChanged;
+  if (apply?.outcome === 'applied') return EXIT.passed;
   if (signal) return exitCodeOfSignal(signal);
-  if (!report.verdict.pass) return EXIT.failed;
+  if (!report.verdict.pass && apply?.forced == null) return EXIT.failed;
+  if (apply) return EXIT.refused;
   return report.swap === null || report.swap.outcome === 'swapped' ? EXIT.passed : EXIT.refused;
 }
 

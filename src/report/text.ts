@@ -1,6 +1,7 @@
 import type { TextStyle } from './layout.ts';
 import type { Report } from './model.ts';
 import { cleanupSection, limitsSection, wayBackSection } from './text/aftermath.ts';
+import { applySection } from './text/apply.ts';
 import { askedSections, querySection } from './text/asked.ts';
 import { dataSection } from './text/data.ts';
 import { forecastSection } from './text/forecast.ts';
@@ -17,6 +18,7 @@ import { targetChangesSection, verdictSection } from './text/verdict.ts';
  */
 export function renderText(report: Report, style: TextStyle): string {
   const sections = [
+    applySection(report, style),
     swapSection(report, style),
     verdictSection(report, style),
     targetChangesSection(report, style),

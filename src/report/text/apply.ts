@@ -1,0 +1,145 @@
+import { formatCount, formatDuration, plural } from '../../format.ts';
+import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
+import type { ApplySection, Report } from '../model.ts';
+import { andMore, bullet, fact, heading, message } from './parts.ts';
+
+const LISTED = 10;
+const LISTED_TIMES = 5;
+const SQL_COLUMNS = 160;
+
+/** What became of `--apply`: the state that the target is in comes first. */
+export function applySection(report: Report, style: TextStyle): string[] {
+  const { apply } = report;
+  if (apply === null) return [];
+  return [
+    ...flow(style, stateOf(apply, report, style), 2, [titleOf(apply, style)]),
+    ...apply.reasons.slice(0, LISTED).flatMap((reason) => bullet(style, [message(style, reason)])),
+    ...andMore(style, apply.reasons.length - LISTED),
+    ...facts(apply, style),
+    ...effectLines(apply, style),
+    ...differenceLines(apply, style),
+    ...timeLines(apply, style),
+    ...wayBackLines(apply, style),
+  ];
+}
+
+function titleOf({ outcome }: ApplySection, style: TextStyle): Span {
+  switch (outcome) {
+    case 'applied':
+      return tone('good', `${marks(style).pass} APPLIED`);
+    case 'refused':
+      return tone('bad', `${marks(style).fail} NOT APPLIED`);
+    case 'failed':
+      return tone('bad', `${marks(style).fail} APPLY FAILED`);
+    case 'partly':
+      return tone('alarm', '!!! THE TARGET IS NOT AS ASKED !!!');
+  }
+}
+
+function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Span[] {
+  const name = message(style, target.database);
+  switch (apply.outcome) {
+    case 'applied':
+      return [`: ${name} has what was rehearsed.`];
+    case 'refused':
+      return [`: ${name} was not touched.`];
+    case 'failed':
+      return [`: ${name} is as it was. The command ran there, and nothing of it stays.`];
+    case 'partly':
+      return [` A person must look at ${name} on ${target.host}:${target.port} now.`];
+  }
+}
+
+function facts({ forced, receipt, command }: ApplySection, style: TextStyle): string[] {
+  const age = receipt === null ? '' : formatDuration(receipt.ageMs);
+  const rows: [string, string][] = [
+    ...(command === null ? [] : [['Command', endOf(command)] satisfies [string, string]]),
+    ...(forced === null
+      ? []
+      : [['Forced', `the rehearsal had not passed: ${message(style, forced)}`] satisfies [string, string]]),
+    ...(receipt === null
+      ? []
+      : [
+          [
+            'Receipt',
+            `instead of a rehearsal, ${age} old, ${receipt.signed ? 'signed' : 'not signed, only a checksum'}`,
+          ] satisfies [string, string],
+        ]),
+  ];
+  return rows.flatMap(([label, text]) => fact(style, label, [text]));
+}
+
+function endOf({ exitCode, signal, timedOut, durationMs }: NonNullable<ApplySection['command']>): string {
+  const after = `after ${formatDuration(durationMs)}`;
+  if (timedOut) return `stopped by the time limit ${after}`;
+  if (signal !== null) return `ended by ${signal} ${after}`;
+  return exitCode === 0
+    ? `succeeded in ${formatDuration(durationMs)}`
+    : `failed with exit code ${exitCode} ${after}`;
+}
+
+/** Where all is well it need not be read line by line. */
+function effectLines({ outcome, committed, rolledBack }: ApplySection, style: TextStyle): string[] {
+  if (outcome === 'applied' || outcome === 'refused') return [];
+  const unknown = committed.filter((each) => each.outcome === 'unknown');
+  const sure = committed.filter((each) => each.outcome === 'committed');
+  return [
+    ...effects(style, 'May have been committed', unknown),
+    ...effects(style, 'Committed', sure),
+    ...effects(style, 'Not committed', rolledBack),
+  ];
+}
+
+function effects(style: TextStyle, title: string, list: ApplySection['committed']): string[] {
+  if (list.length === 0) return [];
+  return [
+    ...heading(style, title, plural(list.length, 'statement')),
+    ...list
+      .slice(0, LISTED)
+      .flatMap(({ statement, sql }) => bullet(style, [`${statement}. ${message(style, sql, SQL_COLUMNS)}`])),
+    ...andMore(style, list.length - LISTED),
+  ];
+}
+
+function differenceLines({ differences }: ApplySection, style: TextStyle): string[] {
+  if (differences.length === 0) return [];
+  return [
+    ...heading(style, 'Otherwise than rehearsed', formatCount(differences.length)),
+    ...differences.slice(0, LISTED).flatMap((difference) => bullet(style, [message(style, difference)])),
+    ...andMore(style, differences.length - LISTED),
+  ];
+}
+
+function timeLines({ comparedTimes }: ApplySection, style: TextStyle): string[] {
+  if (comparedTimes.length === 0) return [];
+  const sum = (pick: (each: (typeof comparedTimes)[number]) => number) =>
+    formatDuration(comparedTimes.reduce((total, each) => total + pick(each), 0));
+  const slowest = comparedTimes
+    .toSorted((one, other) => other.appliedMs - one.appliedMs)
+    .slice(0, LISTED_TIMES);
+  return [
+    ...heading(
+      style,
+      'Times',
+      `${plural(comparedTimes.length, 'statement')}: ${sum(({ rehearsedMs }) => rehearsedMs)} rehearsed, ` +
+        `${sum(({ appliedMs }) => appliedMs)} on the target`,
+    ),
+    ...slowest.flatMap(({ sql, rehearsedMs, appliedMs, applied }) =>
+      flow(style, [`${applied}. ${message(style, sql, SQL_COLUMNS)}`], 6, [
+        `    ${formatDuration(rehearsedMs)} ${marks(style).arrow} ${formatDuration(appliedMs)}  `,
+      ]),
+    ),
+  ];
+}
+
+function wayBackLines({ outcome, wayBack }: ApplySection, style: TextStyle): string[] {
+  if (outcome !== 'partly' || wayBack === null) return [];
+  return [
+    ...heading(style, 'Way back', 'from what the target is now to the schema before'),
+    ...wayBack
+      .trimEnd()
+      .split('\n')
+      .slice(0, LISTED * 2)
+      .flatMap((line) => flow(style, [message(style, line)], 4, ['    '])),
+  ];
+}
