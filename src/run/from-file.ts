@@ -167,5 +167,5 @@ function limitsOf(from: string, version: number, dumped: string | null, others: 
       "this machine's speed without fsync, and a superuser's rights",
   ];
   if (others) reasons.push(`the dump is of PostgreSQL ${dumped}, whose programs are not on this machine`);
-  return reasons.map((reason) => ({ path: 'target', kind: 'estimate', reason }));
+  return reasons.map((reason) => ({ path: 'target.source', kind: 'estimate', reason }));
 }

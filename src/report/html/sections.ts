@@ -1,13 +1,14 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
+import { sizeOfClone } from '../clone-size.ts';
 import type { Report } from '../model.ts';
 import { cutText, Html, html } from './escape.ts';
 
 /** What was decided and why, before everything else. */
-export function verdictSection({ verdict: { pass, reasons }, target, command }: Report): Html {
+export function verdictSection({ verdict: { pass, reasons }, target, command, limits }: Report): Html {
   const changed = target.changes.filter(({ madeBy }) => madeBy === 'command');
   return html`
 ${changed.length > 0 && html`<p class="alarm" role="alert">The command changed the target itself. A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
-<header class="verdict ${pass ? 'good' : 'bad'}"><h1>${pass ? '✓ Passed' : '✗ Did not pass'}: ${pass ? 'the command succeeded on a full-size clone' : (reasons[0] ?? 'the command failed')}</h1>
+<header class="verdict ${pass ? 'good' : 'bad'}"><h1>${pass ? '✓ Passed' : '✗ Did not pass'}: ${pass ? `the command succeeded on ${sizeOfClone({ limits })}` : (reasons[0] ?? 'the command failed')}</h1>
 <p><code>${command.argv.join(' ')}</code></p>
 ${reasons.length > 1 && html`<ul>${reasons.slice(1).map((reason) => html`<li>${reason}</li>`)}</ul>`}
 </header>`;

@@ -1,4 +1,5 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
+import { sizeOfClone } from '../clone-size.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { andMore, bullet, message } from './parts.ts';
@@ -34,7 +35,7 @@ function impliedReason(report: Report): string {
   const failed = command.swallowedErrors.length;
   const swallowed =
     failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server all the same.`;
-  return `the command succeeded on a full-size clone.${counted}${lost}${deleted}${swallowed}`;
+  return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${deleted}${swallowed}`;
 }
 
 export function outcome(command: Report['command']): string {
