@@ -78,6 +78,7 @@ while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do
   if grep -qF "$run" "$folder/mark.json"; then
     rm -rf "$folder/data" "$folder/tablespaces" && rm -rf "$folder"
   else
+    rm -f "$folder/mark.json.new"
     rmdir "$folder" || break
   fi
   [ -e "$folder" ] || break

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { messageOf } from '../errors.ts';
 import { type Liveness, livenessOf } from '../server/process-stamp.ts';
 import { uniqueBytesOf } from '../server/unique-bytes.ts';
@@ -61,6 +61,7 @@ export async function cleanFolders(options: { kept: boolean }): Promise<FolderCl
   const result: FolderCleaning = { removed: [], left: [], failed: [] };
   for (const found of await folderClones()) {
     if ('unreadable' in found) {
+      if (await dropIfNeverWritten(found.file)) continue;
       result.left.push({ folder: found.file, reason: `it cannot be read: ${found.unreadable}` });
       continue;
     }
@@ -79,6 +80,16 @@ export async function cleanFolders(options: { kept: boolean }): Promise<FolderCl
   }
   return result;
 }
+
+/** An entry comes before the folder: one whose writing was cut off in the middle stands for nothing. */
+async function dropIfNeverWritten(file: string): Promise<boolean> {
+  const { size, mtimeMs } = await stat(file);
+  if (size > 0 || Date.now() - mtimeMs < BEING_WRITTEN_MS) return false;
+  await rm(file);
+  return true;
+}
+
+const BEING_WRITTEN_MS = 60_000;
 
 function reasonToLeave({ state, present }: FolderClone, options: { kept: boolean }): string | null {
   if (state === 'alive') return 'its run is still alive';

@@ -40,13 +40,18 @@ async function doubtOf({ run, folder, socketFolder }: FolderEntry): Promise<stri
   if (!found) return null;
   if (!found.isDirectory()) return 'it is no folder';
   const text = await readFile(path.join(folder, 'mark.json'), 'utf8').catch(() => null);
-  if (text === null) return (await readdir(folder)).length === 0 ? null : 'it has no mark';
+  if (text === null) return (await isBarelyMade(folder)) ? null : 'it has no mark';
   const mark = parseMark(markIn(text));
   if (typeof mark === 'string') return 'its mark cannot be read';
   if (mark.run !== run) return `its mark is that of run ${mark.run}`;
   if (!('path' in mark.at) || mark.at.path !== folder) return 'its mark belongs to another place';
   if (mark.at.folder !== String(found.ino)) return 'its mark belongs to another folder';
   return null;
+}
+
+/** Its making was cut off before its mark was in place. */
+async function isBarelyMade(folder: string): Promise<boolean> {
+  return (await readdir(folder)).every((name) => name === 'mark.json.new');
 }
 
 function markIn(text: string): string | null {

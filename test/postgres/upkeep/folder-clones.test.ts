@@ -1,6 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -91,6 +102,7 @@ test('a folder that was made and not marked yet is removed while it is empty, an
   const first = await left({ unmarked: true });
   await stays(first, /no mark/);
   await rm(path.join(first.folder, 'data'), { recursive: true });
+  await writeFile(path.join(first.folder, 'mark.json.new'), '{');
   expect((await cleanFolders({ kept: false })).removed).toEqual([first.folder]);
 });
 
@@ -150,6 +162,16 @@ test('an entry that cannot be read is listed, and stays', async () => {
   expect((await cleanFolders({ kept: false })).left).toMatchObject([
     { reason: expect.stringContaining('read') },
   ]);
+});
+
+test('an entry whose writing was cut off is dropped, once it cannot be written any more', async () => {
+  const { run } = await left();
+  const file = path.join(registryFolder(), `${run}.json`);
+  await writeFile(file, '');
+  expect((await cleanFolders({ kept: false })).left).toHaveLength(1);
+  await utimes(file, new Date(0), new Date(0));
+  expect(await cleanFolders({ kept: false })).toEqual({ removed: [], left: [], failed: [] });
+  expect(await readdir(registryFolder())).toEqual([]);
 });
 
 /** A process that works in the folder is the server, one that does not has only got its number. */
