@@ -1,5 +1,5 @@
-import { chownSync } from 'node:fs';
-import { copyFile, mkdir, open, stat } from 'node:fs/promises';
+import { lchownSync } from 'node:fs';
+import { constants, copyFile, mkdir, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
@@ -58,7 +58,7 @@ export class Copier {
   /** In this thread: it is one short call, and through the thread pool it would cost a third more for each file. */
   own(place: string): void {
     const { owner } = this.#options;
-    if (owner) chownSync(place, owner.uid, owner.gid);
+    if (owner) lchownSync(place, owner.uid, owner.gid);
   }
 
   async #content(from: string, to: string): Promise<void> {
@@ -83,7 +83,7 @@ export class Copier {
         `More than ${formatBytes(maxCopyBytes)} would have to be copied in full, because blocks are not shared here.`,
         { hint: 'The clone was removed. Allow more with --max-copy, or take another method with --clone.' },
       );
-    if (size <= CHUNK_BYTES) await copyFile(from, to);
+    if (size <= CHUNK_BYTES) await copyFile(from, to, constants.COPYFILE_EXCL);
     else await copyInChunks(from, to, mode & 0o777, signal);
   }
 }

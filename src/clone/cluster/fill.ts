@@ -45,7 +45,7 @@ async function fillByBackup(
     const end = await backup.stop();
     await refuseNewTablespaces(survey);
     const label = path.join(folder, 'data', 'backup_label');
-    await writeFile(label, end.label, { mode: 0o600 });
+    await writeFile(label, end.label, { mode: 0o600, flag: 'wx' });
     copier.own(label);
     await copyWal(survey.layout, survey.server, end, folder, copier);
     return { touched: backupTraces(context, survey, backup), limits: standbyLimits(context) };

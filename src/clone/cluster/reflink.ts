@@ -49,10 +49,13 @@ export class Reflinker {
   }
 }
 
+/** As root we write into folders of the server's user: nothing that may stand there already is written through. */
+const SHARED_AND_NEW = constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL;
+
 /** @returns the refusal, if it was one. */
 async function attempt(from: string, to: string): Promise<string | undefined> {
   try {
-    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
+    await copyFile(from, to, SHARED_AND_NEW);
     return undefined;
   } catch (error) {
     const code = codeOf(error);

@@ -140,32 +140,25 @@ test('WAL that the server has removed meanwhile is missed before anything is sta
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-wal-'));
   const wal = path.join(folder, 'original');
   await mkdir(wal);
-  await mkdir(path.join(folder, 'data', 'pg_wal'), { recursive: true });
   const segment = (number: number) => `00000001000000000000000${number}`;
   const { signal } = new AbortController();
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
   const copier = new Copier({ share: false, reflinker, owner: null, maxCopyBytes: MB, signal });
-  const copy = (lsn: string) =>
-    copyWal(
-      { wal },
-      { walSegmentBytes: 16 * MB },
-      { lsn, label: `START WAL LOCATION: 0/2000028 (file ${segment(2)})\n` },
-      folder,
-      copier,
-    );
+  const copy = async (name: string, lsn: string): Promise<string[]> => {
+    const to = path.join(folder, name, 'data', 'pg_wal');
+    await mkdir(to, { recursive: true });
+    const end = { lsn, label: `START WAL LOCATION: 0/2000028 (file ${segment(2)})\n` };
+    await copyWal({ wal }, { walSegmentBytes: 16 * MB }, end, path.join(folder, name), copier);
+    return (await readdir(to)).sort();
+  };
   await writeFile(path.join(wal, segment(3)), 'three');
-  await expect(copy('0/3000100')).rejects.toMatchObject({
+  await expect(copy('without the first', '0/3000100')).rejects.toMatchObject({
     code: 'CLONE',
     message: expect.stringContaining(`WAL that the copy needs (from ${segment(2)} on)`),
   });
   await writeFile(path.join(wal, segment(2)), 'two');
-  await expect(copy('0/4000100')).rejects.toMatchObject({ code: 'CLONE' });
-  await copy('0/3000100');
-  expect((await readdir(path.join(folder, 'data', 'pg_wal'))).sort()).toEqual([
-    segment(2),
-    segment(3),
-    'archive_status',
-  ]);
+  await expect(copy('without the last', '0/4000100')).rejects.toMatchObject({ code: 'CLONE' });
+  expect(await copy('whole', '0/3000100')).toEqual([segment(2), segment(3), 'archive_status']);
   await rm(folder, { recursive: true });
 });
 
