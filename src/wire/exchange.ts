@@ -89,7 +89,13 @@ export class Exchange {
 
   /** To be called together with sending what the turn is about. */
   expect(turn: Turn): Pending {
-    const pending: Pending = { turn, state: this.#lost ? 'lost' : 'open', erred: false };
+    const pending: Pending = {
+      turn,
+      state: this.#lost ? 'lost' : 'open',
+      erred: false,
+      unsaid: turn.keepsError ? [] : undefined,
+      kept: undefined,
+    };
     if (!this.#lost) this.#pending.push(pending);
     return pending;
   }
@@ -133,6 +139,20 @@ export class Exchange {
     this.#outbox.flush();
   }
 
+  /** The error that was kept goes to the client after all, with what was unsaid before it. */
+  tell(pending: Pending): void {
+    const { kept } = pending;
+    if (!kept) return;
+    pending.kept = undefined;
+    this.#say(pending);
+    (pending.turn.onFailure ?? this.#onStrayError)(kept.fields);
+    this.#forward(kept.error);
+    this.#onStatus(this.#status);
+    this.#deliverDeferred();
+    if (kept.ready) this.#forward(kept.ready);
+    this.#outbox.flush();
+  }
+
   /** The server's side is gone: nothing will be answered any more. */
   lose(): void {
     this.#outbox.flush();
@@ -152,7 +172,7 @@ export class Exchange {
   #relay(pieces: Iterable<Piece>): void {
     try {
       for (const piece of pieces) {
-        if (piece.kind === 'slice') this.#forward(piece.bytes);
+        if (piece.kind === 'slice') this.#slice(piece.bytes);
         else this.#frame(piece.type, piece.bytes);
       }
     } finally {
@@ -161,6 +181,20 @@ export class Exchange {
     if (!this.#client.writableNeedDrain) return;
     this.#server.pause();
     this.#client.once('drain', () => this.#server.resume());
+  }
+
+  /** Rows and copied data cannot be taken back. */
+  #slice(bytes: Buffer): void {
+    const pending = this.#pending[0];
+    if (pending?.turn.relay === 'own') return;
+    if (pending) this.#say(pending);
+    this.#forward(bytes);
+  }
+
+  #say(pending: Pending): void {
+    const { unsaid } = pending;
+    pending.unsaid = undefined;
+    for (const frame of unsaid ?? []) this.#forward(frame);
   }
 
   #forward(bytes: Buffer): void {
@@ -211,9 +245,17 @@ export class Exchange {
         this.#ready(bytes);
         break;
       default:
-        this.#passOn(bytes);
+        this.#answer(bytes);
         break;
     }
+  }
+
+  /** What leads to rows or a completion: ParseComplete, BindComplete, RowDescription, … */
+  #answer(bytes: Buffer): void {
+    const pending = this.#pending[0];
+    if (pending?.turn.relay === 'own') return;
+    if (pending?.unsaid) pending.unsaid.push(bytes);
+    else this.#passOn(bytes);
   }
 
   #turn(): Turn | undefined {
@@ -227,7 +269,9 @@ export class Exchange {
   }
 
   #completed(bytes: Buffer, tag: string | null): void {
-    const turn = this.#turn();
+    const pending = this.#pending[0];
+    const turn = pending?.turn;
+    if (pending) this.#say(pending);
     turn?.onCompletion?.(tag);
     if (turn?.relay === 'last') {
       this.#deliverHeld();
@@ -237,6 +281,8 @@ export class Exchange {
   }
 
   #suspended(bytes: Buffer): void {
+    const pending = this.#pending[0];
+    if (pending) this.#say(pending);
     this.#forward(bytes);
     this.#turn()?.onSuspended?.();
     if (this.#turn()?.ends === 'completion') this.#end('succeeded');
@@ -244,6 +290,7 @@ export class Exchange {
 
   #failed(bytes: Buffer): void {
     const pending = this.#pending[0];
+    if (pending && this.#keep(pending, bytes)) return;
     const moved = movePosition(bytes, pending?.turn.shift?.() ?? 0);
     const told = pending?.turn.onError ? pending.turn.onError(moved) : moved;
     if (told) (pending?.turn.onFailure ?? this.#onStrayError)(errorFields(told));
@@ -255,6 +302,19 @@ export class Exchange {
     pending.erred = true;
     while (this.#turn()?.ends === 'completion') this.#end('failed');
     this.#wake?.();
+  }
+
+  #keep(pending: Pending, error: Buffer): boolean {
+    if (pending.unsaid) {
+      const fields = errorFields(error);
+      if (pending.turn.keepsError?.(fields)) {
+        pending.kept = { error, fields, ready: undefined };
+        pending.erred = true;
+        return true;
+      }
+    }
+    this.#say(pending);
+    return false;
   }
 
   #parameter(bytes: Buffer): void {
@@ -272,6 +332,8 @@ export class Exchange {
 
   /** What was sent behind the COPY before this, the server ignores: Sync and Flush, where clients send them ahead. */
   #copyIn(bytes: Buffer): void {
+    const pending = this.#pending[0];
+    if (pending) this.#say(pending);
     this.#passOn(bytes);
     this.#copyingIn = true;
     for (const ignored of this.#pending.splice(1)) ignored.state = 'succeeded';
@@ -283,6 +345,12 @@ export class Exchange {
     this.#status = transactionStatus(bytes);
     while (this.#turn()?.ends === 'completion') this.#end('failed');
     const pending = this.#pending[0];
+    if (pending?.kept) {
+      pending.kept.ready = bytes;
+      this.#end('failed');
+      return;
+    }
+    if (pending) this.#say(pending);
     this.#onStatus(this.#status);
     if ((pending?.turn.relay ?? 'whole') === 'whole') {
       this.#deliverDeferred();

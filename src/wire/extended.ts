@@ -1,3 +1,5 @@
+import { serveAlone } from './alone.ts';
+import { Batch } from './batch.ts';
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
 import {
@@ -11,6 +13,7 @@ import {
   type PostgresError,
   parseMessage,
   retold,
+  SYNC,
 } from './messages.ts';
 import type { ParsedStatement } from './parse.ts';
 import type { Running } from './record.ts';
@@ -43,9 +46,82 @@ export class ExtendedProtocol {
   readonly #portals = new Map<string, Portal>();
   /** What was parsed or bound last, and is not executed yet: an error that comes now is its own. */
   #prepares: Prepared | undefined;
+  /** Messages that have come and are not sent: with their Sync they may be one statement that is alone. */
+  #batch: Batch | undefined;
 
   constructor(line: Line) {
     this.#line = line;
+  }
+
+  /**
+   * Where the gate may have a statement sent again, the messages up to a Sync are gathered: nothing of them is answered
+   * before it. What turns out to be something else than one statement is to be taken as if it came now.
+   * @returns what is to be taken; nothing while it is gathered, or where it has been served.
+   */
+  async gather(piece: Piece): Promise<readonly Piece[]> {
+    if (!this.#batch && !(this.#line.retries && this.#line.between && Batch.begins(piece))) return [piece];
+    this.#batch ??= new Batch();
+    const batch = this.#batch;
+    if (batch.add(piece)) return [];
+    this.#batch = undefined;
+    if (piece.kind === 'frame' && piece.type === CLIENT.sync && (await this.#alone(batch))) return [];
+    return [...batch.pieces, piece];
+  }
+
+  /** @returns whether it was one statement, and has been served. */
+  async #alone(batch: Batch): Promise<boolean> {
+    const read = await this.#preparedBy(batch);
+    const named = batch.executes;
+    const statement = named === undefined ? undefined : (read.get(named) ?? this.#prepared.get(named));
+    if (!statement?.parsed || statement.parsed.role !== 'ordinary' || 'CopyStmt' in statement.parsed.node)
+      return false;
+    const { recorder, exchange } = this.#line;
+    const { sql, parsed } = statement;
+    await recorder.settle();
+    const canceled = await this.#line.pass();
+    if (exchange.lost) return true;
+    const refusal = canceled ?? (await this.#line.refusal(sql, parsed));
+    if (refusal) {
+      const running = this.#begin(statement);
+      const response = errorResponse(refusal);
+      exchange.expect({
+        ends: 'ready',
+        relay: 'whole',
+        onError: () => response,
+        onFailure: (fields) => recorder.fail(running, fields),
+      });
+      await this.#line.send(Buffer.concat([REFUSED, SYNC]));
+      await exchange.drained();
+      return true;
+    }
+    for (const [name, prepared] of read) this.#prepared.set(name, prepared);
+    let running: Running | undefined;
+    await serveAlone(this.#line, {
+      intent: this.#line.intent(sql, parsed),
+      turn: () => {
+        running ??= this.#begin(statement);
+        const begun = running;
+        return {
+          ends: 'ready',
+          relay: 'whole',
+          onSuspended: () => recorder.touched(begun),
+          onCompletion: (tag) => recorder.succeed(begun, tag),
+          onFailure: (fields) => recorder.fail(begun, fields),
+        };
+      },
+      bytes: (answered) => batch.bytes(answered),
+    });
+    return true;
+  }
+
+  async #preparedBy(batch: Batch): Promise<Map<string, Prepared>> {
+    const read = new Map<string, Prepared>();
+    for (const { name, text } of batch.parses) {
+      const { statements } = await this.#line.read(text);
+      const parsed = statements?.length === 1 ? (statements[0] ?? null) : null;
+      read.set(name, { sql: text.toString().trim(), parsed });
+    }
+    return read;
   }
 
   async parse(piece: Message): Promise<void> {

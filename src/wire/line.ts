@@ -1,12 +1,17 @@
 import type { Socket } from 'node:net';
 import type { Exchange } from './exchange.ts';
 import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
-import type { Gate, Intent, Observe } from './observed.ts';
+import type { Attempt, Gate, Intent, Observe } from './observed.ts';
 import { Outbox } from './outbox.ts';
 import { type ParsedStatement, parseText, withoutRepetitions } from './parse.ts';
 import type { PieceReader } from './reader.ts';
 import type { Recorder } from './record.ts';
 import type { Pending, TurnState } from './turn.ts';
+
+const CANCELED: PostgresError = {
+  sqlstate: '57014',
+  message: 'canceling statement due to user request',
+};
 
 /** What both protocols, the simple and the extended, share of one session. */
 export class Line {
@@ -20,6 +25,8 @@ export class Line {
   readonly #gate: Gate;
   readonly #outbox: Outbox;
   #flushing = false;
+  #waiting = new AbortController();
+  readonly #given: boolean;
   readonly #who: Pick<Intent, 'session' | 'user' | 'database'>;
 
   constructor(parts: {
@@ -30,6 +37,8 @@ export class Line {
     cancel: () => void;
     observe: Observe;
     gate: Gate;
+    /** The session was begun with a lock_timeout that is not the client's. */
+    lockTimeoutGiven: boolean;
     who: Pick<Intent, 'session' | 'user' | 'database'>;
   }) {
     this.reader = parts.reader;
@@ -40,7 +49,48 @@ export class Line {
     this.cancel = parts.cancel;
     this.#observe = parts.observe;
     this.#gate = parts.gate;
+    this.#given = parts.lockTimeoutGiven;
     this.#who = parts.who;
+  }
+
+  /** The gate may have a statement sent again. */
+  get retries(): boolean {
+    return this.#gate.after !== undefined && !this.exact;
+  }
+
+  /** Neither a transaction nor anything unanswered: what comes next begins a transaction. */
+  get between(): boolean {
+    const { exchange } = this;
+    return exchange.status === 'I' && !exchange.busy && !exchange.unsynced && !exchange.skipping;
+  }
+
+  /** The client asks for a cancel, or has gone: whoever waits on its behalf need not wait any more. */
+  interrupt(): void {
+    this.#waiting.abort();
+    this.#waiting = new AbortController();
+  }
+
+  /** Waits for leave to begin a transaction. @returns what the client is told where it asked for a cancel meanwhile. */
+  async pass(): Promise<PostgresError | undefined> {
+    const { signal } = this.#waiting;
+    await this.#gate.between?.(signal);
+    return signal.aborted ? CANCELED : undefined;
+  }
+
+  /** Of a statement that is alone in its transaction and has failed. */
+  async again(intent: Intent, attempt: Omit<Attempt, 'signal'>): Promise<boolean> {
+    const { signal } = this.#waiting;
+    const answer = await this.#gate.after?.(intent, { ...attempt, signal });
+    return answer === 'retry' && !signal.aborted && !this.exchange.lost;
+  }
+
+  /** Whether the statement runs without the lock_timeout that the session was given. */
+  waitsForLocks(intent: Intent): boolean {
+    return this.#given && this.#gate.waitsForLocks?.(intent) === true;
+  }
+
+  intent(sql: string, parsed: ParsedStatement | null): Intent {
+    return { ...this.#who, sql, parsed };
   }
 
   /** Whether statements may be taken apart and held back: texts are read as the server reads them. */
@@ -65,7 +115,7 @@ export class Line {
 
   /** The gate's refusal, or undefined when the statement may run. */
   async refusal(sql: string, parsed: ParsedStatement | null): Promise<PostgresError | undefined> {
-    const answer = await this.#gate.before({ ...this.#who, sql, parsed });
+    const answer = await this.#gate.before(this.intent(sql, parsed));
     return answer === 'run' ? undefined : answer;
   }
 

@@ -30,6 +30,7 @@ export const SERVER = {
   noticeResponse: 0x4e, // N
   notification: 0x41, // A
   parameterStatus: 0x53, // S
+  parseComplete: 0x31, // 1
   portalSuspended: 0x73, // s
   readyForQuery: 0x5a, // Z
 } as const;
@@ -92,6 +93,21 @@ export function readCString(bytes: Buffer, from: number): { text: string; next: 
   const end = bytes.indexOf(0, from);
   if (end === -1) return { text: bytes.toString('utf8', from), next: bytes.length };
   return { text: bytes.toString('utf8', from, end), next: end + 1 };
+}
+
+/** One statement by the extended protocol, up to its Sync: unlike a Query it leaves the client's unnamed statement alone. */
+export function ownStatement(sql: string): Buffer {
+  const name = 'safemigrate\0';
+  const close = message(CLIENT.close, `S${name}`);
+  return Buffer.concat([
+    // Of one that failed before.
+    close,
+    message(CLIENT.parse, name, `${sql}\0`, Buffer.alloc(2)),
+    message(CLIENT.bind, name, name, Buffer.alloc(6)),
+    message(CLIENT.execute, name, int32(0)),
+    close,
+    SYNC,
+  ]);
 }
 
 /** The text of a Query, without the zero that ends it. */

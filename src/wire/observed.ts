@@ -117,6 +117,33 @@ export interface Gate {
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
   /** The text that takes the place of one that names something which is called otherwise here; undefined: none. */
   translate?(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined>;
+  /**
+   * Waited for before the first message of a transaction is sent; holds it back for as long as it likes. The signal tells
+   * that the client asks for a cancel or has gone.
+   */
+  between?(signal: AbortSignal): Promise<void>;
+  /**
+   * Whether this statement, alone in its transaction, is to run without the lock_timeout that the session was given at
+   * its start. One that the command has set by itself stays.
+   */
+  waitsForLocks?(intent: Intent): boolean;
+  /**
+   * Asked of a statement that was alone in its transaction and has failed, before the client hears of it: nothing of it
+   * stays, and on `retry` the same bytes are sent again. May take its time for a pause. Only where statements go as they
+   * came (not `exact`); such a gate does not translate.
+   */
+  after?(intent: Intent, attempt: Attempt): Promise<'deliver' | 'retry'>;
+}
+
+export interface Attempt {
+  /** Counts from 1. */
+  readonly number: number;
+  /** Since the first one was sent. */
+  readonly sinceMs: number;
+  /** The fields of PostgreSQL's error by their protocol letters. */
+  readonly error: ReadonlyMap<string, string>;
+  /** The client asks for a cancel, or has gone. */
+  readonly signal: AbortSignal;
 }
 
 export type GateAnswer = 'run' | PostgresError;

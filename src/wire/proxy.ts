@@ -10,6 +10,7 @@ import type { PieceReader } from './reader.ts';
 import { RunRecord } from './run-record.ts';
 import { ScramVerifier } from './scram.ts';
 import { Session } from './session.ts';
+import { withSettings } from './start-settings.ts';
 import { type Arrival, authenticate, Refusal, receive, type Startup } from './startup.ts';
 import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
 
@@ -27,6 +28,8 @@ export interface ProxyOptions {
   readonly readLocks?: ReadLocks;
   /** Default: everything may run. */
   readonly gate?: Gate;
+  /** Settings that sessions begin with, where their client's start-up says nothing of them. */
+  readonly settings?: Readonly<Record<string, string>>;
   /**
    * Where another name of a database leads, for the user of a route (a maintenance database, databases that the
    * command creates). undefined: there is no such database.
@@ -41,6 +44,13 @@ export interface WireProxy {
   readonly sessions: number;
   /** Ends every session and stops listening; resolves when nothing of it is left. */
   close(): Promise<void>;
+}
+
+interface Admitted {
+  readonly reader: PieceReader;
+  readonly upstream: Upstream;
+  /** Names of the settings that were added to the client's own. */
+  readonly given: ReadonlySet<string>;
 }
 
 const UNKNOWN_DATABASE = '3D000';
@@ -111,9 +121,9 @@ class ObservingProxy implements WireProxy {
       const arrival = await receive(socket);
       if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
       if (arrival?.kind !== 'session') return;
-      const { reader, upstream } = await this.#admit(socket, arrival);
+      const admitted = await this.#admit(socket, arrival);
       clearTimeout(timer);
-      await this.#converse(socket, reader, upstream, arrival.startup);
+      await this.#converse(socket, admitted, arrival.startup);
     } catch (error) {
       if (socket.writable) socket.write(farewell(error));
     } finally {
@@ -123,17 +133,15 @@ class ObservingProxy implements WireProxy {
   }
 
   /** Who knows the secret is logged in upstream, and greeted in the server's own words. */
-  async #admit(
-    socket: Socket,
-    { startup, rest }: Extract<Arrival, { kind: 'session' }>,
-  ): Promise<{ reader: PieceReader; upstream: Upstream }> {
+  async #admit(socket: Socket, { startup, rest }: Extract<Arrival, { kind: 'session' }>): Promise<Admitted> {
     const reader = await authenticate(socket, { startup, rest }, this.#verifier);
-    const upstream = await logIn(this.#settingsFor(startup), startup.parameters, this.#stop.signal);
+    const { parameters, given } = withSettings(startup.parameters, this.#options.settings ?? {});
+    const upstream = await logIn(this.#settingsFor(startup), parameters, this.#stop.signal);
     socket.write(Buffer.concat([authentication(AUTHENTICATION.ok), ...upstream.greeting]));
-    return { reader, upstream };
+    return { reader, upstream, given };
   }
 
-  async #converse(socket: Socket, reader: PieceReader, upstream: Upstream, startup: Startup): Promise<void> {
+  async #converse(socket: Socket, { reader, upstream, given }: Admitted, startup: Startup): Promise<void> {
     const number = ++this.sessions;
     const { user, database } = startup;
     const session = new Session({
@@ -143,6 +151,7 @@ class ObservingProxy implements WireProxy {
       run: this.#run,
       observe: this.#options.observe ?? 'exact',
       gate: this.#options.gate ?? { before: () => 'run' },
+      lockTimeoutGiven: given.has('lock_timeout'),
       who: { session: number, user, database },
     });
     const key = upstream.key.toString('base64');

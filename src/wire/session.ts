@@ -18,6 +18,8 @@ export interface SessionParts {
   readonly run: RunRecord;
   readonly observe: Observe;
   readonly gate: Gate;
+  /** The session was begun with a lock_timeout that is not the client's. */
+  readonly lockTimeoutGiven: boolean;
   readonly who: { readonly session: number; readonly user: string; readonly database: string };
 }
 
@@ -57,7 +59,7 @@ export class Session {
   /** A message is being looked at, and will be sent. */
   #taking = false;
 
-  constructor({ client, reader, upstream, run, observe, gate, who }: SessionParts) {
+  constructor({ client, reader, upstream, run, observe, gate, lockTimeoutGiven, who }: SessionParts) {
     this.#client = client;
     this.#reader = reader;
     this.#upstream = upstream;
@@ -77,6 +79,7 @@ export class Session {
       cancel: () => void upstream.cancel(),
       observe,
       gate,
+      lockTimeoutGiven,
       who,
     });
     this.#simple = new SimpleProtocol(this.#line);
@@ -110,12 +113,13 @@ export class Session {
   /** What the client asks for over another connection. */
   async cancel(): Promise<void> {
     this.#simple.cancelRequested();
+    this.#line.interrupt();
     await this.#upstream.cancel();
   }
 
   async #serve(piece: Piece): Promise<void> {
     this.#taking = true;
-    await this.#take(piece);
+    for (const taken of await this.#extended.gather(piece)) await this.#take(taken);
     this.#taking = false;
   }
 
@@ -192,6 +196,7 @@ export class Session {
 
   /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
   #clientGone(): void {
+    this.#line.interrupt();
     this.#cancelToTheEnd();
     // What the client did not take any more must be read all the same, up to the end of the connection.
     this.#upstream.socket.resume();

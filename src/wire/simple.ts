@@ -1,3 +1,4 @@
+import { serveAlone } from './alone.ts';
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
 import { errorResponse, type PostgresError, query, queryText } from './messages.ts';
@@ -37,6 +38,11 @@ export class SimpleProtocol {
     exchange.unsynced = false;
     if (!unsynced) await exchange.drained();
     await recorder.settle();
+    if (this.#line.between) {
+      const canceled = await this.#line.pass();
+      if (exchange.lost) return;
+      if (canceled && piece.kind === 'frame') return await this.#refuse(queryText(piece.bytes), canceled);
+    }
     if (piece.kind === 'head') return await this.#unread(piece);
     const given = queryText(piece.bytes);
     const whole = unsynced || !this.#line.exact;
@@ -86,6 +92,9 @@ export class SimpleProtocol {
     if (refusal) return await this.#refuse(text, refusal);
     await recorder.read();
     const list = statements ?? [];
+    const [only] = list;
+    if (this.#line.retries && this.#line.between && list.length === 1 && only?.role === 'ordinary')
+      return await this.#alone(text, only);
     const next = (index: number): Running => {
       const statement = list[index];
       return statement
@@ -94,6 +103,21 @@ export class SimpleProtocol {
     };
     exchange.expect(this.#wholeTurn([next(0)], Math.max(1, list.length), next));
     await this.#line.send(query(text));
+  }
+
+  /** The text goes as it came, and again where the gate says so. */
+  async #alone(text: Buffer, statement: ParsedStatement): Promise<void> {
+    const sql = textOf(text, statement.from, statement.to);
+    let running: [Running] | undefined;
+    await serveAlone(this.#line, {
+      intent: this.#line.intent(sql, statement),
+      turn: () => {
+        running ??= [this.#begin(sql, statement)];
+        const [first] = running;
+        return this.#wholeTurn(running, 1, () => first);
+      },
+      bytes: () => query(text),
+    });
   }
 
   /** The server tells the ends of one text's statements together: what is seen meanwhile is not of a BEGIN `alone`. */

@@ -7,13 +7,18 @@ export interface Turn {
    * - `whole`: everything.
    * - `inner`: a part of the client's text: all but the ReadyForQuery.
    * - `last`: as inner, and the last completion is held back until it is known that the transaction commits.
-   * - `own`: our BEGIN, COMMIT or ROLLBACK: neither completion nor ReadyForQuery.
+   * - `own`: our BEGIN, COMMIT, ROLLBACK or a setting: nothing but notices.
    */
   readonly relay: 'whole' | 'inner' | 'last' | 'own';
   /** Counts the characters of the client's text before what was sent. */
   readonly shift?: () => number;
   /** What the client gets in place of an error; undefined: nothing. */
   readonly onError?: (error: Buffer) => Buffer | undefined;
+  /**
+   * Whether an error is kept from the client until it is decided what becomes of it. Asked while the client has been told
+   * nothing of this turn that could not be told again: up to the first row or completion its frames are kept as well.
+   */
+  readonly keepsError?: (fields: ReadonlyMap<string, string>) => boolean;
   readonly onCompletion?: (tag: string | null) => void;
   readonly onSuspended?: () => void;
   readonly onFailure?: (fields: ReadonlyMap<string, string>) => void;
@@ -27,4 +32,15 @@ export interface Pending {
   state: TurnState;
   /** An error came; a ReadyForQuery will follow. */
   erred: boolean;
+  /** What the client has not been told yet, of a turn that may keep its error. */
+  unsaid: Buffer[] | undefined;
+  /** The error that was kept; what was unsaid before it is in `unsaid`. */
+  kept: Kept | undefined;
+}
+
+export interface Kept {
+  readonly error: Buffer;
+  readonly fields: ReadonlyMap<string, string>;
+  /** The ReadyForQuery behind it. */
+  ready: Buffer | undefined;
 }

@@ -1,0 +1,70 @@
+import type { Line } from './line.ts';
+import { ownStatement, SERVER } from './messages.ts';
+import type { Intent } from './observed.ts';
+import type { Pending, Turn } from './turn.ts';
+
+/** One statement that is a transaction by itself. */
+export interface Alone {
+  readonly intent: Intent;
+  /** Without what keeps its error. */
+  readonly turn: () => Turn;
+  /** What is sent. @param parsed so many Parse messages were answered already: a named statement outlives the failure. */
+  readonly bytes: (parsed: number) => Buffer;
+}
+
+/** lock_not_available: the lock was not had in time, or not at once. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+// Where the command has set it by itself, the source is its session.
+const WAIT_FOR_LOCKS = ownStatement(
+  `SELECT pg_catalog.set_config('lock_timeout', '0', false) FROM pg_catalog.pg_settings
+    WHERE name OPERATOR(pg_catalog.=) 'lock_timeout' AND source OPERATOR(pg_catalog.=) 'client'`,
+);
+/** Leads back to what the session was begun with. */
+const RESET = ownStatement('RESET lock_timeout');
+
+/**
+ * Serves a statement that is alone in its transaction: it is sent as it came; an error because of a lock is kept from
+ * the client while the gate has it sent again. The client hears of the last attempt alone.
+ */
+export async function serveAlone(line: Line, { intent, turn, bytes }: Alone): Promise<void> {
+  const { exchange } = line;
+  const waits = line.waitsForLocks(intent) && (await own(line, WAIT_FOR_LOCKS));
+  const begun = performance.now();
+  let again = true;
+  let parsed: readonly Buffer[] = [];
+  for (let number = 1; again; number++) {
+    const pending: Pending = exchange.expect({
+      ...turn(),
+      keepsError: (fields) => fields.get('C') === LOCK_NOT_AVAILABLE,
+    });
+    pending.unsaid = [...parsed];
+    await line.send(bytes(parsed.length));
+    await line.outcome(pending, 'simple');
+    const { kept } = pending;
+    if (!kept) break;
+    again = await line.again(intent, { number, sinceMs: performance.now() - begun, error: kept.fields });
+    if (!again && !exchange.lost) exchange.tell(pending);
+    parsed = answersToParse(pending);
+  }
+  if (waits && !exchange.lost) await own(line, RESET);
+}
+
+function answersToParse({ unsaid }: Pending): Buffer[] {
+  return (unsaid ?? []).filter((frame) => frame[0] === SERVER.parseComplete);
+}
+
+/** A statement of ours between the client's. @returns whether it did something to a row. */
+async function own(line: Line, statement: Buffer): Promise<boolean> {
+  let did = false;
+  const pending = line.exchange.expect({
+    ends: 'ready',
+    relay: 'own',
+    onError: () => undefined,
+    onCompletion: (tag) => {
+      did = tag !== 'SELECT 0';
+    },
+  });
+  await line.send(statement);
+  return (await line.outcome(pending, 'simple')) === 'succeeded' && did;
+}
