@@ -13,7 +13,14 @@ import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { birthLimit } from '../upkeep/run-id.ts';
 import { assessDump, clientPrograms, workFolder } from './dump/assess.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
-import { createEmpty, creatingStatement, localeClause, readLocale } from './dump/empty-database.ts';
+import {
+  createEmpty,
+  creatingStatement,
+  giveToOwner,
+  givingStatement,
+  localeClause,
+  readLocale,
+} from './dump/empty-database.ts';
 import { type DumpFacts, readDumpFacts, rolesOutOfReach } from './dump/facts.ts';
 import type { Transferred } from './dump/order.ts';
 import { dumpWords, restoreWords } from './dump/script.ts';
@@ -40,6 +47,8 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const { control, target } = there;
   const missing = await rolesOutOfReach(control, target.server.versionNum, facts);
   const made = await makeEmpty(context, there, scope);
+  const { owner, sharesOwnership: hasRightsOfOwner } = properties;
+  if (kind === 'same-server' && hasRightsOfOwner) await giveToOwner(control, made.name, owner);
   const transferStarted = performance.now();
   const transferred = await restoreInto(context, there, made.name, programs, missing.length > 0);
   const transferMs = performance.now() - transferStarted;
@@ -223,9 +232,6 @@ function limitsOf(
     'the clone was restored from a dump: its tables and indexes are without bloat, and smaller than those of the target',
   ];
   if (source) reasons.push('it was dumped from a standby, which may be behind');
-  if (wishes.schemaOnly) reasons.push('its tables have no rows (--schema-only): times and data tell nothing');
-  if (wishes.excludeTableData.length > 0)
-    reasons.push(`tables like ${wishes.excludeTableData.join(', ')} have no rows (--exclude-table-data)`);
   if (missing.length > 0)
     reasons.push(
       `its objects belong to the role that made it, and it has no privileges of others: ${missing.join(', ')} ` +
@@ -234,7 +240,18 @@ function limitsOf(
   if (!sameLocale)
     reasons.push("the server does not know the target's locale: text is sorted in another way");
   if (subscriptions > 0) reasons.push(`it is without ${plural(subscriptions, 'subscription')} of the target`);
-  return reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason }));
+  return [
+    ...reasons.map((reason): Limit => ({ path: 'clone', kind: 'estimate', reason })),
+    ...rowsLeftOut(wishes).map((reason): Limit => ({ path: 'clone.sizeBytes', kind: 'estimate', reason })),
+  ];
+}
+
+function rowsLeftOut({ schemaOnly, excludeTableData }: CloneContext['wishes']): string[] {
+  const tables = excludeTableData.join(', ');
+  return [
+    ...(schemaOnly ? ['its tables have no rows (--schema-only): times and data tell nothing'] : []),
+    ...(tables === '' ? [] : [`tables like ${tables} have no rows (--exclude-table-data)`]),
+  ];
 }
 
 async function describe(context: CloneContext, { strategy }: Possible): Promise<string[]> {
@@ -263,6 +280,9 @@ async function describe(context: CloneContext, { strategy }: Possible): Promise<
     creatingStatement(name, clauses),
     plannedMarking(making, 'creating'),
     openingStatement(name),
+    ...(kind === 'same-server' && properties.sharesOwnership
+      ? [givingStatement(name, properties.owner)]
+      : []),
     dumping,
     `(shell) ${restoreWords(order, 'pipe', 1, '').join(' ')}`,
     ...(context.wishes.schemaOnly ? [] : ['ANALYZE']),

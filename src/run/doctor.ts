@@ -53,7 +53,7 @@ export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promi
         target,
         methods: considered.map(({ method: { id }, assessment }) => ({ id, assessment })),
         taken: first?.assessment.possible ? first.method.id : null,
-        privileges: await readPrivileges(inTarget, target),
+        privileges: await readPrivileges(claim.control, target),
         differences: await readDifferences(inTarget, target.server.versionNum),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,

@@ -41,7 +41,10 @@ interface Row {
 /** Version 15 renamed the functions of a backup. */
 const BACKUP_RENAMED = 150000;
 
-/** The least that each way to rehearse needs of the role, and what of it is there. @param session on the target's server. */
+/**
+ * The least that each way to rehearse needs of the role, and what of it is there.
+ * @param session in the database that safemigrate sits in: rights to functions are a database's own.
+ */
 export async function readPrivileges(
   session: Session,
   { server, role, database }: Target,
@@ -79,7 +82,7 @@ export async function readPrivileges(
     },
     {
       right: `EXECUTE on ${start.split('(')[0]} and ${stop.split('(')[0]}`,
-      purpose: '--clone cluster',
+      purpose: `--clone cluster; to be given in the database ${session.database}`,
       held: held(row.starts && row.stops),
       grant: `GRANT EXECUTE ON FUNCTION ${start}, ${stop} TO ${name};`,
     },

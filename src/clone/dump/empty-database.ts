@@ -92,5 +92,23 @@ export async function createEmpty(
   }
 }
 
+export function givingStatement(name: string, owner: string): string {
+  return `ALTER DATABASE ${identifier(name)} OWNER TO ${identifier(owner)}`;
+}
+
+/**
+ * Makes it the owner's before anything is restored: from 15 on only the owner of the database may create in its schema
+ * public, or be given what is there. Leaves it as it is where this role may not.
+ */
+export async function giveToOwner(session: Session, name: string, owner: string): Promise<void> {
+  try {
+    await session.query(givingStatement(name, owner));
+  } catch (error) {
+    if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+  }
+}
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+
 /** A name that this system does not know, a provider that this build or version does not have. */
 const UNKNOWN_HERE = /^(0A000|22023|42601|42704|42809)$/;

@@ -10,13 +10,15 @@ export interface DumpFacts {
   readonly owners: readonly string[];
   /** Roles that something was granted to, or that a policy names. */
   readonly grantees: readonly string[];
+  /** Owners of something in a schema in which they may create by a grant only; a restore repeats grants last. */
+  readonly guests: readonly string[];
   readonly subscriptions: number;
 }
 
 const UNREADABLE = `
 SELECT format('%I.%I', n.nspname, c.relname) AS name
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'p', 'm', 'S') AND c.relpersistence <> 't'
+ WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 't'
    AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
    AND (NOT has_schema_privilege(n.oid, 'USAGE') OR NOT has_table_privilege(c.oid, 'SELECT')
         OR c.relrowsecurity AND row_security_active(c.oid))
@@ -34,6 +36,16 @@ SELECT DISTINCT pg_get_userbyid(o.owner) AS name
         UNION ALL SELECT 'pg_default_acl'::regclass, oid, defaclrole FROM pg_default_acl) o(class, oid, owner)
  WHERE o.oid >= 16384
    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.class AND d.objid = o.oid AND d.deptype = 'e')`;
+
+// Only who may create in a schema can be given what is in it. Before 15 everybody could in public, in new databases too.
+const GUESTS = `
+SELECT DISTINCT pg_get_userbyid(o.owner) AS name
+  FROM (SELECT oid, relnamespace, relowner FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+        UNION ALL SELECT oid, pronamespace, proowner FROM pg_proc
+        UNION ALL SELECT oid, typnamespace, typowner FROM pg_type WHERE typtype IN ('e', 'd', 'r')) o(oid, schema, owner)
+  JOIN pg_namespace n ON n.oid = o.schema
+ WHERE o.oid >= 16384 AND n.nspname NOT LIKE 'pg\\_%' AND NOT pg_has_role(o.owner, n.nspowner, 'USAGE')
+   AND NOT (n.nspname = 'public' AND current_setting('server_version_num')::int < 150000)`;
 
 const GRANTEES = `
 SELECT DISTINCT r.rolname AS name
@@ -56,6 +68,7 @@ export async function readDumpFacts(
       unreadable: await names(UNREADABLE),
       owners: await names(OWNERS),
       grantees: await names(GRANTEES),
+      guests: await names(GUESTS),
       subscriptions: row?.n ?? 0,
     };
   } finally {
@@ -76,6 +89,8 @@ const MISSING = `
 SELECT w.name FROM unnest($1::text[]) AS w(name)
  WHERE NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = w.name)`;
 
+const IS_SUPERUSER = 'SELECT rolsuper AS is FROM pg_roles WHERE rolname = current_user';
+
 /**
  * Roles that the restoring role could not hand objects over to, or that do not exist on that server.
  * @param session on the server that is restored into.
@@ -83,10 +98,12 @@ SELECT w.name FROM unnest($1::text[]) AS w(name)
 export async function rolesOutOfReach(
   session: Session,
   versionNum: number,
-  { owners, grantees }: DumpFacts,
+  { owners, grantees, guests }: DumpFacts,
 ): Promise<string[]> {
   const ask = async (sql: string, roles: readonly string[]) =>
     (await session.query<{ name: string }>(sql, [roles])).map(({ name }) => name);
   const owning = await ask(unusable(versionNum >= SET_SINCE ? 'SET' : 'MEMBER'), owners);
-  return [...new Set([...owning, ...(await ask(MISSING, grantees))])].sort();
+  const [role] = await session.query<{ is: boolean }>(IS_SUPERUSER);
+  const late = role?.is ? [] : guests;
+  return [...new Set([...owning, ...late, ...(await ask(MISSING, grantees))])].sort();
 }
