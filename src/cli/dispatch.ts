@@ -46,6 +46,10 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       const { rollbackCommand } = await import('./commands/rollback.ts');
       return rollbackCommand(asked.values, asked.subject, signals.abort);
     }
+    case 'show': {
+      const { showCommand } = await import('./commands/show.ts');
+      return showCommand(asked.values, asked.subject);
+    }
     case 'comment': {
       const { commentCommand } = await import('./commands/comment.ts');
       return commentCommand(asked.subject, asked.values);

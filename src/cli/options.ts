@@ -149,7 +149,12 @@ export const RUN_OPTIONS = {
     { default: 'exact' },
   ),
   ...POLICY_OPTIONS,
-  redact: option('--redact', 'leave literals and values of rows out of the reported statements', flag),
+  redact: option(
+    '--redact',
+    'leave literals, values of rows and host names out of every report; --no-redact: out of none (default: out of .md and .html, and in CI)',
+    flag,
+    { negation: 'leave nothing out of any report' },
+  ),
   allowClusterStatements: option(
     '--allow-cluster-statements',
     'let statements through that reach beyond the clone (roles, the server)',
@@ -166,6 +171,19 @@ export const RUN_OPTIONS = {
     'migrate a clone and make it the target by an atomic rename; the original is kept',
     flag,
   ),
+  apply: option('--apply', 'run the command on the target itself, once the rehearsal has passed', flag),
+  force: option(
+    '--force <reason>',
+    'apply although the rehearsal did not pass; the reason is reported',
+    text,
+  ),
+  receipt: option(
+    '--receipt <file>',
+    'write what the rehearsal proved; with --apply: take it in the place of a rehearsal',
+    text,
+  ),
+  receiptKey: option('--receipt-key <key>', 'sign the receipt, or prove its signature', text),
+  maxAge: option('--max-age <duration>', 'how old a receipt may be', parseDuration, { default: '24h' }),
   yes: option('--yes', 'go on without asking, once the rehearsal has passed', flag),
   pgbouncer: list(
     '--pgbouncer <url>',
@@ -218,6 +236,13 @@ export const ROLLBACK_OPTIONS = {
 
 export const COMMENT_OPTIONS = {
   name: option('--name <name>', 'tells the comments of several reports on one pull request apart', text),
+};
+
+export const SHOW_OPTIONS = {
+  format: RUN_OPTIONS.format,
+  report: RUN_OPTIONS.report,
+  redact: RUN_OPTIONS.redact,
+  compare: option('--compare <run>', 'say how the run differs from this earlier one', text),
 };
 
 /** What decides how a clone is made, for looking at it without making one. */

@@ -10,12 +10,22 @@ import {
   type OptionTable,
   ROLLBACK_OPTIONS,
   RUN_OPTIONS,
+  SHOW_OPTIONS,
 } from './options.ts';
 import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
-  readonly action: 'rehearse' | 'doctor' | 'list' | 'clean' | 'demo' | 'explain' | 'rollback' | 'comment';
+  readonly action:
+    | 'rehearse'
+    | 'doctor'
+    | 'list'
+    | 'clean'
+    | 'demo'
+    | 'explain'
+    | 'rollback'
+    | 'comment'
+    | 'show';
   readonly values: Record<string, unknown>;
   /** What `explain` is asked about, or the run that `rollback` takes back. */
   readonly subject?: string;
@@ -25,6 +35,7 @@ const EXAMPLES = `
 Examples:
   $ safemigrate -- npx prisma migrate deploy
   $ safemigrate --report report.json -- npx knex migrate:latest
+  $ safemigrate --apply --yes -- npx knex migrate:latest
   $ safemigrate --url-env STAGING_URL --disconnect idle -- dbmate up
   $ safemigrate --keep -- psql -v ON_ERROR_STOP=1 -f migration.sql
   $ safemigrate -- flyway -url={safemigrate:jdbc-url} migrate
@@ -37,7 +48,8 @@ Exit codes:
   1  did not pass: the command failed on the clone, or the verdict says no; the target is untouched
   2  wrong usage or configuration
   3  could not rehearse: connection, privilege, disk, no usable way to clone
-  5  the target was changed: a person must look
+  4  apply or swap was refused, or nothing of it stays; the target is as it was
+  5  the target was changed and is not as asked: a person must look
   128+n  ended by signal n, after cleaning up`;
 
 /**
@@ -48,7 +60,7 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
   let asked: Asked | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
     .usage(
-      '[options] -- <command> [args...]\n       safemigrate doctor | list | clean | rollback [run] | demo [options]\n       safemigrate explain [CODE]',
+      '[options] -- <command> [args...]\n       safemigrate doctor | list | clean | rollback [run] | show [run] | demo [options]\n       safemigrate explain [CODE]',
     )
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
     .version(toolVersion(), '--version', 'print the version')
@@ -84,6 +96,14 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
       .action((subject: string | undefined, _options: unknown, command: Command) => {
         const values = { ...shared(program.opts(), 'rollback', ROLLBACK_OPTIONS), ...command.opts() };
         asked = { action: 'rollback', values, ...(subject === undefined ? {} : { subject }) };
+      });
+    configure(program.command('show'), SHOW_OPTIONS)
+      .description('print or re-render the report of an earlier run; the last one, if none is named')
+      .argument('[run]')
+      .allowExcessArguments(false)
+      .action((subject: string | undefined, _options: unknown, command: Command) => {
+        const values = { ...shared(program.opts(), 'show', SHOW_OPTIONS), ...command.opts() };
+        asked = { action: 'show', values, ...(subject === undefined ? {} : { subject }) };
       });
     configure(program.command('comment'), COMMENT_OPTIONS)
       .description('put a Markdown report into the comment of this pull request or merge request (in CI)')
@@ -152,6 +172,7 @@ function configure(command: Command, table: OptionTable): Command {
       value ?? 'true',
     ]);
     command.addOption(option);
+    if (spec.negation) command.addOption(new Option(spec.flag.replace('--', '--no-'), spec.negation));
   }
   return command;
 }

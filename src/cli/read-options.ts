@@ -13,6 +13,7 @@ import {
   ROLLBACK_OPTIONS,
   RUN_OPTIONS,
   readOptions,
+  SHOW_OPTIONS,
   type Values,
 } from './options.ts';
 
@@ -28,6 +29,7 @@ export async function gatherOptions<T extends OptionTable>(
     ...CLEAN_OPTIONS,
     ...ROLLBACK_OPTIONS,
     ...COMMENT_OPTIONS,
+    ...SHOW_OPTIONS,
   };
   return readOptions(table, known, [
     { strict: true, values: flags, nameOf: flagOf },

@@ -23,7 +23,7 @@ export function styleOf({ stream, env }: StyleInput): TerminalStyle {
     columns: columnsOf(stream.columns),
     colour: forced(env.FORCE_COLOR) ?? (terminal && !isSet(env.NO_COLOR)),
     unicode: /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || ''),
-    interactive: terminal && !inCi(env.CI),
+    interactive: terminal && !inCi(env),
   };
 }
 
@@ -42,6 +42,6 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && value !== '';
 }
 
-function inCi(value: string | undefined): boolean {
+export function inCi({ CI: value }: StyleInput['env']): boolean {
   return isSet(value) && value !== '0' && value !== 'false';
 }

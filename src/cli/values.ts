@@ -13,13 +13,15 @@ export interface OptionSpec<T> {
   readonly repeatable?: boolean;
   /** Shown in the help. */
   readonly default?: string;
+  /** Of a switch that is on by itself at times: what `--no-…` does. */
+  readonly negation?: string;
 }
 
 export const option = <T>(
   flag: string,
   description: string,
   parse: (text: string) => T,
-  more: { default?: string } = {},
+  more: { default?: string; negation?: string } = {},
 ): OptionSpec<T> => ({ flag, description, parse, ...more });
 
 export const list = <T>(flag: string, description: string, parse: (text: string) => T): OptionSpec<T[]> => ({

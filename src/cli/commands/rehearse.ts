@@ -1,24 +1,24 @@
-import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { appendFileSync } from 'node:fs';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { RunEvent } from '../../events.ts';
 import { formatDuration } from '../../format.ts';
-import { formatOfFile, type ReportFormat } from '../../report/formats.ts';
+import { formatOfFile } from '../../report/formats.ts';
 import type { Report } from '../../report/model.ts';
-import { render, rendererOf } from '../../report/render.ts';
+import { rendererOf } from '../../report/render.ts';
 import { type PlannedStatements, planRehearsal } from '../../run/plan.ts';
-import { rehearse, swap } from '../../run.ts';
+import { apply, rehearse, swap } from '../../run.ts';
 import type { Audit } from '../../target/session.ts';
-import { CLONE_PORT, readEntries } from '../../upkeep/folders.ts';
 import { confirm } from '../confirm.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
 import { policyOf } from '../policy-options.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
+import { checkWritable, publish } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
+import { toApply } from '../to-apply.ts';
 
 type Options = Values<typeof RUN_OPTIONS>;
 
@@ -48,9 +48,11 @@ export async function rehearseCommand(
       process.stdout.write(visibleLines(planText(await planRehearsal(settings))));
       return 0;
     }
-    const report = options.swap
-      ? await swap({ ...settings, ...toSwap(options, signals.abort) })
-      : await rehearse(settings);
+    const report = options.apply
+      ? await apply({ ...settings, ...toApply(options, display, signals.abort) })
+      : options.swap
+        ? await swap({ ...settings, ...toSwap(options, signals.abort) })
+        : await rehearse(settings);
     display.finish();
     await publish(report, options);
     return exitCodeOfReport(report, signals.received);
@@ -91,70 +93,6 @@ export function toRehearse({ wait, maxStall, timeout, cloneTtl, maxCopy, audit, 
     ...(maxCopy === undefined ? {} : { maxCopyBytes: maxCopy }),
     ...(audit === undefined ? {} : { audit: auditTo(audit) }),
   };
-}
-
-/** Found before anything is touched: a run whose report gets lost was for nothing. */
-function checkWritable(file: string): void {
-  try {
-    accessSync(existsSync(file) ? file : dirname(resolve(file)), constants.W_OK);
-  } catch (cause) {
-    throw new SafemigrateError(
-      'CONFIGURATION',
-      `The report cannot be written to ${file}: ${messageOf(cause)}.`,
-      {
-        hint: 'Nothing was touched. Make the folder, or name another file with --report.',
-        cause,
-      },
-    );
-  }
-}
-
-/** The files first: a terminal that is gone must not keep them from being written. */
-async function publish(report: Report, options: Options): Promise<void> {
-  const problems: string[] = [];
-  for (const file of options.report ?? []) {
-    try {
-      writeFileSync(file, await renderPlain(report, formatOfFile(file) ?? 'json'));
-    } catch (error) {
-      problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
-    }
-  }
-  if (options.format) {
-    const style = styleOf({ stream: process.stdout, env: process.env });
-    process.stdout.write(await render(report, options.format, style));
-  } else {
-    process.stderr.write(
-      `\n${await render(report, 'text', styleOf({ stream: process.stderr, env: process.env }))}`,
-    );
-  }
-  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report)));
-  for (const problem of problems) process.stderr.write(`safemigrate: ${problem}\n`);
-}
-
-function renderPlain(report: Report, format: ReportFormat): Promise<string> {
-  return render(report, format, { columns: 100, colour: false, unicode: true });
-}
-
-async function keptNote({ run, target, clone }: Report): Promise<string> {
-  if (clone.isolation === 'own-cluster') return keptServerNote(run.id, clone.database);
-  const where = `host=${target.host} port=${target.port}`;
-  return (
-    `\nThe clone is kept. Connect to it as you do to the target, with another database:\n` +
-    `  psql "${where} dbname=${clone.database}"\n` +
-    'Drop it with `safemigrate clean --kept`.\n'
-  );
-}
-
-/** Its socket is in a folder that only the server's user and root may enter, and it asks for no password. */
-async function keptServerNote(run: string, database: string): Promise<string> {
-  const entries = await readEntries();
-  const entry = entries.find((each) => 'run' in each && each.run === run);
-  if (!entry || 'unreadable' in entry) return '\nThe clone is kept. `safemigrate list` shows where.\n';
-  return (
-    `\nThe clone is kept until ${entry.endsAt}. Connect to it on this machine, as any role of the target:\n` +
-    `  psql "host=${entry.socketFolder} port=${CLONE_PORT} dbname=${database}"\n` +
-    'End it with `safemigrate clean --kept`.\n'
-  );
 }
 
 /** One JSON object a line. The file is opened at once, so that a wrong path is found before anything is sent. */

@@ -6,6 +6,7 @@ import {
   LIST_OPTIONS,
   ROLLBACK_OPTIONS,
   RUN_OPTIONS,
+  SHOW_OPTIONS,
 } from '../../../src/cli/options.ts';
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
@@ -15,6 +16,7 @@ const options = Object.values({
   ...CLEAN_OPTIONS,
   ...ROLLBACK_OPTIONS,
   ...COMMENT_OPTIONS,
+  ...SHOW_OPTIONS,
   ...RUN_OPTIONS,
 });
 

@@ -1,0 +1,92 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Report } from '../report/model.ts';
+import { parseRunId } from '../upkeep/run-id.ts';
+import { stateFolder } from '../upkeep/state-files.ts';
+
+/** Reports of earlier runs, for this user alone; passwords are in none. */
+const KEPT = 100;
+
+function folder(): string {
+  return path.join(stateFolder(), 'runs');
+}
+
+/** Keeps the report beside those of earlier runs, and lets the oldest go. @returns why it could not be kept, if so. */
+export async function keepReport(report: Report): Promise<string | undefined> {
+  try {
+    await mkdir(folder(), { recursive: true, mode: 0o700 });
+    await writeFile(fileOf(report.run.id), JSON.stringify(report), { mode: 0o600 });
+    const names = await runs();
+    await Promise.all(
+      names.slice(0, Math.max(0, names.length - KEPT)).map((run) => rm(fileOf(run), { force: true })),
+    );
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function fileOf(run: string): string {
+  return path.join(folder(), `${run}.json`);
+}
+
+/** Ids of the runs that are kept, the oldest first: they sort by time. */
+export async function runs(): Promise<string[]> {
+  const names = await readdir(folder()).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return names
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => name.slice(0, -'.json'.length))
+    .filter((run) => parseRunId(run) !== undefined)
+    .sort();
+}
+
+/** @param run default: the last one. @throws SafemigrateError `USAGE` where there is no such report. */
+export async function readReport(run?: string): Promise<Report> {
+  const known = await runs();
+  const wanted = run ?? known.at(-1);
+  if (wanted === undefined || !known.includes(wanted)) {
+    throw new SafemigrateError(
+      'USAGE',
+      wanted === undefined ? 'No report is kept yet.' : `No report of run ${wanted} is kept.`,
+      {
+        hint:
+          known.length === 0 ? 'Every run keeps its own.' : `The last ones: ${known.slice(-5).join(', ')}`,
+      },
+    );
+  }
+  try {
+    return JSON.parse(await readFile(fileOf(wanted), 'utf8')) as Report;
+  } catch (cause) {
+    throw new SafemigrateError(
+      'CONFIGURATION',
+      `The report of run ${wanted} cannot be read: ${messageOf(cause)}.`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+/** The last run before this one of the same command on the same database. */
+export async function lastLike({ run, command, target }: Report): Promise<Report | undefined> {
+  const key = keyOf({ command, target });
+  for (const id of (await runs())
+    .filter((known) => known < run.id)
+    .reverse()
+    .slice(0, LOOKED_AT)) {
+    const earlier = await readReport(id).catch(() => undefined);
+    if (earlier && keyOf(earlier) === key) return earlier;
+  }
+  return undefined;
+}
+
+/** Reports may be large: what is further back is not worth the reading. */
+const LOOKED_AT = 20;
+
+function keyOf({ command, target }: Pick<Report, 'command' | 'target'>): string {
+  return JSON.stringify([command.argv, target.host, target.port, target.database]);
+}

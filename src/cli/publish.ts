@@ -1,0 +1,127 @@
+import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { compareReports } from '../report/compare.ts';
+import { formatOfFile, type ReportFormat } from '../report/formats.ts';
+import type { Report } from '../report/model.ts';
+import { render } from '../report/render.ts';
+import { CLONE_PORT, readEntries } from '../upkeep/folders.ts';
+import { annotations } from './ci/annotations.ts';
+import { keepReport, lastLike } from './history.ts';
+import { visibleLines } from './print.ts';
+import { inCi, styleOf } from './style.ts';
+
+export interface PublishOptions {
+  readonly report?: readonly string[];
+  readonly format?: ReportFormat;
+  /** Undefined: what leaves the house is redacted, what stays is not. */
+  readonly redact?: boolean;
+}
+
+/** Found before anything is touched: a run whose report gets lost was for nothing. */
+export function checkWritable(file: string): void {
+  try {
+    accessSync(existsSync(file) ? file : dirname(resolve(file)), constants.W_OK);
+  } catch (cause) {
+    throw new SafemigrateError(
+      'CONFIGURATION',
+      `The report cannot be written to ${file}: ${messageOf(cause)}.`,
+      {
+        hint: 'Nothing was touched. Make the folder, or name another file with --report.',
+        cause,
+      },
+    );
+  }
+}
+
+/** What is made to be shown to others. */
+const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html']);
+
+/** The report of a run that has just ended: written, printed, kept, and set against the last one of its like. */
+export async function publish(report: Report, options: PublishOptions): Promise<void> {
+  const { env } = process;
+  const out = await write(report, options, process.stderr);
+  if (env.GITHUB_ACTIONS === 'true') process.stderr.write(annotations(await out.forFormat('markdown')));
+  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report)));
+  const earlier = await lastLike(report).catch(() => undefined);
+  const differences = earlier ? compareReports(report, earlier) : [];
+  if (earlier && differences.length > 0)
+    process.stderr.write(
+      visibleLines(`\nAgainst the last run of this command (${earlier.run.id}):\n`) +
+        differences.map((line) => visibleLines(`  - ${line}\n`)).join(''),
+    );
+  const notKept = await keepReport(report);
+  if (notKept !== undefined)
+    out.problems.push(`The report is not kept for \`safemigrate show\`: ${notKept}.`);
+  for (const problem of out.problems) process.stderr.write(`safemigrate: ${problem}\n`);
+}
+
+/** A report that was kept, printed on standard output. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
+export async function publishStored(report: Report, options: PublishOptions): Promise<void> {
+  const { problems } = await write(report, options, process.stdout);
+  const [problem] = problems;
+  if (problem !== undefined) throw new SafemigrateError('CONFIGURATION', problem);
+}
+
+/** The files first: a terminal that is gone must not keep them from being written. */
+async function write(report: Report, options: PublishOptions, terminal: NodeJS.WriteStream) {
+  const { env } = process;
+  const problems: string[] = [];
+  const attempt = async (what: string, work: () => Promise<void>) => {
+    try {
+      await work();
+    } catch (error) {
+      problems.push(`The report could not be written to ${what}: ${messageOf(error)}.`);
+    }
+  };
+  let redacted: Promise<Report> | undefined;
+  const forFormat = (format: ReportFormat): Report | Promise<Report> => {
+    const redact = options.redact ?? (FOR_OUTSIDE.has(format) || inCi(env));
+    if (!redact) return report;
+    redacted ??= import('../observe/redact-report.ts').then(({ redactReport }) => redactReport(report));
+    return redacted;
+  };
+  for (const file of options.report ?? []) {
+    const format = formatOfFile(file) ?? 'json';
+    await attempt(file, async () => writeFileSync(file, await renderPlain(await forFormat(format), format)));
+  }
+  const summary = env.GITHUB_STEP_SUMMARY;
+  if (summary)
+    await attempt('the summary of the step', async () =>
+      appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown')),
+    );
+  if (options.format) {
+    const style = styleOf({ stream: process.stdout, env });
+    process.stdout.write(await render(await forFormat(options.format), options.format, style));
+  } else {
+    const style = styleOf({ stream: terminal, env });
+    terminal.write(`\n${await render(await forFormat('text'), 'text', style)}`);
+  }
+  return { problems, forFormat };
+}
+
+function renderPlain(report: Report, format: ReportFormat): Promise<string> {
+  return render(report, format, { columns: 100, colour: false, unicode: true });
+}
+
+async function keptNote({ run, target, clone }: Report): Promise<string> {
+  if (clone.isolation === 'own-cluster') return keptServerNote(run.id, clone.database);
+  const where = `host=${target.host} port=${target.port}`;
+  return (
+    `\nThe clone is kept. Connect to it as you do to the target, with another database:\n` +
+    `  psql "${where} dbname=${clone.database}"\n` +
+    'Drop it with `safemigrate clean --kept`.\n'
+  );
+}
+
+/** Its socket is in a folder that only the server's user and root may enter, and it asks for no password. */
+async function keptServerNote(run: string, database: string): Promise<string> {
+  const entries = await readEntries();
+  const entry = entries.find((each) => 'run' in each && each.run === run);
+  if (!entry || 'unreadable' in entry) return '\nThe clone is kept. `safemigrate list` shows where.\n';
+  return (
+    `\nThe clone is kept until ${entry.endsAt}. Connect to it on this machine, as any role of the target:\n` +
+    `  psql "host=${entry.socketFolder} port=${CLONE_PORT} dbname=${database}"\n` +
+    'End it with `safemigrate clean --kept`.\n'
+  );
+}

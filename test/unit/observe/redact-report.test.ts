@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { redactReport } from '../../../src/observe/redact-report.ts';
+import { renderHtml } from '../../../src/report/html.ts';
+import { renderJson } from '../../../src/report/json.ts';
+import { renderJunit } from '../../../src/report/junit.ts';
+import { renderMarkdown } from '../../../src/report/markdown.ts';
+import { renderText } from '../../../src/report/text.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+/** Planted where reports may quote them; none may come out again. */
+const SECRETS = ['planted-literal', '987654321', 'row@value.example', 'prod-db.internal', 'quoted-value'];
+
+function planted() {
+  const [statement] = sampleReports['failed-command']?.statements ?? [];
+  if (!statement) throw new Error('the sample has a statement');
+  const sql = `ALTER TABLE t ALTER c SET DEFAULT 'planted-literal', ADD CHECK (n < 987654321)`;
+  const error = {
+    sqlstate: '22P02',
+    message: 'invalid input syntax for type integer: "quoted-value"',
+    detail: 'Key (email)=(row@value.example) already exists.',
+    hint: null,
+    position: null,
+    where: 'COPY t, line 1: "row@value.example"',
+    internalQuery: null,
+    schema: null,
+    table: null,
+    column: null,
+    dataType: null,
+    constraint: null,
+  };
+  const base = sampleReport();
+  return sampleReport({
+    target: { host: 'prod-db.internal' },
+    command: { argv: ['psql', '-h', 'prod-db.internal', '-c', sql] },
+    statements: [{ ...statement, sql, error }],
+    schema: base.schema && {
+      ...base.schema,
+      changes: [{ verb: 'alter', kind: 'column', object: 't.c', sql, dataLoss: false }],
+      rollbackSql: `ALTER TABLE t ALTER c SET DEFAULT 'planted-literal'`,
+    },
+    hazards: [
+      {
+        code: 'X',
+        severity: 'error',
+        statement: 1,
+        relation: 't',
+        message: `the default 'planted-literal'`,
+        evidence: error.detail,
+        advice: sql,
+        allowed: false,
+      },
+    ],
+    checks: [
+      {
+        name: 'SELECT 1',
+        rule: 'same',
+        passed: false,
+        rowsBefore: 1,
+        rowsAfter: 1,
+        error: null,
+        missing: ['{"email":"row@value.example"}'],
+        added: [],
+      },
+    ],
+    limits: [{ path: 'x', kind: 'estimate', reason: 'asked prod-db.internal' }],
+    verdict: { pass: false, reasons: [`the command failed: ${error.message}`] },
+  });
+}
+
+test('a redacted report holds none of the literals, values and hosts, in no format', async () => {
+  const report = planted();
+  expect(JSON.stringify(report)).toContain('planted-literal');
+  const redacted = await redactReport(report);
+  const style = { columns: 100, colour: false, unicode: true };
+  const outputs = {
+    json: renderJson(redacted),
+    text: renderText(redacted, style),
+    markdown: renderMarkdown(redacted),
+    html: renderHtml(redacted),
+    junit: renderJunit(redacted),
+  };
+  for (const [format, output] of Object.entries(outputs))
+    for (const secret of SECRETS) expect(output.includes(secret), `${secret} in ${format}`).toBe(false);
+});
+
+test('what is measured stays as it is', async () => {
+  const report = planted();
+  const redacted = await redactReport(report);
+  expect(redacted.run).toEqual(report.run);
+  expect(redacted.schema?.after).toBe(report.schema?.after);
+  expect(redacted.statements[0]?.durationMs).toBe(report.statements[0]?.durationMs);
+  expect(redacted.statements[0]?.error?.sqlstate).toBe('22P02');
+});
