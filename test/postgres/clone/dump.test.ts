@@ -135,7 +135,9 @@ describe.skipIf(skip)('a dump into the same server', () => {
       expect(await dump.assess(cloning.context)).toMatchObject({ bytes: 0, asked: true });
       const clone = await make(cloning);
       expect(await ask(clone, 'SELECT count(*)::int AS n FROM public.t')).toEqual([{ n: 0 }]);
-      expect(clone.limits.map(({ reason }) => reason).join()).toMatch(/--schema-only/);
+      expect(clone.limits).toContainEqual(
+        expect.objectContaining({ path: 'clone.sizeBytes', reason: expect.stringMatching(/--schema-only/) }),
+      );
     });
   });
 
@@ -179,6 +181,31 @@ describe.skipIf(skip)('a dump into the same server', () => {
       expect(seen).toContain('pg_dump');
       expect(seen).not.toContain(PASSWORD);
       expect(seen).not.toContain(encodeURIComponent(PASSWORD));
+    });
+  });
+
+  describe('through a pipe, where there is no room for a dump', () => {
+    const pressed = ({ context }: Cloning): Partial<CloneContext> => {
+      const { target } = context;
+      return { target: { ...target, database: { ...target.database, sizeBytes: 1e15 } } };
+    };
+
+    test('holds the same', async () => {
+      const database = await temporaryDatabase(15, { sql: SQL });
+      await withCloning(database.url, { method: 'dump' }, async (cloning) => {
+        const clone = await make(cloning, pressed(cloning));
+        expect(clone.reason).toContain('through a pipe');
+        expect(await ask(clone, 'SELECT count(*)::int AS n FROM public.t')).toEqual([{ n: 2000 }]);
+      });
+    });
+
+    test('fails when the first of both programs does', async () => {
+      const database = await temporaryDatabase(15, { sql: SQL });
+      const attempt = withCloning(as(database.url, MAKER), { method: 'dump' }, (cloning) => {
+        const assessment = { strategy: 'same-server', reason: '' } as Possible;
+        return dump.create({ ...cloning.context, ...pressed(cloning) }, assessment, cloning.scope);
+      });
+      await expect(attempt).rejects.toThrow(/permission denied for table/);
     });
   });
 
