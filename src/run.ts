@@ -4,7 +4,9 @@ import { prepareClone } from './clone/after-clone.ts';
 import { cloneSection } from './clone/section.ts';
 import { rewriteCommand } from './command/rewrite.ts';
 import { commandSection } from './command/section.ts';
+import { SafemigrateError } from './errors.ts';
 import { inPhase } from './events.ts';
+import { formatDuration } from './format.ts';
 import { reachJudgement } from './judge/judgement.ts';
 import { DEFAULT_POLICY } from './judge/policy.ts';
 import { watchClone } from './observe/clone-watch.ts';
@@ -85,6 +87,11 @@ async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered
  * @throws SafemigrateError what rehearse() throws; `TARGET_CHANGED` where the target could not be opened again.
  */
 export async function swap(options: SwapOptions): Promise<Report> {
+  if (options.from !== undefined)
+    throw new SafemigrateError(
+      'USAGE',
+      '--from rehearses on a dump: there is no target that could be swapped.',
+    );
   const { report, before } = await rehearseAndRemember(options);
   const inSwap = (section: SwapSection): Report => ({
     ...report,
@@ -92,11 +99,17 @@ export async function swap(options: SwapOptions): Promise<Report> {
     swap: section,
   });
   if (!report.verdict.pass) return inSwap(refused(['the rehearsal did not pass']));
+  const expectedMs = report.clone.durationMs + report.command.durationMs;
+  if (expectedMs > (options.maxClosedMs ?? Number.POSITIVE_INFINITY))
+    return inSwap(refused([tooLong(expectedMs)]));
+  // The target may change while a person thinks; what stands against it is looked for afterwards.
+  if (!(await options.confirm(report))) return inSwap(refused(['it was not confirmed']));
+  // Of the target itself a clone is made, wherever the rehearsal was.
+  const { rehearsalUrl: _, ...here } = options;
   const { result, cleanup } = await withScope(options, async (scope, stop) => {
-    const prepared = await prepare(scope, stop, { ...options, ...FOR_EXCHANGE });
+    const prepared = await prepare(scope, stop, { ...here, ...FOR_EXCHANGE });
     const reasons = await reasonsAgainst(prepared, before, options);
     if (reasons.length > 0) return refused(reasons);
-    if (!(await options.confirm(report))) return refused(['it was not confirmed']);
     return exchangeTarget(prepared, { scope, stop }, options);
   });
   return withCleanup(inSwap(result), cleanup);
@@ -124,6 +137,10 @@ export async function apply(options: ApplyOptions): Promise<Report> {
     const message = `the target changed while it was rehearsed on (${outdated.join(', ')}): rehearsing again`;
     options.emit?.({ type: 'notice', message });
   }
+}
+
+function tooLong(expectedMs: number): string {
+  return `the target would be closed for about ${formatDuration(expectedMs)}, going by the rehearsal, and --max-stall allows less`;
 }
 
 type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & {

@@ -39,11 +39,12 @@ export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefi
   const { apply } = report;
   if (apply?.outcome === 'partly') return EXIT.targetChanged;
   if (report.target.changes.some(({ madeBy }) => madeBy === 'command')) return EXIT.targetChanged;
-  if (apply?.outcome === 'applied') return EXIT.passed;
+  // What was applied or swapped stays so, whatever came after it.
+  if (apply?.outcome === 'applied' || report.swap?.outcome === 'swapped') return EXIT.passed;
   if (signal) return exitCodeOfSignal(signal);
   if (!report.verdict.pass && apply?.forced == null) return EXIT.failed;
   if (apply) return EXIT.refused;
-  return report.swap === null || report.swap.outcome === 'swapped' ? EXIT.passed : EXIT.refused;
+  return report.swap === null ? EXIT.passed : EXIT.refused;
 }
 
 function exitCodeOfSignal(signal: NodeJS.Signals): number {

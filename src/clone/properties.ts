@@ -3,7 +3,7 @@ import { identifier, literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 
 /**
- * What CREATE DATABASE … TEMPLATE leaves behind: owner, privileges, settings, connection limit. A rehearsal without
+ * What CREATE DATABASE … TEMPLATE leaves behind: owner, privileges, settings, security labels, connection limit. A rehearsal without
  * the target's search_path or timeouts is not one.
  */
 export interface DatabaseProperties {
@@ -14,6 +14,7 @@ export interface DatabaseProperties {
   /** Null for the default privileges. */
   readonly grants: Grant[] | null;
   readonly settings: Setting[];
+  readonly labels: Label[];
 }
 
 interface Grant {
@@ -22,6 +23,11 @@ interface Grant {
   readonly grantee: string | null;
   readonly privilege: string;
   readonly grantable: boolean;
+}
+
+interface Label {
+  readonly provider: string;
+  readonly label: string;
 }
 
 interface Setting {
@@ -59,6 +65,10 @@ SELECT CASE WHEN s.setrole <> 0 THEN pg_get_userbyid(s.setrole) END AS role,
  WHERE s.setdatabase = $1
  ORDER BY s.setrole, c.position`;
 
+const LABELS = `
+SELECT provider, label FROM pg_shseclabel
+ WHERE classoid = 'pg_catalog.pg_database'::regclass AND objoid = $1 ORDER BY provider`;
+
 export async function readProperties(session: Session, databaseOid: number): Promise<DatabaseProperties> {
   const [database] = await session.query<{
     owner: string;
@@ -69,12 +79,14 @@ export async function readProperties(session: Session, databaseOid: number): Pro
   if (!database) throw new Error(`no database with OID ${databaseOid}`);
   const grants = await session.query<Grant>(GRANTS, [databaseOid]);
   const settings = await session.query<Setting>(SETTINGS, [databaseOid]);
+  const labels = await session.query<Label>(LABELS, [databaseOid]);
   return {
     owner: database.owner,
     sharesOwnership: database.shares_ownership,
     connectionLimit: database.connection_limit,
     grants: database.default_privileges ? null : grants,
     settings,
+    labels,
   };
 }
 
@@ -103,6 +115,12 @@ function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
         settingClause(setting, value),
     ],
   }));
+  steps.push(
+    ...properties.labels.map(({ provider, label }) => ({
+      property: `security label of ${provider}`,
+      statements: [`SECURITY LABEL FOR ${identifier(provider)} ON DATABASE ${database} IS ${literal(label)}`],
+    })),
+  );
   // Given to an owner whose rights this role has not, the clone could not be opened any more, nor dropped.
   if (properties.sharesOwnership) {
     steps.push({

@@ -3,6 +3,7 @@ import { assessMethods } from '../clone/choose.ts';
 import { type Difference, readDifferences } from '../clone/differences.ts';
 import type { Assessment, MethodId } from '../clone/method.ts';
 import { inspectFileSystems } from '../clone/template/filesystem.ts';
+import { type Obstacle, swapObstacles } from '../swap/preflight.ts';
 import { openSession } from '../target/connect.ts';
 import { inspectTarget } from '../target/inspect.ts';
 import { locateTarget } from '../target/locate.ts';
@@ -23,6 +24,8 @@ export interface Diagnosis {
   readonly privileges: readonly Privilege[];
   readonly differences: readonly Difference[];
   readonly advice: readonly string[];
+  /** What stands against `--swap`. */
+  readonly swapObstacles: readonly Obstacle[];
 }
 
 /** What works for this target, what does not, and what would help. Changes nothing. */
@@ -55,6 +58,7 @@ export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promi
         taken: first?.assessment.possible ? first.method.id : null,
         privileges: await readPrivileges(claim.control, target),
         differences: await readDifferences(inTarget, target.server.versionNum),
+        swapObstacles: await swapObstacles(claim.control, target, { standbysAreTakenCareOf: false }),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,

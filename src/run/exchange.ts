@@ -1,5 +1,7 @@
 import type { Clone } from '../clone/method.ts';
+import { NO_LIMIT_MS } from '../clone/template/stall.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
+import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
@@ -8,14 +10,15 @@ import { changesBetween, type TargetState } from '../observe/target-watch.ts';
 import type { Report, SwapSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { differingProperties } from '../swap/equal.ts';
+import { type ClusterProperties, differingProperties, readClusterProperties } from '../swap/equal.ts';
 import { closeDatabase } from '../swap/fence.ts';
 import { swapObstacles } from '../swap/preflight.ts';
 import { verifyClone } from '../swap/verify.ts';
-import { rowsOfAnalyze, rowsWritten } from '../swap/writes.ts';
+import { countersArrive, rowsOfAnalyze, rowsWritten } from '../swap/writes.ts';
 import { openSession } from '../target/connect.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
+import { dropOwnedDatabase } from '../upkeep/drop.ts';
 import { contactOptions, guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
 import type { Prepared } from './prepare.ts';
 import { LOCK_MS, type Successor, undone, whileClosed } from './while-closed.ts';
@@ -34,7 +37,12 @@ export interface SwapOptions extends RehearseOptions {
 }
 
 /** The closed target has no sessions to wait for, and nobody else waits longer for the clone than for the whole. */
-export const FOR_EXCHANGE = { clone: 'template', disconnect: 'never', maxStallMs: 2 ** 31 - 1 } as const;
+export const FOR_EXCHANGE = {
+  clone: 'template',
+  disconnect: 'never',
+  waitMs: 1_000,
+  maxStallMs: NO_LIMIT_MS,
+} as const;
 
 /** Everything that stands against it before the target is closed. */
 export async function reasonsAgainst(
@@ -70,13 +78,17 @@ export async function exchangeTarget(
   const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
   const closing = { maxClosedMs, pgbouncer: pgbouncer.map((url) => parseSettings(url, around)) };
   return whileClosed({ ...context, settings }, life.scope, closing, async (_, comment, timed) => {
+    const { control, target } = context;
+    const before = await readClusterProperties(control, target.database.oid);
     const clone = await timed('clone', () =>
       inPhase(context.emit, 'clone', () => choice.method.create(context, choice.assessment, life.scope)),
     );
+    const lacking = differingProperties(before, await readClusterProperties(control, clone.oid));
+    if (lacking.length > 0) throw undone(lacksThese(lacking, clone));
     await timed('migrate', () => migrate(prepared, clone, life, options));
     const { verify } = options;
     if (verify !== undefined) await timed('verify', () => agree(verify, prepared, clone, options));
-    return { ...(await ready(prepared, clone)), comment };
+    return { ...(await ready(prepared, clone, before)), comment };
   });
 }
 
@@ -86,9 +98,6 @@ async function migrate(
   { scope, stop }: Life,
   options: SwapOptions,
 ): Promise<void> {
-  const [lacking] = clone.notCarried;
-  if (lacking)
-    throw undone(`the clone could not be given the target's ${lacking.property} (${lacking.reason})`);
   const guard = new Guard(guardOptions(context, clone, options));
   const wired = wireOptions(context, clone, logins, guard, { ...options, observe: 'off' });
   const wire = await watchCommand(scope, wired);
@@ -97,7 +106,10 @@ async function migrate(
     stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
   );
   await wire.end();
-  if (stop.lost) throw stop.lost;
+  // What ended the run while the command was at work: its time, a loss, or a person, whom the command may not have minded.
+  stop.signal.throwIfAborted();
+  if (options.signal?.aborted)
+    throw new SafemigrateError('INTERRUPTED', 'Interrupted. The target is open, and as it was.');
   if (contact.length > 0) throw undone('the command connected to the target itself');
   if (result.exitCode === 0 && !wire.reached()) throw undone('the command never connected to the clone');
   if (result.exitCode !== 0)
@@ -117,11 +129,20 @@ async function agree(
     open: () => openSession(clone.connect, { run, audit, signal, purpose: 'verify', readOnly: true }),
   };
   const { env = process.env, folder = process.cwd() } = options;
-  await verifyClone(verify, place, { env, folder });
+  await verifyClone(verify, place, { env, folder, signal });
 }
 
-/** Empties the clone as well, and sees that it lacks nothing of what the target is for the cluster. */
-async function ready({ context }: Prepared, clone: Clone): Promise<Pick<Successor, 'fence' | 'writes'>> {
+function lacksThese(properties: readonly string[], { notCarried }: Clone): string {
+  const why = notCarried.map(({ property, reason }) => `${property}: ${reason}`).join('; ');
+  return `the clone differs from the target in ${properties.join(', ')} (pg_database)${why && `: ${why}`}`;
+}
+
+/** Removes what the command made beside the clone, empties the clone, and sees that the target is what it was. */
+async function ready(
+  { context }: Prepared,
+  clone: Clone,
+  before: ClusterProperties,
+): Promise<Pick<Successor, 'fence' | 'written'>> {
   const { control, target, signal, run, audit } = context;
   const { database, oid } = clone;
   const inside = await openSession(clone.connect, {
@@ -132,9 +153,13 @@ async function ready({ context }: Prepared, clone: Clone): Promise<Pick<Successo
     readOnly: true,
   });
   const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
+  const enter = (name: string) =>
+    openSession(target.settings, { database: name, run, audit, purpose: 'cleanup' });
+  for (const name of clone.made.names)
+    await dropOwnedDatabase(control, { name, run, oid: undefined, role: 'made', ownRun: true, enter });
   const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_MS, signal });
-  const differing = await differingProperties(control, target.database.oid, oid);
-  if (differing.length > 0)
-    throw undone(`the migrated clone differs from the target in ${differing.join(', ')} (pg_database)`);
-  return { fence, writes: await rowsWritten(control, oid, ofAnalyze, target.server.versionNum) };
+  const changed = differingProperties(before, await readClusterProperties(control, target.database.oid));
+  if (changed.length > 0) throw undone(`somebody changed the target meanwhile: ${changed.join(', ')}`);
+  await countersArrive(target.server.versionNum);
+  return { fence, written: await rowsWritten(control, oid, ofAnalyze) };
 }

@@ -4,7 +4,7 @@ import { plural } from '../format.ts';
 import type { SwapSection } from '../report/model.ts';
 import { closeDatabase } from '../swap/fence.ts';
 import { swapObstacles } from '../swap/preflight.ts';
-import { rowsOfAnalyze, rowsWritten } from '../swap/writes.ts';
+import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from '../swap/writes.ts';
 import { openSession } from '../target/connect.ts';
 import { locateTarget } from '../target/locate.ts';
 import type { Session } from '../target/session.ts';
@@ -77,16 +77,18 @@ export async function rollback(options: RollbackOptions): Promise<SwapSection & 
     const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
     const { maxClosedMs = Number.POSITIVE_INFINITY, pgbouncer = [] } = options;
     const closing = { maxClosedMs, pgbouncer: pgbouncer.map((url) => parseSettings(url, around)) };
-    const it = { target, ...claim, settings: located.settings, emit, audit, signal };
+    const fail = (reason: SafemigrateError) => stop.now(reason);
+    const it = { target, ...claim, settings: located.settings, emit, audit, signal, fail };
     const swapped = await whileClosed(it, scope, closing, async () => {
-      const now = await rowsWritten(control, target.database.oid, ofAnalyze, target.server.versionNum);
+      await countersArrive(target.server.versionNum);
+      const now = await rowsWritten(control, target.database.oid, ofAnalyze);
       const reason = options.discardWrites ? undefined : writtenSince(original, now);
       if (reason) throw undone(reason);
       const { name: database, oid, mark } = original;
       const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_MS, signal });
       // Closed since the swap, it has been written in by nobody.
-      const writes = await rowsWritten(control, oid, 0n, target.server.versionNum);
-      return { fence, comment: mark?.comment ?? null, writes };
+      const written = await rowsWritten(control, oid, 0n);
+      return { fence, comment: mark?.comment ?? null, written };
     });
     return { ...swapped, target: name };
   });
@@ -114,12 +116,12 @@ async function findOriginal(
   );
 }
 
-function writtenSince({ mark }: OwnedDatabase, now: bigint): string | undefined {
+function writtenSince({ mark }: OwnedDatabase, now: Written): string | undefined {
   const flag = 'with --discard-writes it stays in the newer database, which is kept';
   if (mark?.writes === undefined) return `what was written since the swap is not known; ${flag}`;
-  const rows = now - BigInt(mark.writes);
-  if (rows === 0n) return undefined;
-  if (rows < 0n)
+  const rows = now.rows - BigInt(mark.writes);
+  if (rows < 0n || now.since !== mark.countedSince)
     return `the server's counters began anew since the swap, so what was written is not known; ${flag}`;
+  if (rows === 0n) return undefined;
   return `${plural(Number(rows), 'row')} ${rows === 1n ? 'was' : 'were'} written since the swap, and would be missing; ${flag}`;
 }

@@ -1,17 +1,21 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Emit } from '../events.ts';
+import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { closeDatabase, type Fence } from '../swap/fence.ts';
 import { startGuard } from '../swap/guard.ts';
-import { pausePooler } from '../swap/pgbouncer.ts';
+import { type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
 import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
+import type { Written } from '../swap/writes.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { openDatabase, openingStatements } from '../upkeep/door.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
+import { runIsAlive } from '../upkeep/owned.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
 /** A target that is to be exchanged, and the session that holds the run's lock, in another database. */
@@ -24,6 +28,8 @@ export interface Exchanged {
   readonly run: RunId;
   readonly emit: Emit;
   readonly audit: Audit;
+  /** Ends the run, for what does not wait for it. */
+  readonly fail: (reason: SafemigrateError) => void;
   readonly signal: AbortSignal;
 }
 
@@ -39,8 +45,8 @@ export interface Successor {
   readonly fence: Fence;
   /** The comment that it gets under the target's name. */
   readonly comment: string | null;
-  /** Rows that have been written in it so far (swap/writes.ts). */
-  readonly writes: bigint;
+  /** What has been written in it so far (swap/writes.ts). */
+  readonly written: Written;
 }
 
 export type Timed = <T>(step: string, work: () => Promise<T>) => Promise<T>;
@@ -59,7 +65,7 @@ const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg
  * | step | what it leaves if we die right after it, and who repairs that |
  * |---|---|
  * | guard | a process that ends with our input |
- * | pause | clients of PgBouncer that wait: RESUME on its console |
+ * | pause | clients of PgBouncer that wait: the guard lets them go on, else RESUME on its console |
  * | close | the target closed, with our mark: the guard, `clean`, and every later run open it |
  * | the successor | what its maker leaves |
  * | rename | the successor as the target, open; the original under its new name, marked |
@@ -84,7 +90,7 @@ export async function whileClosed(
   };
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes'>) =>
+  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince'>) =>
     formatMark({
       ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
       ...(comment === null ? {} : { comment }),
@@ -97,22 +103,23 @@ export async function whileClosed(
   });
 
   let state: 'open' | 'closed' | 'swapped' = 'open';
+  const port = target.settings.hosts[0]?.port ?? 5432;
+  const watched = { database: name, run, lockDatabaseOid: it.lockDatabaseOid, pgbouncer, port };
   const guard = await scope.own(
     'guard of the target',
-    () => startGuard({ settings: it.settings, database: name }),
+    () => startGuard({ settings: it.settings, ...watched }),
     // With the target closed it goes on after our end.
     async (started) => (state === 'closed' ? undefined : started?.dismiss()),
   );
-  for (const console of pgbouncer)
-    await scope.own(
-      'pause of PgBouncer',
-      () =>
-        timed('pause', () =>
-          pausePooler(console, { database: name, port: target.settings.hosts[0]?.port ?? 5432 }),
-        ),
-      async (paused) => paused?.resume(),
-    );
+  // Before anybody has to wait: it may take its time.
   if (target.role.mayCheckpoint) await timed('checkpoint', () => control.query('CHECKPOINT'));
+  const poolers: PausedPooler[] = [];
+  for (const console of pgbouncer) {
+    const pause = () => timed('pause', () => pausePooler(console, { database: name, port }));
+    poolers.push(await scope.own('pause of PgBouncer', pause, async (paused) => paused?.resume()));
+  }
+  // At once; what fails here the scope tries again, and tells of.
+  const resume = () => Promise.allSettled(poolers.map((each) => each.resume()));
 
   const open = async () => {
     if (state !== 'closed') return;
@@ -122,13 +129,20 @@ export async function whileClosed(
       RESTART_MS,
     );
     try {
-      await openDatabase(session, { database: name, comment, timeoutMs: LOCK_MS });
+      await openDatabase(session, { database: name, comment, timeoutMs: LOCK_MS }).catch(async (error) => {
+        // Who has kept us from opening it has kept us from closing it, most likely.
+        if (!(await isOpen(session, oid))) throw error;
+      });
       state = 'open';
     } finally {
       await session.close();
     }
   };
   const closedAt = performance.now();
+  let sessionsEnded = 0;
+  const late = () =>
+    undone(`the target was closed for longer than --max-stall allows (${formatDuration(maxClosedMs)})`);
+  const limit = Number.isFinite(maxClosedMs) ? setTimeout(() => it.fail(late()), maxClosedMs) : undefined;
   try {
     const original = await scope.own(
       `the closed door of ${name}`,
@@ -141,25 +155,30 @@ export async function whileClosed(
       },
       open,
     );
-    const { fence: successor, comment: own, writes } = await ready(original, comment, timed);
-    if (performance.now() - closedAt > maxClosedMs)
-      throw undone(`the target was closed for longer than --max-stall allows (${maxClosedMs} ms)`);
+    sessionsEnded = original.ended;
+    const { fence: successor, comment: own, written } = await ready(original, comment, timed);
+    // From here on only a person ends it.
+    clearTimeout(limit);
+    signal.throwIfAborted();
+    if (performance.now() - closedAt > maxClosedMs) throw late();
     const keptAs = ownedName(name, 'before', run);
     const originalMark = mark({
       ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid },
-      writes: String(writes),
+      writes: String(written.rows),
+      countedSince: written.since,
     });
-    const rename = { original, successor, keptAs, originalMark, comment: own, more: [], timeoutMs: LOCK_MS };
+    const rename = { original, successor, keptAs, originalMark, comment: own, timeoutMs: LOCK_MS };
     await timed('rename', () => commitRename(it, rename));
     state = 'swapped';
     const stallMs = performance.now() - closedAt;
+    await resume();
     await guard.dismiss();
     return {
       outcome: 'swapped',
       reasons: [],
       original: keptAs,
       stallMs,
-      sessionsEnded: original.ended,
+      sessionsEnded,
       steps,
     };
   } catch (error) {
@@ -167,6 +186,7 @@ export async function whileClosed(
     await open().catch((cause: unknown) => {
       throw stillShut(name, byHand, error, cause);
     });
+    await resume();
     const ended = error instanceof SafemigrateError && ['TARGET_CHANGED', 'INTERRUPTED'].includes(error.code);
     const foreseen = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
     if (ended || !foreseen) throw error;
@@ -176,23 +196,34 @@ export async function whileClosed(
       reasons: [messageOf(error)],
       original: null,
       stallMs,
-      sessionsEnded: 0,
+      sessionsEnded,
       steps,
     };
+  } finally {
+    clearTimeout(limit);
   }
 }
 
-async function commitRename({ control, target, run, audit }: Exchanged, rename: Rename): Promise<void> {
+const OPEN = 'SELECT datallowconn AS open FROM pg_database WHERE oid = $1';
+
+async function isOpen(session: Session, oid: number): Promise<boolean> {
+  const [row] = await session.query<{ open: boolean }>(OPEN, [oid]);
+  return row?.open ?? false;
+}
+
+async function commitRename(it: Exchanged, rename: Rename): Promise<void> {
+  const { control, target, run, audit } = it;
   const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
   try {
     await renameInto(control, witness, rename);
   } catch (error) {
-    const lost = sqlstateOf(error) === undefined || /^(08|57P0)/.test(sqlstateOf(error) ?? '');
-    if ((error instanceof SafemigrateError && error.code !== 'LOST') || !lost) throw error;
-    // The answer to the COMMIT may have been lost with the connection.
+    const refused = error instanceof SafemigrateError && ['REFUSED', 'STALL'].includes(error.code);
+    if (refused) throw error;
+    // The answer to the COMMIT may have been lost, with the connection or to a cancel that came too late.
     const options = { run, audit, purpose: 'witness' };
     const session = await openMaintenanceSessionPatiently(target, options, RESTART_MS);
     try {
+      if (error instanceof SafemigrateError && error.code === 'LOST') await backendEnds(session, it);
       if (!(await wasRenamed(session, rename))) throw error;
     } finally {
       await session.close();
@@ -200,6 +231,12 @@ async function commitRename({ control, target, run, audit }: Exchanged, rename: 
   } finally {
     await witness.close();
   }
+}
+
+/** The COMMIT may still wait in it, for a synchronous standby. The lock goes with it. */
+async function backendEnds(session: Session, { run, lockDatabaseOid }: Exchanged): Promise<void> {
+  const deadline = performance.now() + RESTART_MS;
+  while ((await runIsAlive(session, run, lockDatabaseOid)) && performance.now() < deadline) await delay(50);
 }
 
 export function undone(reason: string): SafemigrateError {

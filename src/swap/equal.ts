@@ -2,7 +2,7 @@ import type { Session } from '../target/session.ts';
 
 /**
  * Everything that the cluster's catalogues hold of a database, but for its name, its OID, its door and its age: what a
- * successor must have as the original has it. The comment is compared where it is given.
+ * successor must have as the original has it. The comment is given with the name.
  */
 const PROPERTIES = `
 SELECT (to_jsonb(d) - '{oid,datname,datallowconn,datfrozenxid,datminmxid,datacl}'::text[])
@@ -15,15 +15,18 @@ SELECT (to_jsonb(d) - '{oid,datname,datallowconn,datfrozenxid,datminmxid,datacl}
                          FROM pg_shseclabel l WHERE l.classoid = 1262 AND l.objoid = d.oid)) AS properties
   FROM pg_database d WHERE d.oid = $1`;
 
-/** Names of the properties in which two databases differ. @param session in any database of their server. */
-export async function differingProperties(session: Session, one: number, other: number): Promise<string[]> {
-  const [first, second] = [await read(session, one), await read(session, other)];
-  const names = [...new Set([...Object.keys(first), ...Object.keys(second)])].sort();
-  return names.filter((name) => JSON.stringify(first[name]) !== JSON.stringify(second[name]));
-}
+/** What a database is for its cluster, each property under its catalogue's name for it. */
+export type ClusterProperties = Readonly<Record<string, unknown>>;
 
-async function read(session: Session, oid: number): Promise<Record<string, unknown>> {
-  const [row] = await session.query<{ properties: Record<string, unknown> }>(PROPERTIES, [oid]);
+/** @param session in any database of their server. */
+export async function readClusterProperties(session: Session, oid: number): Promise<ClusterProperties> {
+  const [row] = await session.query<{ properties: ClusterProperties }>(PROPERTIES, [oid]);
   if (!row) throw new Error(`no database with OID ${oid}`);
   return row.properties;
+}
+
+/** Names of the properties in which two databases differ, or one at two moments. */
+export function differingProperties(first: ClusterProperties, second: ClusterProperties): string[] {
+  const names = [...new Set([...Object.keys(first), ...Object.keys(second)])].sort();
+  return names.filter((name) => JSON.stringify(first[name]) !== JSON.stringify(second[name]));
 }

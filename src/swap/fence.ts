@@ -74,13 +74,20 @@ async function readDoor(
   return row;
 }
 
-/** By their database, and by the lock that a starting backend takes on the database (class 1262 is pg_database). */
+/**
+ * By their database, and by the lock that a starting backend takes on the database (class 1262 is pg_database). Autovacuum,
+ * which works for no user, passes a closed door as well, and may be ended by superusers only; it writes nothing of
+ * anybody's, and the server ends it itself for CREATE DATABASE and RENAME.
+ */
 const PRESENT = `
-SELECT pid FROM pg_stat_activity WHERE datid = $1::oid AND pid <> pg_backend_pid()
- UNION
-SELECT pid FROM pg_locks
- WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()`;
-const END = 'SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid';
+SELECT p.pid, a.usesysid IS NOT NULL AS logged_in
+  FROM (SELECT pid FROM pg_stat_activity WHERE datid = $1::oid
+         UNION
+        SELECT pid FROM pg_locks
+         WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock') p
+  LEFT JOIN pg_stat_activity a ON a.pid = p.pid
+ WHERE p.pid <> pg_backend_pid() AND NOT coalesce(a.datid = $1::oid AND a.usesysid IS NULL, false)`;
+const END = 'SELECT pg_terminate_backend($1)';
 /** Within a transaction the view of the sessions is kept; outside it is fresh each time, but for what a function cached. */
 const LOOK_ANEW = 'SELECT pg_stat_clear_snapshot()';
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -96,27 +103,34 @@ async function endEverybody(
   for (;;) {
     signal.throwIfAborted();
     await session.query(LOOK_ANEW);
-    const pids = (await session.query<{ pid: number }>(PRESENT, [oid])).map(({ pid }) => pid);
-    if (pids.length === 0) return ended.size;
+    const present = await session.query<Present>(PRESENT, [oid]);
+    if (present.length === 0) return ended.size;
     if (performance.now() > deadline)
       throw new SafemigrateError(
         'SESSIONS',
-        `${plural(pids.length, 'session')} on ${database} did not end.`,
+        `${plural(present.length, 'session')} on ${database} did not end.`,
         {
-          hint: `It will be opened again. Their process numbers: ${pids.join(', ')}.`,
+          hint: `It will be opened again. Their process numbers: ${present.map(({ pid }) => pid).join(', ')}.`,
         },
       );
-    await endSessions(session, pids, database);
-    for (const pid of pids) ended.add(pid);
+    for (const each of present) if (await endSession(session, each, database)) ended.add(each.pid);
     await pause(POLL_MS);
   }
 }
 
-async function endSessions(session: Session, pids: readonly number[], database: string): Promise<void> {
+interface Present {
+  pid: number;
+  logged_in: boolean;
+}
+
+/** Whose a starting one is shows in a moment; autovacuum that starts is gone from here then. */
+async function endSession(session: Session, { pid, logged_in }: Present, database: string): Promise<boolean> {
   try {
-    await session.query(END, [pids]);
+    await session.query(END, [pid]);
+    return true;
   } catch (error) {
     if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    if (!logged_in) return false;
     throw new SafemigrateError('PRIVILEGE', `A session on ${database} may not be ended by this role.`, {
       cause: error,
       hint: 'It will be opened again. Ending sessions of others needs pg_signal_backend; those of superusers, a superuser.',

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
+import { runIsAlive } from '../upkeep/owned.ts';
 import { reopenTargets } from '../upkeep/reopen.ts';
 import type { Watched } from './guard.ts';
+import { resumePooler } from './pgbouncer.ts';
 
 /**
  * Waits for the end of its input. With a word of farewell there is nothing to do; without one its starter has died, and
@@ -40,8 +42,18 @@ function ready(): void {
   process.disconnect();
 }
 
-/** @returns whether nothing of the dead run is closed any more. */
-async function reopened({ settings, database }: Watched): Promise<boolean> {
+/**
+ * As long as a backend of the dead run works, a COMMIT that closes the target may still be on its way.
+ * @returns whether nothing of the dead run is closed or paused any more.
+ */
+async function reopened({
+  settings,
+  database,
+  run,
+  lockDatabaseOid,
+  pgbouncer,
+  port,
+}: Watched): Promise<boolean> {
   const primary = { ...settings, parameters: { ...settings.parameters, target_session_attrs: 'read-write' } };
   try {
     const session = await openMaintenanceSession(
@@ -49,9 +61,12 @@ async function reopened({ settings, database }: Watched): Promise<boolean> {
       { purpose: 'guard' },
     );
     try {
+      if (await runIsAlive(session, run, lockDatabaseOid)) return false;
       await reopenTargets(session);
       const [row] = await session.query<{ open: boolean }>(OPEN, [database]);
-      return row?.open ?? true;
+      if (row?.open === false) return false;
+      for (const console of pgbouncer) await resumePooler(console, { database, port });
+      return true;
     } finally {
       await session.close();
     }

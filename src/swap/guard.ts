@@ -3,11 +3,18 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
+import type { RunId } from '../upkeep/run-id.ts';
 
 /** What the guard is told over its input, in one line; a password stands in no argument and no file. */
 export interface Watched {
   readonly settings: ConnectionSettings;
   readonly database: string;
+  readonly run: RunId;
+  readonly lockDatabaseOid: number;
+  /** Consoles of PgBouncers whose clients may be waiting. */
+  readonly pgbouncer: readonly ConnectionSettings[];
+  /** On which those know the target. */
+  readonly port: number;
 }
 
 export interface SwapGuard {

@@ -13,11 +13,26 @@ export interface PausedPooler {
 
 /** PAUSE waits for open transactions, and in session pooling for idle clients: its own limit ends that. */
 const PAUSE_MS = 2_000;
+const CONNECT_MS = 5_000;
 
 interface Alias {
   readonly name: string;
   readonly database: string;
   readonly port: string | number | null;
+  readonly paused: string | number;
+}
+
+/** What a PgBouncer knows of the target: it may call the server by a name of its own. */
+export interface Pooled {
+  readonly database: string;
+  readonly port: number;
+}
+
+async function aliasesOf(client: Client, target: Pooled): Promise<Alias[]> {
+  const { rows } = await client.query<Alias>('SHOW DATABASES');
+  return rows.filter(
+    ({ database, port }) => database === target.database && (port === null || Number(port) === target.port),
+  );
 }
 
 /**
@@ -25,20 +40,11 @@ interface Alias {
  * @param admin leads to the admin console (`/pgbouncer`).
  * @throws SafemigrateError `CONNECTION`; `REFUSED` where the clients did not pause in time.
  */
-export async function pausePooler(
-  admin: ConnectionSettings,
-  target: { readonly database: string; readonly port: number },
-): Promise<PausedPooler> {
-  const aliases = await withConsole(admin, async (client) => {
-    const { rows } = await client.query<Alias>('SHOW DATABASES');
-    return rows
-      .filter(
-        ({ database, port }) =>
-          database === target.database && (port === null || Number(port) === target.port),
-      )
-      .map(({ name }) => name);
-  });
-  const resume = () => resumePooler(admin, aliases);
+export async function pausePooler(admin: ConnectionSettings, target: Pooled): Promise<PausedPooler> {
+  const aliases = await withConsole(admin, async (client) =>
+    (await aliasesOf(client, target)).map(({ name }) => name),
+  );
+  const resume = () => resumePooler(admin, target);
   if (aliases.length === 0)
     throw new SafemigrateError(
       'REFUSED',
@@ -56,16 +62,11 @@ export async function pausePooler(
   return { aliases, resume };
 }
 
-export async function resumePooler(admin: ConnectionSettings, aliases: readonly string[]): Promise<void> {
+/** Lets the clients of every alias of the target go on, whoever has paused them. */
+export async function resumePooler(admin: ConnectionSettings, target: Pooled): Promise<void> {
   await withConsole(admin, async (client) => {
-    for (const alias of aliases) {
-      try {
-        await client.query(`RESUME ${identifier(alias)}`);
-      } catch (error) {
-        // The console has no codes of its own: it was not paused, which is what is wanted.
-        if (!/not paused/i.test(messageOf(error))) throw error;
-      }
-    }
+    for (const { name, paused } of await aliasesOf(client, target))
+      if (Number(paused) === 1) await client.query(`RESUME ${identifier(name)}`);
   });
 }
 
@@ -104,6 +105,7 @@ async function withConsole<T>(settings: ConnectionSettings, use: (client: Client
     user: settings.user,
     password: settings.password,
     database: 'pgbouncer',
+    connectionTimeoutMillis: CONNECT_MS,
   });
   // A console that ends while its PAUSE is given up is not an error of the process.
   client.on('error', () => {});

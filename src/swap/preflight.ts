@@ -19,12 +19,16 @@ interface Row {
   may_clone: boolean;
 }
 
-/** One reading, so that the conditions are of one moment. Walsenders of base backups and archivers serve no readers. */
+/**
+ * One reading, so that the conditions are of one moment. A walsender with a database serves logical replication. The state
+ * of the others is hidden from most roles: then each of them may be a standby's.
+ */
 const CONDITIONS = `
 SELECT (SELECT count(*) FROM pg_prepared_xacts WHERE database = $2) AS prepared,
        (SELECT count(*) FROM pg_replication_slots WHERE database = $2) AS slots,
        (SELECT count(*) FROM pg_subscription WHERE subdbid = $1::oid) AS subscriptions,
-       (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming') AS standbys,
+       (SELECT count(*) FROM pg_stat_replication r JOIN pg_stat_activity a ON a.pid = r.pid
+         WHERE a.datid IS NULL AND coalesce(r.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
        (SELECT count(*) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
          WHERE a.datid = $1::oid AND r.rolsuper AND NOT me.rolsuper) AS superusers,
        (SELECT count(*) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid

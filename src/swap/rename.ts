@@ -15,8 +15,6 @@ export interface Rename {
   readonly originalMark: string;
   /** The target's own comment, for the successor. */
   readonly comment: string | null;
-  /** What else belongs to the same moment, about the name of the target: a limit, IS_TEMPLATE. */
-  readonly more: readonly string[];
   readonly timeoutMs: number;
 }
 
@@ -36,21 +34,13 @@ export async function renameInto(session: Session, witness: Session, rename: Ren
 }
 
 /** Renaming the current database is not allowed, so the session sits in another one. */
-export function renamingStatements({
-  original,
-  successor,
-  keptAs,
-  originalMark,
-  comment,
-  more,
-}: Rename): string[] {
+export function renamingStatements({ original, successor, keptAs, originalMark, comment }: Rename): string[] {
   const name = identifier(original.database);
   return [
     `ALTER DATABASE ${name} RENAME TO ${identifier(keptAs)}`,
     `ALTER DATABASE ${identifier(successor.database)} RENAME TO ${name}`,
     `COMMENT ON DATABASE ${identifier(keptAs)} IS ${literal(originalMark)}`,
     `COMMENT ON DATABASE ${name} IS ${comment === null ? 'NULL' : literal(comment)}`,
-    ...more,
     `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`,
   ];
 }

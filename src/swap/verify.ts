@@ -1,8 +1,17 @@
-import { SafemigrateError, sqlstateOf } from '../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { formatUrl } from '../target/url.ts';
 import { parseText } from '../wire/parse.ts';
+
+interface Surroundings {
+  readonly env: NodeJS.ProcessEnv;
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+// Its names and limits are those of the user's own sessions.
+const OWN_SETTINGS = 'RESET search_path; SET statement_timeout = 0';
 
 /**
  * Asks whether the migrated clone is as it should be: by SQL, whose rows must all begin with a value that is neither
@@ -12,19 +21,20 @@ import { parseText } from '../wire/parse.ts';
 export async function verifyClone(
   verify: string,
   clone: { readonly settings: ConnectionSettings; readonly open: () => Promise<Session> },
-  options: { readonly env: NodeJS.ProcessEnv; readonly folder: string },
+  options: Surroundings,
 ): Promise<void> {
   if ((await parseText(Buffer.from(verify))) === null)
     return verifyByCommand(verify, clone.settings, options);
   const session = await clone.open();
   try {
+    await session.query(OWN_SETTINGS);
     const rows = await session.query(verify);
     const wrong = rows.filter((row) => [null, false, undefined].includes(Object.values(row)[0] as null));
     if (rows.length === 0 || wrong.length > 0)
       throw disagrees(rows.length === 0 ? 'it has no row' : 'it says no');
   } catch (error) {
     const sqlstate = sqlstateOf(error);
-    throw sqlstate === undefined ? error : disagrees(`it failed with SQLSTATE ${sqlstate}`);
+    throw sqlstate === undefined ? error : disagrees(`${messageOf(error)} (SQLSTATE ${sqlstate})`);
   } finally {
     await session.close();
   }
@@ -33,7 +43,7 @@ export async function verifyClone(
 async function verifyByCommand(
   command: string,
   settings: ConnectionSettings,
-  { env, folder }: { readonly env: NodeJS.ProcessEnv; readonly folder: string },
+  { env, folder, signal }: Surroundings,
 ): Promise<void> {
   const { execa } = await import('execa');
   const result = await execa('sh', ['-c', command], {
@@ -44,7 +54,9 @@ async function verifyByCommand(
     stdout: 2,
     stderr: 'inherit',
     reject: false,
+    cancelSignal: signal,
   });
+  signal.throwIfAborted();
   if (result.exitCode !== 0) throw disagrees(`it ended with exit code ${result.exitCode ?? result.signal}`);
 }
 

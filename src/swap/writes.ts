@@ -5,10 +5,13 @@ import type { Session } from '../target/session.ts';
  * How much has been written in a database since some moment, by the server's own counters: rows inserted, updated and
  * deleted, those of catalogues included, so that TRUNCATE and DDL count as well. ANALYZE writes rows too, into tables of
  * its own: they are not counted. Rows of transactions that were rolled back count; a sequence that was advanced alone does
- * not. The counters begin anew after a crash.
+ * not. The counters begin anew after a crash and on another server: then those of the archiver do so too, and tell when.
  */
 const TOTAL = `
-SELECT (tup_inserted + tup_updated + tup_deleted)::text AS rows FROM pg_stat_database WHERE datid = $1`;
+SELECT (tup_inserted + tup_updated + tup_deleted)::text AS rows,
+       concat_ws(' ', extract(epoch FROM stats_reset),
+                      (SELECT extract(epoch FROM a.stats_reset) FROM pg_stat_archiver a)) AS since
+  FROM pg_stat_database WHERE datid = $1`;
 const OF_ANALYZE = `
 SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::text AS rows FROM pg_stat_sys_tables
  WHERE relid IN ('pg_catalog.pg_statistic'::regclass, 'pg_catalog.pg_statistic_ext_data'::regclass)`;
@@ -23,14 +26,19 @@ export async function rowsOfAnalyze(inside: Session): Promise<bigint> {
   return BigInt(row?.rows ?? 0);
 }
 
-/** @param session in another database, once the one with that OID is closed and its sessions have told their counters. */
-export async function rowsWritten(
-  session: Session,
-  oid: number,
-  ofAnalyze: bigint,
-  versionNum: number,
-): Promise<bigint> {
+export interface Written {
+  readonly rows: bigint;
+  /** When the server began to count. Two numbers of rows can be compared where it is the same. */
+  readonly since: string;
+}
+
+/** Until the counters of sessions that have ended can be read. */
+export async function countersArrive(versionNum: number): Promise<void> {
   if (versionNum < AT_ONCE_SINCE) await pause(COLLECTED_MS);
-  const [row] = await session.query<{ rows: string }>(TOTAL, [oid]);
-  return BigInt(row?.rows ?? 0) - ofAnalyze;
+}
+
+/** @param session in another database, once the one with that OID is closed. */
+export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint): Promise<Written> {
+  const [row] = await session.query<{ rows: string; since: string }>(TOTAL, [oid]);
+  return { rows: BigInt(row?.rows ?? 0) - ofAnalyze, since: row?.since ?? '' };
 }

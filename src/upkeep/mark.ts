@@ -29,6 +29,8 @@ export interface Mark {
   readonly successor?: number;
   /** Of a kept original: rows that were written in its successor until it took the name (swap/writes.ts). */
   readonly writes?: string;
+  /** Since when the server had counted them. */
+  readonly countedSince?: string;
 }
 
 const PREFIX = 'safemigrate: ';
@@ -46,7 +48,14 @@ const mark = object(
     ),
     lockDatabaseOid: positiveInteger,
   },
-  { kept: truth, databases: list(text), comment: text, successor: positiveInteger, writes: text },
+  {
+    kept: truth,
+    databases: list(text),
+    comment: text,
+    successor: positiveInteger,
+    writes: text,
+    countedSince: text,
+  },
 );
 
 export function formatMark(content: Mark): string {

@@ -72,6 +72,11 @@ export async function ownedDatabases(session: Session, options = { sizes: true }
   return [...made.flatMap((row) => judgeMade(row, clones)), ...found];
 }
 
+/** Whether anybody holds the run's advisory lock. */
+export async function runIsAlive(session: Session, run: RunId, lockDatabaseOid: number): Promise<boolean> {
+  return liveness(run, lockDatabaseOid, await session.query<Lock>(HELD_LOCKS)) === 'alive';
+}
+
 interface Lock {
   readonly database: string;
   readonly key: string;

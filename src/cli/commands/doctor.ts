@@ -29,7 +29,7 @@ function asJson({ target, methods, ...rest }: Diagnosis): string {
 }
 
 function asText(diagnosis: Diagnosis, style: TextStyle): string {
-  const { target, methods, taken, privileges, differences, advice } = diagnosis;
+  const { target, methods, taken, privileges, differences, advice, swapObstacles } = diagnosis;
   const { server, database, role } = target;
   const lines = [
     ...flow(style, [
@@ -55,6 +55,13 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
   if (advice.length > 0) {
     lines.push('', ...heading(style, 'The file system'));
     for (const line of advice) lines.push(...flow(style, [line], 4, ['  ']));
+  }
+  if (swapObstacles.length > 0) {
+    lines.push('', ...heading(style, 'What stands against --swap'));
+    for (const { reason, wayOut } of swapObstacles) {
+      lines.push(...flow(style, [reason], 4, ['  ']));
+      lines.push(...flow(style, [wayOut], 6, ['    ']));
+    }
   }
   lines.push('', ...conclusion(style, taken));
   return `${lines.join('\n')}\n`;

@@ -1,5 +1,6 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import { type ExternalClone, externalClones } from '../../upkeep/external-clones.ts';
 import {
   type FolderClone,
   folderBytes,
@@ -8,6 +9,7 @@ import {
 } from '../../upkeep/folder-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import { startOf } from '../../upkeep/run-id.ts';
+import type { UnreadableFile } from '../../upkeep/state-files.ts';
 import { LIST_OPTIONS } from '../options.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { table } from '../table.ts';
@@ -19,11 +21,12 @@ import { table } from '../table.ts';
 export async function listCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(LIST_OPTIONS, flags);
   const folders = await withBytes(await folderClones());
-  if (options.format !== 'json') process.stdout.write(foldersAsText(folders));
+  const externals = await externalClones();
+  if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
   const onServer = await databasesOf(options, signal);
-  if (options.format === 'json') process.stdout.write(asJson(onServer?.databases ?? [], folders));
+  if (options.format === 'json') process.stdout.write(asJson(onServer?.databases ?? [], folders, externals));
   else if (onServer) process.stdout.write(databasesAsText(onServer.databases, onServer.server));
-  else if (folders.length === 0) process.stdout.write(NOTHING_HERE);
+  else if (folders.length + externals.length === 0) process.stdout.write(NOTHING_HERE);
   return 0;
 }
 
@@ -52,7 +55,11 @@ async function databasesOf(
   }
 }
 
-function asJson(databases: OwnedDatabase[], folders: Listed[]): string {
+function asJson(
+  databases: OwnedDatabase[],
+  folders: Listed[],
+  externals: (ExternalClone | UnreadableFile)[],
+): string {
   const rows = databases.map(({ mark, ...database }) => ({
     ...database,
     state: mark?.state ?? null,
@@ -78,7 +85,13 @@ function asJson(databases: OwnedDatabase[], folders: Listed[]): string {
       endsAt,
     };
   });
-  return `${JSON.stringify([...rows, ...clones], null, 2)}\n`;
+  const elsewhere = externals.map((each) => {
+    if ('unreadable' in each) return each;
+    const { run, url, target, kept } = each.entry;
+    const startedAt = new Date(startOf(run)).toISOString();
+    return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
+  });
+  return `${JSON.stringify([...rows, ...clones, ...elsewhere], null, 2)}\n`;
 }
 
 function foldersAsText(folders: Listed[]): string {
@@ -97,6 +110,24 @@ function foldersAsText(folders: Listed[]): string {
   });
   return `On this machine:\n${table(['FOLDER', 'WHAT IT IS', 'STARTED', 'TAKES', 'ENDS'], rows)}`;
 }
+
+function externalsAsText(externals: (ExternalClone | UnreadableFile)[]): string {
+  if (externals.length === 0) return '';
+  const rows = externals.map((each) => {
+    if ('unreadable' in each) return [each.file, `an entry that cannot be read: ${each.unreadable}`, ''];
+    const { run, target, url } = each.entry;
+    const what = `${EXTERNAL[each.state]} of ${target.database} on ${target.host}`;
+    return [url || `run ${run}`, what, `${formatDuration(Date.now() - startOf(run))} ago`];
+  });
+  return `Elsewhere, by commands of yours:\n${table(['CLONE', 'WHAT IT IS', 'STARTED'], rows)}`;
+}
+
+const EXTERNAL: Record<ExternalClone['state'], string> = {
+  alive: 'clone in use,',
+  kept: 'kept clone',
+  dead: 'clone left by a dead run,',
+  unknown: 'clone; whether its run is alive is not known;',
+};
 
 function folderState({ state, present }: FolderClone): string {
   if (!present) return 'clone whose folder is gone,';
@@ -123,8 +154,12 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
     database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
   ]);
-  return `On ${server}:\n${table(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}`;
+  const kept = databases.some(({ role, standing }) => role === 'original' && standing === 'marked');
+  return `On ${server}:\n${table(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}${kept ? ORIGINALS : ''}`;
 }
+
+const ORIGINALS =
+  'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals`.\n';
 
 /** One phrase that also says what `clean` would do with it. */
 export function whatItIs({ standing, owning, role, mark, doubt }: OwnedDatabase): string {

@@ -123,7 +123,6 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
       keptAs,
       originalMark: 'kept',
       comment: 'its own',
-      more: [`ALTER DATABASE "${target.name}" CONNECTION LIMIT 17`],
       timeoutMs: 1_000,
     });
     expect(await wasRenamed(witness, fences)).toBe(true);
@@ -145,7 +144,6 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
         keptAs: `${target.name}_before`,
         originalMark: 'kept',
         comment: null,
-        more: [],
         timeoutMs: 1_000,
       }),
     ).rejects.toMatchObject({ code: 'REFUSED' });
