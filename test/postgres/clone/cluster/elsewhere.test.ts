@@ -23,7 +23,7 @@ const MB = 1024 * 1024;
 const run = promisify(execFile);
 
 /** As Debian installs it: configuration in a folder of its own, named by the command line. */
-describe("Debian's PostgreSQL 15 on XFS, with configuration, WAL and log elsewhere", async () => {
+describe("Debian's PostgreSQL 15 on XFS, with configuration and WAL elsewhere, and a link to its data directory", async () => {
   const { programs, obstacle: missing } = await debianPrograms(15);
   const obstacle = skipReason((await loopFileSystemObstacle('xfs')) ?? missing);
   let place: LoopFileSystem | undefined;
@@ -47,6 +47,9 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration, WAL and log elsewhe
         // A link to what a setting names; and one that stays inside.
         await symlink(path.join(outside, 'pg_hba.conf'), path.join(folder, 'data', 'pg_hba.conf'));
         await symlink('PG_VERSION', path.join(folder, 'data', 'VERSION'));
+        // The server is started on a link to its folder.
+        await rename(path.join(folder, 'data'), path.join(folder, 'main'));
+        await symlink('main', path.join(folder, 'data'));
       },
       start: (folder) => [
         '-c',
@@ -95,7 +98,7 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration, WAL and log elsewhe
   );
 
   test.skipIf(obstacle)('is not copied with a symbolic link that leads out', async () => {
-    const link = path.join(server.data, 'base', 'elsewhere');
+    const link = path.join(server.folder, 'main', 'base', 'elsewhere');
     await symlink(outside, link);
     try {
       await withClusterCloning(server.url, {}, async ({ create }) => {
