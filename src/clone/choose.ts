@@ -1,10 +1,10 @@
 import { SafemigrateError } from '../errors.ts';
-import { formatBytes } from '../format.ts';
 import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
 import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
+import { byPreference, withinLimit } from './preference.ts';
 import { template } from './template.ts';
 
 const METHODS: readonly CloneMethod[] = [cluster, template, dump, basebackup, external];
@@ -42,32 +42,12 @@ export async function assessMethods(context: CloneContext, wanted: 'auto' | Meth
       const assessment = await method.assess(context);
       return {
         method,
-        assessment: wanted === 'auto' ? withinLimit(assessment, method.id, context) : assessment,
+        assessment:
+          wanted === 'auto' ? withinLimit(assessment, method.id, context.limits.maxCopyBytes) : assessment,
       };
     }),
   );
-  return considered.sort((one, other) => preference(one.assessment, other.assessment));
-}
-
-/** What the user has set up comes first, then what leaves the target's sessions alone, then what is ready soonest. */
-function preference(one: Assessment, other: Assessment): number {
-  if (!one.possible || !other.possible) return Number(other.possible) - Number(one.possible);
-  return (
-    Number(other.asked ?? false) - Number(one.asked ?? false) ||
-    Number(one.endsSessions) - Number(other.endsSessions) ||
-    one.readyMs - other.readyMs
-  );
-}
-
-/** Nobody wants to find out afterwards that a terabyte was copied. */
-function withinLimit(assessment: Assessment, id: MethodId, { limits }: CloneContext): Assessment {
-  if (!assessment.possible || assessment.bytes <= limits.maxCopyBytes) return assessment;
-  const size = formatBytes(assessment.bytes);
-  return {
-    possible: false,
-    reason: `${size} would be copied in full (${assessment.strategy}), and --max-copy is ${formatBytes(limits.maxCopyBytes)}`,
-    enable: `--clone ${id}, or --max-copy above ${size}`,
-  };
+  return byPreference(considered);
 }
 
 function explain({ method, assessment }: Considered): string {

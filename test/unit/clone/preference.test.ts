@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import type { MethodId, Possible } from '../../../src/clone/method.ts';
+import { type Assessed, byPreference, withinLimit } from '../../../src/clone/preference.ts';
+
+const GB = 2 ** 30;
+
+function possible(change: Partial<Possible> = {}): Possible {
+  return {
+    ...{ possible: true, strategy: 'copy', readyMs: 1_000, stallMs: 0, bytes: 0, endsSessions: false },
+    ...{ isolation: 'own-cluster', reason: 'it is a test' },
+    ...change,
+  };
+}
+
+function way(id: MethodId, change: Partial<Possible> = {}): Assessed {
+  return { method: { id }, assessment: possible(change) };
+}
+
+const noWay = (id: MethodId): Assessed => ({
+  method: { id },
+  assessment: { possible: false, reason: 'it is a test' },
+});
+
+const order = (...found: Assessed[]) => byPreference(found).map(({ method }) => method.id);
+
+describe('which way to clone is taken', () => {
+  test('the one that is ready soonest, of those that leave sessions alone', () => {
+    expect(order(way('dump', { readyMs: 9_000 }), way('cluster', { readyMs: 900 }))).toEqual([
+      'cluster',
+      'dump',
+    ]);
+  });
+
+  test('never one that ends sessions while another does not, however long that takes', () => {
+    expect(
+      order(way('template', { readyMs: 60, endsSessions: true }), way('dump', { readyMs: 10 * 3_600_000 })),
+    ).toEqual(['dump', 'template']);
+  });
+
+  test('one that ends sessions where there is no other', () => {
+    expect(order(noWay('cluster'), noWay('dump'), way('template', { endsSessions: true }))).toEqual([
+      'template',
+      'cluster',
+      'dump',
+    ]);
+  });
+
+  test('what the user has set up for it comes before all others', () => {
+    expect(
+      order(
+        way('cluster'),
+        way('external', { readyMs: 30_000, asked: true }),
+        way('template', { readyMs: 50 }),
+      ),
+    ).toEqual(['external', 'template', 'cluster']);
+  });
+
+  test('what was set up and cannot work does not', () => {
+    expect(order(noWay('external'), way('cluster'))).toEqual(['cluster', 'external']);
+  });
+});
+
+describe('what is copied in full', () => {
+  test('is copied up to the limit', () => {
+    const at = possible({ bytes: 10 * GB });
+    expect(withinLimit(at, 'dump', 10 * GB)).toBe(at);
+  });
+
+  test('above it is possible only when told so, and the refusal says how', () => {
+    expect(withinLimit(possible({ bytes: 10 * GB + 1 }), 'dump', 10 * GB)).toEqual({
+      possible: false,
+      reason: '10 GB would be copied in full (copy), and --max-copy is 10 GB',
+      enable: '--clone dump, or --max-copy above 10 GB',
+    });
+  });
+
+  test('is nothing where blocks are shared, whatever the size', () => {
+    const shared = possible({ strategy: 'reflink', bytes: 0 });
+    expect(withinLimit(shared, 'cluster', 0)).toBe(shared);
+  });
+});
