@@ -1,0 +1,114 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { apply } from '../helpers/apply.ts';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { scriptCommand } from '../helpers/rehearse.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+import { digestOf, fingerprintOf } from '../helpers/target-state.ts';
+
+let target: TemporaryDatabase;
+
+beforeAll(() => useOwnServers(18));
+
+beforeEach(async () => {
+  target = await temporaryDatabase(18, {
+    sql: 'CREATE TABLE jobs (id int PRIMARY KEY); INSERT INTO jobs SELECT generate_series(1, 100)',
+  });
+});
+
+afterEach(() => target.drop());
+
+const inTarget = async (sql: string) => {
+  const { rows } = await withClient(target.url, (client) => client.query(sql));
+  return rows;
+};
+
+describe('an apply', () => {
+  test('runs on the target what was rehearsed, and says so first', async () => {
+    const {
+      exitCode,
+      apply: applied,
+      report,
+    } = await apply(
+      target.url,
+      sqlCommand('ALTER TABLE jobs ADD COLUMN done bool; UPDATE jobs SET done = true WHERE id < 10'),
+    );
+    expect(applied).toMatchObject({ outcome: 'applied', reasons: [], schemaEqual: true, forced: null });
+    expect(exitCode).toBe(0);
+    expect(await inTarget('SELECT count(*)::int FROM jobs WHERE done')).toEqual([{ count: 9 }]);
+    expect(report.run.mode).toBe('apply');
+    expect(applied.fingerprints).toEqual({ before: report.schema?.before, after: report.schema?.after });
+    expect(applied.comparedTimes.map(({ sql }) => sql)).toEqual(applied.statements.map(({ sql }) => sql));
+    expect(applied.committed.map(({ sql }) => sql)).toEqual([
+      'ALTER TABLE jobs ADD COLUMN done bool',
+      'UPDATE jobs SET done = true WHERE id < 10',
+    ]);
+    expect(applied.wayBack).toMatch(/DROP COLUMN "?done"?/);
+  });
+
+  test('without --yes and without a terminal is refused before anything is done: exit code 4', async () => {
+    const before = await digestOf(target.url);
+    const { exitCode, stderr } = await safemigrate(['--apply', '--', ...sqlCommand('DROP TABLE jobs')], {
+      env: { DATABASE_URL: target.url },
+    });
+    expect(stderr).toContain('no terminal');
+    expect(exitCode).toBe(4);
+    expect(await digestOf(target.url)).toEqual(before);
+  });
+
+  test('of what did not pass leaves the target alone: exit code 1; with --force it goes on, and says why', async () => {
+    const failing = sqlCommand('CREATE TABLE made (id int); SELECT 1/0');
+    const refused = await apply(target.url, failing);
+    expect(refused.exitCode).toBe(1);
+    expect(refused.apply).toMatchObject({ outcome: 'refused', reasons: ['the rehearsal did not pass'] });
+    const forced = await apply(target.url, failing, { args: ['--force', 'the night is short'] });
+    expect(forced.apply).toMatchObject({ outcome: 'failed', forced: 'the night is short' });
+    expect(forced.exitCode).toBe(4);
+  });
+});
+
+/** Passes on a clone, whose name is another one. */
+const ONLY_THERE = "DO $$ BEGIN IF current_database() !~ '_rehearsal_' THEN RAISE 'not here'; END IF; END $$";
+
+describe('a command that fails on the target', () => {
+  test('half-way: exit code 5, with what was committed, what was not, and the way back', async () => {
+    const {
+      exitCode,
+      apply: applied,
+      stderr,
+    } = await apply(
+      target.url,
+      scriptCommand(
+        `const client = await connect();
+         await client.query('SET lock_timeout = 5000');
+         await client.query('CREATE TABLE first (id int)');
+         await client.query('BEGIN');
+         await client.query('CREATE TABLE second (id int)');
+         await client.query(args[0]);
+         await client.query('COMMIT');
+         await client.end();`,
+        ONLY_THERE,
+      ),
+    );
+    expect(stderr).toContain('not here');
+    expect(applied.outcome).toBe('partly');
+    expect(exitCode).toBe(5);
+    expect(applied.committed).toMatchObject([
+      { sql: 'CREATE TABLE first (id int)', outcome: 'committed', explicit: false },
+    ]);
+    expect(applied.rolledBack.map(({ sql }) => sql)).toEqual(['CREATE TABLE second (id int)', ONLY_THERE]);
+    expect(applied.wayBack).toMatch(/DROP TABLE "?public"?\."?first"?/);
+    expect(applied.differences).toEqual(['missing: create table public.second']);
+  });
+
+  test('within one transaction: exit code 4, and the target is as it was', async () => {
+    const before = await fingerprintOf(target.url);
+    const { exitCode, apply: applied } = await apply(
+      target.url,
+      sqlCommand(`SELECT 1; CREATE TABLE first (id int); ${ONLY_THERE}`),
+    );
+    expect(applied).toMatchObject({ outcome: 'failed', committed: [], wayBack: null });
+    expect(exitCode).toBe(4);
+    expect(await fingerprintOf(target.url)).toBe(before);
+  });
+});
