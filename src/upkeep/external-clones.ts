@@ -7,7 +7,7 @@ import { withoutPassword } from '../target/connection-text.ts';
 import { absolutePath, stamp } from './folders.ts';
 import { parseRunId, type RunId } from './run-id.ts';
 import { runShell } from './shell-command.ts';
-import { readStateFiles, stateFolder, writeStateFile } from './state-files.ts';
+import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
 
 /**
  * A clone that the user's own command makes elsewhere, as this user's state folder tells of it: written before the
@@ -78,6 +78,21 @@ export async function destroyExternal(found: ExternalEntry): Promise<void> {
   await rm(fileOf(found.run), { force: true });
 }
 
+export interface ExternalClone {
+  readonly entry: ExternalEntry;
+  readonly state: 'alive' | 'kept' | 'dead' | 'unknown';
+}
+
+export async function externalClones(): Promise<(ExternalClone | UnreadableFile)[]> {
+  const entries = await readStateFiles(externalFolder(), entry);
+  return Promise.all(
+    entries.map(async (each): Promise<ExternalClone | UnreadableFile> => {
+      if ('unreadable' in each) return each;
+      return { entry: each, state: each.kept ? 'kept' : await livenessOf(each.owner) };
+    }),
+  );
+}
+
 export interface ExternalCleaning {
   readonly removed: string[];
   readonly left: { name: string; reason: string }[];
@@ -87,19 +102,20 @@ export interface ExternalCleaning {
 /** Removes the clones whose run is dead. Kept ones stay unless `kept` says so. */
 export async function cleanExternals(options: { kept: boolean }): Promise<ExternalCleaning> {
   const result: ExternalCleaning = { removed: [], left: [], failed: [] };
-  for (const found of await readStateFiles(externalFolder(), entry)) {
+  for (const found of await externalClones()) {
     if ('unreadable' in found) {
       result.left.push({ name: found.file, reason: `it cannot be read: ${found.unreadable}` });
       continue;
     }
-    const name = `external clone of ${found.target.database}, run ${found.run}`;
-    const reason = reasonToLeave(found, await livenessOf(found.owner), options);
+    const { target, run } = found.entry;
+    const name = `external clone of ${target.database}, run ${run}`;
+    const reason = reasonToLeave(found, options);
     if (reason !== null) {
       result.left.push({ name, reason });
       continue;
     }
     try {
-      await destroyExternal(found);
+      await destroyExternal(found.entry);
       result.removed.push(name);
     } catch (error) {
       result.failed.push({ name, reason: messageOf(error) });
@@ -108,12 +124,10 @@ export async function cleanExternals(options: { kept: boolean }): Promise<Extern
   return result;
 }
 
-function reasonToLeave(
-  { kept }: ExternalEntry,
-  owner: Awaited<ReturnType<typeof livenessOf>>,
-  options: { kept: boolean },
-): string | null {
-  if (kept) return options.kept ? null : 'it was kept on request; `safemigrate clean --kept` removes it';
-  if (owner === 'alive') return 'its run is still alive';
-  return owner === 'unknown' ? 'whether its run is alive cannot be told from here' : null;
+function reasonToLeave({ state }: ExternalClone, options: { kept: boolean }): string | null {
+  if (state === 'alive') return 'its run is still alive';
+  if (state === 'unknown') return 'whether its run is alive cannot be told from here';
+  if (state === 'kept' && !options.kept)
+    return 'it was kept on request; `safemigrate clean --kept` removes it';
+  return null;
 }

@@ -68,6 +68,10 @@ test('a clone that was made elsewhere is removed by clean after the run was kill
   });
   expect(killed.signal).toBe('SIGKILL');
   expect(existsSync(told)).toBe(false);
+  const listed = await safemigrate(['list'], { env });
+  expect(listed.stdout).toMatch(
+    new RegExp(`:\\*\\*\\*@.*${elsewhere.name} +clone left by a dead run, of ${target.name}`),
+  );
   const { stdout } = await safemigrate(['clean'], { env });
   expect(stdout).toContain(`removed external clone of ${target.name}`);
   expect(readFileSync(told, 'utf8')).toContain(changedUrl(elsewhere.url, { password: '***' }));

@@ -120,7 +120,7 @@ describe('a clone by commands of the user', () => {
     await expect(attempt).rejects.toThrow(/not released.*--clone-destroy/);
     expect(await cleanExternals({ kept: false })).toMatchObject({ removed: [], left: [{}] });
     const [file = ''] = entries();
-    const entry = JSON.parse(readFileSync(file, 'utf8'));
+    const entry = JSON.parse(readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? '');
     await writeExternal({ ...entry, owner: { ...entry.owner, started: '1' } });
     expect(await cleanExternals({ kept: false })).toMatchObject({ removed: [], failed: [{}] });
     writeFileSync(flag, '');
