@@ -13,6 +13,8 @@ import { skipReason } from '../helpers/requirements.ts';
 import { makeAccounts, startTransfers } from '../helpers/transfers.ts';
 
 const MB = 2 ** 20;
+/** Other tests clone inside the server unless they say otherwise. */
+const AS_A_USER = { SAFEMIGRATE_CLONE: 'auto' };
 const MIGRATION = sqlCommand('ALTER TABLE account ADD COLUMN note text');
 
 describe('a target in use, on XFS', async () => {
@@ -40,7 +42,7 @@ describe('a target in use, on XFS', async () => {
     async () => {
       const transfers = await startTransfers(url, 2);
       try {
-        const { report, exitCode, stderr } = await rehearse(url, MIGRATION);
+        const { report, exitCode, stderr } = await rehearse(url, MIGRATION, { env: AS_A_USER });
         expect(exitCode, stderr).toBe(0);
         expect(report.clone).toMatchObject({
           method: 'cluster',
