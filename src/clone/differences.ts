@@ -19,7 +19,8 @@ SELECT (SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN 
        (SELECT count(*) FROM pg_foreign_server) AS servers,
        (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) AS slots,
        (SELECT count(*) FROM pg_publication) AS publications,
-       (SELECT count(*) FROM pg_stat_subscription WHERE subid IS NOT NULL) AS subscriptions`;
+       (SELECT count(*) FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
+         WHERE d.datname = current_database()) AS subscriptions`;
 
 interface Counts {
   unlogged: string;

@@ -53,7 +53,9 @@ SELECT DISTINCT r.rolname AS name
   JOIN pg_database b ON b.oid = d.dbid AND b.datname = current_database()
  WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype IN ('a', 'r')`;
 
-const SUBSCRIPTIONS = 'SELECT count(*)::int AS n FROM pg_stat_subscription WHERE subid IS NOT NULL';
+const SUBSCRIPTIONS = `
+SELECT count(*)::int AS n FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
+ WHERE d.datname = current_database()`;
 
 /** Reads, over one session in the target. */
 export async function readDumpFacts(

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Server } from '../../../src/server/embedded.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import { inspectTarget } from '../../../src/target/inspect.ts';
+import { type Privilege, readPrivileges } from '../../../src/target/privileges.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import { withClient } from '../../helpers/client.ts';
+import { changedUrl } from '../../helpers/cloning.ts';
+import { ownServer } from '../../helpers/own-server.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+const ROLE = 'odd "role"';
+const PASSWORD = 'of-the-odd-role';
+
+describe.each(VERSIONS)('the rights that a role has and lacks, on PostgreSQL %d', (version) => {
+  let server: Server;
+  const admin = (sql: string, database = 'postgres') =>
+    withClient(changedUrl(server.url, { database }), (client) => client.query(sql));
+
+  beforeAll(async () => {
+    server = await ownServer(version);
+    await admin('CREATE ROLE "its owner"');
+    await admin('CREATE DATABASE shop OWNER "its owner"');
+    await admin('CREATE DATABASE of_superuser');
+  });
+  afterAll(() => server.stop());
+
+  async function read(
+    database: string,
+    who: { user?: string; password?: string } = {},
+  ): Promise<Privilege[]> {
+    const url = changedUrl(server.url, { database, ...who });
+    const settings = parseSettings(url, surroundings({}, '/'));
+    const target = await inspectTarget(settings, 'the test');
+    const session = await openSession(settings, { database: 'postgres', purpose: 'test' });
+    try {
+      return await readPrivileges(session, target);
+    } finally {
+      await session.close();
+    }
+  }
+
+  const odd = (database: string) => read(database, { user: ROLE, password: PASSWORD });
+  const lacking = (privileges: readonly Privilege[]) => privileges.filter(({ held }) => !held);
+
+  const isOwning = ({ right }: Privilege) => right.startsWith('membership in');
+
+  test('a superuser lacks none', async () => {
+    expect(lacking(await read('shop'))).toEqual([]);
+  });
+
+  test('each printed statement, run by a superuser, gives the right that stands beside it', async () => {
+    await admin(`CREATE ROLE "odd ""role""" LOGIN PASSWORD '${PASSWORD}'`);
+    const before = await odd('shop');
+    expect(before.map(({ held }) => held)).not.toContain(true);
+    // The owner's rights last: with them comes the right to read.
+    const inTurn = before.sort((one, other) => Number(isOwning(one)) - Number(isOwning(other)));
+    for (const { right, grant } of inTurn) {
+      const without = lacking(await odd('shop')).map((privilege) => privilege.right);
+      await admin(grant);
+      const still = lacking(await odd('shop')).map((privilege) => privilege.right);
+      expect(without).toContain(right);
+      expect(still).toEqual(without.filter((other) => other !== right));
+    }
+  });
+
+  test('nobody is told to become a superuser for the sake of a rehearsal', async () => {
+    const owning = (await odd('of_superuser')).find(isOwning);
+    expect(owning).toMatchObject({
+      held: false,
+      grant: 'ALTER DATABASE "of_superuser" OWNER TO "odd ""role""";',
+    });
+    await admin(owning?.grant ?? '');
+    expect((await odd('of_superuser')).find(isOwning)?.held).toBe(true);
+  });
+
+  test('of the functions of a backup, those in the database that safemigrate sits in count', async () => {
+    await admin(`CREATE ROLE elsewhere LOGIN PASSWORD '${PASSWORD}'`);
+    const login = { user: 'elsewhere', password: PASSWORD };
+    const backup = async () => (await read('shop', login)).find(({ right }) => right.startsWith('EXECUTE'));
+    const found = await backup();
+    expect(found?.purpose).toContain('in the database postgres');
+    await admin(found?.grant ?? '', 'shop');
+    expect((await backup())?.held).toBe(false);
+    await admin(found?.grant ?? '');
+    expect((await backup())?.held).toBe(true);
+  });
+});
