@@ -112,7 +112,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     durationMs: performance.now() - started,
     stallMs: 0,
     notCarried: [],
-    touched: ['what the command of --clone-create did there'],
+    touched: ['the command of --clone-create was run; what that does to the target is its own'],
     limits: limitsOf(target, there),
     uniqueBytes: async () => ({ unmeasured: 'a clone that was made elsewhere does not tell what it takes' }),
     async keep() {

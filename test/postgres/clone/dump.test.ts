@@ -122,6 +122,24 @@ describe.skipIf(skip)('a dump into the same server', () => {
     expect(await databases(database.url)).not.toContain(name);
   });
 
+  test.each(["ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'", "LOCALE_PROVIDER icu ICU_LOCALE 'de'"])(
+    'has the encoding and the locale of the target: %s',
+    async (locale) => {
+      const database = await temporaryDatabase(15);
+      await withClient(serverUrl(15), async (client) => {
+        await client.query(`DROP DATABASE ${database.name}`);
+        await client.query(`CREATE DATABASE ${database.name} TEMPLATE template0 ${locale}`);
+      });
+      const sql = `SELECT pg_encoding_to_char(encoding) AS encoding, datcollate, datctype, datlocprovider, daticulocale
+        FROM pg_database WHERE datname = current_database()`;
+      await withCloning(database.url, { method: 'dump' }, async (cloning) => {
+        const clone = await make(cloning);
+        const wanted = await withClient(database.url, (client) => client.query(sql));
+        expect(await ask(clone, sql)).toEqual(wanted.rows);
+      });
+    },
+  );
+
   test('leaves out the rows that are not wanted', async () => {
     const database = await temporaryDatabase(15, { sql: SQL });
     await withCloning(database.url, { method: 'dump', excludeTableData: ['lo*'] }, async (cloning) => {
