@@ -139,7 +139,7 @@ export const RUN_OPTIONS = {
   ),
   report: list(
     '--report <file>',
-    'write the report, by its ending (.json, .txt, .html, .md, .xml for JUnit, .prom for OpenMetrics); repeatable',
+    'write the report, by its ending (.json, .txt, .html, .md, .xml for JUnit, .sarif, .prom for OpenMetrics); repeatable',
     parseReportFile,
   ),
   observe: option(

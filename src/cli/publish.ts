@@ -5,6 +5,7 @@ import { compareReports } from '../report/compare.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import type { Report } from '../report/model.ts';
 import { render } from '../report/render.ts';
+import type { Location } from '../report/sarif.ts';
 import { CLONE_PORT, readEntries } from '../upkeep/folders.ts';
 import { annotations } from './ci/annotations.ts';
 import { keepReport, lastLike } from './history.ts';
@@ -35,13 +36,14 @@ export function checkWritable(file: string): void {
 }
 
 /** What is made to be shown to others. */
-const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html']);
+const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
 
 /** The report of a run that has just ended: written, printed, kept, and set against the last one of its like. */
 export async function publish(report: Report, options: PublishOptions): Promise<void> {
   const { env } = process;
   const out = await write(report, options, process.stderr);
-  if (env.GITHUB_ACTIONS === 'true') process.stderr.write(annotations(await out.forFormat('markdown')));
+  if (env.GITHUB_ACTIONS === 'true')
+    process.stderr.write(annotations(await out.forFormat('markdown'), out.locations));
   if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report)));
   const earlier = await lastLike(report).catch(() => undefined);
   const differences = earlier ? compareReports(report, earlier) : [];
@@ -81,14 +83,17 @@ async function write(report: Report, options: PublishOptions, terminal: NodeJS.W
     redacted ??= import('../observe/redact-report.ts').then(({ redactReport }) => redactReport(report));
     return redacted;
   };
-  for (const file of options.report ?? []) {
-    const format = formatOfFile(file) ?? 'json';
-    await attempt(file, async () => writeFileSync(file, await renderPlain(await forFormat(format), format)));
-  }
+  const files = (options.report ?? []).map((file) => ({ file, format: formatOfFile(file) ?? 'json' }));
+  const locates = env.GITHUB_ACTIONS === 'true' || files.some(({ format }) => format === 'sarif');
+  const locations = locates ? await located(report) : new Map<number, Location>();
+  for (const { file, format } of files)
+    await attempt(file, async () =>
+      writeFileSync(file, await renderPlain(await forFormat(format), format, locations)),
+    );
   const summary = env.GITHUB_STEP_SUMMARY;
   if (summary)
     await attempt('the summary of the step', async () =>
-      appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown')),
+      appendFileSync(summary, await renderPlain(await forFormat('markdown'), 'markdown', locations)),
     );
   if (options.format) {
     const style = styleOf({ stream: process.stdout, env });
@@ -97,11 +102,21 @@ async function write(report: Report, options: PublishOptions, terminal: NodeJS.W
     const style = styleOf({ stream: terminal, env });
     terminal.write(`\n${await render(await forFormat('text'), 'text', style)}`);
   }
-  return { problems, forFormat };
+  return { problems, forFormat, locations };
 }
 
-function renderPlain(report: Report, format: ReportFormat): Promise<string> {
-  return render(report, format, { columns: 100, colour: false, unicode: true });
+function renderPlain(
+  report: Report,
+  format: ReportFormat,
+  locations: ReadonlyMap<number, Location>,
+): Promise<string> {
+  return render(report, format, { columns: 100, colour: false, unicode: true, locations });
+}
+
+/** Where the statements stand that hazards are about, in the folder that the run was started in. */
+async function located(report: Report): Promise<ReadonlyMap<number, Location>> {
+  const { locateStatements } = await import('./ci/locate-statements.ts');
+  return locateStatements(report, process.cwd());
 }
 
 async function keptNote({ run, target, clone }: Report): Promise<string> {

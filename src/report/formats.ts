@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 
-export type ReportFormat = 'text' | 'json' | 'markdown' | 'html' | 'junit' | 'openmetrics';
+export type ReportFormat = 'text' | 'json' | 'markdown' | 'html' | 'junit' | 'sarif' | 'openmetrics';
 
 const ENDINGS = new Map<string, ReportFormat>([
   ['.json', 'json'],
@@ -8,6 +8,7 @@ const ENDINGS = new Map<string, ReportFormat>([
   ['.md', 'markdown'],
   ['.html', 'html'],
   ['.xml', 'junit'],
+  ['.sarif', 'sarif'],
   ['.prom', 'openmetrics'],
 ]);
 

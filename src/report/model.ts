@@ -387,7 +387,56 @@ export const swapSection = z.object({
 });
 
 /** What was done to the command on its way to the target. */
-export const duringSection = z.object({});
+export const duringSection = z.object({
+  /** Statements that did not get their lock in time, and were sent again before the command heard of it. */
+  retries: z.array(
+    z.object({
+      sql: z.string(),
+      /** Attempts that failed. */
+      failed: z.int(),
+      pausedMs: milliseconds,
+      outcome: z.enum(['went on', 'gave up']),
+    }),
+  ),
+  /** Statements that were cancelled because of those who waited behind them. */
+  cancelled: z.array(
+    z.object({
+      sql: z.string(),
+      /** `standby`: it waited for synchronous replication, where a cancel would have committed; it was left alone. */
+      outcome: z.enum(['cancelled', 'refused', 'standby']),
+      reason: z.enum(['max-blocked', 'max-waiting', 'connections']),
+      /** Sessions behind it. */
+      waiting: z.int(),
+      /** Of the one that had waited longest. */
+      waitedMs: milliseconds,
+    }),
+  ),
+  /** What was sent and not rehearsed. */
+  diverged: z.array(z.object({ sql: z.string(), stopped: z.boolean() })),
+  /** Timeouts that the command set by itself; they win. */
+  ownTimeouts: z.array(
+    z.object({ setting: z.string(), value: z.string().nullable(), where: z.enum(['start-up', 'statement']) }),
+  ),
+  /** Who held what the command waited for; null is what our role may not see. */
+  blockers: z.array(
+    z.object({
+      pid: z.int(),
+      user: z.string().nullable(),
+      application: z.string().nullable(),
+      state: z.string().nullable(),
+      query: z.string().nullable(),
+      /** Of its transaction. */
+      since: z.string().nullable(),
+      /** The statement that waited. */
+      blocked: z.string(),
+      /** By `--unblock`. */
+      ended: z.boolean(),
+    }),
+  ),
+  /** For how long statements were held back: by `safemigrate pause`, or for standbys to catch up. */
+  pausedMs: milliseconds,
+  laggedMs: milliseconds,
+});
 
 /** A statement of the apply that wrote, or may have, and what became of it. */
 const appliedStatement = z.object({

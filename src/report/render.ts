@@ -1,16 +1,22 @@
 import type { ReportFormat } from './formats.ts';
 import type { TextStyle } from './layout.ts';
 import type { Report } from './model.ts';
+import type { Location } from './sarif.ts';
 
-/** The report as one string that ends in a newline; `style` only matters to the formats for a terminal. */
-export async function render(report: Report, format: ReportFormat, style: TextStyle): Promise<string> {
-  return (await rendererOf(format))(report, style);
+export interface RenderOptions extends TextStyle {
+  /** Where statements stand in the working tree, by their numbers. */
+  readonly locations?: ReadonlyMap<number, Location>;
+}
+
+/** The report as one string that ends in a newline; the style only matters to the formats for a terminal. */
+export async function render(report: Report, format: ReportFormat, options: RenderOptions): Promise<string> {
+  return (await rendererOf(format))(report, options);
 }
 
 /** Each renderer is loaded when it is asked for. */
 export async function rendererOf(
   format: ReportFormat,
-): Promise<(report: Report, style: TextStyle) => string> {
+): Promise<(report: Report, options: RenderOptions) => string> {
   switch (format) {
     case 'text':
       return (await import('./text.ts')).renderText;
@@ -22,6 +28,10 @@ export async function rendererOf(
       return (await import('./html.ts')).renderHtml;
     case 'junit':
       return (await import('./junit.ts')).renderJunit;
+    case 'sarif': {
+      const { renderSarif } = await import('./sarif.ts');
+      return (report, { locations = new Map() }) => renderSarif(report, locations);
+    }
     case 'openmetrics':
       return (await import('./openmetrics.ts')).renderOpenMetrics;
   }

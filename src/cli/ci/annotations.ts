@@ -1,30 +1,32 @@
 import type { Report } from '../../report/model.ts';
+import type { Location } from '../../report/sarif.ts';
 import { visible } from '../../report/visible.ts';
 
 /** GitHub shows at most ten of each kind for a step. */
 const EACH = 10;
-const KINDS = { error: 'error', warning: 'warning', notice: 'notice' } as const;
 
-/** What GitHub Actions shows beside the run: the verdict's reasons and the hazards, as workflow commands. */
-export function annotations({ verdict, hazards }: Report): string {
+/**
+ * What GitHub Actions shows beside the run, as workflow commands: the verdict's reasons, and the hazards at the lines that
+ * their statements stand in, where those were found.
+ */
+export function annotations({ verdict, hazards }: Report, locations: ReadonlyMap<number, Location>): string {
   const reasons = verdict.reasons.slice(0, EACH).map((reason) => command('error', 'safemigrate', reason));
   const found = hazards
     .filter(({ allowed, severity }) => !allowed && severity !== 'notice')
     .slice(0, 2 * EACH)
-    .map(({ code, severity, relation, message, evidence }) =>
-      command(
-        KINDS[severity],
-        relation === null ? code : `${code} on ${relation}`,
-        `${message}. ${evidence}`,
-      ),
-    );
+    .map(({ code, severity, relation, statement, message, evidence }) => {
+      const title = relation === null ? code : `${code} on ${relation}`;
+      const at = statement === null ? undefined : locations.get(statement);
+      return command(severity, title, `${message}. ${evidence}`, at);
+    });
   return [...reasons, ...found].join('');
 }
 
 /** Line breaks and percent signs are escaped as the runner asks for; nothing else of a text is a command to it. */
-function command(kind: string, title: string, text: string): string {
+function command(kind: string, title: string, text: string, at?: Location): string {
   const value = (part: string) =>
     visible(part).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
-  const property = value(title).replaceAll(':', '%3A').replaceAll(',', '%2C');
-  return `::${kind} title=${property}::${value(text)}\n`;
+  const property = (part: string) => value(part).replaceAll(':', '%3A').replaceAll(',', '%2C');
+  const place = at === undefined ? '' : `file=${property(at.file)},line=${at.line},`;
+  return `::${kind} ${place}title=${property(title)}::${value(text)}\n`;
 }
