@@ -66,5 +66,5 @@ async function fill(
 async function describe(context: CloneContext): Promise<string[]> {
   const found = await lookAround(context);
   if ('reason' in found) return [];
-  return [`(shell) ${receivingWords(context, found, found.folder).join(' ')}`];
+  return [`-- run: ${receivingWords(context, found, found.folder).join(' ')}`];
 }

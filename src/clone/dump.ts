@@ -272,7 +272,7 @@ async function describe(context: CloneContext, { strategy }: Possible): Promise<
       (await rolesOutOfReach(ground.control, ground.target.server.versionNum, await readDumpFacts(context)))
         .length > 0,
   };
-  const dumping = `(shell) ${dumpWords(order, 'pipe', 1, '').join(' ')}`;
+  const dumping = `-- run: ${dumpWords(order, 'pipe', 1, '').join(' ')}`;
   if (kind === 'embedded-server') return [dumping];
   const locale = await readLocale(control, target.server.versionNum, target.database.oid);
   const clauses = `${localeClause(locale, majorOf(ground.target) * 10_000)} ${closedAtBirth(context)}`;
@@ -284,7 +284,7 @@ async function describe(context: CloneContext, { strategy }: Possible): Promise<
       ? [givingStatement(name, properties.owner)]
       : []),
     dumping,
-    `(shell) ${restoreWords(order, 'pipe', 1, '').join(' ')}`,
+    `-- run: ${restoreWords(order, 'pipe', 1, '').join(' ')}`,
     ...(context.wishes.schemaOnly ? [] : ['ANALYZE']),
     ...carryingStatements(name, properties),
     plannedMarking(making, 'ready'),

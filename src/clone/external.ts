@@ -28,8 +28,8 @@ export const external: CloneMethod = {
   assess: async (context) => assess(context),
   create,
   describe: async ({ wishes }) => [
-    `(shell) ${wishes.external?.create ?? ''}`,
-    `(shell) ${wishes.external?.destroy ?? ''}`,
+    `-- run: ${wishes.external?.create ?? ''}`,
+    `-- run: ${wishes.external?.destroy ?? ''}`,
   ],
 };
 
