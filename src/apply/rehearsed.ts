@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
+import { withoutSecrets } from '../observe/secrets.ts';
 import type { StatementSection } from '../report/model.ts';
-import { shapeOf } from '../wire/shape.ts';
+import { plainOf, shapeOf } from '../wire/shape.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
 export interface Rehearsed {
   /** In the order in which they began. */
   readonly statements: readonly RehearsedStatement[];
-  /** Hashes of the shapes of everything but DML: what is not among them was not rehearsed. */
+  /** Hashes of everything but DML, by its text and by its shape: what is not among them was not rehearsed. */
   readonly ddl: ReadonlySet<string>;
-  /** Hashes of the shapes of DML, which may come in any number and order. */
+  /** Hashes of the likeness of DML, which may come in any number and order. */
   readonly dml: ReadonlySet<string>;
 }
 
@@ -20,27 +21,47 @@ export interface RehearsedStatement {
   readonly durationMs: number;
 }
 
-type Seen = Pick<StatementSection, 'index' | 'sql' | 'tag' | 'durationMs'>;
+type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'>;
 
-/** INSERT, UPDATE, DELETE, MERGE, SELECT, COPY, by their tags, and by their first word where they failed. */
+/** By the first word, since the tag of CREATE TABLE AS is one of a SELECT. */
 const DML = /^(?:INSERT|UPDATE|DELETE|MERGE|SELECT|COPY|WITH|VALUES|TABLE|FETCH)\b/i;
 
-export function rehearsedOf(statements: readonly Seen[]): Rehearsed {
-  const all = statements.map(({ index, sql, durationMs }) => ({
-    index,
-    sql,
-    durationMs,
-    shape: shapeHash(sql),
-  }));
-  const isDml = statements.map(({ tag, sql }) => DML.test(tag ?? sql.trimStart()));
-  const shapes = (wanted: boolean) =>
-    new Set(all.filter((_, at) => isDml[at] === wanted).map(({ shape }) => shape));
-  return { statements: all, ddl: shapes(false), dml: shapes(true) };
+export function isDml(sql: string): boolean {
+  return DML.test(shapeOf(sql));
 }
 
-/** Of a statement without its literals, comments and spacing; names of tables, columns and files of data are not literals. */
+export function rehearsedOf(statements: readonly Seen[]): Rehearsed {
+  const texts = statements.map(({ sql }) => sql);
+  return {
+    statements: statements.map(({ index, sql, durationMs }) => ({
+      ...{ index, sql, durationMs },
+      shape: shapeHash(sql),
+    })),
+    ddl: new Set(texts.filter((sql) => !isDml(sql)).flatMap((sql) => [textHash(sql), shapeHash(sql)])),
+    dml: new Set(texts.filter(isDml).map(likenessHash)),
+  };
+}
+
+/** Of a statement without its comments and spacing. Its passwords do not count: a report does not have them. */
+export function textHash(sql: string): string {
+  return hashOf(`text ${plainOf(withoutSecrets(sql))}`);
+}
+
+/** Of a statement without its literals, comments and spacing. */
 export function shapeHash(sql: string): string {
-  return createHash('sha256').update(shapeOf(sql)).digest('base64url').slice(0, 22);
+  return hashOf(shapeOf(sql));
+}
+
+/** Of a shape in which any number of values in a row, and of rows, is like one: batches differ. */
+export function likenessHash(sql: string): string {
+  const values = shapeOf(sql)
+    .replace(/\$\d+/g, '?')
+    .replace(/\?(?: ?, ?\?)+/g, '?');
+  return hashOf(`like ${values.replace(/\( ?\? ?\)(?: ?, ?\( ?\? ?\))+/g, '(?)')}`);
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
 /** Of all that was sent, in its order: repetitions of one shape in a row count once, since batches differ. */

@@ -1,0 +1,122 @@
+import { Client } from 'pg';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Fate, TransactionWatch } from '../../../src/apply/transactions.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import type { Session } from '../../../src/target/session.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import type { Observed, Statement } from '../../../src/wire/observed.ts';
+import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
+import { useOwnServers, VERSIONS } from '../../helpers/servers.ts';
+
+beforeAll(() => useOwnServers(...VERSIONS));
+
+const LOST = { tag: null, rows: null, error: new Map([['C', '08006']]), durationMs: 1 };
+
+describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i', (version) => {
+  let target: TemporaryDatabase;
+  let session: Session;
+  let command: Client;
+  let watch: TransactionWatch;
+  let pid: number;
+
+  beforeEach(async () => {
+    target = await temporaryDatabase(version);
+    session = await openSession(parseSettings(target.url, surroundings({}, '.')), { purpose: 'test' });
+    command = new Client(target.url);
+    await command.connect();
+    const { rows } = await command.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    pid = rows[0]?.pid ?? 0;
+    watch = new TransactionWatch(session);
+    watch.observe({
+      type: 'session',
+      session: 1,
+      pid,
+      user: 'u',
+      database: target.name,
+      application: '',
+      parameters: [],
+    });
+  });
+
+  afterEach(async () => {
+    await command.end();
+    await session.close();
+    await target.drop();
+  });
+
+  const statement = (id: number, sql: string, explicit = true): Statement => ({
+    ...{ id, session: 1, sql, transaction: 1, explicit, startedAt: new Date() },
+  });
+
+  /** As the proxy tells it. */
+  async function send(id: number, sql: string): Promise<void> {
+    watch.observe({ type: 'begin', statement: statement(id, sql) });
+    await command.query(sql);
+    const outcome = { tag: '', rows: null, error: null, durationMs: 1 };
+    watch.observe({ type: 'end', statement: statement(id, sql), outcome });
+  }
+
+  function lose(id: number, sql: string): void {
+    watch.observe({ type: 'begin', statement: statement(id, sql) });
+    watch.observe({ type: 'end', statement: statement(id, sql), outcome: LOST });
+    watch.observe(transactionEnd(true));
+  }
+
+  const transactionEnd = (lost: boolean): Observed => ({
+    ...{ type: 'transaction-end', session: 1, transaction: 1, at: new Date(), outcome: 'rolled back', lost },
+  });
+
+  const fate = async (): Promise<Fate | undefined> => (await watch.fates(session)).get(1);
+
+  test('in its COMMIT, after the server had committed, was committed', async () => {
+    await send(1, 'BEGIN');
+    await send(2, 'CREATE TABLE made (id int)');
+    // The look on the side has been answered when what was asked behind it is.
+    await session.query('SELECT 1');
+    await command.query('COMMIT');
+    lose(3, 'COMMIT');
+    expect(await fate()).toBe('committed');
+  });
+
+  test('in its COMMIT, before the server heard of it, was rolled back', async () => {
+    await send(1, 'BEGIN');
+    await send(2, 'CREATE TABLE made (id int)');
+    await session.query('SELECT 1');
+    await command.query('ROLLBACK');
+    lose(3, 'COMMIT');
+    expect(await fate()).toBe('rolled back');
+  });
+
+  test('while the server is still at it, is waited for', async () => {
+    await send(1, 'BEGIN');
+    await send(2, 'CREATE TABLE made (id int)');
+    await session.query('SELECT 1');
+    lose(3, 'COMMIT');
+    const waiting = fate();
+    await command.query('COMMIT');
+    expect(await waiting).toBe('committed');
+  });
+
+  test('between two statements of a block was rolled back', async () => {
+    await send(1, 'BEGIN');
+    await send(2, 'CREATE TABLE made (id int)');
+    watch.observe(transactionEnd(true));
+    expect(await fate()).toBe('rolled back');
+  });
+
+  test('that was never seen at work is unknown, and so is every one where the server cannot be asked', async () => {
+    watch.observe({ type: 'begin', statement: statement(1, 'CREATE TABLE made (id int)', false) });
+    const sql = 'CREATE TABLE made (id int)';
+    watch.observe({ type: 'end', statement: statement(1, sql, false), outcome: LOST });
+    watch.observe(transactionEnd(true));
+    expect(await fate()).toBe('unknown');
+    expect((await watch.fates(null)).get(1)).toBe('unknown');
+  });
+
+  test('is none of these where its end came', async () => {
+    await send(1, 'BEGIN');
+    watch.observe(transactionEnd(false));
+    expect(await fate()).toBeUndefined();
+  });
+});

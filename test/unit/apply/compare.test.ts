@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { compareSchemas, compareTimes } from '../../../src/apply/compare.ts';
+import { rehearsedOf, streamHash } from '../../../src/apply/rehearsed.ts';
+import type { SchemaChange, SchemaSection } from '../../../src/report/model.ts';
+
+const sent = (...texts: string[]) =>
+  texts.map((sql, at) => ({ index: at + 1, sql, durationMs: (at + 1) * 10 }));
+
+describe('times of what was rehearsed and what was applied', () => {
+  test('are set side by side by the shape of the statement, in its order', () => {
+    const rehearsed = rehearsedOf(
+      sent('BEGIN', 'INSERT INTO t VALUES (1)', 'INSERT INTO t VALUES (2)', 'COMMIT'),
+    );
+    const applied = sent(
+      'BEGIN',
+      'SELECT now()',
+      'INSERT  INTO t VALUES (7)',
+      'INSERT INTO t VALUES (8)',
+      'COMMIT',
+    );
+    expect(compareTimes(rehearsed, applied)).toEqual([
+      { sql: 'BEGIN', rehearsed: 1, applied: 1, rehearsedMs: 10, appliedMs: 10 },
+      { sql: 'INSERT  INTO t VALUES (7)', rehearsed: 2, applied: 3, rehearsedMs: 20, appliedMs: 30 },
+      { sql: 'INSERT INTO t VALUES (8)', rehearsed: 3, applied: 4, rehearsedMs: 30, appliedMs: 40 },
+      { sql: 'COMMIT', rehearsed: 4, applied: 5, rehearsedMs: 40, appliedMs: 50 },
+    ]);
+  });
+
+  test('have none where there were more batches than before', () => {
+    const rehearsed = rehearsedOf(sent('DELETE FROM t WHERE id < 10'));
+    expect(
+      compareTimes(rehearsed, sent('DELETE FROM t WHERE id < 5', 'DELETE FROM t WHERE id < 9')),
+    ).toHaveLength(1);
+  });
+});
+
+test('the hash of a stream is of shapes: literals and the number of batches do not count, DDL and its order do', () => {
+  const hash = (...texts: string[]) => streamHash(rehearsedOf(sent(...texts)));
+  const one = hash('CREATE TABLE a ()', "INSERT INTO a VALUES ('x')", "INSERT INTO a VALUES ('y')");
+  expect(hash('CREATE TABLE a ()', "INSERT INTO a VALUES ('z') -- once")).toBe(one);
+  expect(hash('CREATE TABLE b ()', "INSERT INTO a VALUES ('x')")).not.toBe(one);
+  expect(hash("INSERT INTO a VALUES ('x')", 'CREATE TABLE a ()')).not.toBe(one);
+});
+
+test('what was rehearsed is told apart into DDL and DML', () => {
+  const { ddl, dml } = rehearsedOf(sent('CREATE TABLE a ()', 'INSERT INTO a VALUES (1)', '-- hi\nSELECT 1'));
+  // DDL is known by its text and by its shape.
+  expect([ddl.size, dml.size]).toEqual([2, 2]);
+});
+
+describe('schemas', () => {
+  const change = (object: string): SchemaChange => ({
+    ...{ verb: 'create', kind: 'table', object, sql: `CREATE TABLE ${object} ()`, dataLoss: false },
+  });
+  const section = (before: string, after: string, ...changes: SchemaChange[]): SchemaSection => ({
+    ...{
+      before,
+      after,
+      changes,
+      renames: [],
+      unmodeled: [],
+      rollbackSql: '',
+      rollbackLoses: [],
+      leftovers: [],
+    },
+  });
+
+  test('are equal by their fingerprints', () => {
+    expect(compareSchemas(section('a', 'b'), section('a', 'b'))).toEqual({ equal: true, differences: [] });
+  });
+
+  test('differ by what is missing, and by what was not rehearsed', () => {
+    const rehearsed = section('a', 'b', change('one'), change('two'));
+    expect(compareSchemas(rehearsed, section('a', 'c', change('two'), change('three')))).toEqual({
+      equal: false,
+      differences: ['missing: create table one', 'not rehearsed: create table three'],
+    });
+  });
+
+  test('may begin differently where the clone could not carry everything; the changes must be the same', () => {
+    expect(compareSchemas(section('a', 'b', change('one')), section('x', 'y', change('one'))).equal).toBe(
+      true,
+    );
+    expect(compareSchemas(section('a', 'b', change('one')), section('x', 'y')).equal).toBe(false);
+    expect(compareSchemas(section('a', 'b', change('one')), section('a', 'y', change('one'))).equal).toBe(
+      false,
+    );
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { decideOutcome, type Ended } from '../../../src/apply/outcome.ts';
+
+const SUCCEEDED: Ended = {
+  command: { exitCode: 0, signal: null, timedOut: false, durationMs: 10 },
+  reached: true,
+  schemaChanged: true,
+  schemaEqual: true,
+  differences: [],
+  committed: [{ statement: 1, sql: 'CREATE TABLE t ()', outcome: 'committed', explicit: false }],
+  leftovers: [],
+  stillRunning: 0,
+  aborted: null,
+  moved: null,
+  unreadable: null,
+};
+const FAILED: Ended = {
+  ...SUCCEEDED,
+  command: { ...SUCCEEDED.command, exitCode: 3 },
+  schemaChanged: false,
+  schemaEqual: false,
+  committed: [],
+};
+const UNKNOWN = { statement: 1, sql: 'INSERT INTO t', outcome: 'unknown' as const, explicit: true };
+
+describe('an apply', () => {
+  test('that did what was rehearsed is applied', () => {
+    expect(decideOutcome(SUCCEEDED)).toEqual({ outcome: 'applied', reasons: [] });
+  });
+
+  test('of which nothing stays failed', () => {
+    expect(decideOutcome(FAILED)).toEqual({
+      outcome: 'failed',
+      reasons: ['the command failed with exit code 3'],
+    });
+  });
+
+  test.each([
+    ['rows were committed', { committed: SUCCEEDED.committed }],
+    ['an invalid index is left', { schemaChanged: true }],
+    ['nobody knows whether it was committed', { committed: [UNKNOWN] }],
+    ['the schema cannot be read', { schemaChanged: null, schemaEqual: null }],
+    ['the server cannot be reached', { unreadable: 'it is gone' }],
+    ['another server answers', { moved: 'another server answers now' }],
+    ['a session of it still works', { stillRunning: 1 }],
+  ] satisfies [string, Partial<Ended>][])('that failed is partly there where %s', (_, more) => {
+    expect(decideOutcome({ ...FAILED, ...more }).outcome).toBe('partly');
+  });
+
+  test.each([
+    ['the schema is another one', { schemaEqual: false, differences: ['missing: create table t'] }],
+    ['an index is left invalid', { leftovers: [{ kind: 'invalid index', object: 'public.i' }] }],
+    ['another server took over', { moved: 'another server took over meanwhile' }],
+    ['a COMMIT was not answered', { committed: [UNKNOWN] }],
+    ['the run was aborted', { aborted: 'somebody asked for it' }],
+  ] satisfies [string, Partial<Ended>][])('whose command succeeded is not as asked where %s', (_, more) => {
+    const { outcome, reasons } = decideOutcome({ ...SUCCEEDED, ...more });
+    expect(outcome).toBe('partly');
+    expect(reasons).toHaveLength(1);
+  });
+
+  test('whose command never came to the target failed', () => {
+    const idle = { reached: false, committed: [], schemaChanged: false, schemaEqual: false };
+    expect(decideOutcome({ ...SUCCEEDED, ...idle })).toMatchObject({
+      outcome: 'failed',
+      reasons: [expect.stringContaining('never connected'), expect.any(String)],
+    });
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type Asked,
+  commandHash,
+  readReceipt,
+  reasonsAgainst,
+  schemaReason,
+  writeReceipt,
+} from '../../../src/apply/receipt.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const report = sampleReports.passed ?? sampleReport();
+const IDENTITY = { command: commandHash(report.command.argv), systemIdentifier: '7412345678901234567' };
+const HOUR_MS = 3_600_000;
+
+const asked = (more: Partial<Asked> = {}): Asked => ({
+  ...IDENTITY,
+  database: report.target.database,
+  now: new Date(Date.parse(report.run.finishedAt) + HOUR_MS),
+  maxAgeMs: 24 * HOUR_MS,
+  ...more,
+});
+
+describe('a receipt', () => {
+  test.each([undefined, 'a key of ours'])('holds what it was written of (key: %s)', async (key) => {
+    const receipt = await readReceipt(writeReceipt(report, IDENTITY, key), key);
+    expect(receipt.report).toEqual(report);
+    expect(receipt.proved).toMatchObject({
+      ...{ run: report.run.id, database: report.target.database, verdict: report.verdict },
+      schema: { before: report.schema?.before, after: report.schema?.after },
+    });
+    expect(receipt.seal.kind).toBe(key === undefined ? 'sha256' : 'hmac-sha256');
+    expect(reasonsAgainst(receipt, asked())).toEqual([]);
+  });
+
+  test('may be printed otherwise, as long as it says the same', async () => {
+    const text = JSON.stringify(JSON.parse(writeReceipt(report, IDENTITY)));
+    expect((await readReceipt(text)).report).toEqual(report);
+  });
+
+  test.each([
+    ['another verdict', '"pass": true', '"pass": false'],
+    ['another fingerprint', report.schema?.before ?? '', 'ffffffffffffffff'],
+  ])('that was altered is refused: %s', async (_, from, to) => {
+    for (const key of [undefined, 'a key of ours']) {
+      const text = writeReceipt(report, IDENTITY, key);
+      expect(text).toContain(from);
+      await expect(readReceipt(text.replace(from, to), key)).rejects.toMatchObject({
+        code: 'REFUSED',
+        message: expect.stringContaining('altered'),
+      });
+    }
+  });
+
+  test('is refused with another key, without its key, and unsigned where a key is given', async () => {
+    const signed = writeReceipt(report, IDENTITY, 'a key of ours');
+    await expect(readReceipt(signed, 'another key')).rejects.toThrow('signed with another key');
+    await expect(readReceipt(signed)).rejects.toThrow('without --receipt-key');
+    await expect(readReceipt(writeReceipt(report, IDENTITY), 'a key of ours')).rejects.toThrow('not signed');
+  });
+
+  test.each(['', 'nonsense', '[]', '{}', '{"receipt":2}'])('is not this: %j', async (text) => {
+    await expect(readReceipt(text)).rejects.toMatchObject({ code: 'REFUSED' });
+  });
+
+  test.each([
+    ['that is old', { now: new Date(Date.parse(report.run.finishedAt) + 25 * HOUR_MS) }, /is 1 d 1 h old/],
+    ['of the future', { now: new Date(Date.parse(report.run.finishedAt) - HOUR_MS) }, /in the future/],
+    ['for another command', { command: commandHash(['drop', 'all']) }, /another command/],
+    ['for another database', { database: 'billing' }, /for the database shop, and this is billing/],
+    ['for another server', { systemIdentifier: '1' }, /on another server/],
+    ['for a server that cannot be told', { systemIdentifier: null }, /on another server/],
+  ] satisfies [string, Partial<Asked>, RegExp][])(
+    '%s is refused for that reason alone',
+    async (_, more, reason) => {
+      const receipt = await readReceipt(writeReceipt(report, IDENTITY));
+      expect(reasonsAgainst(receipt, asked(more))).toEqual([expect.stringMatching(reason)]);
+    },
+  );
+
+  test('is for one schema', async () => {
+    const receipt = await readReceipt(writeReceipt(report, IDENTITY));
+    expect(schemaReason(receipt, report.schema?.before ?? '')).toBeUndefined();
+    expect(schemaReason(receipt, 'ffffffffffffffff')).toMatch(/not the one that was rehearsed/);
+  });
+});
