@@ -1,20 +1,28 @@
 import type { Login } from '../command/rewrite.ts';
-import type { SafemigrateError } from '../errors.ts';
+import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import type { DuringSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
+import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Observer } from '../wire/observed.ts';
+import { withSettings } from '../wire/start-settings.ts';
+import { listenForOrders } from './during/control.ts';
+import { ApplyGate } from './during/gate.ts';
+import { Happenings } from './during/happenings.ts';
+import { InvalidIndexes } from './during/invalid-indexes.ts';
+import { Looker } from './during/looker.ts';
+import { type DuringOptions, settingsOf, withDefaults } from './during/options.ts';
+import { Pace } from './during/pace.ts';
+import { Retries } from './during/retries.ts';
+import { Steering } from './during/steering.ts';
+import { Watchdog } from './during/watchdog.ts';
 import type { Rehearsed } from './rehearsed.ts';
 
-/** How the command is guarded while it runs on the target. */
-export interface DuringOptions {
-  readonly listen?: string;
-  readonly redact: boolean;
-}
+export type { DuringOptions } from './during/options.ts';
 
 export interface GuardedParts {
   readonly target: Target;
@@ -39,21 +47,93 @@ export interface GuardedWatch extends CommandWatch {
 }
 
 export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
-  const { target, logins, options, emit, connect, observer } = parts;
+  const { target, run, logins, rehearsed, emit, connect, observer } = parts;
+  const options = withDefaults(parts.options);
+  const happenings = new Happenings(emit, options.redact);
+  const looker = await scope.own(
+    'watchdog',
+    async () => new Looker(() => connect('watchdog')),
+    async (made) => made?.close(),
+  );
+  const indexes = new InvalidIndexes(() => openSession(target.settings, { purpose: 'invalid index', run }));
+  const steering = new Steering(happenings, () => parts.abort(aborted(run)));
+  const watchdog = new Watchdog(options, looker, happenings);
+  const retries = new Retries(options, happenings, indexes);
+  const pace = new Pace(rehearsed, happenings);
+  const settings = settingsOf(options);
+  const stopListening = await listen(scope, run, options.env, steering, happenings);
   const wire = await watchCommand(scope, {
     logins,
     clone: target.settings,
     sharesRoles: true,
     cloneOid: target.database.oid,
-    guard: { before: () => 'run' },
+    guard: new ApplyGate({
+      ...{ rehearsed, options, happenings, steering, watchdog, retries, indexes, looker },
+    }),
+    settings,
     observe: 'sampled',
     // What they wrote is to be read from them first.
     redact: false,
-    ...(options.listen === undefined ? {} : { listen: options.listen }),
+    ...(parts.options.listen === undefined ? {} : { listen: parts.options.listen }),
     otherDatabase: () => true,
     connect,
-    observer,
+    observer: (event) => {
+      if (event.type === 'session') tellOwnTimeouts(event.parameters, settings, happenings);
+      if (event.type === 'end') retries.ended(event.statement.session, event.outcome.error === null);
+      watchdog.observe(event);
+      steering.observe(event);
+      pace.observe(event);
+      observer(event);
+    },
     emit,
   });
-  return { ...wire, happened: () => null };
+  return {
+    ...wire,
+    end: async () => {
+      await wire.end();
+      steering.end();
+      await watchdog.close();
+      await looker.close();
+      await stopListening();
+    },
+    happened: () => happenings.section,
+  };
+}
+
+/** Without a socket the run goes on, and only takes no orders. */
+async function listen(
+  scope: Scope,
+  run: RunId,
+  env: NodeJS.ProcessEnv,
+  steering: Steering,
+  happenings: Happenings,
+): Promise<() => Promise<void>> {
+  try {
+    const control = await scope.own(
+      'control socket',
+      () => listenForOrders(run, env, steering.obey),
+      async (opened) => opened?.close(),
+    );
+    return () => control.close();
+  } catch (error) {
+    happenings.say(`safemigrate pause, resume and abort cannot reach this run: ${messageOf(error)}`);
+    return async () => {};
+  }
+}
+
+function tellOwnTimeouts(
+  parameters: readonly (readonly [name: string, value: string])[],
+  settings: Readonly<Record<string, string>>,
+  happenings: Happenings,
+): void {
+  const { given } = withSettings(parameters, settings);
+  const values = new Map(parameters);
+  for (const setting of Object.keys(settings).filter((name) => !given.has(name)))
+    happenings.ownTimeout({ setting, value: values.get(setting) ?? null, where: 'start-up' });
+}
+
+function aborted(run: RunId): SafemigrateError {
+  return new SafemigrateError('INTERRUPTED', `The run was aborted by \`safemigrate abort ${run}\`.`, {
+    hint: 'What the command had committed stays; the report says what that is.',
+  });
 }

@@ -37,6 +37,8 @@ export interface CommandWatchOptions {
   readonly otherDatabase: (name: string) => boolean;
   /** Opens a session of ours outside the clone. */
   readonly connect: (purpose: string) => Promise<Session>;
+  /** Settings that the command's sessions begin with, where it says nothing of them. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Told everything that the proxy sees, beside those that are at home here. */
   readonly observer?: Observer;
   readonly emit: Emit;
@@ -125,6 +127,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
         observer,
         readLocks: reader.read,
         gate: options.guard,
+        ...(options.settings === undefined ? {} : { settings: options.settings }),
         ...(options.listen === undefined ? {} : { listen: { host: options.listen } }),
         otherDatabase: (name, upstream) =>
           options.otherDatabase(name) ? { ...upstream, database: name } : undefined,

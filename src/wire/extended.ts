@@ -73,10 +73,11 @@ export class ExtendedProtocol {
     const read = await this.#preparedBy(batch);
     const named = batch.executes;
     const statement = named === undefined ? undefined : (read.get(named) ?? this.#prepared.get(named));
-    if (!statement?.parsed || statement.parsed.role !== 'ordinary' || 'CopyStmt' in statement.parsed.node)
+    const parsed = statement?.parsed ?? null;
+    if (!statement || parsed === null || parsed.role !== 'ordinary' || 'CopyStmt' in parsed.node)
       return false;
     const { recorder, exchange } = this.#line;
-    const { sql, parsed } = statement;
+    const { sql } = statement;
     await recorder.settle();
     const canceled = await this.#line.pass();
     if (exchange.lost) return true;

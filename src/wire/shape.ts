@@ -11,6 +11,14 @@ export function shapeOf(text: string): string {
   return bare.replace(/^ +|[ ;]+$/g, '');
 }
 
+/** A text without its comments, and with one space for any spacing: its literals stay as they are. */
+export function plainOf(text: string): string {
+  const plain = text.replace(TOKEN, (token, skipped: string | undefined) =>
+    skipped === undefined ? token : ' ',
+  );
+  return plain.replace(/ +(?=;|$)|^ +/g, '').replace(/;+$/, '');
+}
+
 const SKIPPED = String.raw`\s+|--[^\n]*|/\*[\s\S]*?\*/`;
 const QUOTED_NAME = '"(?:[^"]|"")*"';
 const WORD = String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*(?!['\w])`;

@@ -1,0 +1,124 @@
+import type { PostgresError } from '../../wire/messages.ts';
+import type { Attempt, Gate, GateAnswer, Intent } from '../../wire/observed.ts';
+import { kindOf, type Node } from '../../wire/statement-kind.ts';
+import type { Rehearsed } from '../rehearsed.ts';
+import { diverges } from './divergence.ts';
+import type { Happenings } from './happenings.ts';
+import type { InvalidIndexes } from './invalid-indexes.ts';
+import type { Looker } from './looker.ts';
+import type { During } from './options.ts';
+import type { Retries } from './retries.ts';
+import { awaitStandbys } from './standbys.ts';
+import type { Steering } from './steering.ts';
+import { settingBy } from './timeouts.ts';
+import type { Watchdog } from './watchdog.ts';
+
+export interface GateParts {
+  readonly rehearsed: Rehearsed;
+  readonly options: During;
+  readonly happenings: Happenings;
+  readonly steering: Steering;
+  readonly watchdog: Watchdog;
+  readonly retries: Retries;
+  readonly indexes: InvalidIndexes;
+  readonly looker: Looker;
+}
+
+/** insufficient_privilege: tools take it as final, and do not try again. */
+const NOT_ALLOWED = '42501';
+/** query_canceled */
+const CANCELED = '57014';
+
+/** Decides of each statement on its way to the target, and of each that failed. */
+export class ApplyGate implements Gate {
+  readonly #parts: GateParts;
+  /** Once something was sent that was not rehearsed, what follows from it was not either. */
+  #stopped = false;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+  }
+
+  async before(intent: Intent): Promise<GateAnswer> {
+    const { happenings, indexes } = this.#parts;
+    // COMMIT and ROLLBACK give locks back, whatever has happened.
+    if (intent.parsed && intent.parsed.role !== 'ordinary') return 'run';
+    const refusal = this.#refusal(intent);
+    if (refusal) return refusal;
+    const setting = intent.parsed && settingBy(intent.parsed.node, intent.sql);
+    if (setting) happenings.ownTimeout({ ...setting, where: 'statement' });
+    await indexes.remember(intent);
+    return 'run';
+  }
+
+  async between(signal: AbortSignal): Promise<void> {
+    const { steering, looker, happenings, options } = this.#parts;
+    await steering.hold(signal);
+    if (options.maxLag === null) return;
+    await awaitStandbys(looker, options.maxLag, happenings, signal);
+    // Somebody may have paused it meanwhile.
+    await steering.hold(signal);
+  }
+
+  waitsForLocks({ parsed }: Intent): boolean {
+    return parsed !== null && isConcurrent(parsed.node);
+  }
+
+  async after(intent: Intent, attempt: Attempt): Promise<'deliver' | 'retry'> {
+    const { retries, steering } = this.#parts;
+    const answer = await retries.after(intent, attempt);
+    if (answer === 'deliver') return answer;
+    await this.between(attempt.signal);
+    return steering.aborted ? 'deliver' : 'retry';
+  }
+
+  #refusal({ sql, session, parsed }: Intent): PostgresError | undefined {
+    const { steering, watchdog, happenings, rehearsed, options } = this.#parts;
+    if (steering.aborted)
+      return { sqlstate: CANCELED, message: 'safemigrate was told to abort this run (safemigrate abort)' };
+    const overdue = watchdog.overdue(session);
+    if (overdue) {
+      happenings.cancelled({ sql, outcome: 'refused', ...overdue });
+      return {
+        sqlstate: CANCELED,
+        message: 'other sessions have waited too long behind this transaction',
+        hint: 'safemigrate lets nothing but its end through. --max-blocked and --max-waiting are the limits.',
+      };
+    }
+    const { onDivergence, redact } = options;
+    const sent = { sql, node: parsed?.node ?? null };
+    if (!diverges(rehearsed, sent, redact)) return undefined;
+    if (this.#stopped) return notRehearsed('this statement was not rehearsed either');
+    const stopped = onDivergence === 'stop';
+    happenings.diverged({ sql, stopped });
+    if (!stopped) {
+      happenings.say(`${happenings.named(sql)} was not rehearsed (--on-divergence warn)`);
+      return undefined;
+    }
+    this.#stopped = true;
+    return notRehearsed('this statement was not rehearsed');
+  }
+}
+
+function notRehearsed(what: string): PostgresError {
+  return {
+    sqlstate: NOT_ALLOWED,
+    message: `safemigrate does not run what it has not seen on a clone: ${what}`,
+    hint: 'The target may have changed, or the command does not do the same each time. --on-divergence warn lets it through.',
+  };
+}
+
+/** Statements that wait for others by their nature, and leave something invalid behind where they do not come to their end. */
+const CONCURRENT: ReadonlySet<string> = new Set([
+  'IndexStmt',
+  'DropStmt',
+  'ReindexStmt',
+  'RefreshMatViewStmt',
+  'AlterTableStmt',
+]);
+
+function isConcurrent(node: Node): boolean {
+  if (!CONCURRENT.has(kindOf(node))) return false;
+  const text = JSON.stringify(node);
+  return text.includes('"concurrent":true') || text.includes('"concurrently"');
+}

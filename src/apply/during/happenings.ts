@@ -1,0 +1,76 @@
+import type { Emit } from '../../events.ts';
+import { withoutSecrets } from '../../observe/secrets.ts';
+import type { DuringSection } from '../../report/model.ts';
+import { shapeOf } from '../../wire/shape.ts';
+
+type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blockers'> =
+  DuringSection[K][number];
+
+const SHOWN_CHARACTERS = 70;
+
+/** What was done to the command on its way, for the report, and said at once. */
+export class Happenings {
+  readonly #emit: Emit;
+  readonly #redact: boolean;
+  readonly #section: DuringSection = {
+    ...{ retries: [], cancelled: [], diverged: [], ownTimeouts: [], blockers: [], pausedMs: 0, laggedMs: 0 },
+  };
+
+  constructor(emit: Emit, redact: boolean) {
+    this.#emit = emit;
+    this.#redact = redact;
+  }
+
+  get section(): DuringSection {
+    return this.#section;
+  }
+
+  say(message: string): void {
+    this.#emit({ type: 'notice', message });
+  }
+
+  /** A statement as it may be shown. */
+  shown(sql: string): string {
+    return this.#redact ? shapeOf(sql) : withoutSecrets(sql);
+  }
+
+  /** In one short line. */
+  named(sql: string): string {
+    const line = this.shown(sql).replace(/\s+/g, ' ');
+    return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
+  }
+
+  retried(entry: Entry<'retries'>): void {
+    this.#section.retries.push({ ...entry, sql: this.shown(entry.sql) });
+  }
+
+  cancelled(entry: Entry<'cancelled'>): void {
+    this.#section.cancelled.push({ ...entry, sql: this.shown(entry.sql) });
+  }
+
+  diverged(entry: Entry<'diverged'>): void {
+    this.#section.diverged.push({ ...entry, sql: this.shown(entry.sql) });
+  }
+
+  ownTimeout(entry: Entry<'ownTimeouts'>): void {
+    const same = ({ setting, value, where }: Entry<'ownTimeouts'>) =>
+      setting === entry.setting && value === entry.value && where === entry.where;
+    if (!this.#section.ownTimeouts.some(same)) this.#section.ownTimeouts.push(entry);
+  }
+
+  /** @returns the entry, in which is told if it is ended. */
+  blocked(entry: Entry<'blockers'>): Entry<'blockers'> {
+    const query = entry.query === null ? null : this.shown(entry.query);
+    const kept = { ...entry, query, blocked: this.shown(entry.blocked) };
+    this.#section.blockers.push(kept);
+    return kept;
+  }
+
+  paused(durationMs: number): void {
+    this.#section.pausedMs += durationMs;
+  }
+
+  lagged(durationMs: number): void {
+    this.#section.laggedMs += durationMs;
+  }
+}

@@ -1,0 +1,29 @@
+import type { Session } from '../../target/session.ts';
+
+/** A session of ours that looks at the server, and is opened again where it was lost. */
+export class Looker {
+  readonly #connect: () => Promise<Session>;
+  #session: Session | undefined;
+
+  constructor(connect: () => Promise<Session>) {
+    this.#connect = connect;
+  }
+
+  /** @returns undefined where the server did not answer. Never rejects. */
+  async ask<Row extends object>(sql: string, values: readonly unknown[]): Promise<Row[] | undefined> {
+    try {
+      this.#session ??= await this.#connect();
+      return await this.#session.query<Row>(sql, values);
+    } catch {
+      const session = this.#session;
+      this.#session = undefined;
+      await session?.close();
+      return undefined;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#session?.close();
+    this.#session = undefined;
+  }
+}

@@ -1,0 +1,42 @@
+import { formatBytes, formatDuration } from '../../format.ts';
+import type { Happenings } from './happenings.ts';
+import type { Looker } from './looker.ts';
+import type { Lag } from './options.ts';
+import { pause } from './pause.ts';
+
+const LAG = `
+SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::float8 AS bytes,
+       coalesce(max(extract(epoch FROM replay_lag)), 0)::float8 * 1000 AS ms
+  FROM pg_stat_replication WHERE state IN ('streaming', 'catchup')`;
+const LOOK_EVERY_MS = 500;
+
+interface Row {
+  bytes: number;
+  ms: number;
+}
+
+/** Waits until standbys are no further behind than allowed. One that cannot be looked at does not hold anything back. */
+export async function awaitStandbys(
+  looker: Looker,
+  limit: Lag,
+  happenings: Happenings,
+  signal: AbortSignal,
+): Promise<void> {
+  const begun = performance.now();
+  for (let said = false; !signal.aborted; said = true) {
+    const [lag] = (await looker.ask<Row>(LAG, [])) ?? [];
+    if (!lag || !exceeds(lag, limit)) {
+      if (said) happenings.lagged(performance.now() - begun);
+      return;
+    }
+    if (!said)
+      happenings.say(
+        `a standby is ${formatBytes(lag.bytes)} and ${formatDuration(lag.ms)} behind; the next transaction waits for it (--max-lag)`,
+      );
+    await pause(LOOK_EVERY_MS, signal);
+  }
+}
+
+function exceeds({ bytes, ms }: Row, limit: Lag): boolean {
+  return 'bytes' in limit ? bytes > limit.bytes : ms > limit.durationMs;
+}

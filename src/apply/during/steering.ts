@@ -1,0 +1,96 @@
+import { plural } from '../../format.ts';
+import type { Observed } from '../../wire/observed.ts';
+import type { Order } from './control.ts';
+import type { Happenings } from './happenings.ts';
+
+/**
+ * What a person has told the run from another terminal. It acts between statements: a pause holds back what would begin a
+ * transaction, an abort refuses the next statement and ends the command once none runs.
+ */
+export class Steering {
+  readonly #happenings: Happenings;
+  readonly #onAborted: () => void;
+  /** Sessions with an open transaction. */
+  readonly #open = new Set<number>();
+  #running = 0;
+  #pausedSince: number | undefined;
+  #aborted = false;
+  #wake = new AbortController();
+
+  constructor(happenings: Happenings, onAborted: () => void) {
+    this.#happenings = happenings;
+    this.#onAborted = onAborted;
+  }
+
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  readonly obey = (order: Order): string => {
+    switch (order) {
+      case 'pause':
+        return this.#pause();
+      case 'resume':
+        return this.#resume();
+      case 'abort':
+        return this.#abort();
+    }
+  };
+
+  observe(event: Observed): void {
+    if (event.type === 'begin') {
+      this.#open.add(event.statement.session);
+      this.#running++;
+    }
+    if (event.type === 'end') {
+      this.#running--;
+      if (this.#aborted && this.#running === 0) this.#onAborted();
+    }
+    if (event.type === 'transaction-end' || event.type === 'session-end') this.#open.delete(event.session);
+  }
+
+  /** Resolves when nothing is paused, or the signal says that nobody waits for that any more. */
+  async hold(signal: AbortSignal): Promise<void> {
+    while (this.#pausedSince !== undefined && !this.#aborted && !signal.aborted) {
+      const either = AbortSignal.any([signal, this.#wake.signal]);
+      await new Promise((resolve) => either.addEventListener('abort', resolve, { once: true }));
+    }
+  }
+
+  /** What was paused to the end counts as well. */
+  end(): void {
+    if (this.#pausedSince !== undefined) this.#happenings.paused(performance.now() - this.#pausedSince);
+    this.#pausedSince = undefined;
+  }
+
+  #pause(): string {
+    this.#pausedSince ??= performance.now();
+    this.#happenings.say('paused: the next transaction is held back');
+    if (this.#open.size === 0) return 'Paused. The next statement is held back.';
+    const open = plural(this.#open.size, 'transaction');
+    return `${open} of the command is open, and holds its locks: it goes on to its end. What comes after it is held back.`;
+  }
+
+  #resume(): string {
+    if (this.#pausedSince === undefined) return 'It was not paused.';
+    this.end();
+    this.#rouse();
+    this.#happenings.say('resumed');
+    return 'Resumed.';
+  }
+
+  #abort(): string {
+    this.#aborted = true;
+    this.end();
+    this.#rouse();
+    if (this.#running > 0)
+      return 'The statement that runs goes on to its end; the next one is refused, and the command is ended.';
+    this.#onAborted();
+    return 'Aborted: no statement runs, and the command is ended.';
+  }
+
+  #rouse(): void {
+    this.#wake.abort();
+    this.#wake = new AbortController();
+  }
+}
