@@ -54,6 +54,10 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       const { commentCommand } = await import('./commands/comment.ts');
       return commentCommand(asked.subject, asked.values);
     }
+    case 'completion': {
+      const { completionCommand } = await import('./commands/completion.ts');
+      return completionCommand(asked.subject);
+    }
     case 'explain': {
       const { explainCommand } = await import('./commands/explain.ts');
       return explainCommand(asked.subject);

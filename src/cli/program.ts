@@ -1,33 +1,15 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../version.ts';
-import {
-  CLEAN_OPTIONS,
-  COMMENT_OPTIONS,
-  DOCTOR_OPTIONS,
-  flagOf,
-  LIST_OPTIONS,
-  type OptionTable,
-  ROLLBACK_OPTIONS,
-  RUN_OPTIONS,
-  SHOW_OPTIONS,
-} from './options.ts';
+import { flagOf, type OptionTable, RUN_OPTIONS } from './options.ts';
+import { type SubcommandName, subcommands } from './subcommands.ts';
 import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {
-  readonly action:
-    | 'rehearse'
-    | 'doctor'
-    | 'list'
-    | 'clean'
-    | 'demo'
-    | 'explain'
-    | 'rollback'
-    | 'comment'
-    | 'show';
+  readonly action: 'rehearse' | SubcommandName;
   readonly values: Record<string, unknown>;
-  /** What `explain` is asked about, or the run that `rollback` takes back. */
+  /** What stood behind a subcommand's name: a run, a code, a file. */
   readonly subject?: string;
 }
 
@@ -60,7 +42,9 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
   let asked: Asked | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
     .usage(
-      '[options] -- <command> [args...]\n       safemigrate doctor | list | clean | rollback [run] | show [run] | demo [options]\n       safemigrate explain [CODE]',
+      `[options] -- <command> [args...]\n       safemigrate ${subcommands()
+        .map(([name]) => name)
+        .join(' | ')}`,
     )
     .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
     .version(toolVersion(), '--version', 'print the version')
@@ -75,52 +59,15 @@ export function readWords(own: readonly string[], hasCommand: boolean): Asked | 
       asked = { action: 'rehearse', values: program.opts() };
     });
   if (!hasCommand) {
-    const subcommand = (
-      action: 'doctor' | 'list' | 'clean' | 'demo',
-      description: string,
-      table: OptionTable,
-    ) => {
-      const command = configure(program.command(action), table).description(description);
+    for (const [action, { options, description, argument }] of subcommands()) {
+      const command = configure(program.command(action), options).description(description);
+      if (argument !== undefined) command.argument(argument);
       command.allowExcessArguments(false).action(() => {
-        asked = { action, values: { ...shared(program.opts(), action, table), ...command.opts() } };
+        const [subject] = command.args;
+        const values = { ...shared(program.opts(), action, options), ...command.opts() };
+        asked = { action, values, ...(subject === undefined ? {} : { subject }) };
       });
-    };
-    subcommand('doctor', 'show which ways to clone work here, why not, and what would help', DOCTOR_OPTIONS);
-    subcommand('list', 'show the databases that safemigrate made, and whose they are', LIST_OPTIONS);
-    subcommand('clean', 'drop what dead runs left behind, and nothing else', CLEAN_OPTIONS);
-    subcommand('demo', 'the whole thing on a PostgreSQL of its own, nothing to set up', {});
-    configure(program.command('rollback'), ROLLBACK_OPTIONS)
-      .description('swap the original back that a swap has kept; the newer database is kept as well')
-      .argument('[run]')
-      .allowExcessArguments(false)
-      .action((subject: string | undefined, _options: unknown, command: Command) => {
-        const values = { ...shared(program.opts(), 'rollback', ROLLBACK_OPTIONS), ...command.opts() };
-        asked = { action: 'rollback', values, ...(subject === undefined ? {} : { subject }) };
-      });
-    configure(program.command('show'), SHOW_OPTIONS)
-      .description('print or re-render the report of an earlier run; the last one, if none is named')
-      .argument('[run]')
-      .allowExcessArguments(false)
-      .action((subject: string | undefined, _options: unknown, command: Command) => {
-        const values = { ...shared(program.opts(), 'show', SHOW_OPTIONS), ...command.opts() };
-        asked = { action: 'show', values, ...(subject === undefined ? {} : { subject }) };
-      });
-    configure(program.command('comment'), COMMENT_OPTIONS)
-      .description('put a Markdown report into the comment of this pull request or merge request (in CI)')
-      .argument('[report]')
-      .allowExcessArguments(false)
-      .action((subject: string | undefined, _options: unknown, command: Command) => {
-        const values = { ...shared(program.opts(), 'comment', COMMENT_OPTIONS), ...command.opts() };
-        asked = { action: 'comment', values, ...(subject === undefined ? {} : { subject }) };
-      });
-    configure(program.command('explain'), {})
-      .description('say what a hazard is, when it is found, and what to do instead; without CODE, list all')
-      .argument('[code]')
-      .allowExcessArguments(false)
-      .action((subject?: string) => {
-        const values = shared(program.opts(), 'explain', {});
-        asked = { action: 'explain', values, ...(subject === undefined ? {} : { subject }) };
-      });
+    }
   }
   try {
     program.parse([...own], { from: 'user' });

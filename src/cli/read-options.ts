@@ -4,18 +4,8 @@ import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
 import type { Place } from '../upkeep/claim.ts';
 import { configSource, environmentSource } from './config.ts';
-import {
-  CLEAN_OPTIONS,
-  COMMENT_OPTIONS,
-  flagOf,
-  LIST_OPTIONS,
-  type OptionTable,
-  ROLLBACK_OPTIONS,
-  RUN_OPTIONS,
-  readOptions,
-  SHOW_OPTIONS,
-  type Values,
-} from './options.ts';
+import { flagOf, type OptionTable, RUN_OPTIONS, readOptions, type Values } from './options.ts';
+import { subcommands } from './subcommands.ts';
 
 /** Flags, then SAFEMIGRATE_* variables, then the config file of the current folder. */
 export async function gatherOptions<T extends OptionTable>(
@@ -23,14 +13,7 @@ export async function gatherOptions<T extends OptionTable>(
   flags: Record<string, unknown>,
 ): Promise<Values<T>> {
   const config = await configSource(process.cwd());
-  const known = {
-    ...RUN_OPTIONS,
-    ...LIST_OPTIONS,
-    ...CLEAN_OPTIONS,
-    ...ROLLBACK_OPTIONS,
-    ...COMMENT_OPTIONS,
-    ...SHOW_OPTIONS,
-  };
+  const known = Object.assign({}, RUN_OPTIONS, ...subcommands().map(([, { options }]) => options));
   return readOptions(table, known, [
     { strict: true, values: flags, nameOf: flagOf },
     environmentSource(table, process.env),

@@ -1,24 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import {
-  CLEAN_OPTIONS,
-  COMMENT_OPTIONS,
-  LIST_OPTIONS,
-  ROLLBACK_OPTIONS,
-  RUN_OPTIONS,
-  SHOW_OPTIONS,
-} from '../../../src/cli/options.ts';
+import { type OptionTable, RUN_OPTIONS } from '../../../src/cli/options.ts';
+import { subcommands } from '../../../src/cli/subcommands.ts';
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
 
-const options = Object.values({
-  ...LIST_OPTIONS,
-  ...CLEAN_OPTIONS,
-  ...ROLLBACK_OPTIONS,
-  ...COMMENT_OPTIONS,
-  ...SHOW_OPTIONS,
-  ...RUN_OPTIONS,
-});
+const table: OptionTable = Object.assign({}, ...subcommands().map(([, { options }]) => options), RUN_OPTIONS);
+const options = Object.values(table);
 
 test.each(options)('the README has $flag with its own words', ({ flag, description, default: standard }) => {
   const words = standard === undefined ? description : `${description} (default: ${standard})`;

@@ -1,0 +1,112 @@
+import { SafemigrateError } from '../../errors.ts';
+import { EXIT } from '../exit-codes.ts';
+import { type OptionTable, RUN_OPTIONS } from '../options.ts';
+import { subcommands } from '../subcommands.ts';
+
+/** Prints a script for the shell, made from the options' own table. */
+export function completionCommand(shell: string | undefined): number {
+  const make = shell === undefined ? undefined : SHELLS[shell];
+  if (!make)
+    throw new SafemigrateError(
+      'USAGE',
+      shell === undefined ? 'Which shell?' : `There is nothing for ${shell}.`,
+      {
+        hint: `safemigrate completion ${Object.keys(SHELLS).join(' | ')}, as in: source <(safemigrate completion bash)`,
+      },
+    );
+  process.stdout.write(make());
+  return EXIT.passed;
+}
+
+const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
+
+function flagsOf(table: OptionTable): string[] {
+  return [...Object.values(table).map(({ flag }) => flag.split(' ')[0] ?? ''), '--help'];
+}
+
+/** Behind `--` stands a command of its own: the shell completes it as if it stood alone. */
+function bash(): string {
+  const cases = subcommands().map(
+    ([name, { options }]) => `    ${name}) words='${flagsOf(options).join(' ')}' ;;`,
+  );
+  return `# bash completion for safemigrate
+_safemigrate() {
+  local current=\${COMP_WORDS[COMP_CWORD]} words index
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    if [ "\${COMP_WORDS[index]}" = -- ]; then
+      if declare -F _command_offset > /dev/null; then _command_offset $((index + 1)); fi
+      return
+    fi
+  done
+  case \${COMP_WORDS[1]} in
+${cases.join('\n')}
+    *)
+      words='${flagsOf(RUN_OPTIONS).join(' ')} --version --'
+      if [ "$COMP_CWORD" -eq 1 ]; then words="$words ${subcommands()
+        .map(([name]) => name)
+        .join(' ')}"; fi
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  if [ \${#COMPREPLY[@]} -eq 0 ]; then mapfile -t COMPREPLY < <(compgen -f -- "$current"); fi
+}
+complete -F _safemigrate safemigrate
+`;
+}
+
+function zsh(): string {
+  const quoted = (text: string) =>
+    text.replaceAll("'", "'\\''").replaceAll('[', '(').replaceAll(']', ')').replaceAll(':', '\\:');
+  const specs = (table: OptionTable) =>
+    Object.values(table).map(({ flag, description, repeatable }) => {
+      const [name = '', value] = flag.split(' ');
+      return `'${repeatable ? '*' : ''}${name}[${quoted(description)}]${value ? `:${quoted(value.replace(/[<>]/g, ''))}:_files` : ''}'`;
+    });
+  const cases = subcommands().map(
+    ([name, { options }]) => `    ${name}) _arguments ${[...specs(options), "'*:word:_files'"].join(' ')} ;;`,
+  );
+  return `#compdef safemigrate
+_safemigrate() {
+  local index=\${words[(i)--]}
+  if (( index < CURRENT )); then
+    shift $index words
+    (( CURRENT -= index ))
+    _normal
+    return
+  fi
+  case $words[2] in
+${cases.join('\n')}
+    *)
+      if (( CURRENT == 2 )); then _values 'subcommand' ${subcommands()
+        .map(([name, { description }]) => `'${name}[${quoted(description)}]'`)
+        .join(' ')}; fi
+      _arguments ${specs(RUN_OPTIONS).join(' ')}
+      ;;
+  esac
+}
+compdef _safemigrate safemigrate
+`;
+}
+
+function fish(): string {
+  const quoted = (text: string) => text.replaceAll('\\', '\\\\').replaceAll("'", "\\'");
+  const line = (condition: string, { flag, description }: OptionTable[string]) => {
+    const [name = '', value] = flag.split(' ');
+    return `complete -c safemigrate -n '${condition}' -l ${name.slice(2)}${value ? ' -r' : ''} -d '${quoted(description)}'`;
+  };
+  const names = subcommands().map(([name]) => name);
+  const first = `not __fish_seen_subcommand_from ${names.join(' ')}; and not contains -- -- (commandline -opc)`;
+  return [
+    '# fish completion for safemigrate',
+    ...subcommands().map(
+      ([name, { description }]) =>
+        `complete -c safemigrate -n __fish_use_subcommand -a ${name} -d '${quoted(description)}'`,
+    ),
+    ...Object.values(RUN_OPTIONS).map((spec) => line(first, spec)),
+    ...subcommands().flatMap(([name, { options }]) =>
+      Object.values(options).map((spec) => line(`__fish_seen_subcommand_from ${name}`, spec)),
+    ),
+    "complete -c safemigrate -n 'contains -- -- (commandline -opc)' -xa '(__fish_complete_subcommand --fcs-skip=2)'",
+    '',
+  ].join('\n');
+}
