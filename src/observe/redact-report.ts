@@ -1,4 +1,4 @@
-import type { FurtherRunSection, Report, StatementSection } from '../report/model.ts';
+import type { ApplySection, FurtherRunSection, Report, StatementSection } from '../report/model.ts';
 import { redacted } from './redact.ts';
 
 const HIDDEN = '…';
@@ -14,8 +14,8 @@ const SHORTEST_NUMBER = 5;
  */
 export async function redactReport(report: Report): Promise<Report> {
   const further = [report.rerun, report.down].flatMap((run) => run?.statements ?? []);
-  const originals = [...report.statements, ...further];
-  const { statements, rerun, down, checks, ...rest } = report;
+  const originals = [...report.statements, ...further, ...(report.apply?.statements ?? [])];
+  const { statements, rerun, down, checks, apply, ...rest } = report;
   const hidden = await wordsToHide(originals, report.target.host);
   const walked = walk(rest, hidden) as typeof rest;
   const ofFurther = async (run: FurtherRunSection | null) =>
@@ -38,6 +38,27 @@ export async function redactReport(report: Report): Promise<Report> {
     checks: checks.map((check) => ({ ...(walk(check, hidden) as typeof check), missing: [], added: [] })),
     rerun: await ofFurther(rerun),
     down: await ofFurther(down),
+    apply: apply && (await redactedApply(apply, (value) => walk(value, hidden) as typeof value)),
+  };
+}
+
+/** Its lists quote its own statements, by their numbers. */
+async function redactedApply(
+  apply: ApplySection,
+  hideIn: (value: ApplySection) => ApplySection,
+): Promise<ApplySection> {
+  const statements = await redacted(apply.statements);
+  const shown = new Map(statements.map(({ index, sql }) => [index, sql]));
+  const hidden = hideIn({ ...apply, statements: [] });
+  const { rehearsal, receipt, fingerprints } = apply;
+  return {
+    ...{ ...hidden, rehearsal, receipt, fingerprints, statements },
+    committed: hidden.committed.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
+    rolledBack: hidden.rolledBack.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
+    comparedTimes: hidden.comparedTimes.map((each) => ({
+      ...each,
+      sql: shown.get(each.applied) ?? each.sql,
+    })),
   };
 }
 

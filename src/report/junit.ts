@@ -14,6 +14,7 @@ interface Case {
 export function renderJunit(report: Report): string {
   const suites = [
     { name: 'rehearsal', cases: verdictCases(report) },
+    { name: 'apply', cases: applyCases(report) },
     { name: 'hazards', cases: hazardCases(report) },
     { name: 'checks', cases: checkCases(report) },
   ].filter(({ cases }) => cases.length > 0);
@@ -51,6 +52,14 @@ function caseLines({ name, seconds, failure, output }: Case, className: string):
   if (output !== undefined)
     return [`${open}>`, `      <system-out>${xmlText(output)}</system-out>`, '    </testcase>'];
   return [`${open}/>`];
+}
+
+function applyCases({ apply, target }: Report): Case[] {
+  if (apply === null) return [];
+  const { outcome, reasons, command } = apply;
+  const name = `the command on ${target.database}`;
+  const seconds = (command?.durationMs ?? 0) / 1000;
+  return [{ name, seconds, ...(outcome === 'applied' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
 }
 
 function verdictCases({ verdict, command }: Report): Case[] {

@@ -14,7 +14,7 @@ export const COMMENT_MARK = '<!-- safemigrate -->';
  * comment may be: the items of the least important parts are left out first, and that is said.
  */
 export function renderMarkdown(report: Report): string {
-  const top = [COMMENT_MARK, ...verdict(report), '', ...summary(report)];
+  const top = [COMMENT_MARK, ...applied(report), ...verdict(report), '', ...summary(report)];
   const foot = `<sub>safemigrate ${report.run.tool.version}, run ${code(report.run.id)}</sub>`;
   const all = parts(report);
   let left = MARKDOWN_CHARACTERS - lengthOf(top) - foot.length - lengthOf(all.flatMap(frame));
@@ -25,6 +25,37 @@ export function renderMarkdown(report: Report): string {
     left -= lengthOf(part.items.slice(0, kept));
   }
   return `${[...top, ...all.flatMap((part) => render(part, shown.get(part) ?? 0)), '', foot].join('\n')}\n`;
+}
+
+/** Which state the target is in comes before everything else. */
+function applied({ apply, target }: Report): string[] {
+  if (apply === null) return [];
+  const name = code(target.database);
+  const titles = {
+    applied: `✅ Applied: ${name} has what was rehearsed`,
+    refused: `❌ Not applied: ${name} was not touched`,
+    failed: `❌ The apply failed: ${name} is as it was`,
+    partly: `🚨 The target is not as asked: a person must look at ${name} now`,
+  };
+  const unsure = apply.committed.filter(({ outcome }) => outcome === 'unknown');
+  const counts = [
+    ['committed', apply.committed.length - unsure.length],
+    ['may have been committed', unsure.length],
+    ['rolled back', apply.rolledBack.length],
+  ] as const;
+  const told = counts
+    .filter(([, count]) => count > 0)
+    .map(([what, count]) => `${plural(count, 'statement')} ${what}`);
+  return [
+    `### ${titles[apply.outcome]}`,
+    '',
+    ...apply.reasons.map((reason) => `- ${prose(reason, 1000)}`),
+    ...(told.length > 0 ? [`- ${told.join(', ')}`] : []),
+    ...(apply.forced === null
+      ? []
+      : [`- forced, although the rehearsal did not pass: ${prose(apply.forced, 200)}`]),
+    '',
+  ];
 }
 
 function verdict({ verdict: { pass, reasons }, target }: Report): string[] {

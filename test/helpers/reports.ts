@@ -675,6 +675,85 @@ const asked = sampleReport({
   },
 });
 
+const appliedAt = '2026-03-14T02:12:01.000Z';
+
+/** Applied in a night in which another session held a lock for too long. */
+const halfApplied = sampleReport({
+  apply: {
+    outcome: 'partly',
+    reasons: [
+      'the connection broke before the server answered, and whether this stayed is not known: UPDATE public.orders SET coupon_id = NULL',
+      'the command failed with exit code 3',
+    ],
+    rehearsal: '01jq4x9d0k7pt',
+    receipt: { finishedAt: '2026-03-14T02:11:13.170Z', ageMs: 47_830, signed: true },
+    forced: null,
+    startedAt: appliedAt,
+    finishedAt: '2026-03-14T02:12:09.120Z',
+    command: { exitCode: 3, signal: null, timedOut: false, durationMs: 8120 },
+    statements: [],
+    transactions: [],
+    during: null,
+    schemaEqual: false,
+    fingerprints: { before: FINGERPRINTS.before, after: 'aaaa0000bbbb1111' },
+    differences: [
+      'missing: create index public.coupons_code_key',
+      'missing: alter column public.orders.coupon_id',
+    ],
+    leftovers: [],
+    comparedTimes: [
+      {
+        sql: 'CREATE TABLE public.coupons (id bigint NOT NULL, code text NOT NULL)',
+        ...{ rehearsed: 1, applied: 1, rehearsedMs: 4.2, appliedMs: 5.1 },
+      },
+      {
+        sql: 'UPDATE public.orders SET coupon_id = NULL',
+        ...{ rehearsed: 3, applied: 2, rehearsedMs: 1810, appliedMs: 7920 },
+      },
+    ],
+    committed: [
+      {
+        sql: 'CREATE TABLE public.coupons (id bigint NOT NULL, code text NOT NULL)',
+        ...{ statement: 1, outcome: 'committed', explicit: false },
+      },
+      {
+        sql: 'UPDATE public.orders SET coupon_id = NULL',
+        ...{ statement: 2, outcome: 'unknown', explicit: true },
+      },
+    ],
+    rolledBack: [
+      {
+        sql: "INSERT INTO public.coupons VALUES (1, 'WELCOME')",
+        ...{ statement: 3, outcome: 'rolled back', explicit: false },
+      },
+    ],
+    wayBack: 'DROP TABLE public.coupons;\n',
+  },
+});
+
+const notApplied = sampleReport({
+  apply: {
+    ...(halfApplied.apply ?? never()),
+    outcome: 'refused',
+    reasons: ['the target changed since it was rehearsed on: create column public.orders.note'],
+    receipt: null,
+    startedAt: null,
+    finishedAt: null,
+    command: null,
+    schemaEqual: null,
+    fingerprints: null,
+    differences: [],
+    comparedTimes: [],
+    committed: [],
+    rolledBack: [],
+    wayBack: null,
+  },
+});
+
+function never(): never {
+  throw new Error('the sample above has it');
+}
+
 export const sampleReports: Record<string, Report> = {
   passed: sampleReport(),
   'failed-command': failedCommand,
@@ -685,4 +764,6 @@ export const sampleReports: Record<string, Report> = {
   large,
   interrupted,
   asked,
+  'half-applied': halfApplied,
+  'not-applied': notApplied,
 };

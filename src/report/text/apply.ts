@@ -12,7 +12,7 @@ export function applySection(report: Report, style: TextStyle): string[] {
   const { apply } = report;
   if (apply === null) return [];
   return [
-    ...flow(style, stateOf(apply, report, style), 2, [titleOf(apply, style)]),
+    ...flow(style, [titleOf(apply, style), ...stateOf(apply, report, style)]),
     ...apply.reasons.slice(0, LISTED).flatMap((reason) => bullet(style, [message(style, reason)])),
     ...andMore(style, apply.reasons.length - LISTED),
     ...facts(apply, style),

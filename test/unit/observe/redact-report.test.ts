@@ -29,7 +29,18 @@ function planted() {
     constraint: null,
   };
   const base = sampleReport();
+  const { apply } = sampleReports['half-applied'] ?? base;
+  const effect = { sql, statement: 1, outcome: 'committed' as const, explicit: false };
   return sampleReport({
+    apply: apply && {
+      ...apply,
+      reasons: [`at 987654321: ${error.message}`],
+      statements: [{ ...statement, index: 1, sql, error }],
+      committed: [effect],
+      rolledBack: [effect],
+      comparedTimes: [{ sql, rehearsed: 1, applied: 1, rehearsedMs: 1, appliedMs: 1 }],
+      wayBack: `ALTER TABLE t ALTER c SET DEFAULT 'planted-literal'`,
+    },
     target: { host: 'prod-db.internal' },
     command: { argv: ['psql', '-h', 'prod-db.internal', '-c', sql] },
     statements: [{ ...statement, sql, error }],
@@ -88,6 +99,7 @@ test('what is measured stays as it is', async () => {
   const redacted = await redactReport(report);
   expect(redacted.run).toEqual(report.run);
   expect(redacted.schema?.after).toBe(report.schema?.after);
+  expect(redacted.apply?.fingerprints).toEqual(report.apply?.fingerprints);
   expect(redacted.statements[0]?.durationMs).toBe(report.statements[0]?.durationMs);
   expect(redacted.statements[0]?.error?.sqlstate).toBe('22P02');
 });
