@@ -1,0 +1,235 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type { Server } from '../../src/server/embedded.ts';
+import { identifier } from '../../src/sql.ts';
+import { CLI, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
+import { withClient } from './client.ts';
+import { until } from './cutting.ts';
+import { inDatabase } from './swapping.ts';
+import { LOAD_TABLE, missing, startWriteLoad, type WriteLoad } from './write-load.ts';
+
+/** What is done to a swap or a rollback while clients write. */
+export const DISTURBANCES = ['none', 'kill', 'terminate', 'crash', 'stop'] as const;
+export type Disturbance = (typeof DISTURBANCES)[number];
+
+export interface TrialFigures {
+  readonly trials: number;
+  readonly acknowledged: number;
+  /** By what was done, and what came of it: `kill swap: not done`. */
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly reopenedByGuardMs: readonly number[];
+}
+
+const APP = 'app';
+const COMMENT = "the users' own";
+const CLIENTS = 3;
+
+/** A sequence of numbers in [0, 1) that the seed decides. */
+function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * Swaps and rollbacks of one target, one after the other, each disturbed after a random one of its statements, while
+ * clients write. After each one every acknowledged row must be there, the target open, and nothing unmarked left.
+ * @param disturbances taken in turn. @throws with the seed and the number of the trial where it is not so.
+ */
+export async function runTrials(
+  server: Server,
+  options: { seed: number; trials: number; disturbances?: readonly Disturbance[] },
+): Promise<TrialFigures> {
+  const { seed, trials, disturbances = DISTURBANCES } = options;
+  const random = randomNumbers(seed);
+  const url = inDatabase(server.url, APP);
+  await withClient(server.url, async (client) => {
+    await client.query(`CREATE DATABASE ${APP}`);
+    await client.query(`COMMENT ON DATABASE ${APP} IS 'the users'' own'`);
+  });
+  await withClient(url, (client) => client.query(LOAD_TABLE));
+  const outcomes: Record<string, number> = {};
+  const reopenedByGuardMs: number[] = [];
+  const expected = new Set<number>();
+  let acknowledged = 0;
+  for (let trial = 0; trial < trials; trial++) {
+    const how = disturbances[trial % disturbances.length] ?? 'none';
+    const originals = await kept(url);
+    const back = originals.length > 0 && random() < 0.6;
+    const load = startWriteLoad(url, CLIENTS, trial * 1_000_000);
+    try {
+      const result = await disturbed(server, { back, how, after: Math.floor(random() ** 2 * 60) });
+      reopenedByGuardMs.push(...result.reopenedMs);
+      await until('clients write again', grows(load));
+      await load.stop();
+      acknowledged += load.acknowledged.size;
+      for (const id of load.acknowledged) expected.add(id);
+      const done = await judge(server, expected, originals);
+      const key = `${how} ${back ? 'rollback' : 'swap'}: ${done ? 'done' : 'not done'}`;
+      outcomes[key] = (outcomes[key] ?? 0) + 1;
+    } catch (cause) {
+      throw new Error(`seed ${seed}, trial ${trial} (${how}, ${back ? 'rollback' : 'swap'})`, { cause });
+    } finally {
+      await load.stop();
+    }
+  }
+  return { trials, acknowledged, outcomes, reopenedByGuardMs };
+}
+
+function grows({ acknowledged }: WriteLoad): () => Promise<boolean> {
+  const before = acknowledged.size;
+  return async () => acknowledged.size > before;
+}
+
+interface Trial {
+  readonly back: boolean;
+  readonly how: Disturbance;
+  /** So many statements after the first one that closes the target. */
+  readonly after: number;
+}
+
+async function disturbed(server: Server, { back, how, after }: Trial): Promise<{ reopenedMs: number[] }> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-trial-'));
+  const audit = path.join(folder, 'audit');
+  const words = back
+    ? ['rollback', '--yes', '--discard-writes', '--audit', audit]
+    : ['--swap', '--yes', '--disconnect', 'all', '--audit', audit, '--', ...sqlCommand('SELECT 1')];
+  const child = spawn(process.execPath, [CLI, ...words], {
+    cwd: folder,
+    env: { ...plainEnvironment(), DATABASE_URL: inDatabase(server.url, APP) },
+    stdio: 'ignore',
+    detached: true,
+  });
+  const closed = once(child, 'close');
+  const reopenedMs: number[] = [];
+  try {
+    if (how !== 'none' && (await comesTo(child, audit, after))) {
+      if (how === 'kill') {
+        const killedAt = performance.now();
+        endGroup(child, 'SIGKILL');
+        if (!(await isOpen(server))) {
+          await until('the guard opens the target', () => isOpen(server));
+          reopenedMs.push(performance.now() - killedAt);
+        }
+      }
+      if (how === 'terminate') child.kill('SIGTERM');
+      if (how === 'crash') await server.restart('immediate');
+      if (how === 'stop') await stopFor(child, server);
+    }
+    await closed;
+  } finally {
+    endGroup(child, 'SIGKILL');
+    await rm(folder, { recursive: true, force: true });
+  }
+  return { reopenedMs };
+}
+
+/** The command is of the same process group. */
+function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** @returns false where it ended before. */
+async function comesTo(child: ChildProcess, audit: string, after: number): Promise<boolean> {
+  while (child.exitCode === null && child.signalCode === null) {
+    const lines = existsSync(audit) ? readFileSync(audit, 'utf8').split('\n') : [];
+    const first = lines.findIndex((line) =>
+      line.includes(`ALTER DATABASE \\"${APP}\\" ALLOW_CONNECTIONS false`),
+    );
+    if (first >= 0 && lines.length - 1 > first + after) return true;
+    await delay(1);
+  }
+  return false;
+}
+
+/** Somebody finds the target closed, opens it, and clients write for a while; then the run goes on. */
+async function stopFor(child: ChildProcess, server: Server): Promise<void> {
+  child.kill('SIGSTOP');
+  try {
+    await withClient(server.url, async (client) => {
+      await client.query(`SET lock_timeout = '500ms'; ALTER DATABASE ${APP} ALLOW_CONNECTIONS true`);
+    }).catch(() => {});
+    // Long enough for the clients that were turned away to come back.
+    await delay(1_000);
+  } finally {
+    child.kill('SIGCONT');
+  }
+}
+
+async function isOpen(server: Server): Promise<boolean> {
+  const { rows } = await withClient(server.url, (client) =>
+    client.query<{ open: boolean }>('SELECT datallowconn AS open FROM pg_database WHERE datname = $1', [APP]),
+  );
+  return rows[0]?.open ?? false;
+}
+
+interface Listed {
+  readonly name: string;
+  readonly oid: number;
+  readonly standing: string;
+  readonly role: string;
+  readonly owning: string;
+}
+
+async function kept(url: string): Promise<Listed[]> {
+  const { stdout } = await safemigrate(['list', '--format', 'json', '--url', url]);
+  const listed: Listed[] = JSON.parse(stdout);
+  return listed.filter(({ role, standing }) => role === 'original' && standing === 'marked');
+}
+
+/** @returns whether the target is another database than before. Rows that a rollback has left behind are expected no more. */
+async function judge(server: Server, expected: Set<number>, before: readonly Listed[]): Promise<boolean> {
+  const url = inDatabase(server.url, APP);
+  await until('clean finds nothing of a living run', async () => {
+    const { stdout } = await safemigrate(['clean', '--url', url]);
+    return !/alive|cannot be told/.test(stdout);
+  });
+  const cleaned = await safemigrate(['clean', '--url', url]);
+  expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
+  const originals = await kept(url);
+  const { rows } = await withClient(server.url, (client) =>
+    client.query<{ name: string; open: boolean; comment: string | null }>(
+      `SELECT datname::text AS name, datallowconn AS open, shobj_description(oid, 'pg_database') AS comment
+         FROM pg_database WHERE datname NOT IN ('postgres', 'template0', 'template1') ORDER BY datname`,
+    ),
+  );
+  expect(rows.map(({ name }) => name)).toEqual([APP, ...originals.map(({ name }) => name)].sort());
+  expect(rows.find(({ name }) => name === APP)).toMatchObject({ open: true, comment: COMMENT });
+  const lost = await missing(url, expected);
+  const newest = originals.filter(({ name }) => !before.some((each) => each.name === name));
+  const elsewhere = await missingIn(server, newest, new Set(lost));
+  expect(elsewhere, 'acknowledged rows that are nowhere').toEqual([]);
+  // Only a rollback, which was told to, leaves rows behind; the kept database has them.
+  for (const id of lost) expected.delete(id);
+  if (originals.length > 3)
+    expect(await safemigrate(['clean', '--originals', '--url', url])).toMatchObject({ exitCode: 0 });
+  return newest.length > 0;
+}
+
+async function missingIn(server: Server, places: readonly Listed[], ids: Set<number>): Promise<number[]> {
+  let left = ids;
+  for (const { name } of left.size > 0 ? places : []) {
+    const door = (open: boolean) =>
+      withClient(server.url, (client) =>
+        client.query(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS ${open}`),
+      );
+    await door(true);
+    left = new Set(await missing(inDatabase(server.url, name), left));
+    await door(false);
+  }
+  return [...left];
+}

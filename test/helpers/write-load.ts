@@ -1,0 +1,73 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+
+/** Clients that insert as fast as they are let, each row with a number of its own, and note what was acknowledged. */
+export interface WriteLoad {
+  /** Numbers of the rows whose INSERT was answered. */
+  readonly acknowledged: Set<number>;
+  /** What clients were told instead, by message. */
+  readonly errors: string[];
+  stop(): Promise<void>;
+}
+
+export const LOAD_TABLE = 'CREATE TABLE written (id int PRIMARY KEY)';
+
+/**
+ * @param url of the target, with a table of LOAD_TABLE.
+ * @param first number that no row has yet. Each client takes every so-manieth from there on.
+ */
+export function startWriteLoad(url: string, clients: number, first = 0): WriteLoad {
+  const acknowledged = new Set<number>();
+  const errors: string[] = [];
+  let stopping = false;
+  const work = async (client: Client, take: () => number) => {
+    while (!stopping) {
+      const id = take();
+      await client.query('INSERT INTO written VALUES ($1)', [id]);
+      acknowledged.add(id);
+      await delay(2);
+    }
+  };
+  const live = async (index: number) => {
+    let next = first + index;
+    const take = () => {
+      next += clients;
+      return next;
+    };
+    while (!stopping) {
+      const client = new Client({ connectionString: url });
+      client.on('error', () => {});
+      try {
+        await client.connect();
+        await work(client, take);
+      } catch (error) {
+        errors.push(error instanceof Error ? error.message : String(error));
+        await delay(20);
+      } finally {
+        await client.end().catch(() => {});
+      }
+    }
+  };
+  const lives = Array.from({ length: clients }, (_, index) => live(index));
+  return {
+    acknowledged,
+    errors,
+    async stop() {
+      stopping = true;
+      await Promise.all(lives);
+    },
+  };
+}
+
+/** Of these numbers, those that no row of the table has. */
+export async function missing(url: string, acknowledged: ReadonlySet<number>): Promise<number[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ id: number }>('SELECT id FROM written');
+    const there = new Set(rows.map(({ id }) => id));
+    return [...acknowledged].filter((id) => !there.has(id));
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,135 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Server } from '../../../src/server/embedded.ts';
+import { safemigrate, sqlCommand, temporaryFolder } from '../../helpers/cli.ts';
+import { withClient } from '../../helpers/client.ts';
+import { until } from '../../helpers/cutting.ts';
+import { ownServer } from '../../helpers/own-server.ts';
+import { type PgBouncer, pgBouncerObstacle, startPgBouncer } from '../../helpers/pgbouncer.ts';
+import { skipReason } from '../../helpers/requirements.ts';
+import { inDatabase } from '../../helpers/swapping.ts';
+import { LOAD_TABLE, missing, startWriteLoad, type WriteLoad } from '../../helpers/write-load.ts';
+
+const MIGRATION = 'CREATE TABLE added (id int)';
+
+describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer', () => {
+  let server: Server;
+  let pooler: PgBouncer;
+  let load: WriteLoad | undefined;
+  let url: string;
+
+  beforeAll(async () => {
+    server = await ownServer(18);
+    url = inDatabase(server.url, 'app');
+  });
+  afterAll(() => server.stop());
+
+  beforeEach(async () => {
+    await withClient(server.url, (client) => client.query('CREATE DATABASE app'));
+    await withClient(url, (client) => client.query(LOAD_TABLE));
+    pooler = await startPgBouncer(server, { app: 'app', alias: 'app', other: 'postgres' });
+  });
+  afterEach(async () => {
+    await load?.stop();
+    load = undefined;
+    await pooler.stop();
+    const cleaned = await safemigrate(['clean', '--originals', '--url', url]);
+    expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
+    await withClient(server.url, (client) => client.query('DROP DATABASE app WITH (FORCE)'));
+  });
+
+  // A rehearsal that disturbs nobody who is connected.
+  const swap = (...more: string[]) =>
+    safemigrate([
+      ...['--url', url, '--swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
+      ...more,
+    ]);
+
+  async function startLoad(): Promise<WriteLoad> {
+    const started = startWriteLoad(pooler.url('app'), 3);
+    load = started;
+    await until('rows are written', async () => started.acknowledged.size > 20);
+    return started;
+  }
+
+  test('see no error while the target is swapped and taken back, and lose no row', {
+    timeout: 120_000,
+  }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const swapped = await swap('--', ...sqlCommand(MIGRATION));
+    expect({ exitCode: swapped.exitCode, stderr: swapped.stderr }).toMatchObject({ exitCode: 0 });
+    const then = new Set(acknowledged);
+    await until('they go on', async () => acknowledged.size > then.size + 20);
+    expect(await missing(url, new Set(acknowledged))).toEqual([]);
+    await withClient(url, (client) => client.query('SELECT FROM added'));
+    const back = await safemigrate([
+      ...['rollback', '--yes', '--discard-writes', '--url', url, '--pgbouncer', pooler.console],
+    ]);
+    expect({ exitCode: back.exitCode, stderr: back.stderr }).toMatchObject({ exitCode: 0 });
+    const after = acknowledged.size;
+    await until('they go on', async () => acknowledged.size > after + 20);
+    await load?.stop();
+    expect(errors).toEqual([]);
+    expect(await pooler.paused()).toEqual([]);
+  });
+
+  test('are not kept waiting by one that does not end its transaction: the swap is refused', {
+    timeout: 60_000,
+  }, async () => {
+    const slow = new Client({ connectionString: pooler.url('alias') });
+    slow.on('error', () => {});
+    await slow.connect();
+    await slow.query('BEGIN; INSERT INTO written VALUES (-1)');
+    const { acknowledged } = await startLoad();
+    const refused = await swap('--', ...sqlCommand(MIGRATION));
+    expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringMatching(/alias did not pause/) });
+    expect(await pooler.paused()).toEqual([]);
+    const then = acknowledged.size;
+    await until('they go on', async () => acknowledged.size > then + 20);
+    await slow.query('COMMIT');
+    await slow.end();
+    expect(await missing(url, new Set([...acknowledged, -1]))).toEqual([]);
+    expect(load?.errors).toEqual([]);
+  });
+
+  const marker = () => path.join(temporaryFolder(), 'rehearsed');
+
+  test('go on where the command fails, and see no error', { timeout: 60_000 }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const file = marker();
+    const script = `if [ -e '${file}' ]; then exit 9; fi; touch '${file}'; exec "$@"`;
+    const undone = await swap('--', 'sh', '-c', script, 'sh', ...sqlCommand(MIGRATION));
+    expect(undone.exitCode).toBe(4);
+    expect(await pooler.paused()).toEqual([]);
+    const then = acknowledged.size;
+    await until('they go on', async () => acknowledged.size > then + 20);
+    expect(await missing(url, new Set(acknowledged))).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  test('go on where safemigrate is killed, and see no error', { timeout: 60_000 }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const file = marker();
+    const second = `${file}.again`;
+    const script = `if [ -e '${file}' ]; then touch '${second}'; while kill -0 $PPID; do sleep 0.1; done; exit; fi; touch '${file}'; exec "$@"`;
+    let pid = 0;
+    const killed = safemigrate(
+      [
+        ...['--url', url, '--swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
+        ...['--', 'sh', '-c', script, 'sh', ...sqlCommand(MIGRATION)],
+      ],
+      { started: (started) => (pid = started) },
+    );
+    await until('the command runs again', async () => existsSync(second));
+    expect((await pooler.paused()).sort()).toEqual(['alias', 'app']);
+    process.kill(pid, 'SIGKILL');
+    expect(await killed).toMatchObject({ signal: 'SIGKILL' });
+    const then = acknowledged.size;
+    await until('they go on', async () => acknowledged.size > then + 20);
+    expect(await pooler.paused()).toEqual([]);
+    expect(await missing(url, new Set(acknowledged))).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+});

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { ownServer } from '../helpers/own-server.ts';
+import { runTrials } from '../helpers/swap-trials.ts';
+
+/** `SWAP_SEED` repeats a run, `SWAP_TRIALS` shortens it. */
+const seed = Number(process.env.SWAP_SEED ?? Date.now() % 1_000_000);
+const trials = Number(process.env.SWAP_TRIALS ?? 200);
+
+test(`${trials} swaps and rollbacks under load, disturbed at random, lose no acknowledged row (seed ${seed})`, async () => {
+  console.log(`SWAP_SEED=${seed} SWAP_TRIALS=${trials}`);
+  const server = await ownServer(18);
+  try {
+    const figures = await runTrials(server, { seed, trials });
+    console.log(JSON.stringify(figures, null, 2));
+    expect(figures.trials).toBe(trials);
+  } finally {
+    await server.stop();
+  }
+});
