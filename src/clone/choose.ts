@@ -3,7 +3,7 @@ import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
-import type { Assessment, CloneContext, CloneMethod, MethodId, Possible } from './method.ts';
+import type { Assessment, CloneContext, CloneMethod, Impossible, MethodId, Possible } from './method.ts';
 import { byPreference, withinLimit } from './preference.ts';
 import { template } from './template.ts';
 
@@ -39,7 +39,7 @@ export async function assessMethods(context: CloneContext, wanted: 'auto' | Meth
   const candidates = METHODS.filter(({ id }) => wanted === 'auto' || id === wanted);
   const considered = await Promise.all(
     candidates.map(async (method) => {
-      const assessment = await method.assess(context);
+      const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
       return {
         method,
         assessment:
@@ -48,6 +48,16 @@ export async function assessMethods(context: CloneContext, wanted: 'auto' | Meth
     }),
   );
   return byPreference(considered);
+}
+
+/** Rows that are not wanted in the clone may be ones that must not be there. */
+function bringsRows(id: MethodId, { wishes }: CloneContext): Impossible | undefined {
+  if (id === 'dump' || (!wishes.schemaOnly && wishes.excludeTableData.length === 0)) return undefined;
+  return {
+    possible: false,
+    reason: 'it brings all rows, and --schema-only or --exclude-table-data leaves some out',
+    enable: 'leave these options out',
+  };
 }
 
 function explain({ method, assessment }: Considered): string {

@@ -30,7 +30,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
   const programs = await clientPrograms(context, kind);
   if ('reason' in programs) return { possible: false, ...programs };
   const { sizeBytes, relations } = context.target.database;
-  const { schemaOnly, excludeTableData } = context.wishes;
+  const { schemaOnly } = context.wishes;
   const bytes = schemaOnly ? 0 : sizeBytes;
   const readyMs = Math.round(
     FIXED_MS +
@@ -46,8 +46,6 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
     stallMs: 0,
     bytes,
     endsSessions: false,
-    // They make sense here only.
-    asked: schemaOnly || excludeTableData.length > 0,
     isolation: kind === 'embedded-server' ? 'own-cluster' : 'same-cluster',
     reason:
       `dumped by pg_dump ${programs.version} and restored on ${WHERE[kind]}: estimated ${formatDuration(readyMs)} for ` +

@@ -150,7 +150,10 @@ describe.skipIf(skip)('a dump into the same server', () => {
       expect(row).toEqual({ t: 2000, log: 0 });
     });
     await withCloning(database.url, { method: 'dump', schemaOnly: true }, async (cloning) => {
-      expect(await dump.assess(cloning.context)).toMatchObject({ bytes: 0, asked: true });
+      const { method, considered } = await chooseMethod(cloning.context, 'auto');
+      expect(method.id).toBe('dump');
+      expect(considered.filter(({ assessment }) => assessment.possible)).toHaveLength(1);
+      await expect(chooseMethod(cloning.context, 'template')).rejects.toThrow('it brings all rows');
       const clone = await make(cloning);
       expect(await ask(clone, 'SELECT count(*)::int AS n FROM public.t')).toEqual([{ n: 0 }]);
       expect(clone.limits).toContainEqual(
