@@ -31,7 +31,7 @@ interface Row {
   readonly settings?: (folder: string) => Record<string, string>;
 }
 
-const PYTHON: Toolchain = {
+export const PYTHON: Toolchain = {
   pins: ['requirements.txt'],
   probe: ['python3', '-c', 'import sys, venv, ensurepip; print(sys.executable, sys.version)'],
   needs: 'python3 with venv (Debian: python3-venv)',
