@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type DuringOptions, type GuardedWatch, guardedWire } from '../../src/apply/during.ts';
+import { rehearsedOf } from '../../src/apply/rehearsed.ts';
+import type { SafemigrateError } from '../../src/errors.ts';
+import { Scope } from '../../src/scope.ts';
+import { openSession } from '../../src/target/connect.ts';
+import { inspectTarget } from '../../src/target/inspect.ts';
+import { surroundings } from '../../src/target/surroundings.ts';
+import { parseSettings } from '../../src/target/url.ts';
+import { newRunId, type RunId } from '../../src/upkeep/run-id.ts';
+import type { Observed } from '../../src/wire/observed.ts';
+
+export interface Guarded {
+  /** Leads through the proxy. */
+  readonly url: string;
+  readonly run: RunId;
+  readonly wire: GuardedWatch;
+  /** Where it listens for orders. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly events: Observed[];
+  readonly notices: string[];
+  readonly aborts: SafemigrateError[];
+}
+
+/** What an apply puts between its command and the target, for the time of `use`. @param rehearsed texts that were. */
+export async function withGuarded<T>(
+  databaseUrl: string,
+  rehearsed: readonly string[],
+  options: Partial<DuringOptions>,
+  use: (guarded: Guarded) => Promise<T>,
+): Promise<T> {
+  const settings = parseSettings(databaseUrl, surroundings({}, '/'));
+  const target = await inspectTarget(settings, 'the test');
+  const run = newRunId();
+  const scope = new Scope();
+  const state = await mkdtemp(path.join(tmpdir(), 'sm-'));
+  const env = { XDG_STATE_HOME: state };
+  const events: Observed[] = [];
+  const notices: string[] = [];
+  const aborts: SafemigrateError[] = [];
+  try {
+    const wire = await guardedWire(scope, {
+      target,
+      run,
+      logins: [settings],
+      rehearsed: rehearsedOf(rehearsed.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }))),
+      options: { redact: false, env, ...options },
+      emit: (event) => {
+        if (event.type === 'notice') notices.push(event.message);
+      },
+      connect: (purpose) => openSession(settings, { purpose, run, database: 'postgres' }),
+      observer: (event) => events.push(event),
+      abort: (reason) => aborts.push(reason),
+    });
+    const [route] = wire.routes;
+    const url = new URL(databaseUrl);
+    url.hostname = route?.entry.hosts[0]?.host ?? '';
+    url.port = String(route?.entry.hosts[0]?.port);
+    url.password = encodeURIComponent(route?.entry.password ?? '');
+    return await use({ url: url.href, run, wire, env, events, notices, aborts });
+  } finally {
+    await scope.release();
+    await rm(state, { recursive: true });
+  }
+}

@@ -1,0 +1,340 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { describe, expect, test } from 'vitest';
+import { order } from '../../../src/apply/during/control.ts';
+import { query } from '../../../src/wire/messages.ts';
+import { until } from '../../helpers/cutting.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
+import { withGuarded } from '../../helpers/guarded.ts';
+import { RawClient } from '../../helpers/raw-client.ts';
+
+const TABLE =
+  'create table t (id int primary key, v text); insert into t select n, n from generate_series(1, 2000) n';
+const LOCK_NOT_AVAILABLE = '55P03';
+const NOT_ALLOWED = '42501';
+const CANCELED = '57014';
+
+/** Somebody else's transaction, open until it is ended. */
+async function holding(url: string, sql: string): Promise<{ pid: number; end: () => Promise<void> }> {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  await client.query(`begin; ${sql}`);
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return { pid: rows[0]?.pid ?? 0, end: () => client.end() };
+}
+
+/** Waits until a statement like this waits for a lock. */
+async function untilWaiting(database: TemporaryDatabase, like: string): Promise<void> {
+  await withClient(database.url, (client) =>
+    until(`${like} waits`, async () => {
+      const { rowCount } = await client.query(
+        "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ilike $1 and datname = current_database()",
+        [like],
+      );
+      return (rowCount ?? 0) > 0;
+    }),
+  );
+}
+
+/** Runs one statement in either protocol. */
+const PROTOCOLS = {
+  simple: (client: Client, sql: string) => client.query(sql),
+  extended: (client: Client, sql: string) =>
+    client.query({ text: sql, queryMode: 'extended' } as { text: string }),
+} as const;
+
+describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) => {
+  const run = PROTOCOLS[protocol];
+
+  test('CREATE INDEX CONCURRENTLY waits for a long transaction for as long as it takes', async () => {
+    const database = await temporaryDatabase(18, { sql: TABLE });
+    const sql = 'create index concurrently i on t (v)';
+    await withGuarded(database.url, [sql], { lockTimeoutMs: 400 }, async ({ url, wire }) => {
+      const other = await holding(database.url, "insert into t values (0, '')");
+      await withClient(url, async (client) => {
+        const built = run(client, sql);
+        await untilWaiting(database, 'create index%');
+        await delay(3_000);
+        await other.end();
+        await built;
+        const { rows } = await client.query('show lock_timeout');
+        expect(rows).toEqual([{ lock_timeout: '400ms' }]);
+      });
+      await wire.end();
+      expect(wire.happened()?.retries).toEqual([]);
+      expect(wire.happened()?.blockers[0]).toMatchObject({ pid: other.pid, blocked: sql });
+    });
+    await withClient(database.url, async (client) => {
+      const { rows } = await client.query("select indisvalid from pg_index where indexrelid = 'i'::regclass");
+      expect(rows).toEqual([{ indisvalid: true }]);
+    });
+  });
+
+  test('ALTER TABLE behind a reader succeeds in the end, and no other session waits for long at a stretch', async () => {
+    const database = await temporaryDatabase(protocol === 'simple' ? 18 : 14, { sql: TABLE });
+    const sql = 'alter table t add column c int';
+    const lockTimeoutMs = 500;
+    await withGuarded(database.url, [sql], { lockTimeoutMs }, async ({ url, wire, events }) => {
+      const reader = await holding(database.url, 'select count(*) from t');
+      const stop = new AbortController();
+      const longest = Promise.all([1, 2, 3, 4].map(() => hammer(database.url, stop.signal)));
+      await withClient(url, async (client) => {
+        const altered = run(client, sql);
+        const ended = delay(3_000).then(reader.end);
+        expect((await altered).command).toBe('ALTER');
+        await ended;
+      });
+      stop.abort();
+      const longestMs = Math.max(...(await longest));
+      await wire.end();
+      const [retry] = wire.happened()?.retries ?? [];
+      console.log(
+        `longest wait ${Math.round(longestMs)} ms with lock_timeout ${lockTimeoutMs} ms, ${retry?.failed} retries`,
+      );
+      expect(longestMs).toBeLessThan(lockTimeoutMs + 400);
+      expect(retry).toMatchObject({ sql, outcome: 'went on' });
+      const ends = events.filter((event) => event.type === 'end');
+      expect(ends).toHaveLength(1);
+      expect(ends[0]).toMatchObject({ outcome: { error: null, tag: 'ALTER TABLE' } });
+    });
+  });
+
+  test('a statement within a transaction fails as it would', async () => {
+    const database = await temporaryDatabase(18, { sql: TABLE });
+    const sql = 'alter table t add column c int';
+    await withGuarded(database.url, [sql], { lockTimeoutMs: 200 }, async ({ url, wire }) => {
+      const reader = await holding(database.url, 'select count(*) from t');
+      await withClient(url, async (client) => {
+        await client.query('begin');
+        await expect(run(client, sql)).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
+        await expect(run(client, 'select 1')).rejects.toMatchObject({ code: '25P02' });
+        await client.query('rollback');
+      });
+      await reader.end();
+      await wire.end();
+      expect(wire.happened()?.retries).toEqual([]);
+    });
+  });
+
+  test('the error comes when the attempts are used up', async () => {
+    const database = await temporaryDatabase(18, { sql: TABLE });
+    const sql = 'alter table t add column c int';
+    const options = { lockTimeoutMs: 100, retryCount: 2 };
+    await withGuarded(database.url, [sql], options, async ({ url, wire }) => {
+      const reader = await holding(database.url, 'select count(*) from t');
+      await withClient(url, async (client) => {
+        await expect(run(client, sql)).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
+        await run(client, 'select 1');
+      });
+      await reader.end();
+      await wire.end();
+      expect(wire.happened()?.retries).toMatchObject([{ sql, failed: 3, outcome: 'gave up' }]);
+    });
+  });
+
+  test('what was not rehearsed is not run, nor anything after it', async () => {
+    const database = await temporaryDatabase(18, { sql: TABLE });
+    const rehearsed = ["insert into t values (3000, 'x')", 'drop table if exists gone'];
+    await withGuarded(database.url, rehearsed, {}, async ({ url, wire }) => {
+      await withClient(url, async (client) => {
+        await run(client, "insert into t values (4000, 'y')");
+        await run(client, "insert into t values (4001, 'y'), (4002, 'z')");
+        await run(client, 'select relname from pg_class where oid = 1259');
+        await run(client, "set application_name = 'a'");
+        await expect(run(client, 'drop table t')).rejects.toMatchObject({ code: NOT_ALLOWED });
+        await expect(run(client, 'delete from t')).rejects.toMatchObject({ code: NOT_ALLOWED });
+        expect((await run(client, 'select current_database() as name')).rows).toEqual([
+          { name: database.name },
+        ]);
+      });
+      await wire.end();
+      expect(wire.happened()?.diverged).toEqual([{ sql: 'drop table t', stopped: true }]);
+    });
+  });
+});
+
+/** @returns the longest time that one query took, in ms. */
+async function hammer(url: string, stop: AbortSignal): Promise<number> {
+  return await withClient(url, async (client) => {
+    let longestMs = 0;
+    while (!stop.aborted) {
+      const begun = performance.now();
+      await client.query('select v from t where id = 7');
+      longestMs = Math.max(longestMs, performance.now() - begun);
+    }
+    return longestMs;
+  });
+}
+
+test('a long statement is cancelled before others wait behind it for longer than allowed', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const sql = 'update t set v = pg_sleep(0.01)::text';
+  await withGuarded(database.url, [sql], { maxBlockedMs: 1_000 }, async ({ url, wire, notices }) => {
+    await withClient(url, async (client) => {
+      const updated = client.query(sql).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      const writer = new Client({ connectionString: database.url });
+      await writer.connect();
+      await withClient(database.url, (own) =>
+        until('the first row is locked', async () => {
+          const { rowCount } = await own.query('select 1 from t where id = 1 for update skip locked');
+          return rowCount === 0;
+        }),
+      );
+      const begun = performance.now();
+      const written = writer.query("update t set v = 'w' where id = 1").then(() => performance.now() - begun);
+      expect(await updated).toMatchObject({ code: CANCELED });
+      const waitedMs = await written;
+      console.log(`the writer waited ${Math.round(waitedMs)} ms with --max-blocked 1s`);
+      expect(waitedMs).toBeLessThan(1_500 + 500);
+      await writer.end();
+    });
+    await wire.end();
+    expect(wire.happened()?.cancelled).toMatchObject([
+      { sql, outcome: 'cancelled', reason: 'max-blocked', waiting: 1 },
+    ]);
+    expect(notices.some((notice) => notice.includes('--max-blocked'))).toBe(true);
+  });
+});
+
+test('a transaction that idles while others wait may only end', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const rehearsed = ['alter table t add column c int', 'alter table t add column d int'];
+  await withGuarded(database.url, rehearsed, { maxBlockedMs: 300 }, async ({ url, wire, notices }) => {
+    await withClient(url, async (client) => {
+      await client.query('begin');
+      await client.query(rehearsed[0] ?? '');
+      const waiter = withClient(database.url, (own) => own.query('select count(*) from t'));
+      await until('it is overdue', async () => notices.some((notice) => notice.includes('must end')));
+      await expect(client.query(rehearsed[1] ?? '')).rejects.toMatchObject({ code: CANCELED });
+      await client.query('rollback');
+      await waiter;
+    });
+    await wire.end();
+    expect(wire.happened()?.cancelled).toMatchObject([{ sql: rehearsed[1], outcome: 'refused' }]);
+  });
+});
+
+test('what a failed CREATE INDEX CONCURRENTLY leaves is dropped before it is tried again', async () => {
+  const sql = 'create index concurrently i on t (v)';
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  await withGuarded(database.url, [sql], {}, async ({ url, wire }) => {
+    const other = await holding(database.url, "insert into t values (0, '')");
+    await withClient(url, async (client) => {
+      await client.query("set lock_timeout = '300ms'");
+      const built = client.query(sql);
+      await untilWaiting(database, 'create index%');
+      await delay(1_000);
+      await other.end();
+      await built;
+      expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '300ms' }]);
+    });
+    await wire.end();
+    expect(wire.happened()?.retries).toMatchObject([{ sql, outcome: 'went on' }]);
+    expect(wire.happened()?.ownTimeouts).toEqual([
+      { setting: 'lock_timeout', value: "'300ms'", where: 'statement' },
+    ]);
+  });
+  await withClient(database.url, async (client) => {
+    const { rows } = await client.query(
+      "select c.relname, i.indisvalid from pg_index i join pg_class c on c.oid = indexrelid where indrelid = 't'::regclass order by 1",
+    );
+    expect(rows).toEqual([
+      { relname: 'i', indisvalid: true },
+      { relname: 't_pkey', indisvalid: true },
+    ]);
+  });
+});
+
+test('a timeout that the command begins with wins', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  await withGuarded(
+    database.url,
+    [],
+    { lockTimeoutMs: 700, statementTimeoutMs: 9_000 },
+    async ({ url, wire }) => {
+      const own = new URL(url);
+      own.searchParams.set('options', '-c lock_timeout=1234');
+      const client = new Client({ connectionString: own.href });
+      await client.connect();
+      const shown = await client.query(
+        "select current_setting('lock_timeout') l, current_setting('statement_timeout') s",
+      );
+      expect(shown.rows).toEqual([{ l: '1234ms', s: '9s' }]);
+      await client.end();
+      await wire.end();
+      expect(wire.happened()?.ownTimeouts).toMatchObject([{ setting: 'lock_timeout', where: 'start-up' }]);
+    },
+  );
+});
+
+test('neither NOWAIT nor what was sent at once with more is sent again', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const nowait = 'select v from t where id = 1 for update nowait';
+  const rehearsed = [nowait, "update t set v = 'a' where id = 1", 'create table other (id int)'];
+  await withGuarded(database.url, rehearsed, { lockTimeoutMs: 100 }, async ({ url, wire }) => {
+    const other = await holding(database.url, 'select v from t where id = 1 for update');
+    await withClient(url, async (client) => {
+      await expect(client.query(nowait)).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
+    });
+    const raw = await RawClient.connect(url);
+    raw.send(
+      parseFrame('', rehearsed[2] ?? ''),
+      ...bindFrames('', ''),
+      executeFrame('', 0),
+      parseFrame('', rehearsed[1] ?? ''),
+      ...bindFrames('', ''),
+      executeFrame('', 0),
+      syncFrame(),
+    );
+    expect((await raw.until('Z')).filter((line) => line.startsWith('E'))[0]).toContain(LOCK_NOT_AVAILABLE);
+    raw.send(query('begin; select 1'));
+    await raw.until('Z');
+    await raw.close();
+    await other.end();
+    await wire.end();
+    expect(wire.happened()?.retries).toEqual([]);
+  });
+});
+
+test('with --unblock an idle transaction in the way is ended', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const sql = 'alter table t add column c int';
+  await withGuarded(database.url, [sql], { unblock: 'idle-in-transaction' }, async ({ url, wire }) => {
+    const reader = await holding(database.url, 'select count(*) from t');
+    await withClient(url, (client) => client.query(sql));
+    await wire.end();
+    expect(wire.happened()?.blockers).toMatchObject([{ pid: reader.pid, ended: true, blocked: sql }]);
+    await reader.end();
+  });
+});
+
+test('an apply takes orders between statements', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const rehearsed = ['create table a (id int)', 'create table b (id int)', 'create table c (id int)'];
+  await withGuarded(database.url, rehearsed, {}, async ({ url, wire, run, env, aborts, events }) => {
+    await withClient(url, async (client) => {
+      const begun = () => events.filter((event) => event.type === 'begin').length;
+      await client.query('begin');
+      expect(await order(run, 'pause', env)).toContain('1 transaction of the command is open');
+      await client.query(rehearsed[0] ?? '');
+      await client.query('commit');
+      const before = begun();
+      const second = client.query(rehearsed[1] ?? '');
+      await delay(300);
+      expect(begun()).toBe(before);
+      expect(await order(run, 'resume', env)).toBe('Resumed.');
+      await second;
+      expect(await order(run, 'abort', env)).toContain('Aborted');
+      await expect(client.query(rehearsed[2] ?? '')).rejects.toMatchObject({ code: CANCELED });
+    });
+    expect(aborts.length).toBeGreaterThan(0);
+    await wire.end();
+    expect(wire.happened()?.pausedMs).toBeGreaterThan(200);
+    await expect(order(run, 'pause', env)).rejects.toMatchObject({ code: 'CONFIGURATION' });
+  });
+});
