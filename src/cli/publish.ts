@@ -17,6 +17,7 @@ export interface PublishOptions {
   readonly format?: ReportFormat;
   /** Undefined: what leaves the house is redacted, what stays is not. */
   readonly redact?: boolean;
+  readonly rehearsalUrl?: string;
 }
 
 /** Found before anything is touched: a run whose report gets lost was for nothing. */
@@ -44,7 +45,7 @@ export async function publish(report: Report, options: PublishOptions): Promise<
   const out = await write(report, options, process.stderr);
   if (env.GITHUB_ACTIONS === 'true')
     process.stderr.write(annotations(await out.forFormat('markdown'), out.locations));
-  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report)));
+  if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
   const earlier = await lastLike(report).catch(() => undefined);
   const differences = earlier ? compareReports(report, earlier) : [];
   if (earlier && differences.length > 0)
@@ -119,8 +120,14 @@ async function located(report: Report): Promise<ReadonlyMap<number, Location>> {
   return locateStatements(report, process.cwd());
 }
 
-async function keptNote({ run, target, clone }: Report): Promise<string> {
+async function keptNote({ run, target, clone }: Report, options: PublishOptions): Promise<string> {
   if (clone.isolation === 'own-cluster') return keptServerNote(run.id, clone.database);
+  if (options.rehearsalUrl !== undefined) {
+    return (
+      `\nThe clone is kept, as the database ${clone.database} on the server of --rehearsal-url.\n` +
+      'Drop it with `safemigrate clean --kept --url` and that URL.\n'
+    );
+  }
   const where = `host=${target.host} port=${target.port}`;
   return (
     `\nThe clone is kept. Connect to it as you do to the target, with another database:\n` +
