@@ -1,7 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ServerVersion } from '../../src/server/binaries.ts';
 import type { Server } from '../../src/server/embedded.ts';
 import { identifier, literal } from '../../src/sql.ts';
@@ -10,6 +11,7 @@ import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
+import { placedServer, standbyOf } from '../helpers/placed-server.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 import { clusterProperties, databasesBeside, inDatabase, oidOf } from '../helpers/swapping.ts';
 
@@ -356,4 +358,36 @@ describe('a swap is refused, and the target stays open and untouched:', () => {
     expectRefusal(result, /holds the lock/, 'undone');
     await expectUntouched();
   });
+});
+
+test('a swap is refused while a standby streams, also where the role may not see its state, unless it is taken care of', {
+  timeout: 120_000,
+}, async () => {
+  const primary = await placedServer(18, { parent: tmpdir() });
+  onTestFinished(() => primary.stop());
+  const standby = await withClient(primary.url, (client) =>
+    standbyOf(primary, 18, async (sql) => (await client.query(sql)).rows),
+  );
+  onTestFinished(() => standby.stop());
+  await withClient(primary.url, async (client) => {
+    await client.query('CREATE ROLE appowner LOGIN CREATEDB');
+    await client.query('CREATE DATABASE app OWNER appowner');
+    await until('the standby streams', async () => {
+      const { rows } = await client.query("SELECT FROM pg_stat_replication WHERE state = 'streaming'");
+      return rows.length === 1;
+    });
+  });
+  const url = changedUrl(primary.url, { user: 'appowner', database: 'app' });
+  const oid = await oidOf(primary.url, 'app');
+  const refused = await safemigrate(swapArgs(url, '--', ...sqlCommand(MIGRATION)));
+  expect({ exitCode: refused.exitCode, swap: swapOf(refused) }).toMatchObject({
+    exitCode: 4,
+    swap: { outcome: 'refused', reasons: [expect.stringContaining('1 standby of the server')] },
+  });
+  expect(await oidOf(primary.url, 'app')).toBe(oid);
+  expect(await tables(url)).toEqual([]);
+  const swapped = await safemigrate(swapArgs(url, '--standbys-ok', '--', ...sqlCommand(MIGRATION)));
+  expect(swapOf(swapped)).toMatchObject({ outcome: 'swapped' });
+  const onStandby = changedUrl(standby.url, { database: 'app' });
+  await until('the standby follows', async () => (await tables(onStandby).catch(() => [])).length === 1);
 });

@@ -122,6 +122,8 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
       ],
       { started: (started) => (pid = started) },
     );
+    // Each has some seconds: the machine may be busy.
+    await until('the command runs', async () => existsSync(file));
     await until('the command runs again', async () => existsSync(second));
     expect((await pooler.paused()).sort()).toEqual(['alias', 'app']);
     process.kill(pid, 'SIGKILL');
