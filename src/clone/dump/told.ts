@@ -1,0 +1,47 @@
+import { formatDuration, plural } from '../../format.ts';
+import type { Limit } from '../../report/model.ts';
+import type { CloneContext } from '../method.ts';
+import type { DestinationKind } from './destination.ts';
+import type { DumpFacts } from './facts.ts';
+
+/** What it did to the target's server, in words for the report. */
+export function touches(context: CloneContext, kind: DestinationKind, transferMs: number): string[] {
+  const time = formatDuration(transferMs);
+  const restored = `a copy was restored on its server, through WAL, in ${time}`;
+  const dumped =
+    `pg_dump held a snapshot (nothing newer was vacuumed away) and ACCESS SHARE locks on all tables, which DDL waits ` +
+    `for, for up to ${time}`;
+  return [...(context.source ? [] : [dumped]), ...(kind === 'same-server' ? [restored] : [])];
+}
+
+/** What makes a restored copy differ from the target. */
+export function limitsOf(
+  { wishes, source }: CloneContext,
+  { subscriptions }: DumpFacts,
+  { missing, sameLocale }: { missing: readonly string[]; sameLocale: boolean },
+): Limit[] {
+  const reasons = [
+    'the clone was restored from a dump: its tables and indexes are without bloat, and smaller than those of the target',
+  ];
+  if (source) reasons.push('it was dumped from a standby, which may be behind');
+  if (missing.length > 0)
+    reasons.push(
+      `its objects belong to the role that made it, and it has no privileges of others: ${missing.join(', ')} ` +
+        'cannot be used there',
+    );
+  if (!sameLocale)
+    reasons.push("the server does not know the target's locale: text is sorted in another way");
+  if (subscriptions > 0) reasons.push(`it is without ${plural(subscriptions, 'subscription')} of the target`);
+  return [
+    ...reasons.map((reason): Limit => ({ path: 'clone', kind: 'estimate', reason })),
+    ...rowsLeftOut(wishes).map((reason): Limit => ({ path: 'clone.sizeBytes', kind: 'estimate', reason })),
+  ];
+}
+
+function rowsLeftOut({ schemaOnly, excludeTableData }: CloneContext['wishes']): string[] {
+  const tables = excludeTableData.join(', ');
+  return [
+    ...(schemaOnly ? ['its tables have no rows (--schema-only): times and data tell nothing'] : []),
+    ...(tables === '' ? [] : [`tables like ${tables} have no rows (--exclude-table-data)`]),
+  ];
+}
