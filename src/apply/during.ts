@@ -5,7 +5,7 @@ import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import type { DuringSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { openSession } from '../target/connect.ts';
-import type { Session } from '../target/session.ts';
+import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Observer } from '../wire/observed.ts';
@@ -32,6 +32,7 @@ export interface GuardedParts {
   readonly rehearsed: Rehearsed;
   readonly options: DuringOptions;
   readonly emit: Emit;
+  readonly audit?: Audit;
   /** Opens a session of ours on the target's server, outside the target where the role is let in there. */
   readonly connect: (purpose: string) => Promise<Session>;
   /** Told everything that the proxy sees. */
@@ -47,7 +48,7 @@ export interface GuardedWatch extends CommandWatch {
 }
 
 export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
-  const { target, run, logins, rehearsed, emit, connect, observer } = parts;
+  const { target, run, logins, rehearsed, emit, audit = () => {}, connect, observer } = parts;
   const options = withDefaults(parts.options);
   const happenings = new Happenings(emit, options.redact);
   const looker = await scope.own(
@@ -55,7 +56,9 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
     async () => new Looker(() => connect('watchdog')),
     async (made) => made?.close(),
   );
-  const indexes = new InvalidIndexes(() => openSession(target.settings, { purpose: 'invalid index', run }));
+  const indexes = new InvalidIndexes(() =>
+    openSession(target.settings, { purpose: 'invalid index', run, audit }),
+  );
   const steering = new Steering(happenings, () => parts.abort(aborted(run)));
   const watchdog = new Watchdog(options, looker, happenings);
   const retries = new Retries(options, happenings, indexes);
@@ -114,6 +117,7 @@ async function listen(
       () => listenForOrders(run, env, steering.obey),
       async (opened) => opened?.close(),
     );
+    happenings.say(`to pause, resume or abort it: safemigrate pause|resume|abort ${run}`);
     return () => control.close();
   } catch (error) {
     happenings.say(`safemigrate pause, resume and abort cannot reach this run: ${messageOf(error)}`);

@@ -46,6 +46,12 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       const { rollbackCommand } = await import('./commands/rollback.ts');
       return rollbackCommand(asked.values, asked.subject, signals.abort);
     }
+    case 'pause':
+    case 'resume':
+    case 'abort': {
+      const { orderCommand } = await import('./commands/orders.ts');
+      return orderCommand(asked.action, asked.subject);
+    }
     case 'show': {
       const { showCommand } = await import('./commands/show.ts');
       return showCommand(asked.values, asked.subject);

@@ -1,6 +1,7 @@
 import { METHOD_IDS } from '../clone/method.ts';
 import { SafemigrateError } from '../errors.ts';
 import { formatEndings, formatOfFile } from '../report/formats.ts';
+import { DURING_OPTIONS } from './during-options.ts';
 import { POLICY_OPTIONS } from './policy-options.ts';
 import {
   flag,
@@ -184,6 +185,7 @@ export const RUN_OPTIONS = {
   ),
   receiptKey: option('--receipt-key <key>', 'sign the receipt, or prove its signature', text),
   maxAge: option('--max-age <duration>', 'how old a receipt may be', parseDuration, { default: '24h' }),
+  ...DURING_OPTIONS,
   yes: option('--yes', 'go on without asking, once the rehearsal has passed', flag),
   pgbouncer: list(
     '--pgbouncer <url>',

@@ -34,6 +34,17 @@ export const SUBCOMMANDS = {
     description: 'swap the original back that a swap has kept; the newer database is kept as well',
     argument: '[run]',
   },
+  pause: {
+    options: {},
+    description: 'hold back what an apply that runs on this machine would begin next',
+    argument: '[run]',
+  },
+  resume: { options: {}, description: 'let a paused apply go on', argument: '[run]' },
+  abort: {
+    options: {},
+    description: 'end an apply that runs on this machine, between two statements',
+    argument: '[run]',
+  },
   show: {
     options: SHOW_OPTIONS,
     description: 'print or re-render the report of an earlier run; the last one, if none is named',

@@ -3,13 +3,14 @@ import { formatDuration } from '../format.ts';
 import type { Report } from '../report/model.ts';
 import { render } from '../report/render.ts';
 import { confirm, refuseUnasked } from './confirm.ts';
+import { duringOf } from './during-options.ts';
 import type { RUN_OPTIONS, Values } from './options.ts';
 import type { Progress } from './progress.ts';
 import { styleOf } from './style.ts';
 
 /** What an apply is told beyond a rehearsal. @throws SafemigrateError `USAGE`, `REFUSED` where nobody can be asked. */
 export function toApply(
-  { yes = false, force, maxAge, swap = false }: Values<typeof RUN_OPTIONS>,
+  { yes = false, force, maxAge, swap = false, ...during }: Values<typeof RUN_OPTIONS>,
   display: Progress,
   signal: AbortSignal,
 ) {
@@ -19,6 +20,7 @@ export function toApply(
     });
   refuseUnasked(yes);
   return {
+    during: duringOf(during),
     ...(force === undefined ? {} : { force }),
     ...(maxAge === undefined ? {} : { maxAgeMs: maxAge }),
     confirm: async (report: Report) => {

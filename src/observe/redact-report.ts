@@ -1,4 +1,5 @@
 import type { ApplySection, FurtherRunSection, Report, StatementSection } from '../report/model.ts';
+import { shapeOf } from '../wire/shape.ts';
 import { redacted } from './redact.ts';
 
 const HIDDEN = '…';
@@ -51,8 +52,13 @@ async function redactedApply(
   const shown = new Map(statements.map(({ index, sql }) => [index, sql]));
   const hidden = hideIn({ ...apply, statements: [] });
   const { rehearsal, receipt, fingerprints } = apply;
+  // What others ran is not among the statements whose literals are known.
+  const during = hidden.during && {
+    ...hidden.during,
+    blockers: hidden.during.blockers.map((each) => ({ ...each, query: each.query && shapeOf(each.query) })),
+  };
   return {
-    ...{ ...hidden, rehearsal, receipt, fingerprints, statements },
+    ...{ ...hidden, rehearsal, receipt, fingerprints, statements, during },
     committed: hidden.committed.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
     rolledBack: hidden.rolledBack.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
     comparedTimes: hidden.comparedTimes.map((each) => ({

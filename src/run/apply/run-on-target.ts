@@ -39,7 +39,11 @@ export async function runOnTarget(
     run,
     logins: logins.logins,
     rehearsed,
-    options: { redact, ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }) },
+    options: {
+      ...{ env: options.env ?? process.env, ...options.during, redact },
+      ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
+    },
+    audit,
     emit,
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
     observer: transactions.observe,

@@ -1,3 +1,4 @@
+import type { DuringOptions } from '../../apply/during/options.ts';
 import type { Receipt } from '../../apply/receipt.ts';
 import type { TargetState } from '../../observe/target-watch.ts';
 import type { ApplySection, Limit, Report } from '../../report/model.ts';
@@ -11,6 +12,8 @@ export interface ApplyOptions extends RehearseOptions {
   readonly force?: string;
   /** Of a receipt that stands for the rehearsal. Default 24 h. */
   readonly maxAgeMs?: number;
+  /** How the command is guarded while it runs. */
+  readonly during?: Omit<DuringOptions, 'listen' | 'redact'>;
 }
 
 /** A rehearsal that an apply may rely on. */

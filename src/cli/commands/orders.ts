@@ -1,0 +1,16 @@
+import { type Order, order } from '../../apply/during/control.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { parseRunId } from '../../upkeep/run-id.ts';
+import { EXIT } from '../exit-codes.ts';
+import { visibleLines } from '../print.ts';
+
+/** Tells an apply that runs on this machine to pause, go on or end. @throws SafemigrateError `USAGE`, `CONFIGURATION` */
+export async function orderCommand(what: Order, run: string | undefined): Promise<number> {
+  const known = run === undefined ? undefined : parseRunId(run);
+  if (known === undefined)
+    throw new SafemigrateError('USAGE', `\`safemigrate ${what}\` needs the name of a run.`, {
+      hint: 'An apply says its name when its command starts.',
+    });
+  process.stdout.write(visibleLines(`${await order(known, what)}\n`));
+  return EXIT.passed;
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest';
+import { diverges } from '../../../src/apply/during/divergence.ts';
+import { blockedBehind } from '../../../src/apply/during/waiters.ts';
+import { rehearsedOf } from '../../../src/apply/rehearsed.ts';
+import { parseText } from '../../../src/wire/parse.ts';
+
+async function divergesFrom(rehearsed: readonly string[], sql: string, redacted = false): Promise<boolean> {
+  const known = rehearsedOf(rehearsed.map((text, at) => ({ index: at + 1, sql: text, durationMs: 1 })));
+  const statements = await parseText(Buffer.from(sql));
+  return diverges(known, { sql, node: statements?.[0]?.node ?? null }, redacted);
+}
+
+describe('what was rehearsed is told', () => {
+  test.each([
+    ['DDL by its text', ['ALTER TABLE t ADD COLUMN c int'], 'alter table t add column c int', true],
+    ['DDL whatever its spacing', ['ALTER TABLE t  ADD c int;'], 'ALTER TABLE t\n ADD c int -- now', false],
+    ['DDL by its literals', ["ALTER TYPE e ADD VALUE 'a'"], "ALTER TYPE e ADD VALUE 'b'", true],
+    ['code by its body', ['DO $$ begin perform 1; end $$'], 'DO $$ begin perform 2; end $$', true],
+    ['a table made from a query', ['CREATE TABLE a AS SELECT 1'], 'CREATE TABLE a AS SELECT 1', false],
+    [
+      'a role, whose password the report hides',
+      ["CREATE ROLE r PASSWORD '…'"],
+      "CREATE ROLE r PASSWORD 'x'",
+      false,
+    ],
+    ['DML by its shape', ["INSERT INTO t VALUES (1, 'a')"], "INSERT INTO t VALUES (2, 'b')", false],
+    [
+      'DML in larger batches',
+      ['INSERT INTO t VALUES ($1, $2)'],
+      'INSERT INTO t VALUES ($1, $2), ($3, $4)',
+      false,
+    ],
+    [
+      'a list of another length',
+      ['DELETE FROM t WHERE id IN (1, 2)'],
+      'DELETE FROM t WHERE id IN (7)',
+      false,
+    ],
+    ['DML by its tables', ['DELETE FROM t WHERE id = 1'], 'DELETE FROM u WHERE id = 1', true],
+    ['DML by its conditions', ['DELETE FROM t WHERE id = 1'], 'DELETE FROM t', true],
+    ['a text that cannot be parsed by its text', ['SELEC 1'], 'SELEC 2', true],
+  ])('%s', async (_what, rehearsed, sql, expected) => {
+    expect(await divergesFrom(rehearsed, sql)).toBe(expected);
+  });
+
+  test('DDL by its shape, where the rehearsal left its literals out', async () => {
+    expect(await divergesFrom(["ALTER TYPE e ADD VALUE '…'"], "ALTER TYPE e ADD VALUE 'a'", true)).toBe(
+      false,
+    );
+  });
+});
+
+describe('what need not be rehearsed', () => {
+  test.each([
+    'BEGIN',
+    'SET search_path TO app',
+    'SHOW server_version',
+    'SELECT 1',
+    'SELECT version(), current_schema()',
+    'SELECT pg_advisory_lock(42)',
+    'SELECT table_name FROM information_schema.tables',
+    'WITH a AS (SELECT oid FROM pg_class) SELECT * FROM a JOIN pg_catalog.pg_index i ON i.indrelid = a.oid',
+  ])('%s', async (sql) => {
+    expect(await divergesFrom([], sql)).toBe(false);
+  });
+
+  test.each([
+    'SELECT * FROM t',
+    'SELECT migrate_everything()',
+    'SELECT * INTO t FROM pg_class',
+    'WITH gone AS (DELETE FROM pg_class RETURNING *) SELECT * FROM gone',
+    'SELECT relname FROM pg_class WHERE EXISTS (SELECT FROM t)',
+    'LOCK TABLE t',
+    'VACUUM t',
+  ])('but not %s', async (sql) => {
+    expect(await divergesFrom([], sql)).toBe(true);
+  });
+});
+
+describe('who waits behind a backend', () => {
+  const waiter = (pid: number, blockers: number[], sinceMs: number) => ({
+    pid,
+    blockers,
+    sinceMs,
+    nowMs: 10_000,
+  });
+
+  test('is who waits for it and for those who do, for as long as its transaction is there', () => {
+    const waiters = [waiter(20, [10], 4_000), waiter(21, [20], 9_000), waiter(22, [99], 0)];
+    expect(blockedBehind(10, 6_000, waiters, new Set([10]))).toEqual({ waiting: 2, longestMs: 4_000 });
+  });
+
+  test('is not another backend of the command', () => {
+    expect(blockedBehind(10, null, [waiter(11, [10], 0)], new Set([10, 11]))).toEqual({
+      waiting: 0,
+      longestMs: 0,
+    });
+  });
+});
