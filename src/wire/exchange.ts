@@ -229,7 +229,7 @@ export class Exchange {
         this.#failed(bytes);
         break;
       case SERVER.noticeResponse:
-        this.#passOn(movePosition(bytes, this.#turn()?.shift?.() ?? 0));
+        this.#notice(movePosition(bytes, this.#turn()?.shift?.() ?? 0));
         break;
       case SERVER.parameterStatus:
         this.#parameter(bytes);
@@ -248,6 +248,13 @@ export class Exchange {
         this.#answer(bytes);
         break;
     }
+  }
+
+  /** Told at once where nothing is unsaid: one of progress is of no use later. */
+  #notice(bytes: Buffer): void {
+    const { unsaid } = this.#pending[0] ?? {};
+    if (unsaid && unsaid.length > 0) unsaid.push(bytes);
+    else this.#passOn(bytes);
   }
 
   /** What leads to rows or a completion: ParseComplete, BindComplete, RowDescription, … */

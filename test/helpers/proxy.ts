@@ -23,6 +23,18 @@ export interface TestProxy {
 
 export const SECRET = 'the secret of this run';
 
+/** As on the way to a target, with everything done that may be done to a statement. */
+export const GUARDED: Partial<ProxyOptions> = {
+  observe: 'sampled',
+  settings: { lock_timeout: '2000' },
+  gate: {
+    before: () => 'run',
+    between: async () => {},
+    waitsForLocks: () => true,
+    after: async (_intent, { number }) => (number < 3 ? 'retry' : 'deliver'),
+  },
+};
+
 /** A proxy in front of one database, for the time of `use`; its observer sits in the database `postgres`. */
 export async function withProxy<T>(
   databaseUrl: string,

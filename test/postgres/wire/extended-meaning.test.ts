@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { FLUSH, int32, message, query, SYNC } from '../../../src/wire/messages.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame } from '../../helpers/frames.ts';
-import { withProxy } from '../../helpers/proxy.ts';
+import { GUARDED, withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -165,16 +165,19 @@ describe.each(VERSIONS)('on PostgreSQL %s, the extended protocol', (version) => 
     ['exact', 'byte by byte'],
     ['sampled', 'at once'],
     ['off', 'at once'],
+    ['guarded', 'at once'],
+    ['guarded', 'byte by byte'],
   ] as const)(
     'gets the answers of a direct connection: %s, sent %s',
-    async (observe, send) => {
+    async (how, send) => {
       const direct = await temporaryDatabase(version);
       const proxied = await temporaryDatabase(version);
       const anew = (url: string) =>
         withClient(url, (client) =>
           client.query(`drop schema public cascade; create schema public; ${SETUP}`),
         );
-      await withProxy(proxied.url, { observe }, async ({ url }) => {
+      const options = how === 'guarded' ? GUARDED : { observe: how };
+      await withProxy(proxied.url, options, async ({ url }) => {
         for (const [name, conversation] of Object.entries(CONVERSATIONS)) {
           await anew(direct.url);
           await anew(proxied.url);
