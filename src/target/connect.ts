@@ -56,6 +56,24 @@ export async function openSession(settings: ConnectionSettings, options: Session
   return await dial(asked, (link) => login(PgClient, asked, link, options), options.signal);
 }
 
+/**
+ * Logs in for replication, for which pg_hba.conf has lines of its own, and out again.
+ * @throws SafemigrateError as openSession() does.
+ */
+export async function tryReplication(
+  settings: ConnectionSettings,
+  options: Pick<SessionOptions, 'purpose' | 'run' | 'signal'>,
+): Promise<void> {
+  const { Client: PgClient } = await import('pg');
+  const tryOnce = async (link: Link) => {
+    const client = newClient(PgClient, settings, link, options, { replication: 'true' });
+    client.on('error', () => {});
+    await client.connect();
+    await client.end();
+  };
+  await dial(settings, tryOnce, options.signal);
+}
+
 /** `safemigrate <run> <purpose>`, cut to what PostgreSQL keeps of an application_name. */
 export function applicationName({ run, purpose }: Pick<SessionOptions, 'run' | 'purpose'>): string {
   const name = ['safemigrate', run, purpose].filter((part) => part !== undefined).join(' ');
@@ -68,6 +86,27 @@ async function login(
   link: Link,
   options: SessionOptions,
 ): Promise<Session> {
+  const client = newClient(PgClient, settings, link, options);
+  const reported = new Map<string, string>();
+  const { connection } = client;
+  connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
+    reported.set(message.parameterName, message.parameterValue),
+  );
+  const session = new PgSession(client, settings, link, options);
+  await client.connect();
+  link.accept(reported);
+  refuseUnsupported(reported);
+  await session.setUp(SET_UP, sessionSettings(options));
+  return session;
+}
+
+function newClient(
+  PgClient: typeof Client,
+  settings: ConnectionSettings,
+  link: Link,
+  options: Pick<SessionOptions, 'purpose' | 'run' | 'pipelined'>,
+  more: object = {},
+): Client {
   const binding = settings.parameters.channel_binding ?? 'prefer';
   let boundOffered = false;
   const client = new PgClient({
@@ -78,6 +117,7 @@ async function login(
     database: settings.database,
     application_name: applicationName(options),
     pipeline: options.pipelined ?? false,
+    ...more,
     ssl: false,
     sslnegotiation: 'postgres',
     enableChannelBinding: link.encrypted && binding !== 'disable',
@@ -88,20 +128,10 @@ async function login(
       return link.password;
     },
   });
-  const reported = new Map<string, string>();
-  const { connection } = client;
-  connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
-    reported.set(message.parameterName, message.parameterValue),
-  );
-  connection.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
+  client.connection.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
     boundOffered = link.encrypted && mechanisms.includes('SCRAM-SHA-256-PLUS');
   });
-  const session = new PgSession(client, settings, link, options);
-  await client.connect();
-  link.accept(reported);
-  refuseUnsupported(reported);
-  await session.setUp(SET_UP, sessionSettings(options));
-  return session;
+  return client;
 }
 
 function sessionSettings(options: SessionOptions): Record<string, string> {

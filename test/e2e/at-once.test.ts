@@ -52,7 +52,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('one target', (
   }
 
   test('is rehearsed ten times at once, half of them inside its server: all pass, and nothing is left', {
-    timeout: 120_000,
+    timeout: 180_000,
   }, async () => {
     const before = await state();
     const runs = await Promise.all(

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -57,7 +57,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     url = changedUrl(server.url, { database: 'shop' });
     await withClient(server.url, (client) =>
       client.query(
-        `CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE granted LOGIN`,
+        `CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE granted LOGIN; CREATE ROLE replicator LOGIN REPLICATION`,
       ),
     );
     await withClient(server.url, (client) => client.query('CREATE DATABASE shop OWNER owner'));
@@ -124,7 +124,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
   ];
   const NONE = { cluster: false, template: false, dump: false, basebackup: false, external: false };
 
-  test("to a superuser on the server's machine", { timeout: 60_000 }, async () => {
+  test("to a superuser on the server's machine", { timeout: 180_000 }, async () => {
     const told = await proven({});
     expect(possible(told)).toEqual({ ...NONE, cluster: true, template: true, dump: true, basebackup: true });
     expect(told.methods.find(({ method }) => method === 'cluster')).toMatchObject({
@@ -135,14 +135,14 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     expect(told.advice.join()).toContain('XFS');
   });
 
-  test("to a superuser who cannot reach the server's files", { timeout: 60_000 }, async () => {
+  test("to a superuser who cannot reach the server's files", { timeout: 180_000 }, async () => {
     const told = await proven({ through: STRANGER });
     expect(possible(told)).toEqual({ ...NONE, template: true, dump: true, basebackup: true });
     const cluster = told.methods.find(({ method }) => method === 'cluster');
     expect(cluster?.enable).toContain('root');
   });
 
-  test('to an owner who may not create databases', { timeout: 60_000 }, async () => {
+  test('to an owner who may not create databases', { timeout: 180_000 }, async () => {
     const told = await proven({ role: 'owner' });
     expect(possible(told)).toEqual({ ...NONE, dump: true });
     expect(told.taken).toBe('dump');
@@ -151,18 +151,31 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     );
   });
 
-  test('to a role that may only read', { timeout: 60_000 }, async () => {
+  test('to a role that may only read', { timeout: 180_000 }, async () => {
     expect(possible(await proven({ role: 'reader' }))).toEqual({ ...NONE, dump: true });
   });
 
-  test('to a role that may do nothing', { timeout: 60_000 }, async () => {
+  test('to a role that may do nothing', { timeout: 180_000 }, async () => {
     const told = await proven({ role: 'nobody' });
     expect(possible(told)).toEqual(NONE);
     expect(told.taken).toBe(null);
     expect(told.privileges.filter(({ held }) => held)).toEqual([]);
   });
 
-  test('where no client programs are installed', { timeout: 60_000 }, async () => {
+  test('to a role that may replicate, but is not let in for it from here', { timeout: 180_000 }, async () => {
+    const rules = path.join(server.data, 'pg_hba.conf');
+    const before = await readFile(rules, 'utf8');
+    await writeFile(rules, `host replication replicator all reject\n${before}`);
+    await withClient(server.url, (client) => client.query('SELECT pg_reload_conf()'));
+    const told = await proven({ role: 'replicator' });
+    expect(possible(told).basebackup).toBe(false);
+    expect(told.methods.find(({ method }) => method === 'basebackup')).toMatchObject({
+      reason: expect.stringContaining('pg_hba.conf'),
+      enable: expect.stringContaining('replication "replicator"'),
+    });
+  });
+
+  test('where no client programs are installed', { timeout: 180_000 }, async () => {
     const told = await proven({ through: WITHOUT_CLIENTS });
     expect(possible(told)).toEqual({ ...NONE, cluster: true, template: true });
     expect(told.methods.find(({ method }) => method === 'dump')).toMatchObject({
@@ -172,7 +185,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
   });
 
   test('in the statements that it prints: after them, everything is possible', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const before = await ask({ role: 'granted' });
     // Rights to functions are a database's own, and safemigrate sits in this one.
@@ -210,7 +223,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     expect(await look()).toEqual(before);
   });
 
-  test('also when it is the user of the server who asks', { timeout: 60_000 }, async () => {
+  test('also when it is the user of the server who asks', { timeout: 180_000 }, async () => {
     const state = path.join(home, 'server');
     await ownFolder(state);
     const ids = ['setpriv', `--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];

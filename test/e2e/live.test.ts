@@ -45,7 +45,7 @@ describe.skipIf(skipped).each([18, 15] as const)('a busy target of PostgreSQL %d
   });
 
   test('is rehearsed on a consistent copy of its cluster, with no flags, and nobody there notices', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const sessions = await load.sessions();
     const { report, exitCode, stderr } = await rehearse(url, MIGRATION, {

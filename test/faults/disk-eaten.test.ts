@@ -50,7 +50,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('a disk that a 
   const clones = async () => (await readdir(server.folder)).filter((name) => name.startsWith('safemigrate_'));
 
   test('never gets full for the original by the clone of a tool that was killed with kill -9', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const transfers = await startTransfers(url, 1);
     const before = await freeMb();

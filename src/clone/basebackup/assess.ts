@@ -25,6 +25,6 @@ export async function assessBaseBackup(context: CloneContext): Promise<Assessmen
     isolation: 'own-cluster',
     reason:
       `the whole cluster, ${formatBytes(bytes)}, copied here by pg_basebackup ${client.version}: estimated ` +
-      `${formatDuration(readyMs)}, if pg_hba.conf lets the role in for replication`,
+      formatDuration(readyMs),
   };
 }

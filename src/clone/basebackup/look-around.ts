@@ -1,12 +1,13 @@
 import { realpath, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { messageOf, SafemigrateError } from '../../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
 import { type ClientPrograms, findClientPrograms } from '../../server/client-programs.ts';
 import { needsReplica, reachableByOthers } from '../../server/installation.ts';
 import { identifier } from '../../sql.ts';
+import { tryReplication } from '../../target/connect.ts';
 import type { CloneContext, Impossible } from '../method.ts';
 import { floorOf } from '../private/place.ts';
 
@@ -71,6 +72,8 @@ export async function lookAround(context: CloneContext): Promise<BackupServer | 
   const bytes = Number(facts.bytes);
   const place = await findPlace(context, bytes);
   if (typeof place !== 'string') return place;
+  const refusal = await refusalOf(context);
+  if (refusal) return refusal;
   const asRoot = process.getuid?.() === 0;
   const folder = path.join(place, `safemigrate_${run}`);
   const replicated = await needsReplica(binaries, asRoot);
@@ -80,6 +83,24 @@ export async function lookAround(context: CloneContext): Promise<BackupServer | 
     owner: asRoot ? UNPRIVILEGED : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     tablespaces: await control.query<{ oid: string; location: string }>(TABLESPACES),
   };
+}
+
+const NOT_LET_IN = '28000';
+
+/** The server's answer when it is asked: its pg_hba.conf can be read by superusers only, and is matched by nobody else. */
+async function refusalOf({ source, target, run, signal }: CloneContext): Promise<Impossible | undefined> {
+  try {
+    await tryReplication((source ?? target).settings, { run, signal, purpose: 'inspect' });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SafemigrateError) || error.code !== 'CONNECTION') throw error;
+    if (sqlstateOf(error.cause) !== NOT_LET_IN) return impossible(error.message, error.hint);
+    const name = identifier((source ?? target).settings.user);
+    return impossible(
+      `pg_hba.conf of the server does not let ${name} in for replication from here`,
+      `a line in pg_hba.conf, then SELECT pg_reload_conf(): hostssl replication ${name} <this machine>/32 scram-sha-256`,
+    );
+  }
 }
 
 async function serverPrograms(major: number): Promise<string | Impossible> {
