@@ -1,4 +1,5 @@
 import { formatBytes, formatDuration } from '../../format.ts';
+import { type Aftermath, lookAtCutOff } from '../../run/apply/cut-off.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type ExternalClone, externalClones } from '../../upkeep/external-clones.ts';
 import {
@@ -10,6 +11,7 @@ import {
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import type { UnreadableFile } from '../../upkeep/state-files.ts';
+import { cutOffText } from '../cut-off-text.ts';
 import { LIST_OPTIONS } from '../options.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { table } from '../table.ts';
@@ -23,10 +25,13 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
   const folders = await withBytes(await folderClones());
   const externals = await externalClones();
   if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
+  const applies = await lookAtCutOff(findNamedPlace(options)?.settings);
+  if (options.format !== 'json') process.stdout.write(cutOffText(applies));
   const onServer = await databasesOf(options, signal);
-  if (options.format === 'json') process.stdout.write(asJson(onServer?.databases ?? [], folders, externals));
+  if (options.format === 'json')
+    process.stdout.write(asJson(onServer?.databases ?? [], folders, externals, applies));
   else if (onServer) process.stdout.write(databasesAsText(onServer.databases, onServer.server));
-  else if (folders.length + externals.length === 0) process.stdout.write(NOTHING_HERE);
+  else if (folders.length + externals.length + applies.length === 0) process.stdout.write(NOTHING_HERE);
   return 0;
 }
 
@@ -59,6 +64,7 @@ function asJson(
   databases: OwnedDatabase[],
   folders: Listed[],
   externals: (ExternalClone | UnreadableFile)[],
+  applies: Aftermath[],
 ): string {
   const rows = databases.map(({ mark, ...database }) => ({
     ...database,
@@ -91,7 +97,10 @@ function asJson(
     const startedAt = new Date(startOf(run)).toISOString();
     return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
   });
-  return `${JSON.stringify([...rows, ...clones, ...elsewhere], null, 2)}\n`;
+  const cutOff = applies.map(({ head, state, ...known }) => ({
+    ...{ ...head, ...known, role: 'apply', owning: state },
+  }));
+  return `${JSON.stringify([...rows, ...clones, ...elsewhere, ...cutOff], null, 2)}\n`;
 }
 
 function foldersAsText(folders: Listed[]): string {

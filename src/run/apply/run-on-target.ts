@@ -1,16 +1,19 @@
 import { lookAfter } from '../../apply/aftermath.ts';
 import { guardedWire } from '../../apply/during.ts';
+import { openJournal } from '../../apply/journal.ts';
 import { readServerIdentity } from '../../apply/place.ts';
 import { rehearsedOf } from '../../apply/rehearsed.ts';
 import { TransactionWatch } from '../../apply/transactions.ts';
 import { rewriteCommand } from '../../command/rewrite.ts';
 import { runCommand } from '../../command/run-command.ts';
+import { withoutSecrets } from '../../command/secrets.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import type { Limit } from '../../report/model.ts';
 import type { SchemaWatch } from '../../schema/watch.ts';
 import type { Scope } from '../../scope.ts';
 import type { Stop } from '../../stop.ts';
+import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { ignore, toRun } from '../options.ts';
 import type { Entered } from './enter.ts';
@@ -33,6 +36,21 @@ export async function runOnTarget(
   const place = await readServerIdentity(turn);
   const transactions = new TransactionWatch(turn);
   const rehearsed = rehearsedOf(report.statements);
+  const startedAt = new Date();
+  const journal = await openJournal(
+    {
+      ...{ run, startedAt: startedAt.toISOString(), command: withoutSecrets(options.command, logins.logins) },
+      target: placeOf(target),
+      fingerprints: { before: given.fingerprint, rehearsed: report.schema?.after ?? null },
+    },
+    options.env ?? process.env,
+  ).catch((error: unknown) => {
+    emit({
+      type: 'notice',
+      message: `what is done is not recorded, should it be killed: ${messageOf(error)}`,
+    });
+    return undefined;
+  });
   let aborted: string | null = null;
   const wire = await guardedWire(scope, {
     target,
@@ -46,14 +64,16 @@ export async function runOnTarget(
     audit,
     emit,
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
-    observer: transactions.observe,
+    observer: (event) => {
+      journal?.observe(event);
+      transactions.observe(event);
+    },
     abort: (reason) => {
       aborted ??= reason.message;
       stop.now(reason);
     },
   });
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const startedAt = new Date();
   const { exitCode, signal, timedOut, durationMs } = await inPhase(emit, 'command', () =>
     runCommand(toRun(rewritten, stop, options)),
   );
@@ -67,6 +87,7 @@ export async function runOnTarget(
       aborted: aborted ?? stop.lost?.message ?? null,
     }),
   ).catch(unknownState);
+  await journal?.over(after.outcome);
   const unpinned: Limit[] =
     place.systemIdentifier === null
       ? [{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read which server this is' }]
@@ -80,6 +101,11 @@ export async function runOnTarget(
     },
     limits: [...limits, ...unpinned],
   };
+}
+
+function placeOf({ settings, database }: Target): { host: string; port: number; database: string } {
+  const [place] = settings.hosts;
+  return { host: place?.host ?? '', port: place?.port ?? 0, database: database.name };
 }
 
 function unknownState(cause: unknown): never {
