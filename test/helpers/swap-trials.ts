@@ -48,9 +48,14 @@ function randomNumbers(seed: number): () => number {
  */
 export async function runTrials(
   server: Server,
-  options: { seed: number; trials: number; disturbances?: readonly Disturbance[] },
+  options: {
+    seed: number;
+    trials: number;
+    disturbances?: readonly Disturbance[];
+    tell?: (outcome: string) => void;
+  },
 ): Promise<TrialFigures> {
-  const { seed, trials, disturbances = DISTURBANCES } = options;
+  const { seed, trials, disturbances = DISTURBANCES, tell = () => {} } = options;
   const random = randomNumbers(seed);
   const url = inDatabase(server.url, APP);
   await withClient(server.url, async (client) => {
@@ -77,6 +82,7 @@ export async function runTrials(
       const done = await judge(server, expected, originals);
       const key = `${how} ${back ? 'rollback' : 'swap'}: ${done ? 'done' : 'not done'}`;
       outcomes[key] = (outcomes[key] ?? 0) + 1;
+      tell(`${trial}: ${key}; ${load.acknowledged.size} rows`);
     } catch (cause) {
       throw new Error(`seed ${seed}, trial ${trial} (${how}, ${back ? 'rollback' : 'swap'})`, { cause });
     } finally {

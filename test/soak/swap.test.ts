@@ -10,7 +10,7 @@ test(`${trials} swaps and rollbacks under load, disturbed at random, lose no ack
   console.log(`SWAP_SEED=${seed} SWAP_TRIALS=${trials}`);
   const server = await ownServer(18);
   try {
-    const figures = await runTrials(server, { seed, trials });
+    const figures = await runTrials(server, { seed, trials, tell: console.log });
     console.log(JSON.stringify(figures, null, 2));
     expect(figures.trials).toBe(trials);
   } finally {
