@@ -71,6 +71,7 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
     sharesRoles: true,
     cloneOid: target.database.oid,
     guard: new ApplyGate({
+      database: target.database.name,
       ...{ rehearsed, options, happenings, steering, watchdog, retries, indexes, looker },
     }),
     settings,

@@ -16,7 +16,7 @@ export interface Identity {
 
 /** The text of a receipt. @param key signs it; without one its seal is a checksum that anybody can make. */
 export function writeReceipt(from: Report, identity: Identity, key?: string): string {
-  const rehearsed = rehearsedOf(from.statements);
+  const rehearsed = rehearsedOf(from.statements, [from.target.database, from.clone.database]);
   const content = {
     receipt: 1 as const,
     proved: {

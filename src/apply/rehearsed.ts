@@ -30,21 +30,41 @@ export function isDml(sql: string): boolean {
   return DML.test(shapeOf(sql));
 }
 
-export function rehearsedOf(statements: readonly Seen[]): Rehearsed {
+/** @param databases the names of the target and of its clone, which stand for each other. */
+export function rehearsedOf(statements: readonly Seen[], databases: readonly string[] = []): Rehearsed {
   const texts = statements.map(({ sql }) => sql);
   return {
     statements: statements.map(({ index, sql, durationMs }) => ({
       ...{ index, sql, durationMs },
       shape: shapeHash(sql),
     })),
-    ddl: new Set(texts.filter((sql) => !isDml(sql)).flatMap((sql) => [textHash(sql), shapeHash(sql)])),
+    ddl: new Set(
+      texts.filter((sql) => !isDml(sql)).flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
+    ),
     dml: new Set(texts.filter(isDml).map(likenessHash)),
   };
 }
 
 /** Of a statement without its comments and spacing. Its passwords do not count: a report does not have them. */
-export function textHash(sql: string): string {
-  return hashOf(`text ${plainOf(withoutSecrets(sql))}`);
+export function textHash(sql: string, databases: readonly string[] = []): string {
+  return hashOf(`text ${ofDatabase(plainOf(withoutSecrets(sql)), databases)}`);
+}
+
+/**
+ * In a rehearsal on the target's server its name is the clone's where a statement names a database; the limit of databases
+ * that the command makes is our mark on them, and so is the comment of the clone.
+ */
+function ofDatabase(text: string, databases: readonly string[]): string {
+  if (!/\bdatabase\b/i.test(text)) return text;
+  const named = text.replace(
+    /\b(database) (?:"([^"]+)"|(\w+))/gi,
+    (all: string, word: string, quoted: string | undefined, plain: string) =>
+      databases.includes(quoted ?? plain.toLowerCase()) ? `${word} ""` : all,
+  );
+  if (/^comment on database "" /i.test(named)) return 'COMMENT ON DATABASE ""';
+  return /^(?:create|alter) database /i.test(named)
+    ? named.replace(/ ?\bconnection limit ?=? ?-?\d+/i, '')
+    : named;
 }
 
 /** Of a statement without its literals, comments and spacing. */
@@ -57,7 +77,7 @@ export function likenessHash(sql: string): string {
   const values = shapeOf(sql)
     .replace(/\$\d+/g, '?')
     .replace(/\?(?: ?, ?\?)+/g, '?');
-  return hashOf(`like ${values.replace(/\( ?\? ?\)(?: ?, ?\( ?\? ?\))+/g, '(?)')}`);
+  return hashOf(`like ${values.replace(/(\([^()]*\))(?: ?, ?\1)+/g, '$1')}`);
 }
 
 function hashOf(text: string): string {

@@ -31,10 +31,16 @@ const OF_SYSTEM =
  * Whether a statement was not rehearsed. DDL counts by its text, or by its shape where the rehearsal's literals are not
  * known; DML by its shape, in any repetition.
  */
-export function diverges(rehearsed: Rehearsed, { sql, node }: Sent, redacted = false): boolean {
+export function diverges(
+  rehearsed: Rehearsed,
+  { sql, node }: Sent,
+  { redacted = false, database }: { redacted?: boolean; database?: string } = {},
+): boolean {
   if (node && (PASSING.has(kindOf(node)) || readsCatalogue(node))) return false;
   if (isDml(sql)) return !rehearsed.dml.has(likenessHash(sql));
-  return !rehearsed.ddl.has(redacted ? shapeHash(sql) : textHash(sql));
+  return !rehearsed.ddl.has(
+    redacted ? shapeHash(sql) : textHash(sql, database === undefined ? [] : [database]),
+  );
 }
 
 /** A SELECT that names nothing but the system's own relations and functions, and locks no row. */

@@ -14,6 +14,8 @@ import { settingBy } from './timeouts.ts';
 import type { Watchdog } from './watchdog.ts';
 
 export interface GateParts {
+  /** The target's name. */
+  readonly database: string;
   readonly rehearsed: Rehearsed;
   readonly options: During;
   readonly happenings: Happenings;
@@ -87,7 +89,7 @@ export class ApplyGate implements Gate {
     }
     const { onDivergence, redact } = options;
     const sent = { sql, node: parsed?.node ?? null };
-    if (!diverges(rehearsed, sent, redact)) return undefined;
+    if (!diverges(rehearsed, sent, { redacted: redact, database: this.#parts.database })) return undefined;
     if (this.#stopped) return notRehearsed('this statement was not rehearsed either');
     const stopped = onDivergence === 'stop';
     happenings.diverged({ sql, stopped });

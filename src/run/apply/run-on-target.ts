@@ -35,7 +35,7 @@ export async function runOnTarget(
   const { report } = rehearsal;
   const place = await readServerIdentity(turn);
   const transactions = new TransactionWatch(turn);
-  const rehearsed = rehearsedOf(report.statements);
+  const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
   const startedAt = new Date();
   const journal = await openJournal(
     {
@@ -84,7 +84,8 @@ export async function runOnTarget(
       ...given,
       ...{ target, run, audit, wire, transactions, place, rehearsed, command, redact },
       rehearsedSchema: report.schema,
-      aborted: aborted ?? stop.lost?.message ?? null,
+      // A command that had succeeded by then was not ended by it.
+      aborted: aborted ?? (exitCode === 0 ? null : (stop.lost?.message ?? null)),
     }),
   ).catch(unknownState);
   await journal?.over(after.outcome);

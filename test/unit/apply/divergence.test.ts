@@ -5,9 +5,12 @@ import { rehearsedOf } from '../../../src/apply/rehearsed.ts';
 import { parseText } from '../../../src/wire/parse.ts';
 
 async function divergesFrom(rehearsed: readonly string[], sql: string, redacted = false): Promise<boolean> {
-  const known = rehearsedOf(rehearsed.map((text, at) => ({ index: at + 1, sql: text, durationMs: 1 })));
+  const known = rehearsedOf(
+    rehearsed.map((text, at) => ({ index: at + 1, sql: text, durationMs: 1 })),
+    ['shop', 'shop_copy'],
+  );
   const statements = await parseText(Buffer.from(sql));
-  return diverges(known, { sql, node: statements?.[0]?.node ?? null }, redacted);
+  return diverges(known, { sql, node: statements?.[0]?.node ?? null }, { redacted, database: 'shop' });
 }
 
 describe('what was rehearsed is told', () => {
@@ -38,6 +41,20 @@ describe('what was rehearsed is told', () => {
     ],
     ['DML by its tables', ['DELETE FROM t WHERE id = 1'], 'DELETE FROM u WHERE id = 1', true],
     ['DML by its conditions', ['DELETE FROM t WHERE id = 1'], 'DELETE FROM t', true],
+    [
+      'the target, which is its clone there',
+      ['ALTER DATABASE "shop_copy" SET jit = off'],
+      'ALTER DATABASE shop SET jit = off',
+      false,
+    ],
+    ['another database', ['ALTER DATABASE shop SET jit = off'], 'ALTER DATABASE other SET jit = off', true],
+    [
+      'a comment, which is our mark there',
+      ["COMMENT ON DATABASE shop_copy IS 'mark'"],
+      "COMMENT ON DATABASE shop IS 'x'",
+      false,
+    ],
+    ['a database with our limit', ['CREATE DATABASE n\nCONNECTION LIMIT 1234'], 'CREATE DATABASE n', false],
     ['a text that cannot be parsed by its text', ['SELEC 1'], 'SELEC 2', true],
   ])('%s', async (_what, rehearsed, sql, expected) => {
     expect(await divergesFrom(rehearsed, sql)).toBe(expected);
