@@ -5,7 +5,7 @@ import type {
   SchemaSection,
   StatementSection,
 } from '../report/model.ts';
-import { oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
+import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from './lock-modes.ts';
 
@@ -28,9 +28,10 @@ export function forecast(measured: Measured): { section: ForecastSection | null;
   const { traffic, data } = measured;
   if ('unmeasured' in traffic) return { section: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
   const walBytes = data?.walBytes ?? null;
+  const holders = byRelation(traffic.holders);
   const locks = longestLocks(measured.statements, measured.schema)
     .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
-    .map((lock) => lockForecast(lock, traffic));
+    .map((lock) => lockForecast(lock, traffic, holders.get(lock.relation) ?? []));
   const section: ForecastSection = {
     sampledMs: traffic.sampledMs,
     transactionsPerSecond: traffic.transactionsPerSecond,
@@ -48,7 +49,21 @@ export function forecast(measured: Measured): { section: ForecastSection | null;
   return { section, limits: limitsOf(measured, traffic, section) };
 }
 
-function lockForecast(lock: HeldLock, traffic: Traffic): ForecastSection['locks'][number] {
+function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {
+  const found = new Map<string, Holder[]>();
+  for (const holder of holders) {
+    const known = found.get(holder.relation);
+    if (known) known.push(holder);
+    else found.set(holder.relation, [holder]);
+  }
+  return found;
+}
+
+function lockForecast(
+  lock: HeldLock,
+  traffic: Traffic,
+  holders: readonly Holder[],
+): ForecastSection['locks'][number] {
   const { relation, heldMs } = lock;
   const table = traffic.tableOfIndex.get(relation) ?? relation;
   const rates = traffic.relations.get(table);
@@ -65,7 +80,7 @@ function lockForecast(lock: HeldLock, traffic: Traffic): ForecastSection['locks'
     writesPerSecond: rates?.writesPerSecond ?? null,
     queued,
     sessionsRunOut: queued === null ? null : queued > 0 && open + queued >= max - reserved,
-    waitsFor: inTheWay(lock, traffic),
+    waitsFor: inTheWay(lock, holders),
   };
 }
 
@@ -82,8 +97,8 @@ function arrivals(rates: RelationRates, { blocks }: HeldLock, transactionsPerSec
 }
 
 function inTheWay(
-  { relation, mode }: HeldLock,
-  { holders }: Traffic,
+  { mode }: HeldLock,
+  holders: readonly Holder[],
 ): ForecastSection['locks'][number]['waitsFor'] {
   const wanted = LOCK_MODES.find((each) => each === mode);
   if (!wanted) return null;
@@ -91,7 +106,7 @@ function inTheWay(
   const found = oldest(
     holders.filter((holder) => {
       const held = lockModeOf(holder.mode);
-      return holder.relation === relation && held !== undefined && conflicting.includes(held);
+      return held !== undefined && conflicting.includes(held);
     }),
   );
   if (!found) return null;

@@ -69,6 +69,11 @@ export function blocks(mode: LockMode): Work[] {
 
 /** `AccessExclusiveLock`, as pg_locks has it, to `ACCESS EXCLUSIVE`; undefined for what is no mode of relations. */
 export function lockModeOf(pgLocksMode: string): LockMode | undefined {
-  const words = pgLocksMode.replace(/Lock$/, '').replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
-  return LOCK_MODES.find((mode) => mode === words.toUpperCase());
+  return BY_PG_LOCKS_NAME.get(pgLocksMode);
+}
+
+const BY_PG_LOCKS_NAME = new Map(LOCK_MODES.map((mode) => [pgLocksName(mode), mode]));
+
+function pgLocksName(mode: LockMode): string {
+  return `${mode.toLowerCase().replace(/(?:^| )(\w)/g, (_, letter: string) => letter.toUpperCase())}Lock`;
 }

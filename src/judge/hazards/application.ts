@@ -65,12 +65,13 @@ export const APPLICATION: readonly HazardRecord[] = [
     effect:
       'Sessions that have prepared a query of it fail with "cached plan must not change result type" until they connect anew, and code meets values of another type.',
     safer: 'A new column of the new type beside the old one, until all code uses it.',
-    find: (ground) =>
-      columnChanges(ground, / TYPE /).map(({ object, sql }) => {
+    find: (ground) => {
+      const statements = askers(ground, 'alter type');
+      return columnChanges(ground, / TYPE /).map(({ object, sql }) => {
         const relation = withoutLastPart(object);
         const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
         return {
-          statement: asking(ground, 'alter type', object),
+          statement: statements.get(object) ?? null,
           relation,
           severity: milder(weighBreakage(ground, relation)),
           message: `${object} becomes ${type}`,
@@ -80,7 +81,8 @@ export const APPLICATION: readonly HazardRecord[] = [
             `ALTER TABLE ${relation} ADD COLUMN ${shown(`${bare(object)}_new`)} ${type}`,
           ),
         };
-      }),
+      });
+    },
   },
   {
     code: 'NOT_NULL_DROPPED',
@@ -89,18 +91,20 @@ export const APPLICATION: readonly HazardRecord[] = [
     effect:
       'The first NULL breaks code that was never written for it, and the way back fails as soon as there is one.',
     safer: 'First release code that can take NULLs everywhere, then DROP NOT NULL.',
-    find: (ground) =>
-      columnChanges(ground, / DROP NOT NULL\b/).map(({ object }) => {
+    find: (ground) => {
+      const statements = askers(ground, 'drop not null');
+      return columnChanges(ground, / DROP NOT NULL\b/).map(({ object }) => {
         const relation = withoutLastPart(object);
         return {
-          statement: asking(ground, 'drop not null', object),
+          statement: statements.get(object) ?? null,
           relation,
           severity: milder(weighBreakage(ground, relation)),
           message: `${object} may be NULL from now on`,
           evidence: relationEvidence(ground, relation),
           advice: 'Release code that can take NULLs in this column before this migration.',
         };
-      }),
+      });
+    },
   },
   {
     code: 'JSON_COLUMN',
@@ -199,10 +203,11 @@ function columnChanges(ground: Ground, sql: RegExp): SchemaChange[] {
   );
 }
 
-function asking(ground: Ground, does: 'alter type' | 'drop not null', object: string): number | null {
-  const met = metOn(ground, does).find(
-    ({ relation, action }) =>
-      relation === withoutLastPart(object) && shown(action.column) === lastPart(object),
+/** The statements that ask for it, by the column: `public.orders.email`. */
+function askers(ground: Ground, does: 'alter type' | 'drop not null'): ReadonlyMap<string, number> {
+  return new Map(
+    metOn(ground, does)
+      .toReversed()
+      .map(({ relation, action, statement }) => [`${relation}.${shown(action.column)}`, statement.index]),
   );
-  return met?.statement.index ?? null;
 }

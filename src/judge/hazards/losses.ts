@@ -252,12 +252,29 @@ function isGoneByLastName({ facts }: Ground, name: string): boolean {
   );
 }
 
-function collateral({ facts }: Ground, named: readonly string[]): string[] {
-  return (facts.schema?.changes ?? [])
-    .filter(
-      ({ verb, object }) =>
-        verb === 'drop' &&
-        !named.some((name) => object === name || object.startsWith(`${name}.`) || lastPart(object) === name),
-    )
+function collateral(ground: Ground, named: readonly string[]): string[] {
+  const names = new Set(named);
+  const inside = named.map((name) => `${name}.`);
+  return drops(ground)
+    .filter(({ object, last }) => !names.has(object) && !names.has(last))
+    .filter(({ object }) => !inside.some((start) => object.startsWith(start)))
     .map(({ kind, object }) => `${kind} ${object}`);
+}
+
+interface Drop {
+  readonly kind: string;
+  readonly object: string;
+  readonly last: string;
+}
+
+const dropsOf = new WeakMap<Ground, readonly Drop[]>();
+
+function drops(ground: Ground): readonly Drop[] {
+  const before = dropsOf.get(ground);
+  if (before) return before;
+  const found = (ground.facts.schema?.changes ?? [])
+    .filter(({ verb }) => verb === 'drop')
+    .map(({ kind, object }) => ({ kind, object, last: lastPart(object) }));
+  dropsOf.set(ground, found);
+  return found;
 }

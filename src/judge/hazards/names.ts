@@ -2,6 +2,7 @@ import { shown } from '../../sql.ts';
 
 /** `orders` of `public.orders`, as it is shown. */
 export function lastPart(qualified: string): string {
+  if (!qualified.includes('"')) return qualified.slice(qualified.lastIndexOf('.') + 1) || qualified;
   return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
 }
 
