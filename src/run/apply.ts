@@ -13,6 +13,7 @@ import {
   type Rehearsal,
   type Result,
   refused,
+  standsAgainst,
 } from './apply/section.ts';
 import { ignore } from './options.ts';
 import { withScope } from './with-scope.ts';
@@ -25,10 +26,9 @@ export async function applyRehearsed(
   options: ApplyOptions,
   startedAt: Date,
 ): Promise<Applied> {
-  const { verdict } = rehearsal.report;
-  const { force } = options;
-  if (!verdict.pass && force === undefined) {
-    const section = refused(rehearsal, options, ['the rehearsal did not pass']);
+  const against = standsAgainst(rehearsal.report);
+  if (against !== undefined && options.force === undefined) {
+    const section = refused(rehearsal, options, [against]);
     return { report: inReport(rehearsal.report, { section, limits: [] }, startedAt), outdated: [] };
   }
   const { result, cleanup } = await withScope(options, (scope, stop) =>

@@ -57,13 +57,21 @@ export function refused(rehearsal: Rehearsal, options: ApplyOptions, reasons: st
   return { ...NOT_STARTED, ...basis(rehearsal, options), outcome: 'refused', reasons };
 }
 
+/** What only `--force` gets past. */
+export function standsAgainst({ verdict, schema }: Report): string | undefined {
+  if (!verdict.pass) return 'the rehearsal did not pass';
+  return schema === null
+    ? 'the rehearsal could not read the schema, so that nobody could say whether the target got the same'
+    : undefined;
+}
+
 /** What the apply relies on. */
 export function basis(
   rehearsal: Rehearsal,
   { force }: ApplyOptions,
 ): Pick<ApplySection, 'rehearsal' | 'receipt' | 'forced'> {
-  const { run, verdict } = rehearsal.report;
-  const forced = verdict.pass ? null : (force ?? null);
+  const { run } = rehearsal.report;
+  const forced = standsAgainst(rehearsal.report) === undefined ? null : (force ?? null);
   if (!('receipt' in rehearsal)) return { rehearsal: run.id, receipt: null, forced };
   const { proved, seal } = rehearsal.receipt;
   const ageMs = Math.max(0, Date.now() - Date.parse(proved.finishedAt));
