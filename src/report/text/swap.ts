@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../../format.ts';
-import { flow, type TextStyle, tone } from '../layout.ts';
+import { flow, type Span, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { bullet, heading, message } from './parts.ts';
 
@@ -12,17 +12,13 @@ export function swapSection({ swap, target }: Report, style: TextStyle): string[
   if (outcome === 'swapped') {
     return [
       ...heading(style, 'Swapped', `${name} is the migrated clone now${closed}`),
-      ...flow(
-        style,
-        ['  The original is kept as ', tone('strong', original ?? '?'), '. Back: safemigrate rollback'],
-        2,
-      ),
-      ...flow(style, [`  ${plural(sessionsEnded, 'session')} ended; ${stepsOf(steps)}`], 2),
-      ...flow(
-        style,
-        ['  Cumulative statistics begin at zero; the planner has its own from the original.'],
-        2,
-      ),
+      ...line(style, [
+        'The original is kept as ',
+        tone('strong', original ?? '?'),
+        '. Back: safemigrate rollback',
+      ]),
+      ...line(style, [`${plural(sessionsEnded, 'session')} ended; ${stepsOf(steps)}`]),
+      ...line(style, ['Cumulative statistics begin at zero; the planner has its own from the original.']),
     ];
   }
   const title =
@@ -31,6 +27,10 @@ export function swapSection({ swap, target }: Report, style: TextStyle): string[
     ...heading(style, outcome === 'undone' ? 'Swap undone' : 'Not swapped', title),
     ...reasons.flatMap((reason) => bullet(style, [message(style, reason)])),
   ];
+}
+
+function line(style: TextStyle, spans: readonly Span[]): string[] {
+  return flow(style, spans, 4, ['  ']);
 }
 
 function stepsOf(steps: NonNullable<Report['swap']>['steps']): string {
