@@ -18,7 +18,10 @@ let folder: string;
 
 beforeAll(async () => {
   if (program === null) return;
-  browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox'] });
+  browser = await chromium.launch({
+    executablePath: program,
+    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+  });
   folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-html-'));
 }, 60_000);
 
