@@ -29,7 +29,7 @@ export function swapSection({ swap, target }: Report, style: TextStyle): string[
   ];
 }
 
-function line(style: TextStyle, spans: readonly Span[]): string[] {
+function line(style: TextStyle, spans: Span[]): string[] {
   return flow(style, spans, 4, ['  ']);
 }
 
