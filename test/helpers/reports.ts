@@ -693,7 +693,29 @@ const halfApplied = sampleReport({
     command: { exitCode: 3, signal: null, timedOut: false, durationMs: 8120 },
     statements: [],
     transactions: [],
-    during: null,
+    during: {
+      retries: [
+        { sql: 'CREATE TABLE public.coupons (id bigint)', failed: 2, pausedMs: 810, outcome: 'went on' },
+      ],
+      cancelled: [
+        {
+          sql: 'UPDATE public.orders SET coupon_id = NULL',
+          ...{ outcome: 'standby', reason: 'max-blocked', waiting: 3, waitedMs: 5100 },
+        },
+      ],
+      diverged: [{ sql: 'DROP TABLE public.legacy', stopped: true }],
+      ownTimeouts: [{ setting: 'lock_timeout', value: '5s', where: 'statement' }],
+      blockers: [
+        {
+          ...{ pid: 4711, user: 'reports', application: 'metabase', state: 'idle in transaction' },
+          query: 'SELECT sum(total) FROM public.orders',
+          since: '2026-03-14 02:03:59+00',
+          ...{ blocked: 'CREATE TABLE public.coupons (id bigint)', ended: false },
+        },
+      ],
+      pausedMs: 0,
+      laggedMs: 2400,
+    },
     schemaEqual: false,
     fingerprints: { before: FINGERPRINTS.before, after: 'aaaa0000bbbb1111' },
     differences: [
@@ -740,6 +762,7 @@ const notApplied = sampleReport({
     startedAt: null,
     finishedAt: null,
     command: null,
+    during: null,
     schemaEqual: null,
     fingerprints: null,
     differences: [],

@@ -1,6 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
 import type { ApplySection, Report } from '../model.ts';
+import { duringLines } from './during.ts';
 import { andMore, bullet, fact, heading, message } from './parts.ts';
 
 const LISTED = 10;
@@ -17,6 +18,7 @@ export function applySection(report: Report, style: TextStyle): string[] {
     ...andMore(style, apply.reasons.length - LISTED),
     ...facts(apply, style),
     ...effectLines(apply, style),
+    ...duringLines(apply.during, style),
     ...differenceLines(apply, style),
     ...timeLines(apply, style),
     ...wayBackLines(apply, style),
