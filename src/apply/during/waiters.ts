@@ -3,6 +3,8 @@ export interface Waiter {
   readonly pid: number;
   /** Those that hold what it waits for, or wait for it before it. */
   readonly blockers: readonly number[];
+  /** It waits for something that the application needs. */
+  readonly hurt: boolean;
   readonly sinceMs: number;
   readonly nowMs: number;
 }
@@ -23,7 +25,7 @@ export function blockedBehind(
   for (let found = true; found; ) {
     found = false;
     for (const waiter of waiters) {
-      if (behind.has(waiter.pid) || ours.has(waiter.pid)) continue;
+      if (!waiter.hurt || behind.has(waiter.pid) || ours.has(waiter.pid)) continue;
       if (!waiter.blockers.some((blocker) => behind.has(blocker))) continue;
       behind.add(waiter.pid);
       found = true;

@@ -21,12 +21,13 @@ interface Ours {
 }
 
 // pg_blocking_pids stops the lock manager for a moment, and so is asked only of those that wait. pg_lock_status tells of
-// all roles' locks; waitstart is missing for a moment after a wait has begun.
+// all roles' locks; waitstart is missing for a moment after a wait has begun. Advisory locks are how migration tools keep each
+// other out, and a virtualxid is waited for by CREATE INDEX CONCURRENTLY: nobody is hurt by those.
 const WAITERS = `
-SELECT w.pid, pg_blocking_pids(w.pid) AS blockers,
+SELECT w.pid, w.hurt, pg_blocking_pids(w.pid) AS blockers,
        extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
        coalesce(extract(epoch FROM w.since), extract(epoch FROM clock_timestamp()))::float8 * 1000 AS "sinceMs"
-  FROM (SELECT pid, min(waitstart) AS since FROM pg_lock_status() WHERE NOT granted GROUP BY pid) w
+  FROM (SELECT pid, min(waitstart) AS since, bool_or(locktype NOT IN ('advisory', 'virtualxid')) AS hurt FROM pg_lock_status() WHERE NOT granted GROUP BY pid) w
  WHERE w.pid IS NOT NULL`;
 
 const OURS = `
@@ -159,7 +160,7 @@ export class Watchdog {
       const statement = this.#ours.get(pid)?.statement;
       if (statement) await this.#blockers.see(statement, blockers);
     }
-    if (!waiters.some(({ pid, blockers }) => !this.#ours.has(pid) && blockers.length > 0)) return;
+    if (!waiters.some(({ pid, hurt }) => hurt && !this.#ours.has(pid))) return;
     const begun = await this.#looker.ask<{ pid: number; begunMs: number | null }>(OURS, [pids]);
     for (const { pid, begunMs } of begun ?? []) {
       const ours = this.#ours.get(pid);

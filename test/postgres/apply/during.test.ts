@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { order } from '../../../src/apply/during/control.ts';
 import { query } from '../../../src/wire/messages.ts';
+import { ownServer } from '../../helpers/binaries.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
@@ -336,5 +337,57 @@ test('an apply takes orders between statements', async () => {
     await wire.end();
     expect(wire.happened()?.pausedMs).toBeGreaterThan(200);
     await expect(order(run, 'pause', env)).rejects.toMatchObject({ code: 'CONFIGURATION' });
+  });
+});
+
+test('a statement that waits for a synchronous standby has committed, and is left alone', async () => {
+  const server = await ownServer(18);
+  const sql = 'alter table t add column c int';
+  const wait = async (names: string) =>
+    await withClient(server.url, async (client) => {
+      await client.query(`alter system set synchronous_standby_names = '${names}'`);
+      await client.query('select pg_reload_conf()');
+    });
+  try {
+    await withClient(server.url, (client) => client.query(TABLE));
+    await wait('nobody');
+    await withGuarded(server.url, [sql], { maxBlockedMs: 300 }, async ({ url, wire, notices }) => {
+      await withClient(url, async (client) => {
+        const altered = client.query(sql);
+        await withClient(server.url, (own) =>
+          until('it waits for a standby', async () => {
+            const { rowCount } = await own.query(
+              "select 1 from pg_stat_activity where wait_event = 'SyncRep'",
+            );
+            return rowCount === 1;
+          }),
+        );
+        const reader = withClient(server.url, (own) => own.query('select count(*) from t'));
+        await until('it is noticed', async () => notices.some((notice) => notice.includes('left alone')));
+        await wait('');
+        expect((await altered).command).toBe('ALTER');
+        await reader;
+      });
+      await wire.end();
+      expect(wire.happened()?.cancelled).toMatchObject([{ sql, outcome: 'standby', reason: 'max-blocked' }]);
+    });
+  } finally {
+    await server.stop();
+  }
+});
+
+test('who waits for an advisory lock of the command is not in the way of it', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const sql = 'update t set v = pg_sleep(0.001)::text';
+  await withGuarded(database.url, [sql], { maxBlockedMs: 200 }, async ({ url, wire }) => {
+    await withClient(url, async (client) => {
+      await client.query('select pg_advisory_lock(42)');
+      const other = withClient(database.url, (own) => own.query('select pg_advisory_lock(42)'));
+      expect((await client.query(sql)).rowCount).toBe(2_000);
+      await client.query('select pg_advisory_unlock(42)');
+      await other;
+    });
+    await wire.end();
+    expect(wire.happened()?.cancelled).toEqual([]);
   });
 });

@@ -96,15 +96,17 @@ describe('what need not be rehearsed', () => {
 
 describe('who waits behind a backend', () => {
   const waiter = (pid: number, blockers: number[], sinceMs: number) => ({
-    pid,
-    blockers,
-    sinceMs,
-    nowMs: 10_000,
+    ...{ pid, blockers, sinceMs, nowMs: 10_000, hurt: true },
   });
 
   test('is who waits for it and for those who do, for as long as its transaction is there', () => {
     const waiters = [waiter(20, [10], 4_000), waiter(21, [20], 9_000), waiter(22, [99], 0)];
     expect(blockedBehind(10, 6_000, waiters, new Set([10]))).toEqual({ waiting: 2, longestMs: 4_000 });
+  });
+
+  test('is not who waits for an advisory lock, or to build an index concurrently', () => {
+    const waiters = [{ ...waiter(20, [10], 4_000), hurt: false }];
+    expect(blockedBehind(10, null, waiters, new Set([10]))).toEqual({ waiting: 0, longestMs: 0 });
   });
 
   test('is not another backend of the command', () => {
