@@ -41,7 +41,7 @@ function cancelledFor({ outcome, waiting, waitedMs }: DuringSection['cancelled']
     case 'cancelled':
       return `cancelled, with ${behind}`;
     case 'refused':
-      return `was to be cancelled and could not be, with ${behind}`;
+      return `not let begin, with ${behind} already`;
     case 'standby':
       return `left alone although it kept ${behind}: committed here, and waiting for a standby`;
   }
