@@ -68,9 +68,10 @@ export class ApplyGate implements Gate {
 
   async after(intent: Intent, attempt: Attempt): Promise<'deliver' | 'retry'> {
     const { retries, steering } = this.#parts;
-    const answer = await retries.after(intent, attempt);
+    const signal = AbortSignal.any([attempt.signal, steering.aborting]);
+    const answer = await retries.after(intent, { ...attempt, signal });
     if (answer === 'deliver') return answer;
-    await this.between(attempt.signal);
+    await this.between(signal);
     return steering.aborted ? 'deliver' : 'retry';
   }
 

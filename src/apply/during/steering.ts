@@ -14,7 +14,7 @@ export class Steering {
   readonly #open = new Set<number>();
   #running = 0;
   #pausedSince: number | undefined;
-  #aborted = false;
+  readonly #aborting = new AbortController();
   #wake = new AbortController();
 
   constructor(happenings: Happenings, onAborted: () => void) {
@@ -22,8 +22,13 @@ export class Steering {
     this.#onAborted = onAborted;
   }
 
+  /** Aborts when the run was told to. */
+  get aborting(): AbortSignal {
+    return this.#aborting.signal;
+  }
+
   get aborted(): boolean {
-    return this.#aborted;
+    return this.aborting.aborted;
   }
 
   readonly obey = (order: Order): string => {
@@ -44,14 +49,14 @@ export class Steering {
     }
     if (event.type === 'end') {
       this.#running--;
-      if (this.#aborted && this.#running === 0) this.#onAborted();
+      if (this.aborted && this.#running === 0) this.#onAborted();
     }
     if (event.type === 'transaction-end' || event.type === 'session-end') this.#open.delete(event.session);
   }
 
   /** Resolves when nothing is paused, or the signal says that nobody waits for that any more. */
   async hold(signal: AbortSignal): Promise<void> {
-    while (this.#pausedSince !== undefined && !this.#aborted && !signal.aborted) {
+    while (this.#pausedSince !== undefined && !this.aborted && !signal.aborted) {
       const either = AbortSignal.any([signal, this.#wake.signal]);
       await new Promise((resolve) => either.addEventListener('abort', resolve, { once: true }));
     }
@@ -80,7 +85,7 @@ export class Steering {
   }
 
   #abort(): string {
-    this.#aborted = true;
+    this.#aborting.abort();
     this.end();
     this.#rouse();
     if (this.#running > 0)
