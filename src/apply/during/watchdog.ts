@@ -184,7 +184,8 @@ export class Watchdog {
     if (this.#told.has(statement)) return;
     const [did] =
       (await this.#looker.ask<{ standby: boolean; cancelled: boolean }>(CANCEL, [ours.pid])) ?? [];
-    if (!did || ours.statement !== statement) return;
+    if (!did) return;
+    // Its error may have come before our own answer.
     const { sql } = statement;
     if (did.standby) {
       this.#told.add(statement);

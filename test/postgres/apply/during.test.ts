@@ -391,3 +391,20 @@ test('who waits for an advisory lock of the command is not in the way of it', as
     expect(wire.happened()?.cancelled).toEqual([]);
   });
 });
+
+test('an abort ends the pause before a retry', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const sql = 'alter table t add column c int';
+  await withGuarded(database.url, [sql], { lockTimeoutMs: 50 }, async ({ url, wire, run, env, aborts }) => {
+    const reader = await holding(database.url, 'select count(*) from t');
+    await withClient(url, async (client) => {
+      const altered = client.query(sql).catch((error: { code?: string }) => error.code);
+      await untilWaiting(database, 'alter table%');
+      await order(run, 'abort', env);
+      expect(await altered).toBe(LOCK_NOT_AVAILABLE);
+    });
+    await reader.end();
+    expect(aborts).toHaveLength(1);
+    await wire.end();
+  });
+});
