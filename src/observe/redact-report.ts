@@ -7,6 +7,7 @@ const PLACEHOLDER = '?';
 /** Shorter ones are found in every other word. */
 const SHORTEST_TEXT = 4;
 const SHORTEST_NUMBER = 5;
+const NAME = /^[\p{L}_][\p{L}\d_$]*$/u;
 
 /**
  * The report for outside the house: no literal of any statement, no value of a row, no name of a host. Statements are
@@ -94,7 +95,8 @@ function literalOf(token: string): string[] {
     /^(?:[BXEN]|U&)?'([\s\S]*)'$/i.exec(token)?.[1] ?? /^\$(\w*)\$([\s\S]*)\$\1\$$/.exec(token)?.[2];
   if (quoted === undefined) return [];
   const content = quoted.replaceAll("''", "'");
-  return [token, ...(content.length < SHORTEST_TEXT ? [] : [content])];
+  // A word that could be a name is left where it stands alone, or names of tables would be torn apart.
+  return [token, ...(content.length < SHORTEST_TEXT || NAME.test(content) ? [] : [content])];
 }
 
 function walk(value: unknown, hidden: readonly (readonly [string, string])[]): unknown {

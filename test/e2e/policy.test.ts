@@ -158,7 +158,8 @@ test('a target in use is forecast with its traffic and the transaction that the 
   await withClient(target.url, async (client) => {
     await client.query("SET application_name = 'nightly report'");
     await client.query('BEGIN; SELECT count(*) FROM users');
-    const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE users ADD note text'));
+    const args = ['--clone', 'cluster'];
+    const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE users ADD note text'), { args });
     expect(report.forecast?.locks).toMatchObject([
       {
         relation: 'public.users',

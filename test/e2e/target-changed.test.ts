@@ -133,8 +133,11 @@ describe('a command that changes the target itself', () => {
       while ((await client.query(seen, [rows[0]?.now])).rowCount === 0);
     };
 
-    test('a role that somebody else altered meanwhile is noted as theirs', async () => {
-      await withClient(server.url, (client) => client.query('CREATE ROLE accountant'));
+    test('a role that somebody else altered meanwhile is noted as theirs', RACE, async () => {
+      await withClient(server.url, async (client) => {
+        await client.query('DROP ROLE IF EXISTS accountant');
+        await client.query('CREATE ROLE accountant');
+      });
       const { exitCode, report } = await meanwhile(
         `ALTER ROLE accountant SET work_mem = '9MB'`,
         scriptCommand(WAITING, 'INSERT INTO notes VALUES (1)'),

@@ -114,6 +114,7 @@ const END_COMMAND = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = 'shop' AND application_name NOT LIKE 'safemigrate %'`;
 
 test('a COMMIT that was written and never answered counts as committed, because the server says so', async () => {
+  let restarted: Promise<void> | undefined;
   const run = await apply(url, migration({ first: false }), {
     args: ['--clone', 'template'],
     typed: [
@@ -123,12 +124,18 @@ test('a COMMIT that was written and never answered counts as committed, because 
           // The COMMIT waits for a standby that never comes, with its record written already.
           await onServer("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
           await onServer('SELECT pg_reload_conf()');
-          void restartDuringCommit();
+          // A new session has it from the postmaster; it is the checkpointer that tells the sessions that are there.
+          const name =
+            'SELECT 1 FROM pg_settings WHERE name = $$synchronous_standby_names$$ AND setting = $$nobody$$';
+          while ((await onServer(name)).length === 0);
+          await onServer('CHECKPOINT');
+          restarted = restartDuringCommit();
           return '\n';
         },
       ],
     ],
   });
+  await restarted;
   expect(run.apply, run.stderr).toMatchObject({
     outcome: 'partly',
     committed: [{ sql: 'CREATE TABLE second (id int)', outcome: 'committed' }],

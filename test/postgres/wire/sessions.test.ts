@@ -406,14 +406,16 @@ function firstBytes(socket: Socket): Promise<Buffer> {
 }
 
 /** Waits until so many sessions of the name, but the one that asks, run something in the database. */
+/** Sessions that are at work on the sleeper; for none, there must be no session any more. */
 async function running(url: string, name: string, count: number): Promise<void> {
+  const atWork = count === 0 ? '' : `and state = 'active' and query like '%pg_sleep%'`;
   await withClient(url, async (client) => {
     await expect
       .poll(
         async () => {
           const { rows } = await client.query<{ count: string }>(
             `select count(*) from pg_stat_activity
-            where datname = current_database() and pid <> pg_backend_pid() and application_name = $1`,
+            where datname = current_database() and pid <> pg_backend_pid() and application_name = $1 ${atWork}`,
             [name],
           );
           return Number(rows[0]?.count);
