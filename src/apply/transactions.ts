@@ -37,6 +37,7 @@ export class TransactionWatch {
   readonly #open = new Map<number, Open>();
   readonly #lost = new Map<number, Open>();
   #looking: Promise<void> | undefined;
+  #lookAgain = false;
 
   /** @param session of ours, which nothing else waits for. */
   constructor(session: Session) {
@@ -77,12 +78,17 @@ export class TransactionWatch {
     }
   };
 
+  /** When the server has answered every look that was asked for. */
+  async settled(): Promise<void> {
+    while (this.#looking) await this.#looking;
+  }
+
   /**
    * Of the transactions whose connection broke.
    * @param session a new one, on the server that the command worked on; null where it cannot be reached or is another one.
    */
   async fates(session: Session | null): Promise<Map<number, Fate>> {
-    await this.#looking;
+    await this.settled();
     const fates = new Map<number, Fate>();
     for (const [transaction, open] of this.#lost) fates.set(transaction, await this.#fate(open, session));
     return fates;
@@ -113,10 +119,17 @@ export class TransactionWatch {
     }, SOON_MS).unref();
   }
 
-  /** One look at a time: what a second one would ask for, the next event asks for again. */
+  /** One look at a time. What is asked for during one gets the next: the id may have been given behind the first. */
   #look(): void {
-    this.#looking ??= this.#read().finally(() => {
+    if (this.#looking) {
+      this.#lookAgain = true;
+      return;
+    }
+    this.#looking = this.#read().finally(() => {
       this.#looking = undefined;
+      if (!this.#lookAgain) return;
+      this.#lookAgain = false;
+      this.#look();
     });
   }
 

@@ -72,8 +72,7 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   test('in its COMMIT, after the server had committed, was committed', async () => {
     await send(1, 'BEGIN');
     await send(2, 'CREATE TABLE made (id int)');
-    // The look on the side has been answered when what was asked behind it is.
-    await session.query('SELECT 1');
+    await watch.settled();
     await command.query('COMMIT');
     lose(3, 'COMMIT');
     expect(await fate()).toBe('committed');
@@ -82,7 +81,7 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   test('in its COMMIT, before the server heard of it, was rolled back', async () => {
     await send(1, 'BEGIN');
     await send(2, 'CREATE TABLE made (id int)');
-    await session.query('SELECT 1');
+    await watch.settled();
     await command.query('ROLLBACK');
     lose(3, 'COMMIT');
     expect(await fate()).toBe('rolled back');
@@ -91,7 +90,7 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   test('while the server is still at it, is waited for', async () => {
     await send(1, 'BEGIN');
     await send(2, 'CREATE TABLE made (id int)');
-    await session.query('SELECT 1');
+    await watch.settled();
     lose(3, 'COMMIT');
     const waiting = fate();
     await command.query('COMMIT');
