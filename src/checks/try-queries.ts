@@ -1,4 +1,5 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { loadPg } from '../target/load-pg.ts';
 import type { Session } from '../target/session.ts';
 import { type Plan, readPlan } from './plans.ts';
 
@@ -37,7 +38,7 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   await session.query(OWN_PATH);
   const [version] = await session.query<{ num: number }>(VERSION);
   const planned = (version?.num ?? 0) >= GENERIC_PLAN_SINCE;
-  const { Query } = await import('pg');
+  const { Query } = await loadPg();
 
   /** A Parse message takes a single statement, and so cannot be led to run a second one. */
   class Preparation extends Query {

@@ -5,14 +5,17 @@ import { formatBytes } from '../format.ts';
 import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { usableInstallation } from '../server/installation.ts';
-import { assessBaseBackup } from './basebackup/assess.ts';
+import { assessBaseBackup, FIXED_MS } from './basebackup/assess.ts';
 import { type BackupServer, lookAround } from './basebackup/look-around.ts';
 import { receive, receivingWords } from './basebackup/receive.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { startPrivateCluster } from './private-cluster.ts';
 
 /** A copy of the whole cluster over a replication connection, started here as a server of its own. */
-export const basebackup: CloneMethod = { id: 'basebackup', assess: assessBaseBackup, create, describe };
+export const basebackup: CloneMethod = {
+  ...{ id: 'basebackup', atLeastMs: FIXED_MS },
+  ...{ assess: assessBaseBackup, create, describe },
+};
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
   const found = await lookedAround(context);

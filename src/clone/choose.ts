@@ -1,4 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
+import { formatDuration } from '../format.ts';
 import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
@@ -26,7 +27,7 @@ export interface Considered {
  * @throws SafemigrateError `CLONE` with the reason of each, and what would help.
  */
 export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
-  const considered = await assessMethods(context, wanted);
+  const considered = await considerMethods(context, wanted);
   const [best] = considered;
   if (best?.assessment.possible) return { ...best, assessment: best.assessment, considered };
   throw new SafemigrateError('CLONE', `No clone can be made here:\n${considered.map(explain).join('\n')}`, {
@@ -34,11 +35,44 @@ export async function chooseMethod(context: CloneContext, wanted: 'auto' | Metho
   });
 }
 
+/**
+ * As assessMethods(), except that what cannot come first is not looked at: that starts programs and reads folders, for
+ * longer than a small target takes to be cloned.
+ */
+async function considerMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
+  if (wanted !== 'auto') return assessMethods(context, wanted);
+  const soon = METHODS.filter(({ atLeastMs }) => atLeastMs === 0);
+  const considered = byPreference(await assess(soon, context, wanted));
+  const best = considered[0]?.assessment;
+  const isFirst = ({ atLeastMs }: CloneMethod) =>
+    best?.possible === true && (best.asked || (!best.endsSessions && best.readyMs <= atLeastMs));
+  const others = METHODS.filter((method) => !soon.includes(method));
+  const assessed = await assess(
+    others.filter((method) => !isFirst(method)),
+    context,
+    wanted,
+  );
+  return [...byPreference([...considered, ...assessed]), ...others.filter(isFirst).map(notLookedAt)];
+}
+
+function notLookedAt(method: CloneMethod): Considered {
+  const reason = `not looked at: it would take ${formatDuration(method.atLeastMs)} or more`;
+  return { method, assessment: { possible: false, reason } };
+}
+
 /** All methods with what each would cost here, in the order of preference. */
 export async function assessMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
   const candidates = METHODS.filter(({ id }) => wanted === 'auto' || id === wanted);
-  const considered = await Promise.all(
-    candidates.map(async (method) => {
+  return byPreference(await assess(candidates, context, wanted));
+}
+
+function assess(
+  methods: readonly CloneMethod[],
+  context: CloneContext,
+  wanted: 'auto' | MethodId,
+): Promise<Considered[]> {
+  return Promise.all(
+    methods.map(async (method) => {
       const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
       return {
         method,
@@ -47,7 +81,6 @@ export async function assessMethods(context: CloneContext, wanted: 'auto' | Meth
       };
     }),
   );
-  return byPreference(considered);
 }
 
 /** Rows that are not wanted in the clone may be ones that must not be there. */

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { clusterFolder, describeCluster } from './cluster/describe.ts';
-import { estimateReadyMs } from './cluster/estimate.ts';
+import { AT_LEAST_MS, estimateReadyMs } from './cluster/estimate.ts';
 import { fillFolder } from './cluster/fill.ts';
 import { Obstacle } from './cluster/obstacle.ts';
 import { explainStrategy } from './cluster/reason.ts';
@@ -15,6 +15,7 @@ import { cageObstacle, type PrivateCluster, startPrivateCluster } from './privat
 /** A copy of the whole cluster's files, taken while it works, and started as a server of its own. */
 export const cluster: CloneMethod = {
   id: 'cluster',
+  atLeastMs: AT_LEAST_MS,
   assess,
   create,
   describe: async (context, assessment) => describeCluster(context, await survey(context, assessment)),

@@ -9,7 +9,7 @@ import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { droppingStatement } from '../upkeep/drop.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { birthLimit } from '../upkeep/run-id.ts';
-import { assessDump, clientPrograms, workFolder } from './dump/assess.ts';
+import { assessDump, clientPrograms, FIXED_MS, workFolder } from './dump/assess.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
 import {
   createEmpty,
@@ -29,7 +29,10 @@ import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
 
 /** pg_dump and pg_restore: works wherever a login works, disturbs nobody, and is the slowest way there is. */
-export const dump: CloneMethod = { id: 'dump', assess: assessDump, create, describe };
+export const dump: CloneMethod = {
+  ...{ id: 'dump', atLeastMs: FIXED_MS },
+  ...{ assess: assessDump, create, describe },
+};
 
 const DATABASE_SIZE = 'SELECT pg_database_size($1::name)::int8 AS bytes';
 const CHECK_INTERVAL = `SELECT current_setting('client_connection_check_interval') AS value`;

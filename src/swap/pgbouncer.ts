@@ -1,6 +1,7 @@
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { identifier } from '../sql.ts';
+import { loadPg } from '../target/load-pg.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 
 /** A PgBouncer whose clients wait instead of failing while the database that they are led to is exchanged. */
@@ -99,7 +100,8 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
 /** The console speaks the simple protocol, and takes none of the settings that our sessions on servers begin with. */
 async function withConsole<T>(settings: ConnectionSettings, use: (client: Client) => Promise<T>): Promise<T> {
   const [place] = settings.hosts;
-  const client = new Client({
+  const pg = await loadPg();
+  const client = new pg.Client({
     host: place?.host,
     port: place?.port,
     user: settings.user,

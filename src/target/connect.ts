@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import { SafemigrateError } from '../errors.ts';
 import { dial, type Link } from './dial.ts';
+import { loadPg } from './load-pg.ts';
 import { PgSession } from './pg-session.ts';
 import type { Audit, Session } from './session.ts';
 import type { ConnectionSettings } from './settings.ts';
@@ -52,7 +53,7 @@ const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
 export async function openSession(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
   const database = options.database ?? settings.database;
   const asked = { ...settings, database };
-  const { Client: PgClient } = await import('pg');
+  const { Client: PgClient } = await loadPg();
   return await dial(asked, (link) => login(PgClient, asked, link, options), options.signal);
 }
 
@@ -64,7 +65,7 @@ export async function tryReplication(
   settings: ConnectionSettings,
   options: Pick<SessionOptions, 'purpose' | 'run' | 'signal'>,
 ): Promise<void> {
-  const { Client: PgClient } = await import('pg');
+  const { Client: PgClient } = await loadPg();
   const tryOnce = async (link: Link) => {
     const client = newClient(PgClient, settings, link, options, { replication: 'true' });
     client.on('error', () => {});

@@ -4,7 +4,7 @@ import { cageObstacle } from '../private-cluster.ts';
 import { lookAround } from './look-around.ts';
 
 /** The checkpoint, the end of the backup, the start of the second server and its recovery. */
-const FIXED_MS = 1_500;
+export const FIXED_MS = 1_500;
 /** Of a fast network and a local disk; slower ones are common. */
 const BYTES_PER_MS = 100_000;
 
