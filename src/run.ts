@@ -17,6 +17,7 @@ import { explainLoss } from './observe/loss.ts';
 import { authorship } from './observe/own-transactions.ts';
 import { compareTarget, type TargetState } from './observe/target-watch.ts';
 import { weighTarget } from './observe/weigh.ts';
+import { toolVersion } from './package.ts';
 import type { Report, SwapSection } from './report/model.ts';
 import { identityOf, keepReceipt, readRehearsal } from './run/apply/receipt-file.ts';
 import { refuseEarly } from './run/apply/refuse-early.ts';
@@ -42,7 +43,6 @@ import type { Cleanup, Scope } from './scope.ts';
 import type { Stop } from './stop.ts';
 import { targetSection } from './target/section.ts';
 import type { RunId } from './upkeep/run-id.ts';
-import { toolVersion } from './version.ts';
 
 /**
  * Rehearses a migration command on a clone of its target, and cleans up in every ending.

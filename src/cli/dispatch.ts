@@ -1,4 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
+import { startEarly } from '../schema/watch.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { printError, printUnforeseen } from './print.ts';
 import { type Asked, readWords } from './program.ts';
@@ -27,6 +28,7 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
   switch (asked.action) {
     case 'rehearse': {
       if (words.command === undefined || words.command.length === 0) throw noCommand();
+      startEarly();
       const { rehearseCommand } = await import('./commands/rehearse.ts');
       return rehearseCommand(asked.values, words.command, signals);
     }

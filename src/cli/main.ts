@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { toolVersion } from '../version.ts';
+import { toolVersion } from '../package.ts';
 import { splitWords } from './words.ts';
 
 /**

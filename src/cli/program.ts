@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
-import { toolVersion } from '../version.ts';
+import { toolVersion } from '../package.ts';
 import { flagOf, type OptionTable, RUN_OPTIONS } from './options.ts';
 import { type SubcommandName, subcommands } from './subcommands.ts';
 import { strayWords } from './words.ts';

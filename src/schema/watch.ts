@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { SafemigrateError } from '../errors.ts';
+import { builtFile } from '../package.ts';
 import type { SchemaChange } from '../report/model.ts';
 import type { Audit } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
@@ -26,18 +27,25 @@ export interface SchemaWatch {
   close(): Promise<void>;
 }
 
-/** Node 20 cannot run TypeScript in a thread: from sources, as in tests, the thread runs what was built last. */
-const WORKER = import.meta.url.endsWith('.ts') ? '../../dist/schema/worker.js' : './worker.js';
+let early: Worker | undefined;
 
-/**
- * Starts the thread that does the reading, which takes a moment to load; it connects for each task anew, so that it
- * holds no session meanwhile.
- */
-export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
-  const worker = new Worker(new URL(WORKER, import.meta.url), { name: 'safemigrate schema' });
-  let run: string | undefined;
+/** Starts the thread that openSchemaWatch() will use, which loads while the program does. */
+export function startEarly(): void {
+  early ??= startThread();
+}
+
+function startThread(): Worker {
+  const worker = new Worker(builtFile('schema/worker.js'), { name: 'safemigrate schema' });
   // Only a task that is under way keeps the process alive.
   worker.unref();
+  return worker;
+}
+
+/** Has a thread do the reading. It connects for each task anew, so that it holds no session meanwhile. */
+export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
+  const worker = early ?? startThread();
+  early = undefined;
+  let run: string | undefined;
   let ended: SafemigrateError | undefined;
   let waiting: { resolve(value: Answers[Job['kind']]): void; reject(error: Error): void } | undefined;
   let last: Promise<unknown> = Promise.resolve();

@@ -2,6 +2,7 @@ import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import { openSession } from '../target/connect.ts';
+import { loadPg } from '../target/load-pg.ts';
 import type { AuditEntry, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { changesBetween, compareWith, fingerprint } from './compare.ts';
@@ -48,6 +49,7 @@ const STATEMENT_TIMEOUT_MS = 300_000;
 
 const port = parentPort;
 if (port) {
+  void loadPg();
   let watched: ConnectionSettings | undefined;
   let before: Promise<Snapshot> | undefined;
   let makeRoom = () => {};

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../errors.ts';
+import { builtFile } from '../package.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
@@ -22,8 +23,6 @@ export interface SwapGuard {
   dismiss(): Promise<void>;
 }
 
-/** From sources, as in tests, the process runs what was built last. */
-const PROGRAM = import.meta.url.endsWith('.ts') ? '../../dist/swap/guard-process.js' : './guard-process.js';
 const DISMISSED = 'done\n';
 const READY_MS = 10_000;
 
@@ -32,7 +31,7 @@ const READY_MS = 10_000;
  * before the target is closed. @throws SafemigrateError `REFUSED` where it cannot be started.
  */
 export async function startGuard(watched: Watched): Promise<SwapGuard> {
-  const guard = spawn(process.execPath, [fileURLToPath(new URL(PROGRAM, import.meta.url))], {
+  const guard = spawn(process.execPath, [fileURLToPath(builtFile('swap/guard-process.js'))], {
     cwd: '/',
     detached: true,
     env: {},

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import { CLI, runProgram, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { makeAccounts, startTransfers } from '../helpers/transfers.ts';
@@ -80,7 +80,7 @@ describe('a target in use, on XFS', async () => {
           { env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state } },
         );
         expect(exitCode, stderr).toBe(0);
-        const report = reportModel.parse(JSON.parse(stdout));
+        const report = readReport(stdout);
         expect(report.clone).toMatchObject({ method: 'cluster', strategy: 'reflink' });
       } finally {
         await rm(home, { recursive: true, force: true });

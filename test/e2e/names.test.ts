@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { identifier, literal } from '../../src/sql.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { readReport } from '../helpers/read-report.ts';
 
 const NAMES = [
   'Shop "the big one"',
@@ -45,7 +45,7 @@ async function rehearse(name: string, options: CliOptions, args: string[] = [], 
   expect(exitCode, stderr + stdout).toBe(0);
   expect(stdout + stderr).not.toContain(PASSWORD);
   expect(stdout + stderr).not.toContain(encodeURIComponent(PASSWORD));
-  const report = reportModel.parse(JSON.parse(stdout));
+  const report = readReport(stdout);
   expect(report.target.database).toBe(name);
   expect(report.target.changes).toEqual([]);
   expect(Buffer.byteLength(report.clone.database)).toBeLessThanOrEqual(63);

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Report, report as reportModel } from '../../src/report/model.ts';
+import type { Report } from '../../src/report/model.ts';
 import { runProgram, safemigrate } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { mask } from '../helpers/oracle.ts';
 import { copyProject, PROJECTS, type Project } from '../helpers/projects.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers, VERSIONS } from '../helpers/servers.ts';
 import { clonesOf, digestOf, dropDatabase, fingerprintOf, withDatabase } from '../helpers/target-state.ts';
@@ -39,8 +40,8 @@ for (const project of PROJECTS) {
         const file = path.join(folder, 'report.json');
         const env = project.environment(target.url);
         const result = await safemigrate(['--report', file, ...options, '--', ...command], { folder, env });
-        const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
-        return { ...result, content, report: reportModel.parse(content) };
+        const text = readFileSync(file, 'utf8');
+        return { ...result, content: JSON.parse(text) as unknown, report: readReport(text) };
       };
 
       test('a wrapped run gives what a direct run gives, and the target stays as it was', async () => {

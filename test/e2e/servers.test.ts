@@ -4,12 +4,12 @@ import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync, writeFil
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { freePort } from '../../src/server/port.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
@@ -74,7 +74,7 @@ describe('while the command runs', () => {
       ],
     });
     expect(stdout, stderr).not.toBe('');
-    const report = reportModel.parse(JSON.parse(stdout));
+    const report = readReport(stdout);
     expect(report.target.changes).toMatchObject([{ what: 'database shop dropped', madeBy: 'others' }]);
     expect(exitCode).toBe(0);
     expect(await databasesOf(server)).toEqual([]);

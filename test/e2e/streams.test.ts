@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import {
   CLI,
   plainEnvironment,
@@ -12,6 +11,7 @@ import {
   temporaryFolder,
 } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { clonesOf, digestOf } from '../helpers/target-state.ts';
@@ -50,7 +50,7 @@ describe('what the command reads and writes', () => {
 
   test('with --format standard output carries the report alone', async () => {
     const result = await safemigrate(['--format', 'json', '--', ...shell('echo out; "$@"')], { env });
-    const report = reportModel.parse(JSON.parse(result.stdout));
+    const report = readReport(result.stdout);
     expect(report.schema?.changes).toMatchObject([{ verb: 'create', object: 'public.jobs' }]);
     expect(result.stderr).toMatch(/^out$/m);
     expect(result.stderr).not.toContain('PASSED');
@@ -99,7 +99,7 @@ describe('report files', () => {
     expect(result.stdout).toBe('');
     const read = (name: string) => readFileSync(path.join(folder, name), 'utf8');
     expect(read('one.json')).toBe(read('three.json'));
-    expect(reportModel.parse(JSON.parse(read('one.json'))).verdict.pass).toBe(true);
+    expect(readReport(read('one.json')).verdict.pass).toBe(true);
     expect(read('two.txt')).toContain('PASSED');
   });
 

@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
@@ -36,7 +36,7 @@ async function rehearse(command: string[], options: CliOptions = {}, flags: stri
     folder,
     ...options,
   });
-  return { ...result, report: reportModel.parse(JSON.parse(result.stdout)) };
+  return { ...result, report: readReport(result.stdout) };
 }
 
 /** The watch over the target's sessions looks every 100 ms, and may end this one before it has changed anything. */

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { newRunId } from '../../src/upkeep/run-id.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
 /** `clean` drops whatever dead runs left on a server, so this one is nobody else's. */
@@ -31,7 +31,7 @@ const databases = () =>
 async function keep(): Promise<string> {
   const args = ['--keep', '--format', 'json', '--', ...sqlCommand('CREATE TABLE jobs (id int)')];
   const { stdout, stderr } = await safemigrate(args, { env });
-  const { clone } = reportModel.parse(JSON.parse(stdout));
+  const { clone } = readReport(stdout);
   expect(stderr).toContain(`dbname=${clone.database}`);
   expect(stderr).toContain('safemigrate clean --kept');
   return clone.database;

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type Report, report as reportModel, type StatementSection } from '../../src/report/model.ts';
+import type { Report, StatementSection } from '../../src/report/model.ts';
 import { type CliOptions, type CliResult, safemigrate } from './cli.ts';
+import { readReport } from './read-report.ts';
 
 const RUN_SCRIPT = fileURLToPath(new URL('commands/run-script.mjs', import.meta.url));
 
@@ -30,7 +31,7 @@ export async function rehearse(
     env: { DATABASE_URL: url, ...options.env },
   });
   expect(result.stdout, result.stderr).toMatch(/^\{/);
-  return { ...result, report: reportModel.parse(JSON.parse(result.stdout)) };
+  return { ...result, report: readReport(result.stdout) };
 }
 
 /** A statement's locks on relations that are not the system's, as `MODE relation`. */

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
 import type { Server } from '../../src/server/embedded.ts';
 import { ownServer } from '../helpers/binaries.ts';
 import { type CliResult, runProgram, safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { mask } from '../helpers/oracle.ts';
+import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { digestOf, fingerprintOf, withDatabase } from '../helpers/target-state.ts';
 import { findTool, type Tool, type ToolCopy, type ToolId } from '../helpers/tools.ts';
@@ -82,8 +82,7 @@ function testsOf(tool: Tool): void {
       ...command,
     ];
     const result = await safemigrate(args, { folder: copy.folder, env });
-    const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    return { ...result, report: reportModel.parse(content) };
+    return { ...result, report: readReport(readFileSync(file, 'utf8')) };
   };
 
   const expectSameOutput = (ours: CliResult, theirs: CliResult, clone: string) => {

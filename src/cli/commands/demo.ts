@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { builtFile } from '../../package.ts';
 import { render } from '../../report/render.ts';
 import { rehearse } from '../../run.ts';
 import { Scope } from '../../scope.ts';
@@ -10,7 +11,7 @@ import { progress } from '../progress.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
-const MIGRATE = fileURLToPath(new URL('../demo/migrate.js', import.meta.url));
+const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
 
 /** A PostgreSQL of its own, a shop with 120,000 rows, and a rehearsal of four migrations; nothing is left of it. */
 export async function demoCommand(signals: SignalWatch): Promise<number> {

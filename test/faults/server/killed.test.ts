@@ -1,29 +1,36 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-// Node 20 runs no TypeScript, so the process that is killed runs what `npm run build` made.
-const BUILT = new URL('../../../dist/server/embedded.js', import.meta.url).href;
 const SCRIPT = `
-const { startServer } = await import(${JSON.stringify(BUILT)});
+const { startServer } = await import(process.argv[2]);
 process.stdout.write('starting\\n');
 const server = await startServer({ parent: process.argv[1] });
 process.stdout.write('ready ' + server.port + '\\n');
 setInterval(() => {}, 1000);`;
 
 let parent: string;
+let built: string;
 beforeAll(async () => {
   parent = await mkdtemp(path.join(tmpdir(), 'killed-'));
   await chmod(parent, 0o755);
+  // Node 20 runs no TypeScript; beside the packages, so that they are found.
+  built = fileURLToPath(new URL(`../../../node_modules/.cache/embedded-${process.pid}.mjs`, import.meta.url));
+  const source = fileURLToPath(new URL('../../../src/server/embedded.ts', import.meta.url));
+  const esbuild = fileURLToPath(new URL('../../../node_modules/.bin/esbuild', import.meta.url));
+  const how = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--log-level=error'];
+  execFileSync(esbuild, [source, `--outfile=${built}`, ...how]);
 });
+afterAll(() => rm(built));
 afterAll(() => rm(parent, { recursive: true }));
 
 function owner(): ChildProcess {
-  return spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, parent], {
+  return spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, parent, built], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
 }
@@ -74,7 +81,9 @@ test('a process killed with its server running takes the server with it', async 
 
 test('a process that ends without a word takes the server with it, and is not held up by it', async () => {
   const script = SCRIPT.replace(/setInterval.*$/, '');
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, parent], { stdio: 'ignore' });
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, parent, built], {
+    stdio: 'ignore',
+  });
   expect(await once(child, 'exit')).toEqual([0, null]);
   await until('the folder is gone', async () => (await readdir(parent)).length === 0);
 });

@@ -1,0 +1,58 @@
+// npm run build: types by tsc, programs by esbuild, and the JSON Schema of the report, into dist/.
+//
+// Loading 300 small files takes longer than making a small clone, so each program is bundled with our own code and with
+// what is listed under devDependencies; what is listed under dependencies stays outside, for its users to update.
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { build } from 'esbuild';
+
+const root = import.meta.dirname;
+/** Made beside dist and then put in its place, so that what runs meanwhile finds one or the other. */
+const made = path.join(root, 'node_modules', '.cache', `dist-${process.pid}`);
+const dist = path.join(root, 'dist');
+const { dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(path.join(root, 'package.json'), 'utf8'),
+);
+
+const tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+execFileSync(process.execPath, [tsc, '-p', path.join(root, 'src'), '--outDir', made], { stdio: 'inherit' });
+const { metafile } = await build({
+  entryPoints: [
+    'index.ts',
+    'cli/main.ts',
+    'cli/demo/migrate.ts',
+    'schema/worker.ts',
+    'swap/guard-process.ts',
+    'report/schema.ts',
+  ].map((file) => path.join(root, 'src', file)),
+  ...{ bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20.19', metafile: true },
+  ...{ absWorkingDir: root, outbase: path.join(root, 'src'), outdir: made, chunkNames: 'chunks/[hash]' },
+  external: Object.keys({ ...dependencies, ...optionalDependencies }),
+  // Some of what is bundled is CommonJS, and asks for modules of Node.
+  banner: {
+    js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
+  },
+  logLevel: 'warning',
+});
+const { reportJsonSchema } = await import(path.join(made, 'report', 'schema.js'));
+writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
+writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), licences(Object.keys(metafile.inputs)));
+
+rmSync(dist, { recursive: true, force: true });
+renameSync(made, dist);
+
+/** Of every package of which something was bundled. @param inputs paths, relative to the root. */
+function licences(inputs) {
+  const folders = new Set(inputs.flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? []));
+  return [...folders].sort().map(licence).join('\n');
+}
+
+function licence(folder) {
+  const file = readdirSync(path.join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
+  const { name, version, license } = JSON.parse(
+    readFileSync(path.join(root, folder, 'package.json'), 'utf8'),
+  );
+  const text = file === undefined ? '' : readFileSync(path.join(root, folder, file), 'utf8');
+  return `${name} ${version} (${license})\n\n${text.trim()}\n`;
+}
