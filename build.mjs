@@ -2,7 +2,7 @@
 //
 // Loading 300 small files takes longer than making a small clone, so each program is bundled with our own code and with
 // what is listed under devDependencies; what is listed under dependencies stays outside, for its users to update.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'esbuild';
@@ -16,7 +16,11 @@ const { dependencies, optionalDependencies } = JSON.parse(
 );
 
 const tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-execFileSync(process.execPath, [tsc, '-p', path.join(root, 'src'), '--outDir', made], { stdio: 'inherit' });
+const types = spawnSync(process.execPath, [tsc, '-p', 'src', '--outDir', made], { cwd: root, stdio: 'inherit' });
+if (types.status !== 0) {
+  rmSync(made, { recursive: true, force: true });
+  process.exit(1);
+}
 const { metafile } = await build({
   entryPoints: [
     'index.ts',

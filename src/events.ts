@@ -4,6 +4,8 @@ export type RunEvent =
   | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }
   /** Progress of the current phase; `of` is absent where the end is not known. */
   | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
+  /** The next moments are only waited for: the time to load what is needed later. */
+  | { type: 'idle' }
   /** A fact the user should know although nothing failed. */
   | { type: 'notice'; message: string };
 

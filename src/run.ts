@@ -165,7 +165,10 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     command: prepared,
   });
   await inPhase(emit, 'before', async () => {
-    await Promise.all([watch.before(), warmUp()]);
+    await watch.before(() => {
+      emit({ type: 'idle' });
+      return warmUp();
+    });
     await checks.before();
     await further.before();
   });

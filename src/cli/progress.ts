@@ -98,7 +98,7 @@ export function progress(
       if (index >= 0) running.splice(index, 1);
       // What failed is told by its error.
       if (event.durationMs > NOTICEABLE_MS && !event.failed) print(doneLine(event, style));
-    } else print(`${style.unicode ? '•' : '*'} ${event.message}`);
+    } else if (event.type === 'notice') print(`${style.unicode ? '•' : '*'} ${event.message}`);
     watch();
   }
 

@@ -34,8 +34,11 @@ interface Snapshot {
 
 /** What the clone held before the command, and what the command made of it. */
 export interface CloneWatch {
-  /** Reads schema and data. Nothing of ours stays connected to the clone afterwards. */
-  before(): Promise<void>;
+  /**
+   * Reads schema and data. Nothing of ours stays connected to the clone afterwards.
+   * @param meanwhile begun when this thread has nothing left to do but wait.
+   */
+  before(meanwhile?: () => Promise<unknown>): Promise<void>;
   /**
    * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
@@ -73,13 +76,14 @@ export function watchClone(
   };
 
   return {
-    async before() {
+    async before(meanwhile) {
       const data = inClone(async (session) => ({
         relations: await readRelations(session),
         catalogue: await readCatalogueBefore(session),
       }));
       // Three connections to a server are the most at any time, so the schema gets its second one when this is over.
-      const [read] = await Promise.all([data, schema.before(clone.connect, { run, room: data })]);
+      const schemaRead = schema.before(clone.connect, { run, room: data });
+      const [read] = await Promise.all([data, schemaRead, data.then(meanwhile)]);
       const [row] = await control.query<{ position: string }>(POSITION);
       first = { ...read, walPosition: row?.position ?? '0/0' };
     },

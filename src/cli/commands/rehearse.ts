@@ -37,7 +37,7 @@ export async function rehearseCommand(
     command,
     commandStdout: options.format ? ('stderr' as const) : ('inherit' as const),
     emit: (event: RunEvent) => {
-      if (event.type === 'phase' && event.phase === 'before') loadRenderers(options);
+      if (event.type === 'idle') loadRenderers(options);
       display.emit(event);
     },
     signal: signals.abort,
@@ -61,7 +61,7 @@ export async function rehearseCommand(
   }
 }
 
-/** While the server reads the schema there is time for what is needed at the end, where a failure would be told. */
+/** What is needed at the end, where a failure would be told. */
 function loadRenderers({ report = [], format = 'text' }: Options): void {
   const formats = [format, ...report.map((file) => formatOfFile(file) ?? 'json')];
   for (const each of formats) rendererOf(each).catch(() => {});
