@@ -27,6 +27,8 @@ export interface SchemaWatch {
   close(): Promise<void>;
 }
 
+const YOUNG_MB = 32;
+
 let early: Worker | undefined;
 
 /** Starts the thread that openSchemaWatch() will use, which loads while the program does. */
@@ -35,7 +37,11 @@ export function startEarly(): void {
 }
 
 function startThread(): Worker {
-  const worker = new Worker(builtFile('schema/worker.js'), { name: 'safemigrate schema' });
+  const worker = new Worker(builtFile('schema/worker.js'), {
+    name: 'safemigrate schema',
+    // Most of what is read stays: with the default of 16 MB it is copied about by the collector again and again.
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+  });
   // Only a task that is under way keeps the process alive.
   worker.unref();
   return worker;

@@ -53,11 +53,16 @@ if (port) {
   let watched: ConnectionSettings | undefined;
   let before: Promise<Snapshot> | undefined;
   let makeRoom = () => {};
+  let onceAnswered = () => {};
   const post = (message: Message) => port.postMessage(message);
   port.on('message', (job: Job | Room) => {
     if (job.kind === 'room') return makeRoom();
     answer(job).then(
-      (value) => post({ type: 'done', value }),
+      (value) => {
+        post({ type: 'done', value });
+        onceAnswered();
+        onceAnswered = () => {};
+      },
       (error: unknown) => post({ type: 'failed', failure: failureOf(error) }),
     );
   });
@@ -97,8 +102,10 @@ if (port) {
   ): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
       const reading = await readSchema(session, helper);
-      // While the command runs there is time for it.
-      before = new Promise((resolve) => setImmediate(resolve)).then(() => reading.workUp());
+      // It stalls this thread: there is time for it while the command runs.
+      before = new Promise((resolve) => {
+        onceAnswered = () => resolve(reading.workUp());
+      });
       before.then(fingerprint).catch(() => {});
       return null;
     }
