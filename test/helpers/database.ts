@@ -19,13 +19,13 @@ export interface TemporaryDatabase {
 export const made = new Map<string, TemporaryDatabase>();
 
 /**
- * An empty database for one test.
+ * A database for one test, empty but for what `template` holds.
  * @param options.name taken as it is, so it has to be unique in the whole test run; made up when missing.
  * @param options.sql run in the new database.
  */
 export async function temporaryDatabase(
   version: ServerVersion,
-  options: { name?: string; sql?: string } = {},
+  options: { name?: string; template?: string; sql?: string } = {},
 ): Promise<TemporaryDatabase> {
   const name = options.name ?? `test_${randomBytes(6).toString('hex')}`;
   const server = serverUrl(version);
@@ -41,7 +41,8 @@ export async function temporaryDatabase(
       );
     },
   };
-  await withClient(server, (client) => client.query(`CREATE DATABASE ${identifier(name)}`));
+  const template = options.template === undefined ? '' : ` TEMPLATE ${identifier(options.template)}`;
+  await withClient(server, (client) => client.query(`CREATE DATABASE ${identifier(name)}${template}`));
   made.set(`${version} ${name}`, database);
   const { sql } = options;
   if (sql !== undefined) await withClient(database.url, (client) => client.query(sql));
