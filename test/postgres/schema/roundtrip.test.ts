@@ -3,7 +3,7 @@ import { changesBetween, compareWith, fingerprint } from '../../../src/schema/co
 import { takeSnapshot } from '../../../src/schema/facts.ts';
 import { readIdentity } from '../../../src/schema/identity.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 
 const START = `
 CREATE SCHEMA sales;
@@ -75,7 +75,7 @@ const MIGRATIONS: Record<string, string> = {
 };
 
 describe.each(VERSIONS)('on %d', (version) => {
-  test.each(Object.keys(MIGRATIONS))(
+  test.each(shareOf(version, Object.keys(MIGRATIONS)))(
     'the way back from a migration that %s restores the schema',
     async (name) => {
       const { session, drop } = await scratch(version);

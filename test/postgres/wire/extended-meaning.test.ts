@@ -4,7 +4,7 @@ import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame } from '../../helpers/frames.ts';
 import { GUARDED, withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 
 const SETUP = `
 create table t (id int primary key, v text);
@@ -178,7 +178,7 @@ describe.each(VERSIONS)('on PostgreSQL %s, the extended protocol', (version) => 
         );
       const options = how === 'guarded' ? GUARDED : { observe: how };
       await withProxy(proxied.url, options, async ({ url }) => {
-        for (const [name, conversation] of Object.entries(CONVERSATIONS)) {
+        for (const [name, conversation] of shareOf(version, Object.entries(CONVERSATIONS))) {
           await anew(direct.url);
           await anew(proxied.url);
           const expected = await answers(direct.url, conversation, 'at once');
