@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { constants, copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { constants, copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../errors.ts';
+import { parseRunId, type RunId, startOf } from '../../upkeep/run-id.ts';
 
 const run = promisify(execFile);
 
@@ -72,12 +73,14 @@ async function makeNodatacow(folder: string): Promise<void> {
   });
 }
 
-/**
- * Whether a file can share blocks with files in `parent`, found out by doing it with a tiny one.
- * @param probe the name of the file that is made there and removed.
- */
-export async function probeReflink(file: string, parent: string, probe: string): Promise<boolean> {
-  const place = path.join(parent, probe);
+/** A probe lives for milliseconds: one whose run began so long ago was left by a tool that was killed meanwhile. */
+const STALE_MS = 10 * 60_000;
+const PROBE = /^\.safemigrate_([0-9a-z]{13})_probe(_nodatacow)?$/;
+
+/** Whether a file can share blocks with files in `parent`, found out by doing it. Removes what a killed run left of that. */
+export async function probeReflink(file: string, parent: string, run: RunId): Promise<boolean> {
+  await removeStaleProbes(parent);
+  const place = path.join(parent, `.safemigrate_${run}_probe`);
   const reflinker = new Reflinker(`${place}_nodatacow`);
   try {
     await reflinker.clone(file, place);
@@ -88,6 +91,14 @@ export async function probeReflink(file: string, parent: string, probe: string):
   } finally {
     await rm(place, { force: true });
     await reflinker.dispose();
+  }
+}
+
+async function removeStaleProbes(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const run = parseRunId(PROBE.exec(name)?.[1] ?? '');
+    if (run === undefined || Date.now() - startOf(run) < STALE_MS) continue;
+    await rm(path.join(parent, name), { recursive: true, force: true });
   }
 }
 

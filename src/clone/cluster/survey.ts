@@ -101,7 +101,7 @@ type Way = Pick<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshare
 async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   const { layout, place, server } = found;
   const fileSystem = await fileSystemOf(layout.data);
-  const probe = (file: string) => probeReflink(file, place.parent, `.safemigrate_${context.run}_probe`);
+  const probe = (file: string) => probeReflink(file, place.parent, context.run);
   const shares = await probe(path.join(layout.data, 'PG_VERSION'));
   const snapshot = await findSnapshot(found, fileSystem, shares);
   if (snapshot) return { ...snapshot, fileSystem, files: 0, bytes: 0, unshared: [] };
