@@ -16,7 +16,10 @@ const { dependencies, optionalDependencies } = JSON.parse(
 );
 
 const tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-const types = spawnSync(process.execPath, [tsc, '-p', 'src', '--outDir', made], { cwd: root, stdio: 'inherit' });
+const types = spawnSync(process.execPath, [tsc, '-p', 'src', '--outDir', made], {
+  cwd: root,
+  stdio: 'inherit',
+});
 if (types.status !== 0) {
   rmSync(made, { recursive: true, force: true });
   process.exit(1);

@@ -39,10 +39,24 @@ export interface WatchOptions {
 const COUNTS_AT_ONCE = 150000;
 const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_stat_database WHERE datid = $1';
 
-export async function readTargetState(options: WatchOptions): Promise<TargetState> {
+/** A session for reading in the target, which is closed again: there it would be in the way of the clone. */
+export async function inTarget<T>(
+  { target, ...options }: WatchOptions,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(target.settings, { ...options, purpose: 'watch', readOnly: true });
+  try {
+    return await read(session);
+  } finally {
+    await session.close();
+  }
+}
+
+/** @param session one in the target; default: a new one. */
+export async function readTargetState(options: WatchOptions, session?: Session): Promise<TargetState> {
   const { control, target } = options;
   const [{ digest, traffic }, shared] = await Promise.all([
-    readWithin(options),
+    session ? readOver(session) : readWithin(options),
     sharedCatalogues(control, target.database.oid),
   ]);
   const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
@@ -50,23 +64,18 @@ export async function readTargetState(options: WatchOptions): Promise<TargetStat
   return { digest, traffic, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
 }
 
-/** Over a connection of its own, which is closed again: in the target it would be in the way of the clone. */
-async function readWithin({
-  target,
-  ...options
-}: WatchOptions): Promise<Pick<TargetState, 'digest' | 'traffic'>> {
+async function readWithin(options: WatchOptions): Promise<Pick<TargetState, 'digest' | 'traffic'>> {
   try {
-    const session = await openSession(target.settings, { ...options, purpose: 'watch', readOnly: true });
-    try {
-      return { digest: await catalogueDigest(session), traffic: await trafficOf(session) };
-    } finally {
-      await session.close();
-    }
+    return await inTarget(options, readOver);
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
       return { digest: 'gone', traffic: { unmeasured: 'the target is gone' } };
     throw error;
   }
+}
+
+async function readOver(session: Session): Promise<Pick<TargetState, 'digest' | 'traffic'>> {
+  return { digest: await catalogueDigest(session), traffic: await trafficOf(session) };
 }
 
 /** Without a forecast a rehearsal is still worth making. */

@@ -5,7 +5,7 @@ import { resolveCommand } from '../command/resolve.ts';
 import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { readTargetState, type TargetState } from '../observe/target-watch.ts';
+import { inTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
@@ -73,9 +73,11 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const logins = await findLogins(input, compare);
     const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
     const down = back && { input: back, logins: await findLogins(back, compare) };
-    const asked = await askTarget(given, context, options);
+    const { asked, stateBefore } = await inTarget(context, async (session) => ({
+      asked: await askTarget(session, given, target.database.oid, options),
+      stateBefore: await readTargetState(context, session),
+    }));
     const questions = { ...asked, limits: [...limits, ...asked.limits] };
-    const stateBefore = await readTargetState(context);
     // Nobody is at work on a server that was made for this run.
     const standard = named ? 'auto' : 'template';
     const choice = await chooseMethod(context, options.clone ?? standard);

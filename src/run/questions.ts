@@ -6,10 +6,9 @@ import {
   STAT_STATEMENTS,
 } from '../checks/query-source.ts';
 import { readChecks, type UserCheck } from '../checks/user-check.ts';
-import type { CloneContext } from '../clone/method.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../report/model.ts';
-import { openSession } from '../target/connect.ts';
+import type { Session } from '../target/session.ts';
 import type { RehearseOptions } from './options.ts';
 
 /** What is to be asked of the clone before the command and after it. */
@@ -44,31 +43,21 @@ async function givenQueries(queries: string, folder: string): Promise<Given['que
 }
 
 /**
- * Asks the target's server for the application's queries, over a session that is closed again.
+ * Asks the target's server for the application's queries.
  * @throws SafemigrateError `PRIVILEGE` where they were asked for by name and cannot be had.
  */
 export async function askTarget(
+  session: Session,
   { queries, checks }: Given,
-  { target, run, audit, signal }: Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>,
+  databaseOid: number,
   options: Pick<RehearseOptions, 'queries'>,
 ): Promise<Questions> {
   if (queries !== undefined) return { queries, checks, limits: [] };
-  const session = await openSession(target.settings, {
-    purpose: 'queries',
-    run,
-    audit,
-    signal,
-    readOnly: true,
-  });
-  try {
-    const read = await readStatStatements(session, target.database.oid);
-    if (!('unreadable' in read)) return { queries: read, checks, limits: [] };
-    const { unreadable: reason } = read;
-    if (options.queries !== undefined) throw unreadable(reason);
-    return { queries: null, checks, limits: [{ path: 'queries', kind: 'unmeasured', reason }] };
-  } finally {
-    await session.close();
-  }
+  const read = await readStatStatements(session, databaseOid);
+  if (!('unreadable' in read)) return { queries: read, checks, limits: [] };
+  const { unreadable: reason } = read;
+  if (options.queries !== undefined) throw unreadable(reason);
+  return { queries: null, checks, limits: [{ path: 'queries', kind: 'unmeasured', reason }] };
 }
 
 function unreadable(reason: string): SafemigrateError {
