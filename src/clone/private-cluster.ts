@@ -8,7 +8,7 @@ import { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { Clone, CloneContext, Impossible } from './method.ts';
 import { type Cage, findCage, hiddenFrom } from './private/cage.ts';
 import type { PrivateCluster } from './private/cluster.ts';
-import { tameDataFolder } from './private/data-folder.ts';
+import { hasInPlaceTablespaces, tameDataFolder } from './private/data-folder.ts';
 import { takeLease } from './private/lease.ts';
 import { type Original, readOriginal } from './private/original.ts';
 import { cannotClose } from './private/outward.ts';
@@ -65,6 +65,7 @@ export async function startPrivateCluster(
   const { touched, limits } = await lease.during(() => cluster.fill(folder));
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
+    inPlaceTablespaces: await hasInPlaceTablespaces(folder),
   });
   await tameDataFolder(folder, settings.file, owner);
   const server = await lease.during(() =>

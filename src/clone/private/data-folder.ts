@@ -24,6 +24,11 @@ const FOREIGN = [
 
 const HBA = '# Only the socket, in a folder that nobody else may enter.\nlocal all all trust\n';
 
+export async function hasInPlaceTablespaces(folder: string): Promise<boolean> {
+  const entries = await readdir(path.join(folder, 'data', 'pg_tblspc'), { withFileTypes: true });
+  return entries.some((entry) => entry.isDirectory());
+}
+
 /**
  * Makes a copied data directory one that a second server can be started on without danger to the original.
  * @param configuration the text of its postgresql.conf.

@@ -68,6 +68,8 @@ export interface SettingsPlace {
   readonly programs: string;
   readonly run: string;
   readonly versionNum: number;
+  /** There are tablespaces made with allow_in_place_tablespaces. */
+  readonly inPlaceTablespaces: boolean;
 }
 
 export async function serverSettings(original: Original, place: SettingsPlace): Promise<ServerSettings> {
@@ -99,6 +101,8 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
       ...caged(place),
       shared_buffers: `${Math.floor(Math.min(sharedBuffersBytes, MAX_SHARED_BUFFERS) / 1024)}kB`,
       ...(workers ? {} : { max_worker_processes: '0' }),
+      // Recovery takes tablespaces that are no links for damage, unless it is told.
+      ...(place.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
     }),
     limits,
   };

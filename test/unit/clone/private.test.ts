@@ -26,6 +26,7 @@ function settingsOf(
     programs: '/nowhere/bin',
     run: 'x',
     versionNum,
+    inPlaceTablespaces: false,
   });
 }
 

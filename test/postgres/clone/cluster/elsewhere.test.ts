@@ -66,6 +66,9 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration and WAL elsewhere, a
     await withClient(server.url, async (client) => {
       await client.query(`CREATE TABLESPACE outside LOCATION '${outside}/tablespace'`);
       await client.query('CREATE TABLE placed TABLESPACE outside AS SELECT generate_series(1, 1000) AS i');
+      await client.query('SET allow_in_place_tablespaces = on');
+      await client.query("CREATE TABLESPACE inside LOCATION ''");
+      await client.query('CREATE TABLE within TABLESPACE inside AS SELECT generate_series(1, 500) AS i');
     });
   }, 60_000);
 
@@ -86,6 +89,7 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration and WAL elsewhere, a
         const clone = await create();
         expect(await queryClone(clone, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
         expect(await queryClone(clone, 'SELECT count(*)::int AS n FROM placed')).toEqual([{ n: 1000 }]);
+        expect(await queryClone(clone, 'SELECT count(*)::int AS n FROM within')).toEqual([{ n: 500 }]);
         await queryClone(clone, 'TRUNCATE placed');
         const [wal] = await queryClone<{ n: number }>(clone, 'SELECT count(*)::int AS n FROM pg_ls_waldir()');
         expect(wal?.n).toBeLessThan(6);
