@@ -4,12 +4,12 @@
  * CPU time (and the process ids of its own backends) whenever it is asked.
  */
 import { createConnection, createServer } from 'node:net';
-import { watchCommand } from '../../dist/observe/command-watch.js';
-import { Guard } from '../../dist/observe/guard.js';
-import { Scope } from '../../dist/scope.js';
-import { openSession } from '../../dist/target/connect.js';
-import { surroundings } from '../../dist/target/surroundings.js';
-import { parseSettings } from '../../dist/target/url.js';
+import { watchCommand } from '../../src/observe/command-watch.ts';
+import { Guard } from '../../src/observe/guard.ts';
+import { Scope } from '../../src/scope.ts';
+import { openSession } from '../../src/target/connect.ts';
+import { surroundings } from '../../src/target/surroundings.ts';
+import { parseSettings } from '../../src/target/url.ts';
 
 const [kind, url] = process.argv.slice(2);
 const backends = [];

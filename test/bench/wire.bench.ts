@@ -1,12 +1,13 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { loadavg } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Server, startServer } from '../../src/server/embedded.ts';
 import { message, query } from '../../src/wire/messages.ts';
+import { bundled } from '../helpers/bundled.ts';
 import { withClient } from '../helpers/client.ts';
 import { RawClient } from '../helpers/raw-client.ts';
 import { median } from './ratios.ts';
@@ -176,7 +177,7 @@ interface Between {
 }
 
 async function between(kind: 'pipe' | 'proxy', url: string): Promise<Between> {
-  const script = fileURLToPath(new URL('between.mjs', import.meta.url));
+  const script = bundled('test/bench/between.mjs');
   const execArgv = (kind === 'proxy' && process.env.PROXY_NODE_OPTIONS?.split(' ')) || [];
   const child = fork(script, [kind, url], { execArgv });
   const gone = new AbortController();
@@ -192,6 +193,7 @@ async function between(kind: 'pipe' | 'proxy', url: string): Promise<Between> {
       const exited = once(child, 'exit');
       child.disconnect();
       await exited;
+      await rm(script, { force: true });
     },
   };
 }

@@ -1,11 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bundled } from '../../helpers/bundled.ts';
 
 const SCRIPT = `
 const { startServer } = await import(process.argv[2]);
@@ -19,12 +19,7 @@ let built: string;
 beforeAll(async () => {
   parent = await mkdtemp(path.join(tmpdir(), 'killed-'));
   await chmod(parent, 0o755);
-  // Node 20 runs no TypeScript; beside the packages, so that they are found.
-  built = fileURLToPath(new URL(`../../../node_modules/.cache/embedded-${process.pid}.mjs`, import.meta.url));
-  const source = fileURLToPath(new URL('../../../src/server/embedded.ts', import.meta.url));
-  const esbuild = fileURLToPath(new URL('../../../node_modules/.bin/esbuild', import.meta.url));
-  const how = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--log-level=error'];
-  execFileSync(esbuild, [source, `--outfile=${built}`, ...how]);
+  built = bundled('src/server/embedded.ts');
 });
 afterAll(() => rm(built));
 afterAll(() => rm(parent, { recursive: true }));
