@@ -46,13 +46,13 @@ function computeFingerprint({ facts, unmodeled, identity }: Snapshot): string {
  * @param inUse renames are not taken back: others would wait for the locks of that.
  */
 export async function compareWith(
-  before: Snapshot,
+  earlier: Snapshot | LateSnapshot,
   session: Session,
   helper?: Helper,
   inUse = false,
 ): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
-  const { steps, seen, unchanged } = await look(before, session, helper);
+  const { before, steps, seen, unchanged } = await look(earlier, session, helper);
   const owner = who?.owner ?? '';
   if (unchanged) return compareBy({ before, base: unchanged, steps, seen, owner });
   if (inUse) return compareByNames(before, await takeSnapshot(session), seen, owner, OTHERS_WORK_HERE);
@@ -63,6 +63,13 @@ export async function compareWith(
     if (sqlstateOf(error) === undefined) throw error;
     return compareByNames(before, await takeSnapshot(session), seen, owner, messageOf(error));
   }
+}
+
+/** One that is still to be worked up, which stalls the thread. */
+export interface LateSnapshot {
+  /** Begins with it. Idempotent. */
+  readonly begin: () => void;
+  readonly snapshot: Promise<Snapshot>;
 }
 
 const OTHERS_WORK_HERE = 'others would have waited for its locks';
@@ -76,11 +83,13 @@ interface Seen {
 
 /** A function of its own, so that the facts are free again when they are to be read a third time. */
 async function look(
-  before: Snapshot,
+  earlier: Snapshot | LateSnapshot,
   session: Session,
   helper: Helper | undefined,
-): Promise<{ steps: Step[]; seen: Seen; unchanged: Snapshot | undefined }> {
-  const after = await takeSnapshot(session, helper);
+): Promise<{ before: Snapshot; steps: Step[]; seen: Seen; unchanged: Snapshot | undefined }> {
+  const late = 'begin' in earlier ? earlier : undefined;
+  const after = await takeSnapshot(session, helper, late?.begin);
+  const before = 'begin' in earlier ? await earlier.snapshot : earlier;
   const { steps, renames } = keptObjects(before.identity, after.identity);
   const seen = {
     before: fingerprint(before),
@@ -88,7 +97,7 @@ async function look(
     renames,
     leftovers: leftovers(before.identity, after.identity),
   };
-  return { steps, seen, unchanged: steps.length === 0 ? after : undefined };
+  return { before, steps, seen, unchanged: steps.length === 0 ? after : undefined };
 }
 
 interface Sides {

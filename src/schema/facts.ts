@@ -44,13 +44,20 @@ export interface Reading {
   workUp(): Promise<Snapshot>;
 }
 
-/** Reads the schema of the session's database. Tried again a few times while others change it. */
-export function readSchema(session: Session, helper?: Helper): Promise<Reading> {
-  return retried(() => inTransaction(session, BEGIN, () => readAll(session, helper)));
+/**
+ * Reads the schema of the session's database. Tried again a few times while others change it.
+ * @param meanwhile called when the server has been asked what takes it longest, and this thread has only to wait.
+ */
+export function readSchema(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Reading> {
+  return retried(() => inTransaction(session, BEGIN, () => readAll(session, helper, meanwhile)));
 }
 
-export async function takeSnapshot(session: Session, helper?: Helper): Promise<Snapshot> {
-  const reading = await readSchema(session, helper);
+export async function takeSnapshot(
+  session: Session,
+  helper?: Helper,
+  meanwhile?: () => void,
+): Promise<Snapshot> {
+  const reading = await readSchema(session, helper, meanwhile);
   return await reading.workUp();
 }
 
@@ -66,7 +73,7 @@ export async function snapshotAfter(session: Session, statements: readonly strin
   return await reading.workUp();
 }
 
-async function readAll(session: Session, helper?: Helper): Promise<Reading> {
+async function readAll(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Reading> {
   const work = new Work();
   const { questions, answers } = await questionsTo(session);
   // pg-delta's last ones take longest, so they come first: none of them is waited for in the end.
@@ -76,7 +83,9 @@ async function readAll(session: Session, helper?: Helper): Promise<Reading> {
   const [identity, unmodeled] = [work.add(readIdentity), work.add(readUnmodeled)];
 
   const help = helper && lendHand(work, helper, await exportSnapshot(session));
-  await Promise.all([work.takeFromFront(session), help]);
+  const taken = work.takeFromFront(session);
+  if (meanwhile) setImmediate(meanwhile);
+  await Promise.all([taken, help]);
   const read = { identity: await identity, unmodeled: await unmodeled };
   await Promise.all(told);
   return { workUp: async () => ({ ...read, facts: await factsFrom(answers) }) };

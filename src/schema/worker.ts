@@ -5,8 +5,8 @@ import { openSession } from '../target/connect.ts';
 import { loadPg } from '../target/load-pg.ts';
 import type { AuditEntry, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
-import { changesBetween, compareWith, fingerprint } from './compare.ts';
-import { type Helper, readSchema, type Snapshot, takeSnapshot } from './facts.ts';
+import { changesBetween, compareWith, fingerprint, type LateSnapshot } from './compare.ts';
+import { type Helper, type Reading, readSchema, type Snapshot, takeSnapshot } from './facts.ts';
 
 /**
  * The thread that reads and compares schemas: both stall an event loop for more than a second where there are
@@ -46,22 +46,22 @@ export interface Failure {
 }
 
 const STATEMENT_TIMEOUT_MS = 300_000;
+const SHORT_COMMAND_MS = 300;
 
 const port = parentPort;
 if (port) {
   void loadPg();
   let watched: ConnectionSettings | undefined;
-  let before: Promise<Snapshot> | undefined;
+  let before: LateSnapshot | undefined;
   let makeRoom = () => {};
-  let onceAnswered = () => {};
   const post = (message: Message) => port.postMessage(message);
   port.on('message', (job: Job | Room) => {
     if (job.kind === 'room') return makeRoom();
     answer(job).then(
       (value) => {
         post({ type: 'done', value });
-        onceAnswered();
-        onceAnswered = () => {};
+        // A short command is over before: then there is time while the server is asked for the schema after it.
+        if (job.kind === 'before') setTimeout(() => before?.begin(), SHORT_COMMAND_MS).unref();
       },
       (error: unknown) => post({ type: 'failed', failure: failureOf(error) }),
     );
@@ -70,7 +70,7 @@ if (port) {
   async function answer(job: Job): Promise<Answers[Job['kind']]> {
     if (job.kind === 'fingerprint') {
       if (!before) throw notReadBefore(job);
-      return fingerprint(await before);
+      return fingerprint(await workedUp(before));
     }
     if (job.kind === 'before') watched = job.settings;
     const settings = job.kind === 'after' ? watched : job.settings;
@@ -101,18 +101,27 @@ if (port) {
     helper: Helper,
   ): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
-      const reading = await readSchema(session, helper);
-      // It stalls this thread: there is time for it while the command runs.
-      before = new Promise((resolve) => {
-        onceAnswered = () => resolve(reading.workUp());
-      });
-      before.then(fingerprint).catch(() => {});
+      before = late(await readSchema(session, helper));
       return null;
     }
     if (!before) throw notReadBefore(job);
-    if (job.kind === 'after') return await compareWith(await before, session, helper, job.inUse);
-    return changesBetween(await before, await takeSnapshot(session));
+    if (job.kind === 'after') return await compareWith(before, session, helper, job.inUse);
+    return changesBetween(await workedUp(before), await takeSnapshot(session));
   }
+}
+
+function late({ workUp }: Reading): LateSnapshot {
+  let begin = () => {};
+  const snapshot = new Promise<void>((resolve) => {
+    begin = resolve;
+  }).then(workUp);
+  snapshot.then(fingerprint).catch(() => {});
+  return { begin, snapshot };
+}
+
+function workedUp({ begin, snapshot }: LateSnapshot): Promise<Snapshot> {
+  begin();
+  return snapshot;
 }
 
 function notReadBefore({ kind }: Job): Error {
