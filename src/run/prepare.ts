@@ -73,14 +73,15 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const logins = await findLogins(input, compare);
     const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
     const down = back && { input: back, logins: await findLogins(back, compare) };
+    // Nobody is at work on a server that was made for this run.
+    const standard = named ? 'auto' : 'template';
+    const choice = await chooseMethod(context, options.clone ?? standard);
+    // After that, so that the sessions of ours that looked into the target are not among those that come from now on.
     const { asked, stateBefore } = await inTarget(context, async (session) => ({
       asked: await askTarget(session, given, target.database.oid, options),
       stateBefore: await readTargetState(context, session),
     }));
     const questions = { ...asked, limits: [...limits, ...asked.limits] };
-    // Nobody is at work on a server that was made for this run.
-    const standard = named ? 'auto' : 'template';
-    const choice = await chooseMethod(context, options.clone ?? standard);
     return {
       input,
       logins,
