@@ -240,6 +240,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
       traffic: compared.traffic,
       rewrittenBytes: weighed.rewrittenBytes,
       targetWasEmptied: choice.assessment.endsSessions,
+      pastApplies: (await options.pastApplies?.(target)) ?? [],
       limits: limits.flatMap((part) => part.limits),
       interrupted: options.signal?.aborted ?? false,
     },

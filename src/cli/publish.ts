@@ -9,6 +9,7 @@ import type { Location } from '../report/sarif.ts';
 import { CLONE_PORT, readEntries } from '../upkeep/folders.ts';
 import { annotations } from './ci/annotations.ts';
 import { keepReport, lastLike } from './history.ts';
+import { keepTimes } from './past-times.ts';
 import { visibleLines } from './print.ts';
 import { inCi, styleOf } from './style.ts';
 
@@ -53,7 +54,7 @@ export async function publish(report: Report, options: PublishOptions): Promise<
       visibleLines(`\nAgainst the last run of this command (${earlier.run.id}):\n`) +
         differences.map((line) => visibleLines(`  - ${line}\n`)).join(''),
     );
-  const notKept = await keepReport(report);
+  const notKept = (await keepReport(report)) ?? (await keepTimes(report).catch(messageOf));
   if (notKept !== undefined)
     out.problems.push(`The report is not kept for \`safemigrate show\`: ${notKept}.`);
   for (const problem of out.problems) process.stderr.write(`safemigrate: ${problem}\n`);

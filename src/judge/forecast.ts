@@ -6,6 +6,7 @@ import type {
   StatementSection,
 } from '../report/model.ts';
 import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
+import { experienceOf, type PastApply } from './experience.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from './lock-modes.ts';
 
@@ -18,6 +19,8 @@ export interface Measured {
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
+  /** To the same target, by earlier runs. */
+  readonly pastApplies: readonly PastApply[];
 }
 
 /**
@@ -45,6 +48,7 @@ export function forecast(measured: Measured): { section: ForecastSection | null;
       inactiveSlots: [...traffic.inactiveSlots],
     },
     disk: { neededBytes: neededBytes(measured), freeBytes: null },
+    experience: experienceOf(measured.pastApplies),
   };
   return { section, limits: limitsOf(measured, traffic, section) };
 }

@@ -259,6 +259,19 @@ export const forecastSection = z.object({
   }),
   /** At the peak: old and new files of what is written anew, what the database grows by, and the WAL. */
   disk: z.object({ neededBytes: bytes.nullable(), freeBytes: bytes.nullable() }),
+  /**
+   * Of statements that earlier runs applied to this target: their time there divided by the rehearsed one, the tenth part and
+   * the nine tenths of them below `low` and `high`. null: none yet.
+   */
+  experience: z
+    .object({
+      applies: z.int(),
+      statements: z.int(),
+      low: z.number().positive(),
+      median: z.number().positive(),
+      high: z.number().positive(),
+    })
+    .nullable(),
 });
 
 export const hazard = z.object({

@@ -70,15 +70,23 @@ export function transactionWords({ application, state, ageMs }: OpenTransaction)
   return `${who}${state === null ? '' : ` (${state})`}, open for ${formatDuration(ageMs)} now`;
 }
 
-/** What would happen besides waiting: standbys, slots, disk. */
+/** What would happen besides waiting: times, standbys, slots, disk. */
 export function resourceWords({
   wal,
   disk,
   preparedTransactions,
   oldestTransaction,
+  experience,
 }: ForecastSection): string[] {
   const { count, oldestMs } = preparedTransactions;
   return [
+    // Reports of earlier versions have none.
+    ...(experience
+      ? [
+          `in ${plural(experience.applies, 'earlier apply', 'earlier applies')} to this target statements took ` +
+            `${times(experience.low)} to ${times(experience.high)} of their rehearsed time, ${times(experience.median)} in the middle`,
+        ]
+      : []),
     ...(wal.standbys ?? [])
       .filter(({ behindBytes }) => behindBytes !== null && behindBytes > 0)
       .map(
@@ -102,6 +110,11 @@ export function resourceWords({
       ? []
       : [`the oldest transaction: ${transactionWords(oldestTransaction)}`]),
   ];
+}
+
+/** `0.9×`. */
+function times(ratio: number): string {
+  return `${ratio < 10 ? ratio.toFixed(1) : Math.round(ratio)}×`;
 }
 
 const LONG_MS = 60_000;

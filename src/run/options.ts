@@ -4,9 +4,11 @@ import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type Interrupts, type RunOptions } from '../command/run-command.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
+import type { PastApply } from '../judge/experience.ts';
 import type { Policy } from '../judge/policy.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { Guard, GuardOptions } from '../observe/guard.ts';
+import type { Report } from '../report/model.ts';
 import type { Stop } from '../stop.ts';
 import type { Audit } from '../target/session.ts';
 import type { Observe } from '../wire/observed.ts';
@@ -86,6 +88,8 @@ export interface RehearseOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Where the command's standard output goes. Default `inherit`. */
   readonly commandStdout?: 'inherit' | 'stderr';
+  /** What earlier runs that applied to this target took, for the forecast. Default: nothing is known. */
+  readonly pastApplies?: (target: Report['target']) => Promise<readonly PastApply[]>;
   readonly emit?: Emit;
   /** Gets each statement that safemigrate itself sends. */
   readonly audit?: Audit;

@@ -28,7 +28,9 @@ const run = promisify(execFile);
 const skipped = skipReason(await loopFileSystemObstacle('xfs')) || skipReason(await pgbenchObstacle());
 
 /** One row is 1 MB, stored as it is. */
-const wide = (rows: number) => `CREATE TABLE t (id int, wide text); ALTER TABLE t ALTER wide SET STORAGE EXTERNAL;
+const wide = (
+  rows: number,
+) => `CREATE TABLE t (id int, wide text); ALTER TABLE t ALTER wide SET STORAGE EXTERNAL;
   INSERT INTO t SELECT n, repeat(md5(n::text), 32000) FROM generate_series(1, ${rows}) n`;
 const TARGETS: Record<string, readonly string[]> = {
   '0.1 GB': [wide(100)],

@@ -11,6 +11,7 @@ import type { Audit } from '../../target/session.ts';
 import { confirm } from '../confirm.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
+import { pastApplies } from '../past-times.ts';
 import { policyOf } from '../policy-options.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
@@ -35,6 +36,7 @@ export async function rehearseCommand(
   const settings = {
     ...toRehearse(options),
     command,
+    pastApplies,
     commandStdout: options.format ? ('stderr' as const) : ('inherit' as const),
     emit: (event: RunEvent) => {
       if (event.type === 'idle') loadRenderers(options);

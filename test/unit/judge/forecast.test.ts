@@ -32,6 +32,7 @@ const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
     schema,
     rewrittenBytes: new Map([['public.events', 24 * GB]]),
     targetWasEmptied: false,
+    pastApplies: [],
     ...measured,
   });
 
@@ -145,4 +146,5 @@ const MEASURED_NOTHING = {
   traffic: { unmeasured: 'the target is gone' },
   rewrittenBytes: null,
   targetWasEmptied: false,
+  pastApplies: [],
 };

@@ -1,0 +1,28 @@
+import type { ForecastSection } from '../report/model.ts';
+
+/** An earlier run that applied its command to the same target: what its statements took in the rehearsal and there. */
+export interface PastApply {
+  readonly times: readonly (readonly [rehearsedMs: number, appliedMs: number])[];
+}
+
+/** Below that, it is the network's time and not the statement's. */
+const NOTICEABLE_MS = 5;
+
+/** How times on the target compared with rehearsed ones so far; null where nothing was applied yet that took any. */
+export function experienceOf(past: readonly PastApply[]): ForecastSection['experience'] {
+  const applies = past
+    .map(({ times }) => times.filter(([rehearsedMs, appliedMs]) => Math.min(rehearsedMs, appliedMs) > 0))
+    .map((times) => times.filter((pair) => Math.max(...pair) >= NOTICEABLE_MS))
+    .filter(({ length }) => length > 0);
+  if (applies.length === 0) return null;
+  const ratios = applies
+    .flat()
+    .map(([rehearsedMs, appliedMs]) => appliedMs / rehearsedMs)
+    .sort((one, other) => one - other);
+  const at = (share: number) => ratios[Math.round((ratios.length - 1) * share)] ?? 1;
+  return {
+    applies: applies.length,
+    statements: ratios.length,
+    ...{ low: at(0.1), median: at(0.5), high: at(0.9) },
+  };
+}
