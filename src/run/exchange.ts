@@ -19,9 +19,10 @@ import { openSession } from '../target/connect.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
 import { dropOwnedDatabase } from '../upkeep/drop.ts';
+import { LOCK_MS } from './open-again.ts';
 import { contactOptions, guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
 import type { Prepared } from './prepare.ts';
-import { LOCK_MS, type Successor, undone, whileClosed } from './while-closed.ts';
+import { type Successor, undone, whileClosed } from './while-closed.ts';
 
 export interface SwapOptions extends RehearseOptions {
   /** Consoles of PgBouncers whose clients are to wait meanwhile. */

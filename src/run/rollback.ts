@@ -14,8 +14,9 @@ import { claimRun, lostControl } from '../upkeep/claim.ts';
 import { type OwnedDatabase, ownedDatabases } from '../upkeep/owned.ts';
 import { inspectOrReopen } from '../upkeep/reopen.ts';
 import { refused, type SwapOptions } from './exchange.ts';
+import { LOCK_MS } from './open-again.ts';
 import { ignore } from './options.ts';
-import { LOCK_MS, undone, whileClosed } from './while-closed.ts';
+import { undone, whileClosed } from './while-closed.ts';
 import { withScope } from './with-scope.ts';
 
 export interface RollbackOptions

@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../errors.ts';
 import { builtFile } from '../package.ts';
+import type { ServerIdentity } from '../target/server-identity.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
@@ -10,6 +11,8 @@ import type { RunId } from '../upkeep/run-id.ts';
 export interface Watched {
   readonly settings: ConnectionSettings;
   readonly database: string;
+  /** On which the target is closed. */
+  readonly server: ServerIdentity;
   readonly run: RunId;
   readonly lockDatabaseOid: number;
   /** Consoles of PgBouncers whose clients may be waiting. */
