@@ -40,6 +40,8 @@ export interface ClosingOptions {
   readonly pgbouncer: readonly ConnectionSettings[];
   /** For how long nobody may be able to connect to the target; beyond it everything is undone. */
   readonly maxClosedMs: number;
+  /** For how long the original is meant to be kept. */
+  readonly keepOriginalMs?: number;
 }
 
 /** What takes the target's place: closed, empty, and as it should be. */
@@ -76,7 +78,7 @@ const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg
 export async function whileClosed(
   it: Exchanged,
   scope: Scope,
-  { pgbouncer, maxClosedMs }: ClosingOptions,
+  { pgbouncer, maxClosedMs, keepOriginalMs }: ClosingOptions,
   ready: (original: Fence, comment: string | null, timed: Timed) => Promise<Successor>,
 ): Promise<SwapSection> {
   const { target, control, run, emit, audit, signal } = it;
@@ -90,7 +92,7 @@ export async function whileClosed(
   };
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince'>) =>
+  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil'>) =>
     formatMark({
       ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
       ...(comment === null ? {} : { comment }),
@@ -160,10 +162,13 @@ export async function whileClosed(
     signal.throwIfAborted();
     if (performance.now() - closedAt > maxClosedMs) throw late();
     const keptAs = ownedName(name, 'before', run);
+    const keepUntil =
+      keepOriginalMs === undefined ? null : new Date(Date.now() + keepOriginalMs).toISOString();
     const originalMark = mark({
       ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid },
       writes: String(written.rows),
       countedSince: written.since,
+      ...(keepUntil === null ? {} : { keepUntil }),
     });
     const rename = { server, original, successor, keptAs, originalMark, comment: own, timeoutMs: LOCK_MS };
     await timed('rename', () => commitRename(it, closed, rename));
@@ -175,6 +180,7 @@ export async function whileClosed(
       outcome: 'swapped',
       reasons: [],
       original: keptAs,
+      keepUntil,
       stallMs,
       sessionsEnded,
       steps,
@@ -193,6 +199,7 @@ export async function whileClosed(
       outcome: 'undone',
       reasons: [messageOf(error), ...(failover === undefined ? [] : [failover])],
       original: null,
+      keepUntil: null,
       stallMs,
       sessionsEnded,
       steps,

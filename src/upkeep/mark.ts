@@ -31,6 +31,8 @@ export interface Mark {
   readonly writes?: string;
   /** Since when the server had counted them. */
   readonly countedSince?: string;
+  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent where nobody said. */
+  readonly keepUntil?: string;
 }
 
 const PREFIX = 'safemigrate: ';
@@ -55,6 +57,7 @@ const mark = object(
     successor: positiveInteger,
     writes: text,
     countedSince: text,
+    keepUntil: textThat((time) => (Number.isNaN(Date.parse(time)) ? undefined : time), 'a time'),
   },
 );
 

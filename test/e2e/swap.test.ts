@@ -118,7 +118,7 @@ describe.each(VERSIONS.filter((version) => [14, 18].includes(version)))(
       expect(forced).toMatchObject({ exitCode: 0 });
       expect(await oidOf(server.url, name)).toBe(oid);
 
-      const cleaned = await safemigrate(['clean', '--originals', '--url', url]);
+      const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
       expect(cleaned).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('dropped') });
       expect(await databasesBeside(server.url)).toEqual([name]);
     });

@@ -2,7 +2,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { visible } from '../../report/visible.ts';
 import { openSession } from '../../target/connect.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
-import { clean } from '../../upkeep/clean.ts';
+import { type CleanOptions, clean } from '../../upkeep/clean.ts';
 import { cleanExternals } from '../../upkeep/external-clones.ts';
 import { cleanFolders } from '../../upkeep/folder-clones.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -56,7 +56,7 @@ async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
 }
 
 function originalsToDrop({ originals, olderThan }: { originals?: boolean; olderThan?: number }) {
-  if (originals) return { originalsOlderThanMs: olderThan ?? 0 };
+  if (originals) return { originals: olderThan === undefined ? {} : { olderThanMs: olderThan } };
   if (olderThan === undefined) return {};
   throw new SafemigrateError('USAGE', '--older-than goes with --originals.', {
     hint: 'Nothing was dropped. Kept clones go by --kept, whatever their age.',
@@ -65,7 +65,7 @@ function originalsToDrop({ originals, olderThan }: { originals?: boolean; olderT
 
 async function databasesCleaned(
   target: NamedPlace,
-  wanted: { kept: boolean; originalsOlderThanMs?: number },
+  wanted: Omit<CleanOptions, 'enter'>,
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const session = await openMaintenanceSession(target, { purpose: 'clean', signal });

@@ -70,6 +70,7 @@ function asJson(
     ...database,
     state: mark?.state ?? null,
     kept: mark?.kept ?? false,
+    keepUntil: mark?.keepUntil ?? null,
     startedAt: database.run ? new Date(startOf(database.run)).toISOString() : null,
   }));
   const clones = folders.map((each) => {
@@ -168,7 +169,7 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
 }
 
 const ORIGINALS =
-  'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals`.\n';
+  'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
 
 /** One phrase that also says what `clean` would do with it. */
 export function whatItIs({ standing, owning, role, mark, doubt }: OwnedDatabase): string {
@@ -180,5 +181,14 @@ export function whatItIs({ standing, owning, role, mark, doubt }: OwnedDatabase)
   const what = `${standing === 'half-born' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
   if (owning === 'alive') return `${what} of a run that is alive`;
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;
-  return mark?.kept || role === 'original' ? what : `${what} of a dead run`;
+  if (role === 'original') return `${what}${timeLeft(mark?.keepUntil)}`;
+  return mark?.kept ? what : `${what} of a dead run`;
+}
+
+function timeLeft(keepUntil: string | undefined): string {
+  if (keepUntil === undefined) return '';
+  const leftMs = Date.parse(keepUntil) - Date.now();
+  return leftMs > 0
+    ? `, to be kept for another ${formatDuration(leftMs)}`
+    : ' whose time is over: `safemigrate clean --originals` drops it';
 }
