@@ -225,6 +225,11 @@ export const CLEAN_OPTIONS = {
     'with --originals: those of swaps before that instead, however long they were to be kept',
     parseAge,
   ),
+  pgbouncer: list(
+    '--pgbouncer <url>',
+    'console of a PgBouncer whose clients a swap that was cut off may have left waiting: they go on; repeatable',
+    text,
+  ),
 };
 
 export const LIST_OPTIONS = {

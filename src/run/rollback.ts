@@ -50,8 +50,7 @@ export async function rollback(options: RollbackOptions): Promise<SwapSection & 
   const located = locateTarget(options, around);
   const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
     const { signal } = stop;
-    const found = (names: readonly string[]) =>
-      emit({ type: 'notice', message: `${names.join(', ')} had been left closed, and is open again` });
+    const found = (message: string) => emit({ type: 'notice', message });
     const target = await inPhase(emit, 'connect', () =>
       inspectOrReopen(located.settings, located.source, { audit, signal }, found),
     );

@@ -6,7 +6,7 @@ import type { SwapSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { closeDatabase, type Fence } from '../swap/fence.ts';
 import { startGuard } from '../swap/guard.ts';
-import { type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
+import { nameConsole, type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
 import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
 import type { Written } from '../swap/writes.ts';
 import { readServerIdentity } from '../target/server-identity.ts';
@@ -92,7 +92,9 @@ export async function whileClosed(
   };
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil'>) =>
+  const mark = (
+    more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil' | 'pgbouncer'>,
+  ) =>
     formatMark({
       ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
       ...(comment === null ? {} : { comment }),
@@ -148,7 +150,10 @@ export async function whileClosed(
       `the closed door of ${name}`,
       () => {
         state = 'closed';
-        const fenced = mark({ state: 'fenced', at: { database: name, oid } });
+        const fenced = mark({
+          ...{ state: 'fenced', at: { database: name, oid } },
+          ...(pgbouncer.length === 0 ? {} : { pgbouncer: pgbouncer.map(nameConsole) }),
+        });
         return timed('close', () =>
           closeDatabase(control, { database: name, oid, mark: fenced, timeoutMs: LOCK_MS, signal }),
         );

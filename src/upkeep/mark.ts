@@ -23,6 +23,8 @@ export interface Mark {
   readonly kept?: boolean;
   /** Of a clone: databases that the command made for itself there, each named before it was made. */
   readonly databases?: readonly string[];
+  /** Of a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
+  readonly pgbouncer?: readonly string[];
   /** Of an original: the target's own comment, in whose place the mark stands; absent where it had none. */
   readonly comment?: string;
   /** Of a kept original: OID of the database that has its name since. */
@@ -53,6 +55,7 @@ const mark = object(
   {
     kept: truth,
     databases: list(text),
+    pgbouncer: list(text),
     comment: text,
     successor: positiveInteger,
     writes: text,

@@ -9,6 +9,7 @@ import {
   type UnreadableEntry,
 } from '../../upkeep/folder-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
+import { whoMayWait } from '../../upkeep/reopen.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import type { UnreadableFile } from '../../upkeep/state-files.ts';
 import { cutOffText } from '../cut-off-text.ts';
@@ -71,6 +72,7 @@ function asJson(
     state: mark?.state ?? null,
     kept: mark?.kept ?? false,
     keepUntil: mark?.keepUntil ?? null,
+    pgbouncer: mark?.pgbouncer ?? [],
     startedAt: database.run ? new Date(startOf(database.run)).toISOString() : null,
   }));
   const clones = folders.map((each) => {
@@ -172,11 +174,12 @@ const ORIGINALS =
   'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
 
 /** One phrase that also says what `clean` would do with it. */
-export function whatItIs({ standing, owning, role, mark, doubt }: OwnedDatabase): string {
+export function whatItIs(database: OwnedDatabase): string {
+  const { standing, owning, role, mark, doubt } = database;
   if (standing === 'foreign') return `not provably ours: ${doubt}`;
   if (standing === 'closed')
     return owning === 'dead'
-      ? 'target that the swap of a dead run has closed: `safemigrate clean` opens it'
+      ? `target that the swap of a dead run has closed: \`safemigrate clean\` opens it${whoMayWait(database)}`
       : 'target that is closed for the swap of a run';
   const what = `${standing === 'half-born' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
   if (owning === 'alive') return `${what} of a run that is alive`;

@@ -108,6 +108,7 @@ describe('a mark', () => {
     { ...mark, lockDatabaseOid: 1.5 },
     { ...mark, kept: 'yes' },
     { ...mark, keepUntil: 'soon' },
+    { ...mark, pgbouncer: 'localhost:6432' },
     JSON.parse('{"__proto__": {"version": 1}}'),
   ])('that cannot be judged is unreadable, and never foreign or valid: %j', (content) => {
     expect(parseMark(`safemigrate: ${JSON.stringify(content)}`)).toBe('unreadable');
