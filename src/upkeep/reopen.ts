@@ -1,5 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import { inspectTarget } from '../target/inspect.ts';
+import { onPrimary } from '../target/server-identity.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
@@ -40,7 +41,7 @@ export async function inspectOrReopen(
     return await inspectTarget(settings, source, options);
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.sqlstate !== CLOSED) throw error;
-    const place = { settings, database: { name: settings.database } };
+    const place = { settings: onPrimary(settings), database: { name: settings.database } };
     const session = await openMaintenanceSession(place, { ...options, purpose: 'recover' });
     try {
       const opened = await reopenTargets(session);

@@ -2,6 +2,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
 import { openSession } from '../../target/connect.ts';
+import { onPrimary } from '../../target/server-identity.ts';
 import type { Session } from '../../target/session.ts';
 import type { ConnectionSettings } from '../../target/settings.ts';
 import { surroundings } from '../../target/surroundings.ts';
@@ -79,9 +80,10 @@ async function serverCleaned(
   const wanted = { kept, ...originalsToDrop(options) };
   const around = surroundings(process.env, process.cwd());
   const poolers = pgbouncer.map((url) => parseSettings(url, around));
-  const session = await openMaintenanceSession(target, { purpose: 'clean', signal });
+  const place = { ...target, settings: onPrimary(target.settings) };
+  const session = await openMaintenanceSession(place, { purpose: 'clean', signal });
   try {
-    const enter = (database: string) => openSession(target.settings, { database, purpose: 'clean', signal });
+    const enter = (database: string) => openSession(place.settings, { database, purpose: 'clean', signal });
     const databases = await databasesCleaned(session, { ...wanted, enter }, poolers.length > 0);
     return [...databases, ...(await poolersResumed(session, target, poolers))];
   } finally {
