@@ -248,7 +248,7 @@ export function undone(reason: string): SafemigrateError {
 function stillShut(name: string, byHand: string, first: unknown, cause: unknown): SafemigrateError {
   return new SafemigrateError(
     'TARGET_CHANGED',
-    `${messageOf(first)} And ${name} could not be opened again: ${messageOf(cause)}`,
+    `${messageOf(first).replace(/\.?$/, '.')} And ${name} could not be opened again: ${messageOf(cause)}`,
     {
       cause,
       hint: `Nobody can connect to it. A process in the background goes on trying. By hand: ${byHand}`,

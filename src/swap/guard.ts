@@ -46,10 +46,15 @@ export async function startGuard(watched: Watched): Promise<SwapGuard> {
   stdin.on('error', () => {});
   stdin.write(`${JSON.stringify(watched)}\n`);
   const ready = await new Promise<boolean>((resolve) => {
-    const timer = setTimeout(() => resolve(false), READY_MS);
-    guard.once('error', () => resolve(false));
-    guard.once('message', () => resolve(true));
-    void ended.then(() => resolve(false)).finally(() => clearTimeout(timer));
+    const settle = (value: boolean) => {
+      // Nothing of this may keep us alive: the guard acts once we have ended.
+      clearTimeout(timer);
+      resolve(value);
+    };
+    const timer = setTimeout(() => settle(false), READY_MS);
+    guard.once('error', () => settle(false));
+    guard.once('message', () => settle(true));
+    void ended.then(() => settle(false));
   });
   if (!ready) {
     guard.kill('SIGKILL');
