@@ -46,6 +46,11 @@ export function formatDuration(milliseconds: number): string {
   return `${formatCount(Math.floor(hours / DAY))} d ${(hours % DAY) / HOUR} h`;
 }
 
+/** An ISO time in UTC, to the minute: `2026-11-28 16:00 UTC`. */
+export function formatTime(iso: string): string {
+  return `${iso.slice(0, 16).replace('T', ' ')} UTC`;
+}
+
 export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }

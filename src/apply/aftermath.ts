@@ -5,6 +5,7 @@ import { redacted } from '../observe/redact.ts';
 import type { ApplySection, Limit, SchemaSection, StatementSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import { openSession } from '../target/connect.ts';
+import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
@@ -12,7 +13,6 @@ import { compareSchemas, compareTimes } from './compare.ts';
 import type { GuardedWatch } from './during.ts';
 import { effectsOf } from './effects.ts';
 import { decideOutcome } from './outcome.ts';
-import { movedBetween, readServerIdentity, type ServerIdentity } from './place.ts';
 import type { Rehearsed } from './rehearsed.ts';
 import type { TransactionWatch } from './transactions.ts';
 

@@ -9,6 +9,7 @@ import {
   type OptionSpec,
   oneOf,
   option,
+  parseAge,
   parseDuration,
   parseSeconds,
   parseSize,
@@ -197,6 +198,11 @@ export const RUN_OPTIONS = {
     'must agree to the migrated clone before it becomes the target: SQL whose rows begin with true, or a command',
     text,
   ),
+  keepOriginal: option(
+    '--keep-original <duration>',
+    'swap: how long the original is meant to be kept; after that `clean --originals` drops it',
+    parseAge,
+  ),
   standbysOk: option(
     '--standbys-ok',
     'swap although standbys stream: their sessions are taken care of',
@@ -209,11 +215,20 @@ export const RUN_OPTIONS = {
 export const CLEAN_OPTIONS = {
   ...TARGET_OPTIONS,
   kept: option('--kept', 'also drop clones that were kept with --keep', flag),
-  originals: option('--originals', 'also drop the originals that swaps have left, for good', flag),
+  originals: option(
+    '--originals',
+    'also drop originals that swaps have left, for good: those whose --keep-original is over',
+    flag,
+  ),
   olderThan: option(
     '--older-than <duration>',
-    'of the originals only those of swaps before that',
-    parseDuration,
+    'with --originals: those of swaps before that instead, however long they were to be kept',
+    parseAge,
+  ),
+  pgbouncer: list(
+    '--pgbouncer <url>',
+    'console of a PgBouncer whose clients a swap that was cut off may have left waiting: they go on; repeatable',
+    text,
   ),
 };
 

@@ -66,6 +66,19 @@ export function parseDuration(value: string): number {
   return milliseconds;
 }
 
+const DAY_MS = 86_400_000;
+
+/** How long something lies there: as parseDuration(), which timers limit, or in days, which nothing waits for: `7d`. */
+export function parseAge(value: string): number {
+  const days = /^(\d{1,5}(?:\.\d+)?)\s*d$/.exec(value.trim());
+  if (days) return Math.round(Number(days[1]) * DAY_MS);
+  try {
+    return parseDuration(value);
+  } catch {
+    throw new Error(`is "${value}", and is written like 30m, 12h or 7d.`);
+  }
+}
+
 const SIZES: Record<string, number> = { kB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
 
 /** `500MB`, `1.5 GB` in bytes, with PostgreSQL's units. */

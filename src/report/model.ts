@@ -393,6 +393,8 @@ export const swapSection = z.object({
   reasons: z.array(z.string()),
   /** The name that the original has now. */
   original: z.string().nullable(),
+  /** Until when the original is meant to be kept; null where nobody said. ISO 8601. */
+  keepUntil: z.string().nullable(),
   /** For how long nobody could connect to the target. */
   stallMs: milliseconds.nullable(),
   sessionsEnded: z.int(),

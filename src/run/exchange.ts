@@ -19,9 +19,10 @@ import { openSession } from '../target/connect.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
 import { dropOwnedDatabase } from '../upkeep/drop.ts';
+import { LOCK_MS } from './open-again.ts';
 import { contactOptions, guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
 import type { Prepared } from './prepare.ts';
-import { LOCK_MS, type Successor, undone, whileClosed } from './while-closed.ts';
+import { type Successor, undone, whileClosed } from './while-closed.ts';
 
 export interface SwapOptions extends RehearseOptions {
   /** Consoles of PgBouncers whose clients are to wait meanwhile. */
@@ -30,6 +31,8 @@ export interface SwapOptions extends RehearseOptions {
   readonly maxClosedMs?: number;
   /** SQL or a command that must agree to the migrated clone before it takes the target's place. */
   readonly verify?: string;
+  /** For how long the original is meant to be kept, which is noted in its mark. Default: nobody says. */
+  readonly keepOriginalMs?: number;
   /** Sessions on standbys are taken care of. Default false. */
   readonly standbysOk?: boolean;
   /** Shown what the rehearsal found: whether to go on. */
@@ -59,7 +62,15 @@ export async function reasonsAgainst(
 }
 
 export function refused(reasons: string[]): SwapSection {
-  return { outcome: 'refused', reasons, original: null, stallMs: null, sessionsEnded: 0, steps: [] };
+  return {
+    outcome: 'refused',
+    reasons,
+    original: null,
+    keepUntil: null,
+    stallMs: null,
+    sessionsEnded: 0,
+    steps: [],
+  };
 }
 
 interface Life {
@@ -74,9 +85,14 @@ export async function exchangeTarget(
   options: SwapOptions,
 ): Promise<SwapSection> {
   const { context, choice, settings } = prepared;
-  const { maxClosedMs = Number.POSITIVE_INFINITY, pgbouncer = [] } = options;
+  const { maxClosedMs = Number.POSITIVE_INFINITY, pgbouncer = [], keepOriginalMs } = options;
   const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
-  const closing = { maxClosedMs, pgbouncer: pgbouncer.map((url) => parseSettings(url, around)) };
+  const consoles = pgbouncer.map((url) => parseSettings(url, around));
+  const closing = {
+    maxClosedMs,
+    pgbouncer: consoles,
+    ...(keepOriginalMs === undefined ? {} : { keepOriginalMs }),
+  };
   return whileClosed({ ...context, settings }, life.scope, closing, async (_, comment, timed) => {
     const { control, target } = context;
     const before = await readClusterProperties(control, target.database.oid);

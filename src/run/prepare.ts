@@ -48,8 +48,7 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     ? { located: named, around: outside, limits: [] }
     : await restoreFile(scope, stop, options, outside);
   const target = await inPhase(emit, 'connect', () =>
-    inspectOrReopen(located.settings, located.source, { audit, signal }, (names) => {
-      const message = `the swap of a run that was cut off had left ${names.join(', ')} closed; it is open again`;
+    inspectOrReopen(located.settings, located.source, { audit, signal }, (message) => {
       emit({ type: 'notice', message });
     }),
   );

@@ -14,8 +14,9 @@ import { claimRun, lostControl } from '../upkeep/claim.ts';
 import { type OwnedDatabase, ownedDatabases } from '../upkeep/owned.ts';
 import { inspectOrReopen } from '../upkeep/reopen.ts';
 import { refused, type SwapOptions } from './exchange.ts';
+import { LOCK_MS } from './open-again.ts';
 import { ignore } from './options.ts';
-import { LOCK_MS, undone, whileClosed } from './while-closed.ts';
+import { undone, whileClosed } from './while-closed.ts';
 import { withScope } from './with-scope.ts';
 
 export interface RollbackOptions
@@ -49,8 +50,7 @@ export async function rollback(options: RollbackOptions): Promise<SwapSection & 
   const located = locateTarget(options, around);
   const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
     const { signal } = stop;
-    const found = (names: readonly string[]) =>
-      emit({ type: 'notice', message: `${names.join(', ')} had been left closed, and is open again` });
+    const found = (message: string) => emit({ type: 'notice', message });
     const target = await inPhase(emit, 'connect', () =>
       inspectOrReopen(located.settings, located.source, { audit, signal }, found),
     );

@@ -6,17 +6,19 @@ import type { SwapSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { closeDatabase, type Fence } from '../swap/fence.ts';
 import { startGuard } from '../swap/guard.ts';
-import { type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
+import { nameConsole, type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
 import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
 import type { Written } from '../swap/writes.ts';
+import { readServerIdentity } from '../target/server-identity.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
-import { openMaintenanceSession, openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
-import { openDatabase, openingStatements } from '../upkeep/door.ts';
+import { openMaintenanceSession } from '../upkeep/claim.ts';
+import { openingStatements } from '../upkeep/door.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
 import { runIsAlive } from '../upkeep/owned.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import { type ClosedTarget, LOCK_MS, openAgain, sessionOnPrimary } from './open-again.ts';
 
 /** A target that is to be exchanged, and the session that holds the run's lock, in another database. */
 export interface Exchanged {
@@ -38,6 +40,8 @@ export interface ClosingOptions {
   readonly pgbouncer: readonly ConnectionSettings[];
   /** For how long nobody may be able to connect to the target; beyond it everything is undone. */
   readonly maxClosedMs: number;
+  /** For how long the original is meant to be kept. */
+  readonly keepOriginalMs?: number;
 }
 
 /** What takes the target's place: closed, empty, and as it should be. */
@@ -51,10 +55,8 @@ export interface Successor {
 
 export type Timed = <T>(step: string, work: () => Promise<T>) => Promise<T>;
 
-/** For a lock on the row of a database, and for sessions to end. */
-export const LOCK_MS = 5_000;
-/** For a server that restarts. */
-const RESTART_MS = 60_000;
+/** For the backend of a lost connection to end. */
+const BACKEND_MS = 60_000;
 
 const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE oid = $1";
 
@@ -76,7 +78,7 @@ const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg
 export async function whileClosed(
   it: Exchanged,
   scope: Scope,
-  { pgbouncer, maxClosedMs }: ClosingOptions,
+  { pgbouncer, maxClosedMs, keepOriginalMs }: ClosingOptions,
   ready: (original: Fence, comment: string | null, timed: Timed) => Promise<Successor>,
 ): Promise<SwapSection> {
   const { target, control, run, emit, audit, signal } = it;
@@ -90,7 +92,9 @@ export async function whileClosed(
   };
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const mark = (more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince'>) =>
+  const mark = (
+    more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil' | 'pgbouncer'>,
+  ) =>
     formatMark({
       ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
       ...(comment === null ? {} : { comment }),
@@ -104,7 +108,8 @@ export async function whileClosed(
 
   let state: 'open' | 'closed' | 'swapped' = 'open';
   const port = target.settings.hosts[0]?.port ?? 5432;
-  const watched = { database: name, run, lockDatabaseOid: it.lockDatabaseOid, pgbouncer, port };
+  const server = await readServerIdentity(control);
+  const watched = { database: name, server, run, lockDatabaseOid: it.lockDatabaseOid, pgbouncer, port };
   const guard = await scope.own(
     'guard of the target',
     () => startGuard({ settings: it.settings, ...watched }),
@@ -121,22 +126,19 @@ export async function whileClosed(
   // At once; what fails here the scope tries again, and tells of.
   const resume = () => Promise.allSettled(poolers.map((each) => each.resume()));
 
+  const closed: ClosedTarget = {
+    settings: it.settings,
+    database: { name, oid },
+    comment,
+    server,
+    run,
+    audit,
+  };
+  let failover: string | undefined;
   const open = async () => {
     if (state !== 'closed') return;
-    const session = await openMaintenanceSessionPatiently(
-      target,
-      { run, audit, purpose: 'reopen' },
-      RESTART_MS,
-    );
-    try {
-      await openDatabase(session, { database: name, comment, timeoutMs: LOCK_MS }).catch(async (error) => {
-        // Who has kept us from opening it has kept us from closing it, most likely.
-        if (!(await isOpen(session, oid))) throw error;
-      });
-      state = 'open';
-    } finally {
-      await session.close();
-    }
+    failover = await openAgain(closed);
+    state = 'open';
   };
   const closedAt = performance.now();
   let sessionsEnded = 0;
@@ -148,7 +150,10 @@ export async function whileClosed(
       `the closed door of ${name}`,
       () => {
         state = 'closed';
-        const fenced = mark({ state: 'fenced', at: { database: name, oid } });
+        const fenced = mark({
+          ...{ state: 'fenced', at: { database: name, oid } },
+          ...(pgbouncer.length === 0 ? {} : { pgbouncer: pgbouncer.map(nameConsole) }),
+        });
         return timed('close', () =>
           closeDatabase(control, { database: name, oid, mark: fenced, timeoutMs: LOCK_MS, signal }),
         );
@@ -162,13 +167,16 @@ export async function whileClosed(
     signal.throwIfAborted();
     if (performance.now() - closedAt > maxClosedMs) throw late();
     const keptAs = ownedName(name, 'before', run);
+    const keepUntil =
+      keepOriginalMs === undefined ? null : new Date(Date.now() + keepOriginalMs).toISOString();
     const originalMark = mark({
       ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid },
       writes: String(written.rows),
       countedSince: written.since,
+      ...(keepUntil === null ? {} : { keepUntil }),
     });
-    const rename = { original, successor, keptAs, originalMark, comment: own, timeoutMs: LOCK_MS };
-    await timed('rename', () => commitRename(it, rename));
+    const rename = { server, original, successor, keptAs, originalMark, comment: own, timeoutMs: LOCK_MS };
+    await timed('rename', () => commitRename(it, closed, rename));
     state = 'swapped';
     const stallMs = performance.now() - closedAt;
     await resume();
@@ -177,6 +185,7 @@ export async function whileClosed(
       outcome: 'swapped',
       reasons: [],
       original: keptAs,
+      keepUntil,
       stallMs,
       sessionsEnded,
       steps,
@@ -193,8 +202,9 @@ export async function whileClosed(
     const stallMs = performance.now() - closedAt;
     return {
       outcome: 'undone',
-      reasons: [messageOf(error)],
+      reasons: [messageOf(error), ...(failover === undefined ? [] : [failover])],
       original: null,
+      keepUntil: null,
       stallMs,
       sessionsEnded,
       steps,
@@ -204,14 +214,7 @@ export async function whileClosed(
   }
 }
 
-const OPEN = 'SELECT datallowconn AS open FROM pg_database WHERE oid = $1';
-
-async function isOpen(session: Session, oid: number): Promise<boolean> {
-  const [row] = await session.query<{ open: boolean }>(OPEN, [oid]);
-  return row?.open ?? false;
-}
-
-async function commitRename(it: Exchanged, rename: Rename): Promise<void> {
+async function commitRename(it: Exchanged, closed: ClosedTarget, rename: Rename): Promise<void> {
   const { control, target, run, audit } = it;
   const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
   try {
@@ -220,8 +223,7 @@ async function commitRename(it: Exchanged, rename: Rename): Promise<void> {
     const refused = error instanceof SafemigrateError && ['REFUSED', 'STALL'].includes(error.code);
     if (refused) throw error;
     // The answer to the COMMIT may have been lost, with the connection or to a cancel that came too late.
-    const options = { run, audit, purpose: 'witness' };
-    const session = await openMaintenanceSessionPatiently(target, options, RESTART_MS);
+    const session = await sessionOnPrimary(closed, 'witness');
     try {
       if (error instanceof SafemigrateError && error.code === 'LOST') await backendEnds(session, it);
       if (!(await wasRenamed(session, rename))) throw error;
@@ -235,7 +237,7 @@ async function commitRename(it: Exchanged, rename: Rename): Promise<void> {
 
 /** The COMMIT may still wait in it, for a synchronous standby. The lock goes with it. */
 async function backendEnds(session: Session, { run, lockDatabaseOid }: Exchanged): Promise<void> {
-  const deadline = performance.now() + RESTART_MS;
+  const deadline = performance.now() + BACKEND_MS;
   while ((await runIsAlive(session, run, lockDatabaseOid)) && performance.now() < deadline) await delay(50);
 }
 
@@ -246,7 +248,7 @@ export function undone(reason: string): SafemigrateError {
 function stillShut(name: string, byHand: string, first: unknown, cause: unknown): SafemigrateError {
   return new SafemigrateError(
     'TARGET_CHANGED',
-    `${messageOf(first)} And ${name} could not be opened again: ${messageOf(cause)}`,
+    `${messageOf(first).replace(/\.?$/, '.')} And ${name} could not be opened again: ${messageOf(cause)}`,
     {
       cause,
       hint: `Nobody can connect to it. A process in the background goes on trying. By hand: ${byHand}`,

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { isAnotherSystem, onPrimary, readServerIdentity } from '../target/server-identity.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { runIsAlive } from '../upkeep/owned.ts';
 import { reopenTargets } from '../upkeep/reopen.ts';
@@ -8,7 +9,8 @@ import { resumePooler } from './pgbouncer.ts';
 /**
  * Waits for the end of its input. With a word of farewell there is nothing to do; without one its starter has died, and
  * the targets that it has closed are opened, as soon as its advisory lock is gone and the server can be reached. After a
- * failover that is the new primary: of all hosts the one that takes writes.
+ * failover that is the new primary: of all hosts the one that takes writes. A server that cannot have the closed target from
+ * the one that it was closed on is left alone, and the right one waited for.
  */
 const TRY_EVERY_MS = 500;
 const TRY_FOR_MS = 24 * 3_600_000;
@@ -49,18 +51,17 @@ function ready(): void {
 async function reopened({
   settings,
   database,
+  server,
   run,
   lockDatabaseOid,
   pgbouncer,
   port,
 }: Watched): Promise<boolean> {
-  const primary = { ...settings, parameters: { ...settings.parameters, target_session_attrs: 'read-write' } };
   try {
-    const session = await openMaintenanceSession(
-      { settings: primary, database: { name: database } },
-      { purpose: 'guard' },
-    );
+    const place = { settings: onPrimary(settings), database: { name: database } };
+    const session = await openMaintenanceSession(place, { purpose: 'guard' });
     try {
+      if (isAnotherSystem(server, await readServerIdentity(session))) return false;
       if (await runIsAlive(session, run, lockDatabaseOid)) return false;
       await reopenTargets(session);
       const [row] = await session.query<{ open: boolean }>(OPEN, [database]);

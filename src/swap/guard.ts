@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { SafemigrateError } from '../errors.ts';
 import { builtFile } from '../package.ts';
+import type { ServerIdentity } from '../target/server-identity.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
@@ -10,6 +11,8 @@ import type { RunId } from '../upkeep/run-id.ts';
 export interface Watched {
   readonly settings: ConnectionSettings;
   readonly database: string;
+  /** On which the target is closed. */
+  readonly server: ServerIdentity;
   readonly run: RunId;
   readonly lockDatabaseOid: number;
   /** Consoles of PgBouncers whose clients may be waiting. */
@@ -43,10 +46,15 @@ export async function startGuard(watched: Watched): Promise<SwapGuard> {
   stdin.on('error', () => {});
   stdin.write(`${JSON.stringify(watched)}\n`);
   const ready = await new Promise<boolean>((resolve) => {
-    const timer = setTimeout(() => resolve(false), READY_MS);
-    guard.once('error', () => resolve(false));
-    guard.once('message', () => resolve(true));
-    void ended.then(() => resolve(false)).finally(() => clearTimeout(timer));
+    const settle = (value: boolean) => {
+      // Nothing of this may keep us alive: the guard acts once we have ended.
+      clearTimeout(timer);
+      resolve(value);
+    };
+    const timer = setTimeout(() => settle(false), READY_MS);
+    guard.once('error', () => settle(false));
+    guard.once('message', () => settle(true));
+    void ended.then(() => settle(false));
   });
   if (!ready) {
     guard.kill('SIGKILL');

@@ -45,7 +45,9 @@ export async function pausePooler(admin: ConnectionSettings, target: Pooled): Pr
   const aliases = await withConsole(admin, async (client) =>
     (await aliasesOf(client, target)).map(({ name }) => name),
   );
-  const resume = () => resumePooler(admin, target);
+  const resume = async () => {
+    await resumePooler(admin, target);
+  };
   if (aliases.length === 0)
     throw new SafemigrateError(
       'REFUSED',
@@ -63,12 +65,25 @@ export async function pausePooler(admin: ConnectionSettings, target: Pooled): Pr
   return { aliases, resume };
 }
 
-/** Lets the clients of every alias of the target go on, whoever has paused them. */
-export async function resumePooler(admin: ConnectionSettings, target: Pooled): Promise<void> {
-  await withConsole(admin, async (client) => {
-    for (const { name, paused } of await aliasesOf(client, target))
-      if (Number(paused) === 1) await client.query(`RESUME ${identifier(name)}`);
+/**
+ * Lets the clients of every alias of the target go on, whoever has paused them.
+ * @returns all aliases, and those that had been paused. @throws SafemigrateError `CONNECTION`.
+ */
+export async function resumePooler(
+  admin: ConnectionSettings,
+  target: Pooled,
+): Promise<{ aliases: string[]; resumed: string[] }> {
+  return withConsole(admin, async (client) => {
+    const aliases = await aliasesOf(client, target);
+    const resumed = aliases.filter(({ paused }) => Number(paused) === 1).map(({ name }) => name);
+    for (const name of resumed) await client.query(`RESUME ${identifier(name)}`);
+    return { aliases: aliases.map(({ name }) => name), resumed };
   });
+}
+
+/** Its `host:port`. */
+export function nameConsole({ hosts: [place] }: ConnectionSettings): string {
+  return `${place?.host}:${place?.port}`;
 }
 
 async function pause(admin: ConnectionSettings, alias: string): Promise<void> {

@@ -1,10 +1,13 @@
 import { SafemigrateError } from '../errors.ts';
 import { identifier, literal } from '../sql.ts';
+import { changedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
 import type { Session } from '../target/session.ts';
 import { inTransaction } from '../upkeep/door.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
 
 export interface Rename {
+  /** The server, as it was before the target was closed. */
+  readonly server: ServerIdentity;
   /** The target, closed and empty. */
   readonly original: Fence;
   /** What takes its place: closed and empty as well. */
@@ -22,15 +25,25 @@ export interface Rename {
  * Gives the successor the target's name in one transaction: whoever looks sees the one or the other, and a server that
  * is killed comes back with the one or the other. Right before its end a second session looks whether both doors are
  * still as they were closed. Looking only before the transaction would lose a write: somebody opens the target, a client
- * writes and leaves, and the rename does not notice.
- * @param witness a session of its own; what the first one has changed it must not see.
+ * writes and leaves, and the rename does not notice. The same session tells whether the target's address still leads to the
+ * server that the rename is on: after a failover a server that does not know of it yet would rename for nobody.
+ * @param witness a session of its own, just opened; what the first one has changed it must not see.
+ * @throws SafemigrateError `REFUSED` where one of these is not so; nothing is renamed then.
  */
 export async function renameInto(session: Session, witness: Session, rename: Rename): Promise<void> {
-  const { original, successor, timeoutMs } = rename;
+  const { server, original, successor, timeoutMs } = rename;
   await inTransaction(session, timeoutMs, renamingStatements(rename), async () => {
+    for (const each of [session, witness]) {
+      const changed = changedBetween(server, await readServerIdentity(each));
+      if (changed !== undefined) throw elsewhere(changed);
+    }
     for (const fence of [original, successor])
       if (!(await stillClosed(witness, fence))) throw reopened(fence.database);
   });
+}
+
+function elsewhere(changed: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `Nothing was renamed: ${changed}.`);
 }
 
 /** Renaming the current database is not allowed, so the session sits in another one. */

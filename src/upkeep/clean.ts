@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.ts';
+import { formatDuration } from '../format.ts';
 import type { Session } from '../target/session.ts';
 import { type DropOrder, dropOwnedDatabase } from './drop.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
@@ -13,14 +14,19 @@ export interface CleanResult {
   readonly failed: { database: OwnedDatabase; reason: string }[];
 }
 
+export interface CleanOptions {
+  /** Drops the clones that were kept on request as well. */
+  readonly kept: boolean;
+  /** Drops originals of swaps as well: those older than that, or else those whose own time is over. */
+  readonly originals?: { readonly olderThanMs?: number };
+  readonly enter: DropOrder['enter'];
+}
+
 /**
  * Opens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
- * half-born. Kept clones (`--keep`) stay unless `kept` says so; originals stay unless `originalsOlderThanMs` does.
+ * half-born. Kept clones (`--keep`) and originals stay unless the options say otherwise.
  */
-export async function clean(
-  session: Session,
-  options: { kept: boolean; originalsOlderThanMs?: number; enter: DropOrder['enter'] },
-): Promise<CleanResult> {
+export async function clean(session: Session, options: CleanOptions): Promise<CleanResult> {
   const result: CleanResult = {
     reopened: await reopenTargets(session),
     dropped: [],
@@ -44,23 +50,26 @@ export async function clean(
   return result;
 }
 
-function reasonToLeave(
-  database: OwnedDatabase,
-  options: { kept: boolean; originalsOlderThanMs?: number },
-): string | null {
+function reasonToLeave(database: OwnedDatabase, options: CleanOptions): string | null {
   if (database.standing === 'foreign') return database.doubt;
   if (database.standing === 'closed') return 'it is a target, closed for the swap of a run';
   if (database.owning === 'alive') return 'its run is still alive';
   if (database.owning === 'unknown') return 'whether its run is alive cannot be told';
-  if (database.role === 'original') return reasonToKeep(database, options.originalsOlderThanMs);
+  if (database.role === 'original') return reasonToKeep(database, options.originals);
   if (database.mark?.kept && !options.kept)
     return 'it was kept on request; `safemigrate clean --kept` drops it';
   return null;
 }
 
-function reasonToKeep({ run }: OwnedDatabase, olderThanMs: number | undefined): string | null {
-  if (olderThanMs === undefined) return 'it is a kept original; `safemigrate clean --originals` drops those';
-  return run === null || Date.now() - startOf(run) < olderThanMs
-    ? 'it is a kept original, and not that old'
-    : null;
+function reasonToKeep({ run, mark }: OwnedDatabase, asked: CleanOptions['originals']): string | null {
+  if (asked === undefined)
+    return 'it is a kept original; `safemigrate clean --originals` drops those whose time is over';
+  if (asked.olderThanMs !== undefined)
+    return run === null || Date.now() - startOf(run) < asked.olderThanMs
+      ? 'it is a kept original, and not that old'
+      : null;
+  if (mark?.keepUntil === undefined)
+    return 'it is a kept original, and no time was set for it; with --older-than its age decides';
+  const leftMs = Date.parse(mark.keepUntil) - Date.now();
+  return leftMs > 0 ? `it is an original that is to be kept for another ${formatDuration(leftMs)}` : null;
 }

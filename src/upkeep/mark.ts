@@ -23,6 +23,8 @@ export interface Mark {
   readonly kept?: boolean;
   /** Of a clone: databases that the command made for itself there, each named before it was made. */
   readonly databases?: readonly string[];
+  /** Of a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
+  readonly pgbouncer?: readonly string[];
   /** Of an original: the target's own comment, in whose place the mark stands; absent where it had none. */
   readonly comment?: string;
   /** Of a kept original: OID of the database that has its name since. */
@@ -31,6 +33,8 @@ export interface Mark {
   readonly writes?: string;
   /** Since when the server had counted them. */
   readonly countedSince?: string;
+  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent where nobody said. */
+  readonly keepUntil?: string;
 }
 
 const PREFIX = 'safemigrate: ';
@@ -51,10 +55,12 @@ const mark = object(
   {
     kept: truth,
     databases: list(text),
+    pgbouncer: list(text),
     comment: text,
     successor: positiveInteger,
     writes: text,
     countedSince: text,
+    keepUntil: textThat((time) => (Number.isNaN(Date.parse(time)) ? undefined : time), 'a time'),
   },
 );
 

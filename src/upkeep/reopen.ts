@@ -1,5 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import { inspectTarget } from '../target/inspect.ts';
+import { onPrimary } from '../target/server-identity.ts';
 import type { Audit, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
@@ -28,27 +29,36 @@ const CLOSED = '55000';
 
 /**
  * As inspectTarget, for a target that a dead run may have left closed: then it is opened first.
- * @param onReopened is told the names of what was opened.
+ * @param onReopened is told what was opened, in a sentence.
  */
 export async function inspectOrReopen(
   settings: ConnectionSettings,
   source: string,
   options: { readonly audit?: Audit; readonly signal?: AbortSignal },
-  onReopened: (names: readonly string[]) => void,
+  onReopened: (words: string) => void,
 ): Promise<Target> {
   try {
     return await inspectTarget(settings, source, options);
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.sqlstate !== CLOSED) throw error;
-    const place = { settings, database: { name: settings.database } };
+    const place = { settings: onPrimary(settings), database: { name: settings.database } };
     const session = await openMaintenanceSession(place, { ...options, purpose: 'recover' });
     try {
       const opened = await reopenTargets(session);
       if (opened.length === 0) throw error;
-      onReopened(opened.map(({ name }) => name));
+      const names = opened.map(({ name }) => name).join(', ');
+      const paused = opened.map(whoMayWait).join('');
+      onReopened(`the swap of a run that was cut off had left ${names} closed; it is open again${paused}`);
     } finally {
       await session.close();
     }
     return inspectTarget(settings, source, options);
   }
+}
+
+/** Behind what is said of a target that was closed: whose clients may have been waiting since. Empty where nobody's. */
+export function whoMayWait({ mark }: Pick<OwnedDatabase, 'mark'>): string {
+  const consoles = mark?.pgbouncer ?? [];
+  if (consoles.length === 0) return '';
+  return `; PgBouncer at ${consoles.join(', ')} may be paused: \`safemigrate clean --pgbouncer URL\` resumes it`;
 }

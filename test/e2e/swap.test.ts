@@ -5,7 +5,6 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ServerVersion } from '../../src/server/binaries.ts';
 import type { Server } from '../../src/server/embedded.ts';
-import { identifier, literal } from '../../src/sql.ts';
 import { type CliResult, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
@@ -13,30 +12,10 @@ import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { placedServer, standbyOf } from '../helpers/placed-server.ts';
 import { VERSIONS } from '../helpers/servers.ts';
-import { clusterProperties, databasesBeside, inDatabase, oidOf } from '../helpers/swapping.ts';
+import { clusterProperties, databasesBeside, inDatabase, oddTarget, oidOf } from '../helpers/swapping.ts';
 
 const SETTINGS = { wal_level: 'logical', max_prepared_transactions: '5', autovacuum: 'off' };
 const MIGRATION = 'CREATE TABLE added (id int PRIMARY KEY); INSERT INTO added VALUES (1)';
-const COMMENT = `it's the "users'" own; $$ \\ ü`;
-
-/** A target with everything that TEMPLATE leaves behind, all of it under odd names. */
-function makeTarget(name: string): string[] {
-  const [database, owner, granter] = [identifier(name), identifier('ow"ner'), identifier("grant'er")];
-  return [
-    `CREATE ROLE ${owner} CREATEDB LOGIN PASSWORD 'ownerpass'`,
-    `CREATE ROLE ${granter}`,
-    `CREATE ROLE reader`,
-    `CREATE DATABASE ${database} OWNER ${owner} CONNECTION LIMIT 37`,
-    `COMMENT ON DATABASE ${database} IS ${literal(COMMENT)}`,
-    `REVOKE TEMPORARY ON DATABASE ${database} FROM PUBLIC`,
-    `GRANT CREATE ON DATABASE ${database} TO ${granter} WITH GRANT OPTION`,
-    `SET ROLE ${granter}; GRANT CREATE ON DATABASE ${database} TO reader; RESET ROLE`,
-    `ALTER DATABASE ${database} SET search_path TO "$user", public, "odd, 'one'"`,
-    `ALTER DATABASE ${database} SET app.motto TO 'it''s "so"; \\'`,
-    `ALTER ROLE ${granter} IN DATABASE ${database} SET work_mem TO '7MB'`,
-  ];
-}
-
 function tables(url: string): Promise<string[]> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ name: string }>(
@@ -74,7 +53,7 @@ describe.each(VERSIONS.filter((version) => [14, 18].includes(version)))(
     }, async () => {
       const name = `odd "db" it's ü`;
       await withClient(server.url, async (client) => {
-        for (const statement of makeTarget(name)) await client.query(statement);
+        for (const statement of oddTarget(name)) await client.query(statement);
       });
       const url = inDatabase(server.url, name);
       await withClient(url, (client) =>
@@ -118,7 +97,7 @@ describe.each(VERSIONS.filter((version) => [14, 18].includes(version)))(
       expect(forced).toMatchObject({ exitCode: 0 });
       expect(await oidOf(server.url, name)).toBe(oid);
 
-      const cleaned = await safemigrate(['clean', '--originals', '--url', url]);
+      const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
       expect(cleaned).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('dropped') });
       expect(await databasesBeside(server.url)).toEqual([name]);
     });

@@ -8,6 +8,8 @@ export interface Relay {
   readonly port: number;
   /** The text of each request so far: SQL, `startup`, `cancel` or `terminate`. */
   readonly requests: string[];
+  /** Connects whoever comes from now on to another server; those that are connected stay. */
+  leadTo(serverUrl: string): void;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -20,7 +22,7 @@ export async function startRelay(
   serverUrl: string,
   decide: (index: number, text: string) => Decision = () => 'forward',
 ): Promise<Relay> {
-  const { hostname, port } = new URL(serverUrl);
+  let { hostname, port } = new URL(serverUrl);
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   let frozen = false;
@@ -69,6 +71,9 @@ export async function startRelay(
   return {
     port: (server.address() as AddressInfo).port,
     requests,
+    leadTo(otherUrl) {
+      ({ hostname, port } = new URL(otherUrl));
+    },
     async close() {
       for (const socket of sockets) socket.destroy();
       if (!server.listening) return;

@@ -28,7 +28,9 @@ export interface TrialFigures {
 
 const APP = 'app';
 const COMMENT = "the users' own";
-const CLIENTS = 3;
+const CLIENTS = 4;
+/** Every so-manieth trial one of these is slow to start each time, which everything then waits for. */
+const WITH_NEWCOMER = 3;
 
 /** A sequence of numbers in [0, 1) that the seed decides. */
 function randomNumbers(seed: number): () => number {
@@ -52,10 +54,12 @@ export async function runTrials(
     seed: number;
     trials: number;
     disturbances?: readonly Disturbance[];
+    /** For how long `stop` stops it. Default 1,000: the guard looks twice as often. */
+    stopMs?: number;
     tell?: (outcome: string) => void;
   },
 ): Promise<TrialFigures> {
-  const { seed, trials, disturbances = DISTURBANCES, tell = () => {} } = options;
+  const { seed, trials, disturbances = DISTURBANCES, stopMs = 1_000, tell = () => {} } = options;
   const random = randomNumbers(seed);
   const url = inDatabase(server.url, APP);
   await withClient(server.url, async (client) => {
@@ -71,9 +75,9 @@ export async function runTrials(
     const how = disturbances[trial % disturbances.length] ?? 'none';
     const originals = await kept(url);
     const back = originals.length > 0 && random() < 0.6;
-    const load = startWriteLoad(url, CLIENTS, trial * 1_000_000);
+    const load = startWriteLoad(url, CLIENTS, trial * 1_000_000, trial % WITH_NEWCOMER === 0 ? 1 : 0);
     try {
-      const result = await disturbed(server, { back, how, after: Math.floor(random() ** 2 * 60) });
+      const result = await disturbed(server, { back, how, stopMs, after: Math.floor(random() ** 2 * 60) });
       reopenedByGuardMs.push(...result.reopenedMs);
       await until('clients write again', grows(load));
       await load.stop();
@@ -100,11 +104,15 @@ function grows({ acknowledged }: WriteLoad): () => Promise<boolean> {
 interface Trial {
   readonly back: boolean;
   readonly how: Disturbance;
+  readonly stopMs: number;
   /** So many statements after the first one that closes the target. */
   readonly after: number;
 }
 
-async function disturbed(server: Server, { back, how, after }: Trial): Promise<{ reopenedMs: number[] }> {
+async function disturbed(
+  server: Server,
+  { back, how, stopMs, after }: Trial,
+): Promise<{ reopenedMs: number[] }> {
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-trial-'));
   const audit = path.join(folder, 'audit');
   const words = back
@@ -130,7 +138,7 @@ async function disturbed(server: Server, { back, how, after }: Trial): Promise<{
       }
       if (how === 'terminate') child.kill('SIGTERM');
       if (how === 'crash') await server.restart('immediate');
-      if (how === 'stop') await stopFor(child, server);
+      if (how === 'stop') await stopFor(child, server, stopMs);
     }
     await closed;
   } finally {
@@ -163,14 +171,14 @@ async function comesTo(child: ChildProcess, audit: string, after: number): Promi
 }
 
 /** Somebody finds the target closed, opens it, and clients write for a while; then the run goes on. */
-async function stopFor(child: ChildProcess, server: Server): Promise<void> {
+async function stopFor(child: ChildProcess, server: Server, stopMs: number): Promise<void> {
   child.kill('SIGSTOP');
   try {
     await withClient(server.url, async (client) => {
       await client.query(`SET lock_timeout = '500ms'; ALTER DATABASE ${APP} ALLOW_CONNECTIONS true`);
     }).catch(() => {});
     // Long enough for the clients that were turned away to come back.
-    await delay(1_000);
+    await delay(stopMs);
   } finally {
     child.kill('SIGCONT');
   }
@@ -222,7 +230,9 @@ async function judge(server: Server, expected: Set<number>, before: readonly Lis
   // Only a rollback, which was told to, leaves rows behind; the kept database has them.
   for (const id of lost) expected.delete(id);
   if (originals.length > 3)
-    expect(await safemigrate(['clean', '--originals', '--url', url])).toMatchObject({ exitCode: 0 });
+    expect(await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url])).toMatchObject({
+      exitCode: 0,
+    });
   return newest.length > 0;
 }
 

@@ -1,3 +1,4 @@
+import { identifier, literal } from '../../src/sql.ts';
 import { withClient } from './client.ts';
 import { changedUrl } from './cloning.ts';
 
@@ -33,4 +34,28 @@ export async function databasesBeside(serverUrl: string, ...known: string[]): Pr
 
 export function inDatabase(serverUrl: string, database: string): string {
   return changedUrl(serverUrl, { database });
+}
+
+/** Roles of oddTarget(). */
+export const ODD_OWNER = 'ow"ner';
+export const ODD_GRANTER = "grant'er";
+
+const COMMENT = `it's the "users'" own; $$ \\ ü`;
+
+/** Makes a target with everything that TEMPLATE leaves behind, all of it under odd names. */
+export function oddTarget(name: string): string[] {
+  const [database, owner, granter] = [name, ODD_OWNER, ODD_GRANTER].map(identifier);
+  return [
+    `CREATE ROLE ${owner} CREATEDB LOGIN PASSWORD 'ownerpass'`,
+    `CREATE ROLE ${granter}`,
+    `CREATE ROLE reader`,
+    `CREATE DATABASE ${database} OWNER ${owner} CONNECTION LIMIT 37`,
+    `COMMENT ON DATABASE ${database} IS ${literal(COMMENT)}`,
+    `REVOKE TEMPORARY ON DATABASE ${database} FROM PUBLIC`,
+    `GRANT CREATE ON DATABASE ${database} TO ${granter} WITH GRANT OPTION`,
+    `SET ROLE ${granter}; GRANT CREATE ON DATABASE ${database} TO reader; RESET ROLE`,
+    `ALTER DATABASE ${database} SET search_path TO "$user", public, "odd, 'one'"`,
+    `ALTER DATABASE ${database} SET app.motto TO 'it''s "so"; \\'`,
+    `ALTER ROLE ${granter} IN DATABASE ${database} SET work_mem TO '7MB'`,
+  ];
 }

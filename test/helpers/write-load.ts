@@ -12,19 +12,25 @@ export interface WriteLoad {
 
 export const LOAD_TABLE = 'CREATE TABLE written (id int PRIMARY KEY)';
 
+/** A backend that waits for so many seconds after its login: it has passed a door that is then closed. */
+const SLOW_START = '-c post_auth_delay=1';
+
 /**
  * @param url of the target, with a table of LOAD_TABLE.
  * @param first number that no row has yet. Each client takes every so-manieth from there on.
+ * @param newcomers so many of the clients connect anew for each row, and their backends are slow to start.
  */
-export function startWriteLoad(url: string, clients: number, first = 0): WriteLoad {
+export function startWriteLoad(url: string, clients: number, first = 0, newcomers = 0): WriteLoad {
   const acknowledged = new Set<number>();
   const errors: string[] = [];
   let stopping = false;
+  const insert = async (client: Client, id: number) => {
+    await client.query('INSERT INTO written VALUES ($1)', [id]);
+    acknowledged.add(id);
+  };
   const work = async (client: Client, take: () => number) => {
     while (!stopping) {
-      const id = take();
-      await client.query('INSERT INTO written VALUES ($1)', [id]);
-      acknowledged.add(id);
+      await insert(client, take());
       await delay(2);
     }
   };
@@ -34,12 +40,14 @@ export function startWriteLoad(url: string, clients: number, first = 0): WriteLo
       next += clients;
       return next;
     };
+    const isNew = index < newcomers;
     while (!stopping) {
-      const client = new Client({ connectionString: url });
+      const client = new Client({ connectionString: url, ...(isNew ? { options: SLOW_START } : {}) });
       client.on('error', () => {});
       try {
         await client.connect();
-        await work(client, take);
+        if (isNew) await insert(client, take());
+        else await work(client, take);
       } catch (error) {
         errors.push(error instanceof Error ? error.message : String(error));
         await delay(20);

@@ -2,15 +2,16 @@ import { expect, test } from 'vitest';
 import { ownServer } from '../helpers/own-server.ts';
 import { runTrials } from '../helpers/swap-trials.ts';
 
-/** `SWAP_SEED` repeats a run, `SWAP_TRIALS` shortens it. */
+/** `SWAP_SEED` repeats a run; `SWAP_TRIALS` and `SWAP_STOP_MS` (for how long one is stopped) shorten it. */
 const seed = Number(process.env.SWAP_SEED ?? Date.now() % 1_000_000);
 const trials = Number(process.env.SWAP_TRIALS ?? 200);
+const stopMs = Number(process.env.SWAP_STOP_MS ?? 30_000);
 
 test(`${trials} swaps and rollbacks under load, disturbed at random, lose no acknowledged row (seed ${seed})`, async () => {
-  console.log(`SWAP_SEED=${seed} SWAP_TRIALS=${trials}`);
+  console.log(`SWAP_SEED=${seed} SWAP_TRIALS=${trials} SWAP_STOP_MS=${stopMs}`);
   const server = await ownServer(18);
   try {
-    const figures = await runTrials(server, { seed, trials, tell: console.log });
+    const figures = await runTrials(server, { seed, trials, stopMs, tell: console.log });
     console.log(JSON.stringify(figures, null, 2));
     expect(figures.trials).toBe(trials);
   } finally {

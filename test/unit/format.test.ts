@@ -5,6 +5,7 @@ import {
   formatCount,
   formatDuration,
   formatRate,
+  formatTime,
   plural,
 } from '../../src/format.ts';
 
@@ -73,4 +74,8 @@ test('counts have separators of thousands', () => {
     '-4,500',
   ]);
   expect([plural(1, 'index', 'indexes'), plural(2000, 'row')]).toEqual(['1 index', '2,000 rows']);
+});
+
+test('times are those of UTC, to the minute', () => {
+  expect(formatTime('2026-11-28T16:04:59.123Z')).toBe('2026-11-28 16:04 UTC');
 });

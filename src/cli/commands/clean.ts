@@ -1,24 +1,32 @@
-import { SafemigrateError } from '../../errors.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
 import { visible } from '../../report/visible.ts';
+import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
 import { openSession } from '../../target/connect.ts';
+import { onPrimary } from '../../target/server-identity.ts';
+import type { Session } from '../../target/session.ts';
+import type { ConnectionSettings } from '../../target/settings.ts';
+import { surroundings } from '../../target/surroundings.ts';
+import { parseSettings } from '../../target/url.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
-import { clean } from '../../upkeep/clean.ts';
+import { type CleanOptions, clean } from '../../upkeep/clean.ts';
 import { cleanExternals } from '../../upkeep/external-clones.ts';
 import { cleanFolders } from '../../upkeep/folder-clones.ts';
+import { whoMayWait } from '../../upkeep/reopen.ts';
 import { EXIT } from '../exit-codes.ts';
-import { CLEAN_OPTIONS } from '../options.ts';
+import { CLEAN_OPTIONS, type Values } from '../options.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list.ts';
 
 /** What became of one database or folder. */
 interface Outcome {
-  readonly what: 'opened' | 'dropped' | 'removed' | 'left' | 'failed';
+  readonly what: 'opened' | 'resumed' | 'dropped' | 'removed' | 'left' | 'failed';
   readonly words: string;
 }
 
 /**
  * Drops what has no living owner, and says what it dropped, what it left, and why: folders of this machine, and, where a
- * target is named, databases of its server. The folders are cleaned also when the server does not answer.
+ * target is named, databases of its server, and clients that wait at its PgBouncers. The folders are cleaned also when the
+ * server does not answer.
  */
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(CLEAN_OPTIONS, flags);
@@ -27,7 +35,7 @@ export async function cleanCommand(flags: Record<string, unknown>, signal: Abort
   outcomes.forEach(print);
   const target = findNamedPlace(options);
   if (target) {
-    const more = await databasesCleaned(target, { kept, ...originalsToDrop(options) }, signal);
+    const more = await serverCleaned(target, options, signal);
     more.forEach(print);
     outcomes.push(...more);
   }
@@ -56,39 +64,78 @@ async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
 }
 
 function originalsToDrop({ originals, olderThan }: { originals?: boolean; olderThan?: number }) {
-  if (originals) return { originalsOlderThanMs: olderThan ?? 0 };
+  if (originals) return { originals: olderThan === undefined ? {} : { olderThanMs: olderThan } };
   if (olderThan === undefined) return {};
   throw new SafemigrateError('USAGE', '--older-than goes with --originals.', {
     hint: 'Nothing was dropped. Kept clones go by --kept, whatever their age.',
   });
 }
 
-async function databasesCleaned(
+async function serverCleaned(
   target: NamedPlace,
-  wanted: { kept: boolean; originalsOlderThanMs?: number },
+  options: Values<typeof CLEAN_OPTIONS>,
   signal: AbortSignal,
 ): Promise<Outcome[]> {
-  const session = await openMaintenanceSession(target, { purpose: 'clean', signal });
+  const { kept = false, pgbouncer = [] } = options;
+  const wanted = { kept, ...originalsToDrop(options) };
+  const around = surroundings(process.env, process.cwd());
+  const poolers = pgbouncer.map((url) => parseSettings(url, around));
+  const place = { ...target, settings: onPrimary(target.settings) };
+  const session = await openMaintenanceSession(place, { purpose: 'clean', signal });
   try {
-    const enter = (database: string) => openSession(target.settings, { database, purpose: 'clean', signal });
-    const { reopened, dropped, left, failed } = await clean(session, { ...wanted, enter });
-    return [
-      ...reopened.map(({ name }) => ({
-        what: 'opened' as const,
-        words: `${name}, which the swap of a dead run had closed`,
-      })),
-      ...dropped.map(({ name }) => ({ what: 'dropped' as const, words: name })),
-      ...left.map(({ database, reason }) => ({
-        what: 'left' as const,
-        words: `${database.name}: ${reason}`,
-      })),
-      ...failed.map(({ database, reason }) => ({
-        what: 'failed' as const,
-        words: `${database.name}: ${reason}`,
-      })),
-    ];
+    const enter = (database: string) => openSession(place.settings, { database, purpose: 'clean', signal });
+    const databases = await databasesCleaned(session, { ...wanted, enter }, poolers.length > 0);
+    return [...databases, ...(await poolersResumed(session, target, poolers))];
   } finally {
     await session.close();
+  }
+}
+
+async function databasesCleaned(
+  session: Session,
+  options: CleanOptions,
+  resumes: boolean,
+): Promise<Outcome[]> {
+  const { reopened, dropped, left, failed } = await clean(session, options);
+  const words = ({ database, reason }: (typeof left)[number]) => `${database.name}: ${reason}`;
+  return [
+    ...reopened.map((database) => ({
+      what: 'opened' as const,
+      words: `${database.name}, which the swap of a dead run had closed${resumes ? '' : whoMayWait(database)}`,
+    })),
+    ...dropped.map(({ name }) => ({ what: 'dropped' as const, words: name })),
+    ...left.map((each) => ({ what: 'left' as const, words: words(each) })),
+    ...failed.map((each) => ({ what: 'failed' as const, words: words(each) })),
+  ];
+}
+
+const OPEN = 'SELECT datallowconn AS open FROM pg_database WHERE datname = $1';
+
+async function poolersResumed(
+  session: Session,
+  { database: { name } }: NamedPlace,
+  poolers: readonly ConnectionSettings[],
+): Promise<Outcome[]> {
+  if (poolers.length === 0) return [];
+  const [row] = await session.query<{ open: boolean }>(OPEN, [name]);
+  const target = { database: name, port: session.address.port };
+  // Its clients would get errors in the place of an answer that comes late.
+  const closed = row?.open === false;
+  return Promise.all(poolers.map((pooler) => poolerResumed(pooler, target, closed)));
+}
+
+async function poolerResumed(pooler: ConnectionSettings, target: Pooled, closed: boolean): Promise<Outcome> {
+  const place = `PgBouncer at ${nameConsole(pooler)}`;
+  const left = (why: string): Outcome => ({ what: 'left', words: `${place}: ${why}` });
+  if (closed) return left(`${target.database} is closed, so its clients go on waiting`);
+  try {
+    const { aliases, resumed } = await resumePooler(pooler, target);
+    if (resumed.length > 0) return { what: 'resumed', words: `${resumed.join(', ')} of ${place}` };
+    return aliases.length > 0
+      ? left(`nothing of ${target.database} is paused`)
+      : left(`it does not lead to ${target.database} on port ${target.port}`);
+  } catch (error) {
+    return { what: 'failed', words: `${place}: ${messageOf(error)}` };
   }
 }
 

@@ -9,6 +9,7 @@ import {
   type UnreadableEntry,
 } from '../../upkeep/folder-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
+import { whoMayWait } from '../../upkeep/reopen.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import type { UnreadableFile } from '../../upkeep/state-files.ts';
 import { cutOffText } from '../cut-off-text.ts';
@@ -70,6 +71,8 @@ function asJson(
     ...database,
     state: mark?.state ?? null,
     kept: mark?.kept ?? false,
+    keepUntil: mark?.keepUntil ?? null,
+    pgbouncer: mark?.pgbouncer ?? [],
     startedAt: database.run ? new Date(startOf(database.run)).toISOString() : null,
   }));
   const clones = folders.map((each) => {
@@ -168,17 +171,27 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
 }
 
 const ORIGINALS =
-  'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals`.\n';
+  'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
 
 /** One phrase that also says what `clean` would do with it. */
-export function whatItIs({ standing, owning, role, mark, doubt }: OwnedDatabase): string {
+export function whatItIs(database: OwnedDatabase): string {
+  const { standing, owning, role, mark, doubt } = database;
   if (standing === 'foreign') return `not provably ours: ${doubt}`;
   if (standing === 'closed')
     return owning === 'dead'
-      ? 'target that the swap of a dead run has closed: `safemigrate clean` opens it'
+      ? `target that the swap of a dead run has closed: \`safemigrate clean\` opens it${whoMayWait(database)}`
       : 'target that is closed for the swap of a run';
   const what = `${standing === 'half-born' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
   if (owning === 'alive') return `${what} of a run that is alive`;
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;
-  return mark?.kept || role === 'original' ? what : `${what} of a dead run`;
+  if (role === 'original') return `${what}${timeLeft(mark?.keepUntil)}`;
+  return mark?.kept ? what : `${what} of a dead run`;
+}
+
+function timeLeft(keepUntil: string | undefined): string {
+  if (keepUntil === undefined) return '';
+  const leftMs = Date.parse(keepUntil) - Date.now();
+  return leftMs > 0
+    ? `, to be kept for another ${formatDuration(leftMs)}`
+    : ' whose time is over: `safemigrate clean --originals` drops it';
 }

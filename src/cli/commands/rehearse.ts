@@ -69,8 +69,9 @@ function loadRenderers({ report = [], format = 'text' }: Options): void {
   for (const each of formats) rendererOf(each).catch(() => {});
 }
 
-function toSwap({ maxStall, yes = false }: Options, signal: AbortSignal) {
+function toSwap({ maxStall, keepOriginal, yes = false }: Options, signal: AbortSignal) {
   return {
+    ...(keepOriginal === undefined ? {} : { keepOriginalMs: keepOriginal }),
     ...(maxStall === undefined ? {} : { maxClosedMs: maxStall }),
     confirm: (report: Report) => {
       const { database } = report.target;

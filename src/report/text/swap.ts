@@ -1,4 +1,4 @@
-import { formatDuration, plural } from '../../format.ts';
+import { formatDuration, formatTime, plural } from '../../format.ts';
 import { flow, type Span, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
 import { bullet, heading, message } from './parts.ts';
@@ -6,7 +6,7 @@ import { bullet, heading, message } from './parts.ts';
 /** Which state the target is in after `--swap`: what an operator has to know before anything else. */
 export function swapSection({ swap, target }: Report, style: TextStyle): string[] {
   if (swap === null) return [];
-  const { outcome, reasons, original, stallMs, sessionsEnded, steps } = swap;
+  const { outcome, reasons, original, keepUntil, stallMs, sessionsEnded, steps } = swap;
   const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
   const name = target.database;
   if (outcome === 'swapped') {
@@ -17,6 +17,7 @@ export function swapSection({ swap, target }: Report, style: TextStyle): string[
         tone('strong', original ?? '?'),
         '. Back: safemigrate rollback',
       ]),
+      ...(keepUntil === null ? [] : line(style, [`It is meant to be kept until ${formatTime(keepUntil)}.`])),
       ...line(style, [`${plural(sessionsEnded, 'session')} ended; ${stepsOf(steps)}`]),
       ...line(style, ['Cumulative statistics begin at zero; the planner has its own from the original.']),
     ];

@@ -1,7 +1,6 @@
 import { lookAfter } from '../../apply/aftermath.ts';
 import { guardedWire } from '../../apply/during.ts';
 import { openJournal } from '../../apply/journal.ts';
-import { readServerIdentity } from '../../apply/place.ts';
 import { rehearsedOf } from '../../apply/rehearsed.ts';
 import { TransactionWatch } from '../../apply/transactions.ts';
 import { rewriteCommand } from '../../command/rewrite.ts';
@@ -13,6 +12,7 @@ import type { Limit } from '../../report/model.ts';
 import type { SchemaWatch } from '../../schema/watch.ts';
 import type { Scope } from '../../scope.ts';
 import type { Stop } from '../../stop.ts';
+import { readServerIdentity } from '../../target/server-identity.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { ignore, toRun } from '../options.ts';

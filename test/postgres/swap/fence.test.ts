@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { closeDatabase, stillClosed } from '../../../src/swap/fence.ts';
 import { renameInto, wasRenamed } from '../../../src/swap/rename.ts';
 import { openSession } from '../../../src/target/connect.ts';
+import { readServerIdentity } from '../../../src/target/server-identity.ts';
 import type { Session } from '../../../src/target/session.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
@@ -118,13 +119,14 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
     const [session, witness] = [await sessionOn(version), await sessionOn(version)];
     const fences = { original: await close(session, target), successor: await close(session, clone) };
     expect(await wasRenamed(witness, fences)).toBe(false);
-    await renameInto(session, witness, {
-      ...fences,
-      keptAs,
-      originalMark: 'kept',
-      comment: 'its own',
-      timeoutMs: 1_000,
-    });
+    const server = await readServerIdentity(session);
+    const rename = { ...fences, server, keptAs, originalMark: 'kept', comment: 'its own', timeoutMs: 1_000 };
+    const promoted = { ...rename, server: { ...server, timeline: Number(server.timeline) - 1 } };
+    await expect(renameInto(session, witness, promoted)).rejects.toThrow(
+      /another server took over meanwhile/,
+    );
+    expect(await wasRenamed(witness, fences)).toBe(false);
+    await renameInto(session, witness, rename);
     expect(await wasRenamed(witness, fences)).toBe(true);
     await withClient(target.url, (client) => client.query('SELECT FROM new'));
     expect(await commentOf(session, target.name)).toBe('its own');
@@ -141,6 +143,7 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
     await expect(
       renameInto(session, witness, {
         ...fences,
+        server: await readServerIdentity(session),
         keptAs: `${target.name}_before`,
         originalMark: 'kept',
         comment: null,

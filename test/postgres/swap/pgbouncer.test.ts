@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -35,7 +36,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     await load?.stop();
     load = undefined;
     await pooler.stop();
-    const cleaned = await safemigrate(['clean', '--originals', '--url', url]);
+    const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
     expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
     await withClient(server.url, (client) => client.query('DROP DATABASE app WITH (FORCE)'));
   });
@@ -109,29 +110,84 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect(errors).toEqual([]);
   });
 
-  test('go on where safemigrate is killed, and see no error', { timeout: 60_000 }, async () => {
-    const { acknowledged, errors } = await startLoad();
+  /** A swap whose command has been started on the clone of the closed target, with every alias paused. */
+  async function swapUntilClosed() {
     const file = marker();
     const second = `${file}.again`;
     const script = `if [ -e '${file}' ]; then touch '${second}'; while kill -0 $PPID; do sleep 0.1; done; exit; fi; touch '${file}'; exec "$@"`;
     let pid = 0;
-    const killed = safemigrate(
+    const result = safemigrate(
       [
         ...['--url', url, '--swap', '--yes', '--clone', 'cluster', '--pgbouncer', pooler.console],
         ...['--', 'sh', '-c', script, 'sh', ...sqlCommand(MIGRATION)],
       ],
-      { started: (started) => (pid = started) },
+      {
+        started: (started) => {
+          pid = started;
+        },
+      },
     );
     // Each has some seconds: the machine may be busy.
     await until('the command runs', async () => existsSync(file));
     await until('the command runs again', async () => existsSync(second));
     expect((await pooler.paused()).sort()).toEqual(['alias', 'app']);
+    return { result, pid };
+  }
+
+  test('go on where safemigrate is killed, and see no error', { timeout: 60_000 }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const { result, pid } = await swapUntilClosed();
     process.kill(pid, 'SIGKILL');
-    expect(await killed).toMatchObject({ signal: 'SIGKILL' });
+    expect(await result).toMatchObject({ signal: 'SIGKILL' });
     const then = acknowledged.size;
     await until('they go on', async () => acknowledged.size > then + 20);
     expect(await pooler.paused()).toEqual([]);
     expect(await missing(url, new Set(acknowledged))).toEqual([]);
     expect(errors).toEqual([]);
   });
+
+  test('wait where safemigrate and its guard are killed, until clean lets them go on, and see no error', {
+    timeout: 60_000,
+  }, async () => {
+    const { acknowledged, errors } = await startLoad();
+    const { result, pid } = await swapUntilClosed();
+    const resume = ['clean', '--url', url, '--pgbouncer', pooler.console];
+    const early = await safemigrate(resume);
+    expect(early.stdout).toMatch(/left +PgBouncer at .*app is closed, so its clients go on waiting/);
+    process.kill(await guardOf(pid), 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
+    expect(await result).toMatchObject({ signal: 'SIGKILL' });
+    await until('the run is gone from the server', async () => {
+      const { stdout } = await safemigrate(['list', '--url', url]);
+      return stdout.includes('the swap of a dead run has closed');
+    });
+    const place = new URL(pooler.console).host;
+    const listed = await safemigrate(['list', '--url', url]);
+    expect(listed.stdout).toContain(`PgBouncer at ${place} may be paused`);
+    expect((await pooler.paused()).sort()).toEqual(['alias', 'app']);
+    const then = acknowledged.size;
+    const cleaned = await safemigrate(resume);
+    expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(cleaned.stdout).toMatch(/^opened {2}app, which the swap of a dead run had closed$/m);
+    expect(cleaned.stdout).toMatch(
+      new RegExp(`^resumed a(pp|lias), a(pp|lias) of PgBouncer at ${place}$`, 'm'),
+    );
+    expect(await pooler.paused()).toEqual([]);
+    await until('they go on', async () => acknowledged.size > then + 20);
+    expect(await missing(url, new Set(acknowledged))).toEqual([]);
+    expect(errors).toEqual([]);
+    expect((await safemigrate(resume)).stdout).toContain(`PgBouncer at ${place}: nothing of app is paused`);
+    const elsewhere = ['clean', '--url', server.url, '--pgbouncer', pooler.console];
+    expect((await safemigrate(elsewhere)).stdout).toContain('nothing of postgres is paused');
+  });
 });
+
+/** The process that opens the target again, started by this one. */
+async function guardOf(pid: number): Promise<number> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  for (const child of children.trim().split(' ').map(Number)) {
+    const words = await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '');
+    if (words.includes('swap/guard-process')) return child;
+  }
+  throw new Error(`no guard among the children of ${pid}`);
+}

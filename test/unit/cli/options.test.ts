@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { environmentSource } from '../../../src/cli/config.ts';
 import { CLEAN_OPTIONS, flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options.ts';
-import { parseDuration } from '../../../src/cli/values.ts';
+import { parseAge, parseDuration } from '../../../src/cli/values.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 
 const flags = (values: Record<string, unknown>): Source => ({ strict: true, values, nameOf: flagOf });
@@ -111,6 +111,20 @@ describe('a duration', () => {
       expect(() => parseDuration(text)).toThrow();
     },
   );
+
+  test.each([
+    ['7d', 604_800_000],
+    ['0.5 d', 43_200_000],
+    ['365d', 31_536_000_000],
+    ['12h', 43_200_000],
+    ['0s', 0],
+  ])('and an age %s is %d ms', (text, milliseconds) => {
+    expect(parseAge(text)).toBe(milliseconds);
+  });
+
+  test.each(['7', 'd', '-1d', '7 days', '999999d', '597h'])('and an age is not %j', (text) => {
+    expect(() => parseAge(text)).toThrow(/written like 30m, 12h or 7d/);
+  });
 
   test('to wait may leave out its unit, which is seconds', () => {
     expect(read(flags({ wait: ['2.5'] }))).toEqual({ wait: 2500 });

@@ -77,6 +77,8 @@ describe('a mark', () => {
   test('is read back as it was written', () => {
     expect(parseMark(formatMark(mark))).toEqual(mark);
     expect(parseMark(formatMark({ ...mark, kept: true }))).toEqual({ ...mark, kept: true });
+    const original: Mark = { ...mark, role: 'original', keepUntil: '2026-11-28T16:00:00.000Z' };
+    expect(parseMark(formatMark(original))).toEqual(original);
     expect(parseMark(formatMark({ ...mark, at: { folder: 'f', path: '/p' } }))).not.toBe('unreadable');
   });
 
@@ -105,6 +107,8 @@ describe('a mark', () => {
     { ...mark, at: { database: 'x', oid: 0 } },
     { ...mark, lockDatabaseOid: 1.5 },
     { ...mark, kept: 'yes' },
+    { ...mark, keepUntil: 'soon' },
+    { ...mark, pgbouncer: 'localhost:6432' },
     JSON.parse('{"__proto__": {"version": 1}}'),
   ])('that cannot be judged is unreadable, and never foreign or valid: %j', (content) => {
     expect(parseMark(`safemigrate: ${JSON.stringify(content)}`)).toBe('unreadable');

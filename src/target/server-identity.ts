@@ -1,4 +1,5 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from './session.ts';
+import type { ConnectionSettings } from './settings.ts';
 
 /** Which server this is, and which of its lives: both change when another one takes over. */
 export interface ServerIdentity {
@@ -6,22 +7,26 @@ export interface ServerIdentity {
   readonly systemIdentifier: string | null;
   /** Of the WAL that is being written; null on a standby. */
   readonly timeline: number | null;
+  /** When its postmaster was started, in seconds since 1970. */
+  readonly startedAt: string;
 }
 
 const MAY_READ = `SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS may`;
 const SYSTEM = 'SELECT system_identifier::pg_catalog.text AS id FROM pg_catalog.pg_control_system()';
 // pg_control_checkpoint() has the timeline of the last checkpoint, and a promotion may come long before the next one.
 const TIMELINE = `SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
-    THEN pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) END AS timeline`;
+    THEN pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) END AS timeline,
+  pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.text AS started`;
 
 export async function readServerIdentity(session: Session): Promise<ServerIdentity> {
   const [privilege] = await session.query<{ may: boolean }>(MAY_READ);
   const [system] = privilege?.may ? await session.query<{ id: string }>(SYSTEM) : [];
-  const [wal] = await session.query<{ timeline: string | null }>(TIMELINE);
+  const [wal] = await session.query<{ timeline: string | null; started: string }>(TIMELINE);
   const timeline = wal?.timeline ?? null;
   return {
     systemIdentifier: system?.id ?? null,
     timeline: timeline === null ? null : Number.parseInt(timeline, 16),
+    startedAt: wal?.started ?? '',
   };
 }
 
@@ -33,4 +38,27 @@ export function movedBetween(before: ServerIdentity, after: ServerIdentity): str
   if (before.timeline !== after.timeline)
     return `another server took over meanwhile (timeline ${before.timeline} became ${after.timeline})`;
   return undefined;
+}
+
+/**
+ * As movedBetween(), for where a mere restart is a move too if nothing else can be told: with its system identifier out of
+ * reach, a server is known by when it was started.
+ */
+export function changedBetween(before: ServerIdentity, after: ServerIdentity): string | undefined {
+  const moved = movedBetween(before, after);
+  if (moved !== undefined || before.systemIdentifier !== null) return moved;
+  return before.startedAt === after.startedAt
+    ? undefined
+    : 'the server was restarted meanwhile, or another one answers (the role may not read which)';
+}
+
+/** Whether one can never have come from the other by replication. */
+export function isAnotherSystem(before: ServerIdentity, after: ServerIdentity): boolean {
+  const [first, second] = [before.systemIdentifier, after.systemIdentifier];
+  return first !== null && second !== null && first !== second;
+}
+
+/** Of all hosts that were named the one that takes writes: after a failover, the new primary. */
+export function onPrimary(settings: ConnectionSettings): ConnectionSettings {
+  return { ...settings, parameters: { ...settings.parameters, target_session_attrs: 'read-write' } };
 }
