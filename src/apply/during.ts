@@ -93,6 +93,10 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
   });
   return {
     ...wire,
+    disconnect: async () => {
+      await wire.disconnect();
+      await watchdog.settled();
+    },
     end: async () => {
       await wire.end();
       steering.end();

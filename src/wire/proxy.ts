@@ -42,6 +42,8 @@ export interface WireProxy {
   readonly port: number;
   /** Sessions that were let in so far. */
   readonly sessions: number;
+  /** Ends every session, and goes on listening; resolves when nothing of them is left. */
+  disconnect(): Promise<void>;
   /** Ends every session and stops listening; resolves when nothing of it is left. */
   close(): Promise<void>;
 }
@@ -105,11 +107,15 @@ class ObservingProxy implements WireProxy {
     this.port = address.port;
   }
 
+  async disconnect(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all(this.#served);
+  }
+
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#stop.abort();
-    for (const socket of this.#sockets) socket.destroy();
-    await Promise.all([...this.#served, closed]);
+    await Promise.all([this.disconnect(), closed]);
   }
 
   async #serve(socket: Socket): Promise<void> {
