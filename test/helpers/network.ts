@@ -32,16 +32,18 @@ export function makeNetwork(): Network {
   const base = `198.18.${randomInt(256)}`;
   const first = randomInt(63) * 4;
   const [here, there] = [`${base}.${first + 1}`, `${base}.${first + 2}`];
-  let removed = false;
+  let [connected, removed] = [false, false];
   const remove = () => {
     if (removed) return;
     removed = true;
-    // With the one end of the cable goes the other.
+    // A program that still runs there keeps the namespace, which has lost its name, and the cable in it.
+    if (connected) ip('link', 'del', name);
     ip('netns', 'del', name);
   };
   ip('netns', 'add', name);
   try {
     ip('link', 'add', name, 'type', 'veth', 'peer', 'name', 'cable', 'netns', name);
+    connected = true;
     ip('addr', 'add', `${here}/30`, 'dev', name);
     ip('link', 'set', name, 'up');
     ip('-n', name, 'addr', 'add', `${there}/30`, 'dev', 'cable');
