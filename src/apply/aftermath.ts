@@ -9,10 +9,12 @@ import { movedBetween, readServerIdentity, type ServerIdentity } from '../target
 import type { Audit, Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import type { Evidence } from './again.ts';
 import { compareSchemas, compareTimes } from './compare.ts';
 import type { GuardedWatch } from './during.ts';
 import { effectsOf } from './effects.ts';
-import { decideOutcome } from './outcome.ts';
+import { bookkeepingOf } from './noted.ts';
+import { decideOutcome, type Ended } from './outcome.ts';
 import type { Rehearsed } from './rehearsed.ts';
 import type { TransactionWatch } from './transactions.ts';
 
@@ -31,10 +33,12 @@ export interface AfterParts {
   readonly command: NonNullable<ApplySection['command']>;
   /** What ended the command before its time. */
   readonly aborted: string | null;
+  /** Number of the last statement of earlier attempts; 0 where there was none. */
+  readonly earlier: number;
   readonly redact: boolean;
 }
 
-export type After = Pick<
+type Section = Pick<
   ApplySection,
   | 'outcome'
   | 'reasons'
@@ -49,11 +53,20 @@ export type After = Pick<
   | 'committed'
   | 'rolledBack'
   | 'wayBack'
-> & { readonly limits: Limit[] };
+  | 'bookkeeping'
+>;
+
+export interface After {
+  readonly section: Section;
+  readonly limits: Limit[];
+  /** For deciding whether the command may be run again. */
+  readonly evidence: Evidence;
+}
 
 /** What the target is now. Never throws: whatever cannot be found out is told as such. */
 export async function lookAfter(parts: AfterParts): Promise<After> {
-  const { wire, transactions, schema, fingerprint, rehearsed, rehearsedSchema, command, aborted } = parts;
+  const { wire, transactions, schema, fingerprint, rehearsed, rehearsedSchema, command, aborted, earlier } =
+    parts;
   const limits: Limit[] = [];
   const problems: string[] = [];
   const reach = await reachAgain(parts);
@@ -96,7 +109,7 @@ export async function lookAfter(parts: AfterParts): Promise<After> {
   const against = found && rehearsedSchema && compareSchemas(rehearsedSchema, found);
   const expected = new Set(rehearsedSchema?.leftovers.map(({ kind, object }) => `${kind} ${object}`));
   const left = (found?.leftovers ?? []).filter(({ preexisting }) => !preexisting);
-  const decided = decideOutcome({
+  const ended: Ended = {
     command,
     reached: wire.reached(),
     schemaChanged: found && found.after !== fingerprint,
@@ -108,22 +121,37 @@ export async function lookAfter(parts: AfterParts): Promise<After> {
     aborted,
     moved,
     unreadable: problems[0] ?? null,
-  });
+  };
+  const { transactions: told } = effects;
+  const during = wire.happened();
+  const decided = decideOutcome(ended);
+  const transactionOf = new Map(seen.statements.map(({ index, transaction }) => [index, transaction]));
+  const rehearsedTexts = rehearsed.statements.map(({ sql }) => sql);
   const statements = parts.redact ? await redacted(seen.statements) : seen.statements;
   return {
-    ...decided,
-    statements,
-    transactions: effects.transactions,
-    during: wire.happened(),
-    schemaEqual: against?.equal ?? null,
-    fingerprints: { before: fingerprint, after: found?.after ?? null },
-    differences: against?.differences ?? [],
-    leftovers: left.map(({ kind, object }) => ({ kind, object })),
-    comparedTimes: compareTimes(rehearsed, statements),
-    committed: shownAs(statements, effects.committed),
-    rolledBack: shownAs(statements, effects.rolledBack),
-    wayBack: wayBack(found, against?.equal ? rehearsedSchema : null),
+    section: {
+      ...decided,
+      statements,
+      transactions: told,
+      during,
+      schemaEqual: against?.equal ?? null,
+      fingerprints: { before: fingerprint, after: found?.after ?? null },
+      differences: against?.differences ?? [],
+      leftovers: left.map(({ kind, object }) => ({ kind, object })),
+      comparedTimes: compareTimes(
+        rehearsed,
+        statements.filter(({ index }) => index > earlier),
+      ),
+      committed: shownAs(statements, effects.committed),
+      rolledBack: shownAs(statements, effects.rolledBack),
+      wayBack: wayBack(found, against?.equal ? rehearsedSchema : null),
+      bookkeeping:
+        decided.outcome === 'partly'
+          ? await bookkeepingOf(effects.committed, transactionOf, rehearsedTexts)
+          : null,
+    },
     limits: limits.map((limit) => ({ ...limit, path: `apply.${limit.path}` })),
+    evidence: { ended, statements: seen.statements, transactions: told, during },
   };
 }
 

@@ -10,6 +10,7 @@ import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Observer } from '../wire/observed.ts';
 import { withSettings } from '../wire/start-settings.ts';
+import { endsWithin } from '../within.ts';
 import { listenForOrders } from './during/control.ts';
 import { ApplyGate } from './during/gate.ts';
 import { Happenings } from './during/happenings.ts';
@@ -21,6 +22,9 @@ import { Retries } from './during/retries.ts';
 import { Steering } from './during/steering.ts';
 import { Watchdog } from './during/watchdog.ts';
 import type { Rehearsed } from './rehearsed.ts';
+
+/** For what was asked of the server on the side. */
+const ANSWER_WITHIN_MS = 1_000;
 
 export type { DuringOptions } from './during/options.ts';
 
@@ -93,9 +97,15 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
   });
   return {
     ...wire,
+    disconnect: async () => {
+      await wire.disconnect();
+      await endsWithin(watchdog.settled(), ANSWER_WITHIN_MS);
+    },
     end: async () => {
       await wire.end();
       steering.end();
+      await endsWithin(watchdog.close(), ANSWER_WITHIN_MS);
+      await looker.close();
       await watchdog.close();
       await looker.close();
       await stopListening();

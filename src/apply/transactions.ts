@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../target/session.ts';
 import type { Observed, Statement } from '../wire/observed.ts';
+import { endsWithin } from '../within.ts';
 
 /**
  * What became of transactions whose connection broke before the server's last word came. While the command runs, the ids
@@ -88,7 +89,8 @@ export class TransactionWatch {
    * @param session a new one, on the server that the command worked on; null where it cannot be reached or is another one.
    */
   async fates(session: Session | null): Promise<Map<number, Fate>> {
-    await this.settled();
+    // Behind a cut network nothing is answered: what was not learnt by then stays unknown.
+    await endsWithin(this.settled(), PATIENCE_MS);
     const fates = new Map<number, Fate>();
     for (const [transaction, open] of this.#lost) fates.set(transaction, await this.#fate(open, session));
     return fates;

@@ -28,6 +28,12 @@ export const DURING_OPTIONS = {
   retryTime: option('--retry-time <duration>', 'apply: for how long it is sent again', parseLimit, {
     default: '60s',
   }),
+  retries: option(
+    '--retries <number>',
+    'apply: how often the whole command is run again that failed because of a lock, where nothing is left to chance',
+    parseCount,
+    { default: '0' },
+  ),
   maxBlocked: option(
     '--max-blocked <duration>',
     'apply: for how long others may wait behind a statement before it is cancelled; 0: for ever',

@@ -10,7 +10,7 @@ import { styleOf } from './style.ts';
 
 /** What an apply is told beyond a rehearsal. @throws SafemigrateError `USAGE`, `REFUSED` where nobody can be asked. */
 export function toApply(
-  { yes = false, force, maxAge, swap = false, ...during }: Values<typeof RUN_OPTIONS>,
+  { yes = false, force, maxAge, retries, swap = false, ...during }: Values<typeof RUN_OPTIONS>,
   display: Progress,
   signal: AbortSignal,
 ) {
@@ -23,6 +23,7 @@ export function toApply(
     during: duringOf(during),
     ...(force === undefined ? {} : { force }),
     ...(maxAge === undefined ? {} : { maxAgeMs: maxAge }),
+    ...(retries === undefined ? {} : { retries }),
     confirm: async (report: Report) => {
       if (yes) return true;
       display.finish();

@@ -50,6 +50,8 @@ export interface CommandWatch {
   readonly routes: readonly Route[];
   /** The command connected at least once. */
   reached(): boolean;
+  /** Ends what the command may have left connected; it may come again. */
+  disconnect(): Promise<void>;
   /** Ends what the command may have left connected, and our own connections for looking at it. Idempotent. */
   end(): Promise<void>;
   /** OIDs of the clone's relations that were locked. */
@@ -137,6 +139,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
   return {
     routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
     reached: () => proxy.sessions > 0,
+    disconnect: () => proxy.disconnect(),
     end: async () => {
       await proxy.close();
       if (observe === 'exact') await lookAround();

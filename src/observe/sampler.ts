@@ -1,5 +1,6 @@
 import type { Session } from '../target/session.ts';
 import type { Observed, RelationLock, Statement } from '../wire/observed.ts';
+import { endsWithin } from '../within.ts';
 
 /** What one backend does at one moment. */
 export interface Sample {
@@ -33,6 +34,7 @@ export interface SamplerOptions {
 const INTERVAL_MS = 20;
 /** After a failed look the next one waits: the server may be restarting. */
 const AFTER_FAILURE_MS = 500;
+const ANSWER_WITHIN_MS = 1_000;
 
 // Both are prepared by name: planning them each time took longer than running them. No join with pg_class: it would wait for whoever holds that. pg_blocking_pids stops the lock manager for a moment,
 // and so is asked only of those that wait for a lock.
@@ -114,6 +116,9 @@ export class Sampler {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
+    await endsWithin(this.#looking, ANSWER_WITHIN_MS);
+    // With its session ends a look that nobody answers.
+    await this.#session?.close();
     await this.#looking;
     await this.#session?.close();
   }

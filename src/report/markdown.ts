@@ -51,6 +51,9 @@ function applied({ apply, target }: Report): string[] {
     '',
     ...apply.reasons.map((reason) => `- ${prose(reason, 1000)}`),
     ...(told.length > 0 ? [`- ${told.join(', ')}`] : []),
+    ...(apply.attempts.length > 1
+      ? [`- the command ran ${plural(apply.attempts.length, 'time')} (--retries)`]
+      : []),
     ...(apply.forced === null
       ? []
       : [`- forced, although the rehearsal did not pass: ${prose(apply.forced, 200)}`]),

@@ -487,6 +487,7 @@ export const applySection = z.object({
   forced: z.string().nullable(),
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
+  /** As it ended; of the last attempt. */
   command: z
     .object({
       exitCode: z.int().nullable(),
@@ -495,7 +496,31 @@ export const applySection = z.object({
       durationMs: milliseconds,
     })
     .nullable(),
-  /** What the target was sent; their numbers begin at 1 again. */
+  /** Every run of the command on the target, in their order: with `--retries` there may be more than one. */
+  attempts: z.array(
+    z.object({
+      startedAt: time,
+      durationMs: milliseconds,
+      exitCode: z.int().nullable(),
+      signal: z.string().nullable(),
+      /** In `apply.statements`, like the other numbers here; null: it sent none. */
+      firstStatement: z.int().nullable(),
+      /** What it failed of; null: no statement failed, or it did not end by itself. */
+      failure: z
+        .object({
+          statement: z.int(),
+          sqlstate: z.string(),
+          /** `watchdog`: safemigrate cancelled or refused it because of those who waited behind it. */
+          cause: z.enum(['lock', 'watchdog', 'other']),
+        })
+        .nullable(),
+      /** Of the statements in `apply.committed` those that it sent: what it left. */
+      committed: z.array(z.int()),
+      /** Before the next attempt; null: there was none. */
+      pausedMs: milliseconds.nullable(),
+    }),
+  ),
+  /** What the target was sent, in all attempts; their numbers begin at 1 again. */
   statements: z.array(statementSection),
   transactions: z.array(transactionSection),
   during: duringSection.nullable(),
@@ -524,6 +549,17 @@ export const applySection = z.object({
   rolledBack: z.array(appliedStatement),
   /** SQL that leads from what the target is now to what it was before; null where it is as before, or none could be made. */
   wayBack: z.string().nullable(),
+  /**
+   * Whether the table in which the migration tool notes what it ran says the same as `committed`, where the target was
+   * changed otherwise than asked. null: not so, or it cannot be told from the statements.
+   */
+  bookkeeping: z
+    .object({
+      agrees: z.boolean(),
+      /** Statements of `committed` that the tool does not know of, and would send again. */
+      unnoted: z.array(z.int()),
+    })
+    .nullable(),
 });
 
 export const report = z.object({

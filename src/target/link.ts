@@ -96,11 +96,19 @@ export async function encrypt(
   });
 }
 
-/** Opens a connection without logging in, to the address and in the way that a former login had success with. */
+/** For one request, whose answer is the end of the connection: whoever says nothing for so long is not there any more. */
+const SILENCE_MS = 5_000;
+
+/**
+ * Opens a connection without logging in, to the address and in the way that a former login had success with. It is
+ * destroyed where the other side does not answer for 5 s.
+ */
 export async function openLink(settings: ConnectionSettings, host: HostAndPort, rung: Rung): Promise<Socket> {
   const [address] = await resolveHost(host, undefined);
   if (!address) throw new Unreachable(`${host.host} has no address`);
-  const socket = await openSocket(address, () => {});
+  const socket = await openSocket(address, (opening) =>
+    opening.setTimeout(SILENCE_MS, () => opening.destroy()),
+  );
   return rung === 'tls' ? await encrypt(socket, address, settings) : socket;
 }
 

@@ -15,7 +15,6 @@ interface BackendKey {
 const QUERY_CANCELED = '57014';
 const CANCEL_REQUEST_CODE = 80877102;
 const CLOSE_TIMEOUT_MS = 2_000;
-const CANCEL_TIMEOUT_MS = 5_000;
 
 /** A Session over a `pg` client. Made by connect.ts, before the client logs in. */
 export class PgSession implements Session {
@@ -175,7 +174,6 @@ export class PgSession implements Session {
     try {
       const socket = await openLink(this.#settings, address, encrypted ? 'tls' : 'plain');
       await new Promise<void>((resolve) => {
-        socket.setTimeout(CANCEL_TIMEOUT_MS, () => socket.destroy());
         socket.on('error', () => {});
         socket.once('close', () => resolve());
         // The server answers by closing; without a reader the end would not be noticed.

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Route } from '../command/route.ts';
 import { messageOf } from '../errors.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
+import { endsWithin } from '../within.ts';
 import { ProtocolError } from './frames.ts';
 import { AUTHENTICATION, authentication, errorResponse } from './messages.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
@@ -42,6 +43,8 @@ export interface WireProxy {
   readonly port: number;
   /** Sessions that were let in so far. */
   readonly sessions: number;
+  /** Ends every session, and goes on listening; resolves when nothing of them is left. */
+  disconnect(): Promise<void>;
   /** Ends every session and stops listening; resolves when nothing of it is left. */
   close(): Promise<void>;
 }
@@ -58,6 +61,8 @@ const INVALID_AUTHORIZATION = '28000';
 const CONNECTION_FAILURE = '08006';
 const PROTOCOL_VIOLATION = '08P01';
 const STARTUP_TIMEOUT_MS = 60_000;
+/** For a server to notice that nobody listens, and to say goodbye. Behind a cut network it would take a quarter of an hour. */
+const LEAVE_WITHIN_MS = 10_000;
 
 /** Starts the proxy. @throws Node's error when the address cannot be listened on. */
 export async function startProxy(options: ProxyOptions): Promise<WireProxy> {
@@ -105,11 +110,18 @@ class ObservingProxy implements WireProxy {
     this.port = address.port;
   }
 
+  async disconnect(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    const served = Promise.all(this.#served);
+    if (await endsWithin(served, LEAVE_WITHIN_MS)) return;
+    for (const session of this.#running.values()) session.abandon();
+    await served;
+  }
+
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#stop.abort();
-    for (const socket of this.#sockets) socket.destroy();
-    await Promise.all([...this.#served, closed]);
+    await Promise.all([this.disconnect(), closed]);
   }
 
   async #serve(socket: Socket): Promise<void> {

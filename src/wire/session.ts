@@ -117,6 +117,14 @@ export class Session {
     await this.#upstream.cancel();
   }
 
+  /**
+   * The server does not answer any more, and the client has gone: nothing more is sent there, not even what the network has
+   * kept back so far.
+   */
+  abandon(): void {
+    this.#upstream.socket.resetAndDestroy();
+  }
+
   async #serve(piece: Piece): Promise<void> {
     this.#taking = true;
     for (const taken of await this.#extended.gather(piece)) await this.#take(taken);
@@ -190,8 +198,9 @@ export class Session {
   /** A request that overtakes its statement is lost, so it is made until the server has nothing left to do. */
   #cancelToTheEnd(): void {
     if (!this.#exchange.busy || this.#upstream.socket.closed) return;
-    void this.#upstream.cancel();
-    setTimeout(() => this.#cancelToTheEnd(), CANCEL_INTERVAL_MS).unref();
+    void this.#upstream
+      .cancel()
+      .then(() => setTimeout(() => this.#cancelToTheEnd(), CANCEL_INTERVAL_MS).unref());
   }
 
   /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */

@@ -115,6 +115,41 @@ describe('a command that fails on the target', () => {
     expect(applied.differences).toEqual(['missing: create table public.second']);
   });
 
+  test.each([
+    ['agrees where each transaction noted what it did', '', { agrees: true, unnoted: [] }],
+    [
+      'does not where something was committed without a note',
+      'CREATE INDEX i ON first (id)',
+      { agrees: false },
+    ],
+  ])("half-way, of which the tool's own table %s", async (_, loose, bookkeeping) => {
+    const { exitCode, apply: applied } = await apply(
+      target.url,
+      scriptCommand(
+        `const client = await connect();
+         const [loose, last] = args;
+         await client.query('CREATE TABLE schema_migrations (version text)');
+         const migrate = async (version, sql) => {
+           await client.query('BEGIN');
+           await client.query(sql);
+           await client.query('INSERT INTO schema_migrations VALUES ($1)', [version]);
+           await client.query('COMMIT');
+         };
+         await migrate('1', 'CREATE TABLE first (id int)');
+         if (loose) await client.query(loose);
+         await migrate('2', last);
+         await client.end();`,
+        ...[loose, ONLY_THERE],
+      ),
+    );
+    expect(exitCode).toBe(5);
+    expect(applied.bookkeeping).toMatchObject(bookkeeping);
+    const unnoted = applied.committed.filter(({ statement }) =>
+      applied.bookkeeping?.unnoted.includes(statement),
+    );
+    expect(unnoted.map(({ sql }) => sql)).toEqual(loose === '' ? [] : [loose]);
+  });
+
   test('within one transaction: exit code 4, and the target is as it was', async () => {
     const before = await fingerprintOf(target.url);
     const { exitCode, apply: applied } = await apply(

@@ -4,6 +4,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   CLI,
+  inTerminal,
+  noTerminal,
   plainEnvironment,
   runProgram,
   safemigrate,
@@ -147,29 +149,17 @@ describe('style', () => {
   });
 });
 
-const noScript = spawnSync('script', ['--version']).error ? 'script of util-linux is not installed' : null;
-
-describe.skipIf(skipReason(noScript))('on a real terminal', () => {
-  /** `script` gives its command a terminal, and what is written to it is typed there. */
-  const inTerminal = async (
+describe.skipIf(skipReason(noTerminal))('on a real terminal', () => {
+  const onTerminal = async (
     words: string[],
     { style, typed = [] }: { style?: NodeJS.ProcessEnv; typed?: [RegExp, string][] } = {},
-  ) => {
-    const line = [process.execPath, CLI, ...words]
-      .map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
-      .join(' ');
-    const { stdout, exitCode } = await runProgram(
-      ['script', '--quiet', '--return', '--command', line, '/dev/null'],
-      { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh', ...style }, typed },
-    );
-    return { output: stdout, exitCode };
-  };
+  ) => inTerminal(words, { env: { ...env, ...style }, typed });
 
   test('a question is asked there and answered there', async () => {
     const asking = shell(
       'printf "Migrate? " > /dev/tty; read answer < /dev/tty; echo "answer: $answer"; "$@"',
     );
-    const { output, exitCode } = await inTerminal(['--', ...asking], { typed: [[/Migrate\? $/, 'yes\n']] });
+    const { output, exitCode } = await onTerminal(['--', ...asking], { typed: [[/Migrate\? $/, 'yes\n']] });
     expect(output).toContain('answer: yes');
     expect(output).toContain('PASSED');
     expect(exitCode).toBe(0);
@@ -178,7 +168,7 @@ describe.skipIf(skipReason(noScript))('on a real terminal', () => {
   test('Ctrl-C ends the command in its own way, cleans up, and gives 130', async () => {
     const before = await digestOf(target.url);
     const waiting = shell('trap "echo bye; exit 3" INT; "$@"; echo waiting; while :; do sleep 0.1; done');
-    const { output, exitCode } = await inTerminal(['--', ...waiting], { typed: [[/waiting/, '\u0003']] });
+    const { output, exitCode } = await onTerminal(['--', ...waiting], { typed: [[/waiting/, '\u0003']] });
     expect(output).toContain('bye');
     expect(output).toContain('interrupted');
     expect(exitCode).toBe(130);
@@ -187,15 +177,15 @@ describe.skipIf(skipReason(noScript))('on a real terminal', () => {
   });
 
   test('there are colours, unless NO_COLOR is set', async () => {
-    const coloured = await inTerminal(['--', ...sqlCommand(MIGRATION)]);
+    const coloured = await onTerminal(['--', ...sqlCommand(MIGRATION)]);
     expect(coloured.output).toMatch(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`));
-    const plain = await inTerminal(['--', ...sqlCommand(MIGRATION)], { style: { NO_COLOR: '1' } });
+    const plain = await onTerminal(['--', ...sqlCommand(MIGRATION)], { style: { NO_COLOR: '1' } });
     expect(plain.output).not.toMatch(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`));
     expect(plain.output).toContain('PASSED');
   });
 
   test('CI is no person who watches: nothing is drawn in place', async () => {
-    const { output } = await inTerminal(['--', ...sqlCommand(MIGRATION)], { style: { CI: 'true' } });
+    const { output } = await onTerminal(['--', ...sqlCommand(MIGRATION)], { style: { CI: 'true' } });
     expect(output).not.toContain('\u001b[2K');
   });
 });

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,8 +23,14 @@ export interface CliOptions {
   readonly folder?: string;
   /** Written to standard input, which then ends. */
   readonly input?: string;
-  /** What to type, each once what came since the one before looks as expected; a function does something first. */
-  readonly typed?: readonly (readonly [when: RegExp, what: string | (() => Promise<string>)])[];
+  /**
+   * What to type, each once what came since the one before looks as expected; a function does something first, and is
+   * given all that was printed so far.
+   */
+  readonly typed?: readonly (readonly [
+    when: RegExp,
+    what: string | ((printed: string) => Promise<string>),
+  ])[];
   readonly started?: (pid: number) => void;
   /** Passwords may be printed, by the command. */
   readonly commandTellsPasswords?: boolean;
@@ -70,7 +76,7 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
     seen = output.length;
     const [, what] = next;
     if (typeof what === 'string') child.stdin.write(what);
-    else done.push(what().then((text) => void child.stdin.write(text)));
+    else done.push(what(output).then((text) => void child.stdin.write(text)));
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
@@ -85,6 +91,28 @@ export async function runProgram(argv: readonly string[], options: CliOptions = 
       if (output.includes(password)) throw new Error(`a password was printed:\n${output}`);
   }
   return { exitCode: child.exitCode, signal: child.signalCode, stdout, stderr };
+}
+
+/** Why nothing can be run on a terminal here; null where it can. */
+export const noTerminal = spawnSync('script', ['--version']).error
+  ? 'script of util-linux is not installed'
+  : null;
+
+/** The same on a terminal, which `script` gives its command: what is written to it is typed there. */
+export async function inTerminal(
+  args: readonly string[],
+  { env, ...options }: CliOptions = {},
+): Promise<{ output: string; exitCode: number | null }> {
+  const line = [process.execPath, CLI, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+  const { stdout, exitCode } = await runProgram(
+    ['script', '--quiet', '--return', '--command', line, '/dev/null'],
+    {
+      ...options,
+      env: { SAFEMIGRATE_CLONE: 'template', TERM: 'xterm', SHELL: '/bin/sh', ...env },
+      typed: options.typed ?? [],
+    },
+  );
+  return { output: stdout, exitCode };
 }
 
 /** What a shell would have, without anything that decides about the target or the style of the output. */

@@ -21,6 +21,7 @@ const STARTUP_VERSION = 196608;
 export async function startRelay(
   serverUrl: string,
   decide: (index: number, text: string) => Decision = () => 'forward',
+  listen = '127.0.0.1',
 ): Promise<Relay> {
   let { hostname, port } = new URL(serverUrl);
   const requests: string[] = [];
@@ -66,7 +67,7 @@ export async function startRelay(
     });
   };
 
-  const server = createServer(serve).listen(0, '127.0.0.1');
+  const server = createServer(serve).listen(0, listen);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,

@@ -691,6 +691,18 @@ const halfApplied = sampleReport({
     startedAt: appliedAt,
     finishedAt: '2026-03-14T02:12:09.120Z',
     command: { exitCode: 3, signal: null, timedOut: false, durationMs: 8120 },
+    attempts: [
+      {
+        ...{ startedAt: appliedAt, durationMs: 2310, exitCode: 3, signal: null, firstStatement: 1 },
+        failure: { statement: 1, sqlstate: '55P03', cause: 'lock' },
+        ...{ committed: [], pausedMs: 870 },
+      },
+      {
+        ...{ startedAt: appliedAt, durationMs: 8120, exitCode: 3, signal: null, firstStatement: 1 },
+        failure: { statement: 4, sqlstate: '57014', cause: 'watchdog' },
+        ...{ committed: [1, 2], pausedMs: null },
+      },
+    ],
     statements: [],
     transactions: [],
     during: {
@@ -750,6 +762,7 @@ const halfApplied = sampleReport({
       },
     ],
     wayBack: 'DROP TABLE public.coupons;\n',
+    bookkeeping: { agrees: false, unnoted: [1] },
   },
 });
 
@@ -762,6 +775,7 @@ const notApplied = sampleReport({
     startedAt: null,
     finishedAt: null,
     command: null,
+    attempts: [],
     during: null,
     schemaEqual: null,
     fingerprints: null,
@@ -770,6 +784,7 @@ const notApplied = sampleReport({
     committed: [],
     rolledBack: [],
     wayBack: null,
+    bookkeeping: null,
   },
 });
 

@@ -30,6 +30,8 @@ export interface GateParts {
 const NOT_ALLOWED = '42501';
 /** query_canceled */
 const CANCELED = '57014';
+/** By these words a refusal because of those who wait is told from every other cancel. */
+export const OVERDUE = 'other sessions have waited too long behind this transaction';
 
 /** Decides of each statement on its way to the target, and of each that failed. */
 export class ApplyGate implements Gate {
@@ -84,7 +86,7 @@ export class ApplyGate implements Gate {
       happenings.cancelled({ sql, outcome: 'refused', ...overdue });
       return {
         sqlstate: CANCELED,
-        message: 'other sessions have waited too long behind this transaction',
+        message: OVERDUE,
         hint: 'safemigrate lets nothing but its end through. --max-blocked and --max-waiting are the limits.',
       };
     }

@@ -4,6 +4,7 @@ import type { Session } from '../../target/session.ts';
 export class Looker {
   readonly #connect: () => Promise<Session>;
   #session: Session | undefined;
+  #closed = false;
 
   constructor(connect: () => Promise<Session>) {
     this.#connect = connect;
@@ -11,6 +12,7 @@ export class Looker {
 
   /** @returns undefined where the server did not answer. Never rejects. */
   async ask<Row extends object>(sql: string, values: readonly unknown[]): Promise<Row[] | undefined> {
+    if (this.#closed) return undefined;
     try {
       this.#session ??= await this.#connect();
       return await this.#session.query<Row>(sql, values);
@@ -22,7 +24,9 @@ export class Looker {
     }
   }
 
+  /** Ends what is being asked, too. */
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#session?.close();
     this.#session = undefined;
   }

@@ -4,14 +4,12 @@ import { kindOf, type Node } from '../../wire/statement-kind.ts';
 import type { Happenings } from './happenings.ts';
 import type { InvalidIndexes } from './invalid-indexes.ts';
 import type { During } from './options.ts';
-import { pause } from './pause.ts';
+import { growingPause, pause } from './pause.ts';
 
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 10_000;
+const PAUSES = { firstMs: 250, longestMs: 10_000 };
 
 /**
- * Sends a statement again that did not get its lock, after growing pauses in which the table is free for others. The
- * pauses are of chance, so that two who wait for each other do not do so in step.
+ * Sends a statement again that did not get its lock, after growing pauses in which the table is free for others.
  */
 export class Retries {
   readonly #limits: Pick<During, 'retryCount' | 'retryTimeMs'>;
@@ -37,8 +35,7 @@ export class Retries {
     known.failed = number;
     this.#failed.set(session, known);
     if (parsed === null || asksOnce(parsed.node)) return this.#giveUp(session);
-    const longest = Math.min(FIRST_PAUSE_MS * 2 ** (number - 1), LONGEST_PAUSE_MS);
-    const pauseMs = Math.round(longest * (0.5 + Math.random() / 2));
+    const pauseMs = growingPause(number, PAUSES);
     if (number > retryCount || sinceMs + pauseMs > retryTimeMs) return this.#giveUp(session);
     if (!(await this.#indexes.clear(intent))) return this.#giveUp(session);
     const words = `${this.#happenings.named(sql)} did not get its lock; again in ${formatDuration(pauseMs)}`;

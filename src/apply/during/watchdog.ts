@@ -113,6 +113,11 @@ export class Watchdog {
     return this.#of(session)?.overdue ?? null;
   }
 
+  /** When what was asked of the server last is answered: what was cancelled is told by then. */
+  async settled(): Promise<void> {
+    await this.#looking;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);

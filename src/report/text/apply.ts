@@ -7,6 +7,7 @@ import { andMore, bullet, fact, heading, message } from './parts.ts';
 const LISTED = 10;
 const LISTED_TIMES = 5;
 const SQL_COLUMNS = 160;
+const ATTEMPT_SQL_COLUMNS = 80;
 
 /** What became of `--apply`: the state that the target is in comes first. */
 export function applySection(report: Report, style: TextStyle): string[] {
@@ -17,6 +18,7 @@ export function applySection(report: Report, style: TextStyle): string[] {
     ...apply.reasons.slice(0, LISTED).flatMap((reason) => bullet(style, [message(style, reason)])),
     ...andMore(style, apply.reasons.length - LISTED),
     ...facts(apply, style),
+    ...attemptLines(apply, style),
     ...effectLines(apply, style),
     ...duringLines(apply.during, style),
     ...differenceLines(apply, style),
@@ -52,7 +54,7 @@ function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Spa
   }
 }
 
-function facts({ forced, receipt, command }: ApplySection, style: TextStyle): string[] {
+function facts({ forced, receipt, command, bookkeeping }: ApplySection, style: TextStyle): string[] {
   const age = receipt === null ? '' : formatDuration(receipt.ageMs);
   const rows: [string, string][] = [
     ...(command === null ? [] : [['Command', endOf(command)] satisfies [string, string]]),
@@ -67,8 +69,16 @@ function facts({ forced, receipt, command }: ApplySection, style: TextStyle): st
             `instead of a rehearsal, ${age} old, ${receipt.signed ? 'signed' : 'not signed, only a checksum'}`,
           ] satisfies [string, string],
         ]),
+    ...(bookkeeping === null ? [] : [['Noted', notedIn(bookkeeping)] satisfies [string, string]]),
   ];
   return rows.flatMap(([label, text]) => fact(style, label, [text]));
+}
+
+function notedIn({ agrees, unnoted }: NonNullable<ApplySection['bookkeeping']>): string {
+  if (agrees) return "the tool's own table says the same as what was committed";
+  const which = `${unnoted.length === 1 ? 'statement' : 'statements'} ${unnoted.slice(0, LISTED).join(', ')}`;
+  const more = unnoted.length > LISTED ? ` and ${unnoted.length - LISTED} more` : '';
+  return `the tool's own table does not know of ${which}${more}, committed all the same: run again, it would send them again`;
 }
 
 function endOf({ exitCode, signal, timedOut, durationMs }: NonNullable<ApplySection['command']>): string {
@@ -79,6 +89,38 @@ function endOf({ exitCode, signal, timedOut, durationMs }: NonNullable<ApplySect
     ? `succeeded in ${formatDuration(durationMs)}`
     : `failed with exit code ${exitCode} ${after}`;
 }
+
+/** Nothing where the command ran once. */
+function attemptLines({ attempts, statements }: ApplySection, style: TextStyle): string[] {
+  if (attempts.length < 2) return [];
+  const sqlOf = (index: number) => statements.find((each) => each.index === index)?.sql ?? '';
+  return [
+    ...heading(style, 'Attempts', `${plural(attempts.length, 'run')} of the command (--retries)`),
+    ...attempts.slice(0, LISTED).flatMap((attempt, at) => {
+      const { failure, pausedMs } = attempt;
+      const sql = failure && message(style, sqlOf(failure.statement), ATTEMPT_SQL_COLUMNS);
+      const pause = pausedMs === null ? '' : `; a pause of ${formatDuration(pausedMs)}`;
+      return bullet(style, [`${at + 1}. ${attemptOf(attempt)}${pause}${sql ? `: ${sql}` : ''}`]);
+    }),
+    ...andMore(style, attempts.length - LISTED),
+  ];
+}
+
+function attemptOf({ exitCode, durationMs, failure, committed }: ApplySection['attempts'][number]): string {
+  if (exitCode === 0) return `succeeded in ${formatDuration(durationMs)}`;
+  const left =
+    committed.length === 0
+      ? 'nothing of it stays'
+      : `${plural(committed.length, 'statement')} of it stay, or may`;
+  const what = failure === null ? 'failed' : `statement ${failure.statement} ${FAILED_OF[failure.cause]}`;
+  return `${what} (${failure?.sqlstate ?? `exit code ${exitCode}`}) after ${formatDuration(durationMs)}; ${left}`;
+}
+
+const FAILED_OF = {
+  lock: 'did not get its lock',
+  watchdog: 'kept others waiting for too long',
+  other: 'failed',
+} as const;
 
 /** Where all is well it need not be read line by line. */
 function effectLines({ outcome, committed, rolledBack }: ApplySection, style: TextStyle): string[] {

@@ -16,6 +16,7 @@ import { readServerIdentity } from '../../target/server-identity.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { ignore, toRun } from '../options.ts';
+import { runAttempts } from './attempts.ts';
 import type { Entered } from './enter.ts';
 import { type ApplyOptions, basis, NOT_STARTED, type Rehearsal, type Result } from './section.ts';
 
@@ -74,21 +75,25 @@ export async function runOnTarget(
     },
   });
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const { exitCode, signal, timedOut, durationMs } = await inPhase(emit, 'command', () =>
-    runCommand(toRun(rewritten, stop, options)),
-  );
-  await wire.end();
-  const command = { exitCode, signal, timedOut, durationMs };
-  const { limits, ...after } = await inPhase(emit, 'after', () =>
-    lookAfter({
-      ...given,
-      ...{ target, run, audit, wire, transactions, place, rehearsed, command, redact },
-      rehearsedSchema: report.schema,
-      // A command that had succeeded by then was not ended by it.
-      aborted: aborted ?? (exitCode === 0 ? null : (stop.lost?.message ?? null)),
-    }),
-  ).catch(unknownState);
-  await journal?.over(after.outcome);
+  const { retries = 0, timeoutMs = 0 } = options;
+  const { command, after, attempts, notAgain } = await runAttempts({
+    ...{ retries, timeoutMs, wire, emit },
+    signal: AbortSignal.any([stop.signal, ...(options.signal ? [options.signal] : [])]),
+    run: (withinMs) =>
+      inPhase(emit, 'command', () => runCommand({ ...toRun(rewritten, stop, options), timeoutMs: withinMs })),
+    look: (command, earlier) =>
+      inPhase(emit, 'after', () =>
+        lookAfter({
+          ...given,
+          ...{ target, run, audit, wire, transactions, place, rehearsed, command, earlier, redact },
+          rehearsedSchema: report.schema,
+          // A command that had succeeded by then was not ended by it.
+          aborted: aborted ?? (command.exitCode === 0 ? null : (stop.lost?.message ?? null)),
+        }),
+      ).catch(unknownState),
+  });
+  const { outcome, reasons } = after.section;
+  await journal?.over(outcome);
   const unpinned: Limit[] =
     place.systemIdentifier === null
       ? [{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read which server this is' }]
@@ -98,9 +103,11 @@ export async function runOnTarget(
       ...NOT_STARTED,
       ...basis(rehearsal, options),
       ...{ startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString(), command },
-      ...after,
+      ...after.section,
+      attempts: [...attempts],
+      reasons: notAgain === null ? reasons : [...reasons, notAgain],
     },
-    limits: [...limits, ...unpinned],
+    limits: [...after.limits, ...unpinned],
   };
 }
 

@@ -12,6 +12,8 @@ export interface ApplyOptions extends RehearseOptions {
   readonly force?: string;
   /** Of a receipt that stands for the rehearsal. Default 24 h. */
   readonly maxAgeMs?: number;
+  /** How often the command may be run again where it failed because of a lock. Default 0. */
+  readonly retries?: number;
   /** How the command is guarded while it runs. */
   readonly during?: Omit<DuringOptions, 'listen' | 'redact'>;
 }
@@ -40,6 +42,7 @@ export const NOT_STARTED = {
   startedAt: null,
   finishedAt: null,
   command: null,
+  attempts: [],
   statements: [],
   transactions: [],
   during: null,
@@ -51,6 +54,7 @@ export const NOT_STARTED = {
   committed: [],
   rolledBack: [],
   wayBack: null,
+  bookkeeping: null,
 } satisfies Partial<ApplySection>;
 
 export function refused(rehearsal: Rehearsal, options: ApplyOptions, reasons: string[]): ApplySection {

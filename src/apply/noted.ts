@@ -1,0 +1,97 @@
+import { isBookkeeping } from '../checks/bookkeeping.ts';
+import type { ApplySection } from '../report/model.ts';
+import { parseText } from '../wire/parse.ts';
+import { kindOf, type Node } from '../wire/statement-kind.ts';
+
+type Effect = ApplySection['committed'][number];
+
+/** Tools lock each other out by a row of it; that notes nothing. */
+const LOCK_TABLE = /lock$/i;
+const WRITES_ROWS: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
+
+/**
+ * What a statement has to do with the tables in which migration tools note what they ran: it writes rows there, it makes or
+ * changes such a table or takes the tool's lock, or neither.
+ */
+type Concern = 'note' | 'upkeep' | 'other';
+
+interface Told {
+  readonly effect: Effect;
+  readonly concern: Concern;
+  readonly transaction: number | undefined;
+}
+
+/**
+ * Of what was committed, whatever the tool does not know of by its own table: statements in whose transaction it noted
+ * nothing. A tool that notes in a transaction of its own may know of them all the same.
+ * @param transactionOf the statements' transactions, by their numbers.
+ */
+export async function unnoted(
+  committed: readonly Effect[],
+  transactionOf: ReadonlyMap<number, number>,
+): Promise<Effect[]> {
+  return unnotedOf(await tell(committed, transactionOf));
+}
+
+/**
+ * Whether the tool's own table says the same as what was committed. null where that cannot be told: no such table was
+ * written in the rehearsal, the tool notes in transactions of their own, before or after what they are about, or it is not
+ * known what was committed.
+ * @param rehearsed texts of the statements that the rehearsal saw.
+ */
+export async function bookkeepingOf(
+  committed: readonly Effect[],
+  transactionOf: ReadonlyMap<number, number>,
+  rehearsed: readonly string[],
+): Promise<ApplySection['bookkeeping']> {
+  if (committed.length === 0 || !(await anyNotes(rehearsed))) return null;
+  const told = await tell(committed, transactionOf);
+  const missing = unnotedOf(told);
+  const about = new Set(told.filter(isOther).map(({ transaction }) => transaction));
+  const notesApart = told.some(({ concern, transaction }) => concern === 'note' && !about.has(transaction));
+  if (missing.some(({ outcome }) => outcome === 'unknown')) return null;
+  if (notesApart && missing.length > 0) return null;
+  return { agrees: missing.length === 0, unnoted: missing.map(({ statement }) => statement) };
+}
+
+async function tell(
+  committed: readonly Effect[],
+  transactionOf: ReadonlyMap<number, number>,
+): Promise<Told[]> {
+  return Promise.all(
+    committed.map(async (effect) => ({
+      effect,
+      concern: await concernOf(effect.sql),
+      transaction: transactionOf.get(effect.statement),
+    })),
+  );
+}
+
+function unnotedOf(told: readonly Told[]): Effect[] {
+  const noting = new Set(
+    told.filter(({ concern }) => concern === 'note').map(({ transaction }) => transaction),
+  );
+  return told.filter((each) => isOther(each) && !noting.has(each.transaction)).map(({ effect }) => effect);
+}
+
+const isOther = ({ concern }: Told) => concern === 'other';
+
+async function anyNotes(texts: readonly string[]): Promise<boolean> {
+  for (const sql of texts) if ((await concernOf(sql)) === 'note') return true;
+  return false;
+}
+
+async function concernOf(sql: string): Promise<Concern> {
+  const statements = (await parseText(Buffer.from(sql))) ?? [];
+  const concerns = statements.map(({ node }) => concernOfNode(node));
+  if (concerns.length === 0 || concerns.includes('other')) return 'other';
+  return concerns.includes('note') ? 'note' : 'upkeep';
+}
+
+function concernOfNode(node: Node): Concern {
+  const kind = kindOf(node);
+  const { relation } = (node[kind] ?? {}) as { relation?: { schemaname?: string; relname?: string } };
+  const name = relation?.relname;
+  if (name === undefined || !isBookkeeping(name)) return 'other';
+  return WRITES_ROWS.has(kind) && !LOCK_TABLE.test(name) ? 'note' : 'upkeep';
+}

@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest';
+import { type Evidence, failureOf, reasonAgainst } from '../../../src/apply/again.ts';
+import { OVERDUE } from '../../../src/apply/during/gate.ts';
+import type { StatementSection, TransactionSection } from '../../../src/report/model.ts';
+
+const startedAt = '2026-03-14T02:12:01.000Z';
+
+function sent(index: number, sql: string, others: Partial<StatementSection> = {}): StatementSection {
+  return {
+    ...{ index, sql, startedAt, session: 1, tag: null, durationMs: 1, rows: null, transaction: 1 },
+    ...{ explicit: true, exactness: 'sampled', error: null, locks: null, rewrote: [], walBytes: null },
+    ...others,
+  };
+}
+
+const failedWith = (sqlstate: string, message = 'it failed'): StatementSection['error'] => ({
+  ...{ sqlstate, message, detail: null, hint: null, position: null, where: null, internalQuery: null },
+  ...{ schema: null, table: null, column: null, dataType: null, constraint: null },
+});
+
+const ended = (transaction: number, outcome: TransactionSection['outcome']): TransactionSection => ({
+  ...{ transaction, outcome, session: 1, startedAt, endedAt: startedAt },
+});
+
+const LOCKED: Evidence = {
+  ended: {
+    command: { exitCode: 1, signal: null, timedOut: false, durationMs: 10 },
+    ...{ reached: true, schemaChanged: false, schemaEqual: false, differences: [], committed: [] },
+    ...{ leftovers: [], stillRunning: 0, aborted: null, moved: null, unreadable: null },
+  },
+  statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('55P03') })],
+  transactions: [ended(1, 'rolled back')],
+  during: null,
+};
+
+const during: NonNullable<Evidence['during']> = {
+  ...{ retries: [], cancelled: [], diverged: [], ownTimeouts: [], blockers: [], pausedMs: 0, laggedMs: 0 },
+};
+
+describe('what an attempt failed of', () => {
+  test('is its last error, but for what follows from it', () => {
+    const statements = [
+      ...LOCKED.statements,
+      sent(3, 'SELECT 1', { error: failedWith('25P02') }),
+      sent(4, 'ROLLBACK'),
+    ];
+    expect(failureOf({ ...LOCKED, statements }, 0)).toEqual({
+      statement: 2,
+      sqlstate: '55P03',
+      cause: 'lock',
+    });
+    expect(failureOf({ ...LOCKED, statements }, 2)).toBeNull();
+  });
+
+  test.each([
+    ['somebody else', 'canceling statement due to user request', [], 'other'],
+    ['the watchdog', 'canceling statement due to user request', ['DROP TABLE t'], 'watchdog'],
+    ['the watchdog, of another statement', 'canceling statement due to user request', ['SELECT 2'], 'other'],
+    ['the gate', OVERDUE, [], 'watchdog'],
+  ] as const)('a cancel by %s', (_, message, cancelled, cause) => {
+    const statements = [sent(1, 'DROP TABLE t', { error: failedWith('57014', message) })];
+    const entries = cancelled.map((sql) => ({
+      ...{ sql, outcome: 'cancelled' as const, reason: 'max-blocked' as const, waiting: 1, waitedMs: 9 },
+    }));
+    const evidence = { ...LOCKED, statements, during: { ...during, cancelled: entries } };
+    expect(failureOf(evidence, 0)).toMatchObject({ statement: 1, cause });
+  });
+});
+
+const against = (change: Partial<Evidence>) => {
+  const evidence = { ...LOCKED, ...change };
+  return reasonAgainst(evidence, failureOf(evidence, 0));
+};
+
+const CREATED = { statement: 1, sql: 'CREATE TABLE a ()', outcome: 'committed' as const, explicit: true };
+
+/** The first transaction committed these; the second is the one that failed. */
+function committedBefore(...texts: string[]): Partial<Evidence> {
+  const committed = texts.map((sql, at) => ({ ...CREATED, statement: at + 1, sql }));
+  return {
+    ended: { ...LOCKED.ended, schemaChanged: true, committed },
+    statements: [
+      ...texts.map((sql, at) => sent(at + 1, sql)),
+      sent(9, 'DROP TABLE t', { transaction: 2, error: failedWith('55P03') }),
+    ],
+    transactions: [ended(1, 'committed'), ended(2, 'rolled back')],
+  };
+}
+
+describe('a command that failed because of a lock', () => {
+  test('may be run again where nothing is left to chance', async () => {
+    expect(await against({})).toBeNull();
+  });
+
+  test.each<[string, Partial<Evidence>, string]>([
+    ['the run was aborted', { ended: { ...LOCKED.ended, aborted: 'aborted' } }, 'was ended'],
+    [
+      'the target cannot be read',
+      { ended: { ...LOCKED.ended, unreadable: 'gone' } },
+      'could not be looked at',
+    ],
+    [
+      'the schema cannot be read',
+      { ended: { ...LOCKED.ended, schemaChanged: null } },
+      'could not be looked at',
+    ],
+    ['the schema has changed', { ended: { ...LOCKED.ended, schemaChanged: true } }, 'schema has changed'],
+    ['another server answers', { ended: { ...LOCKED.ended, moved: 'another server' } }, 'another server'],
+    ['a session still works', { ended: { ...LOCKED.ended, stillRunning: 1 } }, 'still work'],
+    ['a fate is not known', { transactions: [ended(1, 'unknown')] }, 'not known'],
+    ['it diverged', { during: { ...during, diverged: [{ sql: 'a', stopped: true }] } }, 'not rehearsed'],
+    ['it went on', { transactions: [ended(1, 'committed')] }, 'went on'],
+    [
+      'its last error is another one',
+      { statements: [...LOCKED.statements, sent(3, 'x', { error: failedWith('42601') })] },
+      'not fail because of a lock',
+    ],
+    [
+      'the statement was alone',
+      { statements: [sent(1, 'DROP TABLE t', { explicit: false, error: failedWith('55P03') })] },
+      'may have left something',
+    ],
+  ])('is not run again where %s', async (_, change, reason) => {
+    expect(await against(change)).toContain(reason);
+  });
+
+  test.each([
+    ['nothing', ['CREATE TABLE a ()']],
+    ['what is no note', ['CREATE TABLE a ()', 'INSERT INTO b VALUES (1)']],
+    ["the tool's lock alone", ['CREATE TABLE a ()', 'UPDATE knex_migrations_lock SET is_locked = 1']],
+    ["the tool's table being made", ['CREATE TABLE a ()', 'CREATE TABLE schema_migrations ()']],
+  ])('is not run again where with what was committed was written %s', async (_, texts) => {
+    expect(await against(committedBefore(...texts))).toContain('statement 1 was committed');
+  });
+
+  test.each([
+    ['a note', ['CREATE TABLE a ()', 'INSERT INTO public.schema_migrations VALUES (1)']],
+    ['a new version', ['ALTER TABLE a ADD b int', "UPDATE alembic_version SET version_num = 'b'"]],
+    ['its own table alone', ['CREATE TABLE IF NOT EXISTS "DATABASECHANGELOG" (id int)']],
+  ])('may be run again where the tool committed %s', async (_, texts) => {
+    expect(await against(committedBefore(...texts))).toBeNull();
+  });
+});
