@@ -42,8 +42,17 @@ export interface CatalogueFacts {
   readonly checks: readonly CheckFacts[];
   /** Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves, after the command. */
   readonly unindexedForeignKeys: ReadonlyMap<string, { readonly columns: readonly string[] }>;
+  /** What the command dropped, by kind and name as the schema comparison has them: `index public.orders_customer_idx`. */
+  readonly dropped: ReadonlyMap<string, DroppedFacts>;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
+}
+
+export interface DroppedFacts {
+  /** What it was a part of, and went with: the table of an index, the column of a constraint. null: it went by itself. */
+  readonly goneWith: string | null;
+  /** Of a constraint: one of the same definition that its table has afterwards, under another name. */
+  readonly keptAs: string | null;
 }
 
 export interface CheckFacts {

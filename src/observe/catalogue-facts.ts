@@ -94,6 +94,7 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
 export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
+  dropped: CatalogueFacts['dropped'],
   after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
 ): CatalogueFacts {
   const relations = new Map<string, RelationFacts>();
@@ -118,6 +119,7 @@ export function catalogueFacts(
     renamed,
     checks,
     unindexedForeignKeys: after?.unindexedForeignKeys ?? new Map(),
+    dropped,
     lockTimeoutByDefault: before.lockTimeoutByDefault,
   };
 }

@@ -4,6 +4,7 @@ import { listed, locksEvidence, relationEvidence, rowCount } from './evidence.ts
 import type { Ground, HeldLock } from './ground.ts';
 import { withLockTimeout } from './lock-timeout.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
+import { isOfEmptyColumn } from './scans.ts';
 import { LINGERING_MS, MANY_ROWS } from './thresholds.ts';
 import { milder, weighLock, weighRows, worst } from './weight.ts';
 
@@ -177,9 +178,9 @@ export function laterWork(ground: Ground, statement: StatementSection): Statemen
 function heavy(ground: Ground, statement: StatementSection): boolean {
   if (statement.rewrote.some((relation) => ground.relation(relation))) return true;
   return ground.actions(statement).some((action) => {
+    if (action.does === 'refresh') return true;
     const table =
       'table' in action && action.table !== null ? ground.resolve(action.table, statement) : undefined;
-    if (action.does === 'refresh') return true;
     if (table === undefined || !ground.relation(table)) return false;
     return (
       action.does === 'create index' ||
@@ -188,7 +189,7 @@ function heavy(ground: Ground, statement: StatementSection): boolean {
       (action.does === 'add constraint' &&
         !action.notValid &&
         action.usingIndex === null &&
-        !action.ofNewColumn)
+        !(action.kind === 'foreign key' && isOfEmptyColumn(ground, { statement, action })))
     );
   });
 }
