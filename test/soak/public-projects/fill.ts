@@ -1,4 +1,7 @@
-/** Rows of each table: row n has n in every column, in whatever shape its type has, and so refers to rows n. */
+/**
+ * Rows of each table: row n has n in every column, in whatever shape its type has, and so refers to rows n; the first value
+ * where only some are allowed.
+ */
 export const ROWS = 1_200;
 
 /** Values instead of NULLs and empty texts in all tables of the schema public, as code of the projects would put there. */
@@ -19,6 +22,8 @@ BEGIN
     names := NULL; vals := NULL;
     FOR c IN SELECT quote_ident(attname) AS name, attnotnull, typ ~ '^(text|character)' AS isText,
         CASE
+          WHEN one_of IS NOT NULL THEN quote_literal(one_of) || '::' || typ
+          WHEN typ LIKE '%[]' THEN '''{}''::' || typ
           WHEN typ = 'smallint' THEN '(n % 30000)::smallint'
           WHEN typ IN ('boolean') THEN 'true'
           WHEN typ IN ('json', 'jsonb') THEN 'to_jsonb(n)::' || typ
@@ -31,7 +36,11 @@ BEGIN
           WHEN typ = 'inet' THEN '(inet ''10.0.0.0'' + n)'
           ELSE 'n::text::' || typ
         END AS val
-        FROM (SELECT *, format_type(atttypid, atttypmod) AS typ FROM pg_attribute) a
+        FROM (SELECT *, format_type(atttypid, atttypmod) AS typ, coalesce(
+                (SELECT enumlabel::text FROM pg_enum WHERE enumtypid = atttypid ORDER BY enumsortorder LIMIT 1),
+                (SELECT substring(pg_get_constraintdef(oid) FROM '= ANY \\(\\(?ARRAY\\[''([^'']*)''') FROM pg_constraint
+                  WHERE conrelid = attrelid AND contype = 'c' AND conkey = ARRAY[attnum] LIMIT 1)) AS one_of
+                FROM pg_attribute) a
        WHERE attrelid = t.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '' LOOP
       IF found AND (c.isText OR NOT c.attnotnull) THEN
         EXECUTE format('UPDATE %1$s SET %2$s = %3$s FROM (SELECT ctid AS at, row_number() OVER () AS n FROM %1$s) r
