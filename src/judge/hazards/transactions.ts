@@ -1,5 +1,6 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../report/model.ts';
+import { isBuilt } from './builds.ts';
 import { listed, locksEvidence, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { withLockTimeout } from './lock-timeout.ts';
@@ -181,9 +182,9 @@ function heavy(ground: Ground, statement: StatementSection): boolean {
     if (action.does === 'refresh') return true;
     const table =
       'table' in action && action.table !== null ? ground.resolve(action.table, statement) : undefined;
-    if (table === undefined || !ground.relation(table)) return false;
+    if (table === undefined || !ground.relation(table) || ground.isReplaced(table, statement)) return false;
     return (
-      action.does === 'create index' ||
+      (action.does === 'create index' && isBuilt(ground, { statement, action })) ||
       action.does === 'validate constraint' ||
       action.does === 'set not null' ||
       (action.does === 'add constraint' &&
@@ -249,7 +250,8 @@ function changedRows(ground: Ground, statement: StatementSection, inserted: bool
     const fills = inserted && action.does === 'insert' && rows > BOOKKEEPING_ROWS;
     if (!changes && !fills) return [];
     const relation = ground.resolve(action.table, statement);
-    return ground.relation(relation) ? [{ statement, relation, rows, verb: action.does }] : [];
+    const isOld = ground.relation(relation) && !ground.isReplaced(relation, statement);
+    return isOld ? [{ statement, relation, rows, verb: action.does }] : [];
   });
 }
 

@@ -333,6 +333,54 @@ test('a CHECK that was there before lets SET NOT NULL pass', () => {
   expect(codes(false)).toEqual(['SET_NOT_NULL_SCANS_TABLE']);
 });
 
+describe('CREATE INDEX IF NOT EXISTS', () => {
+  const codes = (locks: [string, LockMode, number][]) =>
+    findHazards(
+      facts({
+        statements: [statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 3], ...locks] })],
+        parsed: asking({ 1: { ...creatingIndex, ifNotExists: true } }),
+        catalogue: { relations: new Map([['public.orders', relation(GB, 1)]]) },
+      }),
+    ).map(({ code }) => code);
+
+  test('is told where it builds one, which it locks then', () => {
+    expect(codes([['public.orders_status_idx', 'ACCESS EXCLUSIVE', 3]])).toEqual(['INDEX_NOT_CONCURRENT']);
+  });
+
+  test('is not told where there is one', () => {
+    expect(codes([])).toEqual([]);
+  });
+});
+
+describe('a table that takes the name of one that was renamed', () => {
+  const codes = (outcome: 'committed' | 'rolled back') =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'ALTER TABLE', locks: [['public.orders_old', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(2, { tag: 'CREATE TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(3, { tag: 'CREATE INDEX', transaction: 3, locks: [['public.orders', 'SHARE', 3]] }),
+        ],
+        transactions: [
+          { transaction: 2, session: 1, startedAt: '2026-03-14T02:11:09.500Z', endedAt: null, outcome },
+        ],
+        parsed: asking({ 2: { does: 'create table', table: ORDERS, ifNotExists: false }, 3: creatingIndex }),
+        catalogue: {
+          relations: new Map([['public.orders_old', relation(GB, 1)]]),
+          renamed: new Map([['public.orders', 'public.orders_old']]),
+        },
+      }),
+    ).map(({ code }) => code);
+
+  test('can hurt nobody', () => {
+    expect(codes('committed')).not.toContain('INDEX_NOT_CONCURRENT');
+  });
+
+  test('does not take it for good where that was rolled back', () => {
+    expect(codes('rolled back')).toContain('INDEX_NOT_CONCURRENT');
+  });
+});
+
 describe('SET NOT NULL on a column that the command itself adds', () => {
   const codes = (added: Partial<ActionOf<'add column'>>) =>
     findHazards(
