@@ -40,10 +40,25 @@ export interface CatalogueFacts {
   readonly renamed: ReadonlyMap<string, string>;
   /** CHECK constraints that were there before the command. */
   readonly checks: readonly CheckFacts[];
-  /** Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves, after the command. */
-  readonly unindexedForeignKeys: ReadonlyMap<string, { readonly columns: readonly string[] }>;
+  /**
+   * Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves after the command, and
+   * none of the same columns that was unserved before.
+   */
+  readonly unindexedForeignKeys: ReadonlyMap<
+    string,
+    { readonly relation: string; readonly columns: readonly string[] }
+  >;
+  /** What the command dropped, by kind and name as the schema comparison has them: `index public.orders_customer_idx`. */
+  readonly dropped: ReadonlyMap<string, DroppedFacts>;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
+}
+
+export interface DroppedFacts {
+  /** What it was a part of, and went with: the table of an index, the column of a constraint. null: it went by itself. */
+  readonly goneWith: string | null;
+  /** Of a constraint: one of the same definition that its table has afterwards, under another name. */
+  readonly keptAs: string | null;
 }
 
 export interface CheckFacts {
@@ -77,6 +92,7 @@ export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'f
 
 /** One thing that a statement asks for. */
 export type Action =
+  | { readonly does: 'create table'; readonly table: Name; readonly ifNotExists: boolean }
   | {
       readonly does: 'create index';
       readonly table: Name;

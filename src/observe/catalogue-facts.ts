@@ -7,6 +7,7 @@ import type { RelationsData } from './relations.ts';
 export interface CatalogueBefore {
   readonly relations: readonly RelationRow[];
   readonly checks: readonly CheckRow[];
+  readonly unindexedForeignKeys: UnindexedForeignKeys;
   readonly lockTimeoutByDefault: boolean;
 }
 
@@ -77,8 +78,9 @@ where k.contype = 'f' and k.conparentid = 0 and ${OWN_SCHEMAS}
 export async function readCatalogueBefore(session: Session): Promise<CatalogueBefore> {
   const relations = await session.query<RelationRow>(RELATIONS);
   const checks = await session.query<CheckRow>(CHECKS);
+  const unindexedForeignKeys = await readUnindexedForeignKeys(session);
   const [timeout] = await session.query<{ has: boolean }>(LOCK_TIMEOUT);
-  return { relations, checks, lockTimeoutByDefault: timeout?.has ?? false };
+  return { relations, checks, unindexedForeignKeys, lockTimeoutByDefault: timeout?.has ?? false };
 }
 
 export async function readUnindexedForeignKeys(session: Session): Promise<UnindexedForeignKeys> {
@@ -86,7 +88,10 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
     UNINDEXED_FOREIGN_KEYS,
   );
   return new Map(
-    rows.map(({ schema, table, constraint, columns }) => [shown(schema, table, constraint), { columns }]),
+    rows.map(({ schema, table, constraint, columns }) => [
+      shown(schema, table, constraint),
+      { relation: shown(schema, table), columns },
+    ]),
   );
 }
 
@@ -94,6 +99,7 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
 export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
+  dropped: CatalogueFacts['dropped'],
   after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
 ): CatalogueFacts {
   const relations = new Map<string, RelationFacts>();
@@ -117,9 +123,21 @@ export function catalogueFacts(
     relations,
     renamed,
     checks,
-    unindexedForeignKeys: after?.unindexedForeignKeys ?? new Map(),
+    unindexedForeignKeys: newlyUnindexed(
+      before.unindexedForeignKeys,
+      after?.unindexedForeignKeys ?? new Map(),
+    ),
+    dropped,
     lockTimeoutByDefault: before.lockTimeoutByDefault,
   };
+}
+
+/** A key that is made anew, with other actions, reads no more than the one that was there. */
+function newlyUnindexed(before: UnindexedForeignKeys, after: UnindexedForeignKeys): UnindexedForeignKeys {
+  const place = ({ relation, columns }: { relation: string; columns: readonly string[] }) =>
+    JSON.stringify([relation, [...columns].sort()]);
+  const known = new Set([...before.values()].map(place));
+  return new Map([...after].filter(([, key]) => !known.has(place(key))));
 }
 
 type Partitions = ReadonlyMap<string, readonly RelationRow[]>;

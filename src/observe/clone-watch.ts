@@ -102,7 +102,9 @@ export function watchClone(
     return {
       ...NOT_OBSERVED,
       names: new Map(first ? namesOf(first.relations) : []),
-      catalogue: first ? catalogueFacts(first.catalogue, first.relations, null) : NOT_OBSERVED.catalogue,
+      catalogue: first
+        ? catalogueFacts(first.catalogue, first.relations, new Map(), null)
+        : NOT_OBSERVED.catalogue,
     };
   }
 
@@ -136,7 +138,7 @@ export function watchClone(
       data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
       names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
-      catalogue: catalogueFacts(then.catalogue, then.relations, read),
+      catalogue: catalogueFacts(then.catalogue, then.relations, compared?.dropped ?? new Map(), read),
       limits,
     };
   }
@@ -156,6 +158,7 @@ const NOT_OBSERVED: CloneObservations = {
     renamed: new Map(),
     checks: [],
     unindexedForeignKeys: new Map(),
+    dropped: new Map(),
     lockTimeoutByDefault: false,
   },
   limits: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({

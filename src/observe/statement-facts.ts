@@ -46,6 +46,9 @@ export function actionsOf(node: Node): Action[] {
 
 const READERS = {
   AlterTableStmt: alterations,
+  CreateStmt: (tree: Tree.CreateStmt) => [
+    { does: 'create table', table: nameOf(tree.relation), ifNotExists: tree.if_not_exists ?? false },
+  ],
   IndexStmt: (tree: Tree.IndexStmt) => [
     {
       does: 'create index',

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { FactBase, StableId } from '@supabase/pg-delta/core';
+import type { Plan } from '@supabase/pg-delta/plan';
 import { messageOf, sqlstateOf } from '../errors.ts';
+import type { DroppedFacts } from '../judge/facts.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
 import { changesOf, planBetween, statementsOf } from './changes.ts';
+import { dropped } from './dropped.ts';
 import { type Helper, rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
 import { leftovers } from './leftovers.ts';
@@ -15,6 +18,8 @@ import { dropsOfKept, losses } from './way-back.ts';
 
 export interface Comparison {
   readonly section: SchemaSection;
+  /** By kind and name, as the section's changes have them. */
+  readonly dropped: ReadonlyMap<string, DroppedFacts>;
   readonly limits: Limit[];
 }
 
@@ -111,7 +116,8 @@ interface Sides {
 
 function compareBy({ before, base, steps, seen, owner }: Sides): Comparison {
   const again = recreated(before.identity, base.identity);
-  const changes = forwardChanges(before.facts, base.facts, again, steps, owner);
+  const forward = forwardPlan(before.facts, base.facts, again);
+  const changes = forwardChanges(before.facts, forward, again, steps, owner);
   const back = planBetween(base.facts, before.facts);
   const wrong = dropsOfKept(back, base.identity, before.identity).join(', ');
   const statements = [...steps.map(({ undo }) => undo), ...statementsOf(back)];
@@ -123,6 +129,7 @@ function compareBy({ before, base, steps, seen, owner }: Sides): Comparison {
       rollbackSql: wrong === '' ? statements.map((sql) => `${sql};\n`).join('') : null,
       rollbackLoses: losses(before, base, back.deltas),
     },
+    dropped: dropped(before.facts, base.facts, forward.deltas),
     limits: wrong === '' ? [] : limitsOf(wrong),
   };
 }
@@ -144,14 +151,16 @@ function compareByNames(
   why: string,
 ): Comparison {
   const reason = `renames were not taken back for it (${why}), so the comparison goes by names`;
+  const forward = planBetween(before.facts, after.facts);
   return {
     section: {
       ...seen,
-      changes: changesOf(planBetween(before.facts, after.facts), owner),
+      changes: changesOf(forward, owner),
       unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
       rollbackSql: null,
       rollbackLoses: losses(before, after, []),
     },
+    dropped: dropped(before.facts, after.facts, forward.deltas),
     limits: [
       { path: 'schema.changes', kind: 'estimate', reason },
       { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
@@ -189,22 +198,21 @@ function recreated(before: Identity, base: Identity): Recreated[] {
     });
 }
 
+/** What was made anew under its old name counts as new. */
+function forwardPlan(before: FactBase, base: FactBase, again: readonly Recreated[]): Plan {
+  const ids = again.map(({ id }) => id);
+  return planBetween(ids.length === 0 ? before : without(before, ids), base);
+}
+
 function forwardChanges(
   before: FactBase,
-  base: FactBase,
+  forward: Plan,
   again: readonly Recreated[],
   steps: readonly Step[],
   owner: string,
 ): SchemaChange[] {
   const drops = again.flatMap(({ id }) => changesOf(planBetween(before, without(before, [id])), owner));
-  const rest =
-    again.length === 0
-      ? before
-      : without(
-          before,
-          again.map(({ id }) => id),
-        );
-  const changes = changesOf(planBetween(rest, base), owner);
+  const changes = changesOf(forward, owner);
   const renames = steps.toReversed().map(
     ({ kind, object, redo }): SchemaChange => ({
       verb: redoVerb(redo),

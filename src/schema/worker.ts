@@ -1,11 +1,11 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
+import type { SchemaChange } from '../report/model.ts';
 import { openSession } from '../target/connect.ts';
 import { loadPg } from '../target/load-pg.ts';
 import type { AuditEntry, Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
-import { changesBetween, compareWith, fingerprint, type LateSnapshot } from './compare.ts';
+import { type Comparison, changesBetween, compareWith, fingerprint, type LateSnapshot } from './compare.ts';
 import { type Helper, type Reading, readSchema, type Snapshot, takeSnapshot } from './facts.ts';
 
 /**
@@ -26,7 +26,7 @@ export type Room = { readonly kind: 'room' };
 export interface Answers {
   before: null;
   fingerprint: string;
-  after: { section: SchemaSection; limits: Limit[] };
+  after: Comparison;
   describe: SchemaChange[];
 }
 

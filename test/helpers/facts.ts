@@ -22,6 +22,7 @@ export function facts(
       renamed: new Map(),
       checks: [],
       unindexedForeignKeys: new Map(),
+      dropped: new Map(),
       lockTimeoutByDefault: true,
       ...catalogue,
     },

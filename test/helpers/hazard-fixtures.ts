@@ -9,6 +9,8 @@ export type Kind = 'bad' | 'good';
 
 export interface HazardFixture {
   readonly code: string;
+  /** The code, or where a hazard has several pairs of examples the code and what tells them apart: `CODE-new-column`. */
+  readonly name: string;
   /** Where its tables are: hazards are told apart by it. */
   readonly schema: string;
   /** Missing where there is none. */
@@ -27,13 +29,15 @@ const FROM = /^-- from PostgreSQL (\d+)$/m;
 export function hazardFixtures(): HazardFixture[] {
   const shared = readFileSync(path.join(FOLDER, 'setup.sql'), 'utf8');
   const folders = readdirSync(FOLDER, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return folders.map(({ name: code }) => {
-    const at = (file: string) => path.join(FOLDER, code, file);
+  return folders.map(({ name }) => {
+    const [code = name] = name.split('-');
+    const at = (file: string) => path.join(FOLDER, name, file);
     const read = (file: string) => (existsSync(at(file)) ? readFileSync(at(file), 'utf8') : '');
     const own = read('setup.sql');
     return {
       code,
-      schema: code.toLowerCase(),
+      name,
+      schema: name.toLowerCase().replaceAll('-', '_'),
       files: {
         ...(existsSync(at('bad.sql')) ? { bad: at('bad.sql') } : {}),
         ...(existsSync(at('good.sql')) ? { good: at('good.sql') } : {}),

@@ -1,4 +1,5 @@
 import { shown } from '../../sql.ts';
+import type { Ground, Met } from './ground.ts';
 import { bare, lastPart, sibling } from './names.ts';
 import { blocking, type HazardRecord, lockFinding, metOn, ownWords, sqlAdvice } from './record.ts';
 
@@ -11,7 +12,7 @@ export const BUILDS: readonly HazardRecord[] = [
     effect: 'SHARE is held on the table until the transaction ends: every INSERT, UPDATE and DELETE waits.',
     safer: 'CREATE INDEX CONCURRENTLY, outside a transaction; drop what a failed build leaves INVALID.',
     does: 'create index',
-    when: ({ action }) => !action.concurrently,
+    when: (met) => !met.action.concurrently && isBuilt(met.ground, met),
     says: ({ action, relation }) => `writes to ${relation} wait while ${indexName(action.index)} is built`,
     advises: (met) =>
       met.ground.relation(met.relation)?.kind === 'partitioned table'
@@ -157,6 +158,14 @@ export const BUILDS: readonly HazardRecord[] = [
       ),
   }),
 ];
+
+/** IF NOT EXISTS that finds an index builds none: a new one is locked by the statement that makes it. */
+export function isBuilt(ground: Ground, { statement, action }: Met<'create index'>): boolean {
+  if (!action.ifNotExists || statement.exactness !== 'exact' || statement.locks === null) return true;
+  return statement.locks.some(
+    ({ mode, relation }) => mode === 'ACCESS EXCLUSIVE' && !ground.relation(relation),
+  );
+}
 
 /** Columns of the relation that the schema comparison found to have become NOT NULL, as they are shown. */
 function newlyNotNull(

@@ -33,6 +33,7 @@ export class Ground {
   readonly #met = new Map<Action['does'], readonly unknown[]>();
   readonly #changes: ReadonlySet<string>;
   readonly #former: ReadonlyMap<string, string>;
+  #madeAt: ReadonlyMap<string, number> | undefined;
 
   constructor(facts: Facts) {
     this.facts = facts;
@@ -61,6 +62,32 @@ export class Ground {
   #current(name: string): string {
     const { relations, renamed } = this.facts.catalogue;
     return relations.has(name) ? name : (renamed.get(name) ?? name);
+  }
+
+  /**
+   * The name is that of a relation that was there before, and the command has made another one of this name by the time
+   * of the statement: the old one was renamed or dropped.
+   */
+  isReplaced(name: string, { index }: StatementSection): boolean {
+    this.#madeAt ??= this.#tablesMade();
+    const madeAt = this.#madeAt.get(name);
+    return madeAt !== undefined && index > madeAt;
+  }
+
+  /** By which statement the command made a table, by its name. */
+  #tablesMade(): ReadonlyMap<string, number> {
+    const undone = new Set(
+      this.facts.transactions
+        .filter(({ outcome }) => outcome === 'rolled back')
+        .map(({ transaction }) => transaction),
+    );
+    const made = new Map<string, number>();
+    for (const { statement, action } of this.met('create table')) {
+      const name = this.resolve(action.table, statement);
+      if (action.ifNotExists || made.has(name) || undone.has(statement.transaction)) continue;
+      made.set(name, statement.index);
+    }
+    return made;
   }
 
   /** null where it was not sampled, or where the target's statistics tell nothing of the relation. */
@@ -119,7 +146,7 @@ export class Ground {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
       const known = modeOf(mode);
       const keepsOut = known !== undefined && blocks(known).includes(work) && this.relation(relation);
-      return keepsOut ? [{ relation, mode: known, heldMs }] : [];
+      return keepsOut && !this.isReplaced(relation, statement) ? [{ relation, mode: known, heldMs }] : [];
     });
   }
 

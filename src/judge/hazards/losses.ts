@@ -1,7 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
 import type { SchemaChange, StatementSection } from '../../report/model.ts';
 import { shown } from '../../sql.ts';
-import type { Action } from '../facts.ts';
+import type { Action, DroppedFacts } from '../facts.ts';
 import { listed, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground } from './ground.ts';
 import { lastPart, withoutLastPart } from './names.ts';
@@ -142,17 +142,16 @@ export const LOSSES: readonly HazardRecord[] = [
           const named = ground
             .actions(statement)
             .filter(isCascade)
-            .flatMap((action) => namesOf(ground, action, statement));
-          const before = named.filter(({ isOld }) => isOld);
-          if (before.length === 0) return [];
-          const names = before.map(({ name }) => name);
-          const along = collateral(ground, names);
+            .flatMap((action) => namesOf(ground, action, statement))
+            .filter((each) => isOld(ground, each));
+          if (named.length === 0) return [];
+          const along = [...emptiedToo(ground, statement), ...collateral(ground)];
           return [
             {
               statement: statement.index,
-              relation: before.find(({ name }) => ground.relation(name))?.name ?? null,
+              relation: named.find(({ relation }) => relation !== null)?.relation ?? null,
               severity: along.length === 0 ? 'notice' : 'warning',
-              message: `CASCADE takes along whatever depends on ${names.join(', ')}`,
+              message: `CASCADE takes along whatever depends on ${named.map(({ name }) => name).join(', ')}`,
               evidence:
                 along.length === 0
                   ? 'nothing else went with it here'
@@ -165,25 +164,32 @@ export const LOSSES: readonly HazardRecord[] = [
   {
     code: 'CONSTRAINT_DROPPED',
     title: 'a constraint is dropped',
-    condition: 'A constraint of a table that was there before is gone, and the table is not.',
+    condition:
+      'A constraint of a table that was there before is gone, its table and columns are not, and no equal one has taken its place at once.',
     effect:
       'From then on rows get in that break the rule, and it cannot be had back until they are found and mended.',
     safer: 'Put the new rule in first, NOT VALID and validated, and drop the old one afterwards.',
     find: (ground) =>
       dropped(ground, 'constraint')
         .filter(({ object }) => ground.relation(withoutLastPart(object)))
-        .filter(({ object }) => !ground.changed('drop', withoutLastPart(object)))
-        .map(({ object }) => {
+        .filter((drop) => fateOf(ground, drop)?.goneWith == null)
+        .flatMap((drop) => {
+          const gap = gapOf(ground, drop);
+          if (gap === null) return [];
+          const { object } = drop;
           const relation = withoutLastPart(object);
-          return {
-            statement: dropperOf(ground, 'constraint', object),
-            relation,
-            severity: milder(weighBreakage(ground, relation)),
-            message: `drops the constraint ${object}`,
-            evidence: relationEvidence(ground, relation),
-            advice:
-              'If another one takes its place, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
-          };
+          const later = gap.equal && `, and makes ${gap.equal} in its place in a later transaction`;
+          return [
+            {
+              statement: dropperOf(ground, 'constraint', object),
+              relation,
+              severity: milder(weighBreakage(ground, relation)),
+              message: `drops the constraint ${object}${later ?? ''}`,
+              evidence: relationEvidence(ground, relation),
+              advice:
+                'If another one takes its place, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
+            },
+          ];
         }),
   },
 ];
@@ -228,43 +234,83 @@ function isCascade(action: Action): boolean {
   return 'cascade' in action && action.cascade;
 }
 
-/** What the statement names itself, and whether it was there before, as far as that is known. */
-function namesOf(ground: Ground, action: Action, statement: Parameters<Ground['resolve']>[1]) {
-  const isKnown = (name: string) => ({ name, isOld: ground.relation(name) !== undefined });
-  if (action.does === 'truncate')
-    return action.tables.map((table) => isKnown(ground.resolve(table, statement)));
-  if (action.does === 'drop column' || action.does === 'drop constraint')
-    return [isKnown(ground.resolve(action.table, statement))];
-  if (action.does !== 'drop') return [];
-  return action.objects.map((object) => {
-    if (action.kind === 'table' || action.kind === 'materialized view')
-      return isKnown(ground.resolve(object, statement));
+/** Something that a statement names itself. */
+interface Named {
+  /** As the schema comparison calls it. */
+  readonly kind: string;
+  /** Where the statement says no schema, and the relation is not known, without one. */
+  readonly name: string;
+  /** The relation that was there before and that it is, or is a part of. */
+  readonly relation: string | null;
+}
+
+function namesOf(ground: Ground, action: Action, statement: StatementSection): Named[] {
+  const known = (relation: string) => (ground.relation(relation) ? relation : null);
+  if (action.does === 'drop column' || action.does === 'drop constraint') {
+    const relation = ground.resolve(action.table, statement);
+    const [kind, part] =
+      action.does === 'drop column' ? ['column', action.column] : ['constraint', action.constraint];
+    return [{ kind, name: `${relation}.${shown(part)}`, relation: known(relation) }];
+  }
+  if (action.does !== 'drop' && action.does !== 'truncate') return [];
+  const kind = action.does === 'drop' ? action.kind.replaceAll('_', ' ') : 'table';
+  const objects = action.does === 'drop' ? action.objects : action.tables;
+  return objects.map((object) => {
+    if (kind === 'table' || kind === 'materialized view') {
+      const name = ground.resolve(object, statement);
+      return { kind, name, relation: known(name) };
+    }
     const name = object.schema === null ? shown(object.name) : shown(object.schema, object.name);
-    return { name, isOld: isGoneByLastName(ground, name) };
+    return { kind, name, relation: null };
   });
 }
 
-function isGoneByLastName({ facts }: Ground, name: string): boolean {
-  return (
-    facts.schema?.changes.some(
-      ({ verb, object }) => verb === 'drop' && lastPart(object) === lastPart(name),
-    ) ?? true
-  );
+/** It was there before, as far as that is known. */
+function isOld(ground: Ground, named: Named): boolean {
+  if (named.relation !== null || ground.facts.schema === null) return true;
+  return drops(ground).some((drop) => isNamed(drop, named));
 }
 
-function collateral(ground: Ground, named: readonly string[]): string[] {
-  const names = new Set(named);
-  const inside = named.map((name) => `${name}.`);
-  return drops(ground)
-    .filter(({ object, last }) => !names.has(object) && !names.has(last))
-    .filter(({ object }) => !inside.some((start) => object.startsWith(start)))
+const ROUTINES = ['function', 'procedure', 'aggregate'];
+
+function isNamed({ kind, name }: Drop, named: Named): boolean {
+  const isKind = kind === named.kind || (named.kind === 'routine' && ROUTINES.includes(kind));
+  return isKind && (name === named.name || name.endsWith(`.${named.name}`));
+}
+
+/** TRUNCATE … CASCADE locks the tables that it empties as well. */
+function emptiedToo(ground: Ground, statement: StatementSection): string[] {
+  const [truncate] = ground.asked(statement, 'truncate');
+  if (!truncate) return [];
+  const named = truncate.action.tables.map((table) => ground.resolve(table, statement));
+  return ground
+    .taken(statement, 'reads')
+    .filter(({ relation }) => !named.includes(relation))
+    .map(({ relation }) => `the rows of ${relation}`);
+}
+
+const collateralOf = new WeakMap<Ground, readonly string[]>();
+
+/** What went although no statement names it, and that is no part of something else that went. */
+function collateral(ground: Ground): readonly string[] {
+  const before = collateralOf.get(ground);
+  if (before) return before;
+  const named = (['drop', 'drop column', 'drop constraint'] as const).flatMap((does) =>
+    ground.met(does).flatMap(({ action, statement }) => namesOf(ground, action, statement)),
+  );
+  const found = drops(ground)
+    .filter((drop) => fateOf(ground, drop)?.goneWith == null)
+    .filter((drop) => !named.some((each) => isNamed(drop, each)))
     .map(({ kind, object }) => `${kind} ${object}`);
+  collateralOf.set(ground, found);
+  return found;
 }
 
 interface Drop {
   readonly kind: string;
   readonly object: string;
-  readonly last: string;
+  /** The object without the types of its arguments. */
+  readonly name: string;
 }
 
 const dropsOf = new WeakMap<Ground, readonly Drop[]>();
@@ -274,7 +320,40 @@ function drops(ground: Ground): readonly Drop[] {
   if (before) return before;
   const found = (ground.facts.schema?.changes ?? [])
     .filter(({ verb }) => verb === 'drop')
-    .map(({ kind, object }) => ({ kind, object, last: lastPart(object) }));
+    .map(({ kind, object }) => ({
+      kind,
+      object,
+      name: ROUTINES.includes(kind) ? object.replace(/\(.*\)$/s, '') : object,
+    }));
   dropsOf.set(ground, found);
   return found;
+}
+
+function fateOf(
+  { facts }: Ground,
+  { kind, object }: Pick<Drop, 'kind' | 'object'>,
+): DroppedFacts | undefined {
+  return facts.catalogue.dropped.get(`${kind} ${object}`);
+}
+
+/**
+ * The time in which nothing holds the rule of a constraint that was dropped, until an equal one comes or for good. null
+ * where there is none: an equal one was there before it went, or came in the same transaction; or what made that cannot
+ * be told, because a function did it.
+ */
+function gapOf(ground: Ground, drop: SchemaChange): { readonly equal: string | null } | null {
+  const equal = fateOf(ground, drop)?.keptAs ?? null;
+  if (equal === null) return { equal };
+  const index = dropperOf(ground, drop.kind, drop.object);
+  const dropper = ground.facts.statements.find((statement) => statement.index === index);
+  const makers = metOn(ground, 'add constraint').filter(
+    ({ relation, action }) =>
+      relation === withoutLastPart(equal) &&
+      (action.constraint === null || shown(action.constraint) === lastPart(equal)),
+  );
+  if (!dropper || makers.length === 0) return null;
+  const isAtOnce = makers.some(
+    ({ statement }) => statement.index <= dropper.index || statement.transaction === dropper.transaction,
+  );
+  return isAtOnce ? null : { equal };
 }

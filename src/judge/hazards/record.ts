@@ -42,7 +42,8 @@ export function metOn<Does extends OnRelation>(ground: Ground, does: Does): read
   const met = ground.met(does).flatMap((each) => {
     const name = nameOn(each.action);
     const relation = name && ground.resolve(name, each.statement);
-    return relation !== null && ground.relation(relation) ? [{ ...each, relation, ground }] : [];
+    if (relation === null || ground.isReplaced(relation, each.statement)) return [];
+    return ground.relation(relation) ? [{ ...each, relation, ground }] : [];
   });
   ofGround.set(does, met);
   return met;

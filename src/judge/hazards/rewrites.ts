@@ -1,11 +1,16 @@
 import type { StatementSection } from '../../report/model.ts';
 import { literal, shown } from '../../sql.ts';
-import type { Action, Name } from '../facts.ts';
+import type { Action, ActionOf, Name } from '../facts.ts';
 import type { Ground } from './ground.ts';
 import { sibling } from './names.ts';
 import { type HazardRecord, lockFinding, sqlAdvice, type Words } from './record.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
+
+/** A new column that gets a number in every row, and is NOT NULL by that. */
+export function isNumbered(action: ActionOf<'add column'>): boolean {
+  return action.identity || SERIAL.test(action.type);
+}
 
 interface Cause extends Words {
   /** Whether an action of the statement makes it write the relation anew. */
@@ -43,11 +48,7 @@ const CAUSES: readonly Cause[] = [
     effect: 'ACCESS EXCLUSIVE while every row is written again with a value of its own.',
     safer: 'Add the column without a default, set the default, and fill the old rows in batches.',
     isCause: (action) =>
-      action.does === 'add column' &&
-      action.hasDefault &&
-      !action.identity &&
-      !action.stored &&
-      !SERIAL.test(action.type),
+      action.does === 'add column' && action.hasDefault && !action.stored && !isNumbered(action),
     advises: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'add column' }>;
       return sqlAdvice(
@@ -64,7 +65,7 @@ const CAUSES: readonly Cause[] = [
     condition: 'ADD COLUMN serial or GENERATED … AS IDENTITY, after which the table has another file.',
     effect: 'ACCESS EXCLUSIVE while every row is written again with a number of its own.',
     safer: 'A plain column, numbers from a sequence in batches, and the identity at the end.',
-    isCause: (action) => action.does === 'add column' && (action.identity || SERIAL.test(action.type)),
+    isCause: (action) => action.does === 'add column' && isNumbered(action),
     advises: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'add column' }>;
       const sequence = sibling(relation, `_${column}_seq`);

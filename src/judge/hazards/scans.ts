@@ -14,6 +14,7 @@ import {
   ownWords,
   sqlAdvice,
 } from './record.ts';
+import { isNumbered } from './rewrites.ts';
 
 type NewConstraint = ActionOf<'add constraint'>;
 
@@ -168,8 +169,8 @@ function notValidFirst(met: MetOn<'add constraint'>, suffix: string, template: s
   );
 }
 
-/** A new column without a default holds NULLs only, and PostgreSQL looks none of them up. */
-function isOfEmptyColumn(ground: Ground, { statement, action }: Met<'add constraint'>): boolean {
+/** A new column without a default holds NULLs only, and PostgreSQL looks none of them up for a FOREIGN KEY. */
+export function isOfEmptyColumn(ground: Ground, { statement, action }: Met<'add constraint'>): boolean {
   return (
     action.ofNewColumn &&
     ground
@@ -178,9 +179,18 @@ function isOfEmptyColumn(ground: Ground, { statement, action }: Met<'add constra
   );
 }
 
-/** The column was not NOT NULL before: by the comparison, where there is one. */
+/**
+ * The column was not NOT NULL when the statement began: by the comparison, where there is one, and of a column that the
+ * command made by how it did that. A new column is filled by then, and its rows are read as those of any other.
+ */
 function isNews(ground: Ground, relation: string, column: string): boolean {
-  return ground.facts.schema === null || ground.changed('alter', `${relation}.${shown(column)}`);
+  const name = `${relation}.${shown(column)}`;
+  if (ground.facts.schema === null || ground.changed('alter', name)) return true;
+  if (!ground.changed('create', name)) return false;
+  return metOn(ground, 'add column').some(
+    ({ relation: table, action }) =>
+      table === relation && action.column === column && !action.notNull && !isNumbered(action),
+  );
 }
 
 function isProven(ground: Ground, before: number, relation: string, column: string): boolean {

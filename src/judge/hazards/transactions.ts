@@ -1,9 +1,11 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../report/model.ts';
+import { isBuilt } from './builds.ts';
 import { listed, locksEvidence, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { withLockTimeout } from './lock-timeout.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';
+import { isOfEmptyColumn } from './scans.ts';
 import { LINGERING_MS, MANY_ROWS } from './thresholds.ts';
 import { milder, weighLock, weighRows, worst } from './weight.ts';
 
@@ -177,18 +179,18 @@ export function laterWork(ground: Ground, statement: StatementSection): Statemen
 function heavy(ground: Ground, statement: StatementSection): boolean {
   if (statement.rewrote.some((relation) => ground.relation(relation))) return true;
   return ground.actions(statement).some((action) => {
+    if (action.does === 'refresh') return true;
     const table =
       'table' in action && action.table !== null ? ground.resolve(action.table, statement) : undefined;
-    if (action.does === 'refresh') return true;
-    if (table === undefined || !ground.relation(table)) return false;
+    if (table === undefined || !ground.relation(table) || ground.isReplaced(table, statement)) return false;
     return (
-      action.does === 'create index' ||
+      (action.does === 'create index' && isBuilt(ground, { statement, action })) ||
       action.does === 'validate constraint' ||
       action.does === 'set not null' ||
       (action.does === 'add constraint' &&
         !action.notValid &&
         action.usingIndex === null &&
-        !action.ofNewColumn)
+        !(action.kind === 'foreign key' && isOfEmptyColumn(ground, { statement, action })))
     );
   });
 }
@@ -248,7 +250,8 @@ function changedRows(ground: Ground, statement: StatementSection, inserted: bool
     const fills = inserted && action.does === 'insert' && rows > BOOKKEEPING_ROWS;
     if (!changes && !fills) return [];
     const relation = ground.resolve(action.table, statement);
-    return ground.relation(relation) ? [{ statement, relation, rows, verb: action.does }] : [];
+    const isOld = ground.relation(relation) && !ground.isReplaced(relation, statement);
+    return isOld ? [{ statement, relation, rows, verb: action.does }] : [];
   });
 }
 

@@ -32,7 +32,7 @@ describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
       found[kind] = bySchema(await rehearseAll(version, kind, fixtures), fixtures);
   }, 240_000);
 
-  test.each(fixtures)('$code is found in the bad example, and not in the good one', ({ code, schema }) => {
+  test.each(fixtures)('$name is found in the bad example, and not in the good one', ({ code, schema }) => {
     const codes = (kind: Kind) => (found[kind].get(schema) ?? []).map((hazard) => hazard.code);
     expect({ bad: codes('bad').includes(code), good: codes('good').includes(code) }, describeAll()).toEqual({
       bad: true,

@@ -64,6 +64,55 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test('what was dropped is told with what it went with, and with what holds the same rule', async () => {
+    const { session, drop } = await scratch(
+      version,
+      `CREATE TABLE public.people (id bigserial PRIMARY KEY, boss bigint CONSTRAINT boss REFERENCES public.people,
+          "Order" integer CHECK ("Order" > 0), code integer CONSTRAINT code UNIQUE, a integer, b integer,
+          CONSTRAINT ordered CHECK (a < b));
+        CREATE INDEX by_order ON public.people ((1 + "Order")); CREATE INDEX by_code ON public.people (code);
+        CREATE VIEW public.chiefs AS SELECT id FROM public.people;
+        CREATE TABLE public.events (at date) PARTITION BY RANGE (at);
+        CREATE TABLE public.events_2026 PARTITION OF public.events FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+        CREATE TABLE public.base (x integer); CREATE TABLE public.heir (y integer) INHERITS (public.base)`,
+    );
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(`ALTER TABLE people DROP COLUMN id CASCADE, DROP COLUMN "Order", DROP COLUMN a;
+        ALTER TABLE people ADD CONSTRAINT code_again UNIQUE (code), DROP CONSTRAINT code; DROP INDEX by_code;
+        DROP TABLE events; DROP TABLE base CASCADE`);
+      const { dropped } = await compareWith(before, session);
+      const told = (name: string) => [name, dropped.get(name)?.goneWith, dropped.get(name)?.keptAs];
+      expect([
+        told('sequence public.people_id_seq'),
+        told('constraint public.people.people_pkey'),
+        told('constraint public.people.boss'),
+        told('constraint public.people."people_Order_check"'),
+        told('index public.by_order'),
+        told('constraint public.people.ordered'),
+        told('view public.chiefs'),
+        told('constraint public.people.code'),
+        told('index public.by_code'),
+        told('table public.events_2026'),
+        told('table public.heir'),
+      ]).toEqual([
+        ['sequence public.people_id_seq', 'public.people.id', null],
+        ['constraint public.people.people_pkey', 'public.people.id', null],
+        ['constraint public.people.boss', null, null],
+        ['constraint public.people."people_Order_check"', 'public.people."Order"', null],
+        ['index public.by_order', 'public.people."Order"', null],
+        ['constraint public.people.ordered', 'public.people.a', null],
+        ['view public.chiefs', null, null],
+        ['constraint public.people.code', null, 'public.people.code_again'],
+        ['index public.by_code', null, null],
+        ['table public.events_2026', 'public.events', null],
+        ['table public.heir', null, null],
+      ]);
+    } finally {
+      await drop();
+    }
+  });
+
   test('what was left half-done is told, and whether the command did it', async () => {
     const { session, drop } = await scratch(version, PEOPLE.replace('public.mood', 'text'));
     const concurrently = (name: string) =>

@@ -40,14 +40,30 @@ export function batches(migrations: readonly Migration[]): Migration[][] {
   return all;
 }
 
+/** The first migration of each app in one batch, then the second ones: no app touches another one's tables. */
+export function sideBySide(migrations: readonly Migration[]): Migration[][] {
+  const all: Migration[][] = [];
+  const seen = new Map<string, number>();
+  for (const migration of migrations) {
+    const at = seen.get(appOf(migration)) ?? 0;
+    seen.set(appOf(migration), at + 1);
+    all[at] = [...(all[at] ?? []), migration];
+  }
+  return all;
+}
+
 function appOf({ name }: Migration): string {
   return name.slice(0, name.indexOf('.'));
 }
 
 export function tablesOf({ statements }: Migration): Tables {
   const text = statements.join(';\n');
-  const named = (pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, name = '']) => name))];
-  const changed = named(/\b(?:TABLE|ON|UPDATE|RENAME TO)\s+(?:IF (?:NOT )?EXISTS\s+)?"(\w+)"/g);
-  const referenced = named(/\bREFERENCES\s+"(\w+)"/g).filter((table) => !changed.includes(table));
+  const named = (pattern: RegExp) => [
+    ...new Set([...text.matchAll(pattern)].map(([, quoted, plain]) => quoted ?? plain ?? '')),
+  ];
+  const changed = named(
+    /\b(?:TABLE|ON|UPDATE|RENAME TO)\s+(?:IF (?:NOT )?EXISTS\s+)?(?:"(\w+)"|public\.(\w+))/gi,
+  );
+  const referenced = named(/\bREFERENCES\s+"(\w+)"/gi).filter((table) => !changed.includes(table));
   return { changed, referenced };
 }

@@ -6,7 +6,7 @@ const fixtures = hazardFixtures();
 
 describe('the catalogue of hazards', () => {
   test.each(CATALOGUE)('$code has a bad and a good example', ({ code }) => {
-    expect(fixtures.find((fixture) => fixture.code === code)?.files).toEqual({
+    expect(fixtures.find(({ name }) => name === code)?.files).toEqual({
       bad: expect.stringContaining(`/${code}/bad.sql`),
       good: expect.stringContaining(`/${code}/good.sql`),
     });
@@ -15,6 +15,8 @@ describe('the catalogue of hazards', () => {
   test('has a record for every example', () => {
     const codes = new Set(CATALOGUE.map(({ code }) => code));
     expect(fixtures.map(({ code }) => code).filter((code) => !codes.has(code))).toEqual([]);
+    const lacking = fixtures.filter(({ files }) => files.bad === undefined || files.good === undefined);
+    expect(lacking.map(({ name }) => name)).toEqual([]);
   });
 
   test('names each hazard once, in upper case', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Action, ActionOf, Facts } from '../../../src/judge/facts.ts';
+import type { Action, ActionOf, DroppedFacts, Facts } from '../../../src/judge/facts.ts';
 import { findHazards } from '../../../src/judge/hazards.ts';
 import type { LockMode } from '../../../src/judge/lock-modes.ts';
-import type { Hazard, SchemaSection } from '../../../src/report/model.ts';
+import type { Hazard, SchemaChange, SchemaSection } from '../../../src/report/model.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 
 const MB = 2 ** 20;
@@ -332,6 +332,312 @@ test('a CHECK that was there before lets SET NOT NULL pass', () => {
   expect(codes(true)).toEqual([]);
   expect(codes(false)).toEqual(['SET_NOT_NULL_SCANS_TABLE']);
 });
+
+describe('CREATE INDEX IF NOT EXISTS', () => {
+  const codes = (locks: [string, LockMode, number][]) =>
+    findHazards(
+      facts({
+        statements: [statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 3], ...locks] })],
+        parsed: asking({ 1: { ...creatingIndex, ifNotExists: true } }),
+        catalogue: { relations: new Map([['public.orders', relation(GB, 1)]]) },
+      }),
+    ).map(({ code }) => code);
+
+  test('is told where it builds one, which it locks then', () => {
+    expect(codes([['public.orders_status_idx', 'ACCESS EXCLUSIVE', 3]])).toEqual(['INDEX_NOT_CONCURRENT']);
+  });
+
+  test('is not told where there is one', () => {
+    expect(codes([])).toEqual([]);
+  });
+});
+
+describe('a table that takes the name of one that was renamed', () => {
+  const codes = (outcome: 'committed' | 'rolled back') =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'ALTER TABLE', locks: [['public.orders_old', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(2, { tag: 'CREATE TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(3, { tag: 'CREATE INDEX', transaction: 3, locks: [['public.orders', 'SHARE', 3]] }),
+        ],
+        transactions: [
+          { transaction: 2, session: 1, startedAt: '2026-03-14T02:11:09.500Z', endedAt: null, outcome },
+        ],
+        parsed: asking({ 2: { does: 'create table', table: ORDERS, ifNotExists: false }, 3: creatingIndex }),
+        catalogue: {
+          relations: new Map([['public.orders_old', relation(GB, 1)]]),
+          renamed: new Map([['public.orders', 'public.orders_old']]),
+        },
+      }),
+    ).map(({ code }) => code);
+
+  test('can hurt nobody', () => {
+    expect(codes('committed')).not.toContain('INDEX_NOT_CONCURRENT');
+  });
+
+  test('does not take it for good where that was rolled back', () => {
+    expect(codes('rolled back')).toContain('INDEX_NOT_CONCURRENT');
+  });
+});
+
+describe('SET NOT NULL on a column that the command itself adds', () => {
+  const codes = (added: Partial<ActionOf<'add column'>>) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'ALTER TABLE', transaction: 1 }),
+          statement(2, { tag: 'ALTER TABLE', transaction: 1 }),
+        ],
+        parsed: asking({
+          1: { ...addingColumn, ...added },
+          2: { does: 'set not null', table: ORDERS, column: 'number' },
+        }),
+        schema: schema({ changes: [change('create', 'column', 'public.orders.number')] }),
+        catalogue: { relations: new Map([['public.orders', relation(GB, 2_000_000)]]) },
+      }),
+    ).map(({ code }) => code);
+
+  test('reads the rows, which are there and filled by then', () => {
+    expect(codes({})).toContain('SET_NOT_NULL_SCANS_TABLE');
+  });
+
+  test.each([
+    ['NOT NULL', { notNull: true }],
+    ['an identity', { identity: true }],
+    ['serial', { type: 'bigserial' }],
+  ])('reads nothing where it came as %s', (_, added) => {
+    expect(codes(added)).not.toContain('SET_NOT_NULL_SCANS_TABLE');
+  });
+});
+
+describe('a new column with a rule behind the lock of another table', () => {
+  const codes = (rule: Partial<ActionOf<'add constraint'>>, hasDefault = false) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, {
+            tag: 'ALTER TABLE',
+            transaction: 1,
+            locks: [['public.customers', 'ACCESS EXCLUSIVE', 8]],
+          }),
+          statement(2, {
+            tag: 'ALTER TABLE',
+            sql: 'ALTER TABLE orders ADD COLUMN number …',
+            transaction: 1,
+            locks: [['public.orders', 'ACCESS EXCLUSIVE', 4]],
+          }),
+        ],
+        parsed: asking({
+          2: [
+            { ...addingColumn, hasDefault },
+            { ...addingConstraint, columns: ['number'], ofNewColumn: true, ...rule },
+          ],
+        }),
+        catalogue: {
+          relations: new Map([
+            ['public.customers', relation(GB, 1)],
+            ['public.orders', relation(GB, 1)],
+          ]),
+        },
+      }),
+    ).map(({ code }) => code);
+
+  test('is work where it reads the table', () => {
+    for (const kind of ['unique', 'primary key', 'exclude', 'check'] as const)
+      expect(codes({ kind }), kind).toContain('WORK_AFTER_STRONG_LOCK');
+    expect(codes({ kind: 'foreign key' }, true)).toContain('WORK_AFTER_STRONG_LOCK');
+  });
+
+  test('is none where its values are NULL for a FOREIGN KEY', () => {
+    expect(codes({ kind: 'foreign key' })).not.toContain('WORK_AFTER_STRONG_LOCK');
+  });
+});
+
+describe('CASCADE', () => {
+  const found = (changes: SchemaChange[], goneWith: Record<string, string>, actions: Action[]) => {
+    const { severity, evidence } = only(
+      findHazards(
+        facts({
+          statements: actions.map((_, at) => statement(at + 1, { tag: 'DROP' })),
+          parsed: asking(Object.fromEntries(actions.map((action, at) => [at + 1, action]))),
+          schema: schema({ changes }),
+          catalogue: {
+            relations: new Map([['public.orders', relation(MB, 1)]]),
+            dropped: new Map(
+              changes.map(({ kind, object }) => [
+                `${kind} ${object}`,
+                { goneWith: goneWith[object] ?? null, keptAs: null },
+              ]),
+            ),
+          },
+        }),
+      ),
+      'CASCADE',
+    );
+    return [severity, evidence];
+  };
+  const droppingTable: Action = {
+    does: 'drop',
+    kind: 'table',
+    objects: [ORDERS],
+    concurrently: false,
+    cascade: true,
+  };
+  const table = change('drop', 'table', 'public.orders');
+
+  test('takes nothing along where only parts of what was named go', () => {
+    const parts = [
+      change('drop', 'index', 'public.orders_status_idx'),
+      change('drop', 'constraint', 'public.orders.orders_pkey'),
+      change('drop', 'sequence', 'public.orders_id_seq'),
+    ];
+    const goneWith = Object.fromEntries(parts.map(({ object }) => [object, 'public.orders']));
+    expect(found([table, ...parts], goneWith, [droppingTable])).toEqual([
+      'notice',
+      'nothing else went with it here',
+    ]);
+  });
+
+  test('takes along what others hold', () => {
+    const others = [
+      change('drop', 'view', 'public.open_orders'),
+      change('drop', 'constraint', 'public.invoices.invoices_order_fkey'),
+    ];
+    expect(found([table, ...others], {}, [droppingTable])).toEqual([
+      'warning',
+      'gone with the whole command: view public.open_orders, constraint public.invoices.invoices_order_fkey',
+    ]);
+  });
+
+  test('takes along columns of the same table that are made from the one that was named', () => {
+    const columns = [
+      change('drop', 'column', 'public.orders.net'),
+      change('drop', 'column', 'public.orders.gross'),
+    ];
+    const dropping: Action = { does: 'drop column', table: ORDERS, column: 'net', cascade: true };
+    expect(found(columns, {}, [dropping])).toEqual([
+      'warning',
+      'gone with the whole command: column public.orders.gross',
+    ]);
+  });
+
+  test('of TRUNCATE takes along the rows of the tables that it locks as well', () => {
+    const { severity, evidence } = only(
+      findHazards(
+        facts({
+          statements: [
+            statement(1, {
+              tag: 'TRUNCATE TABLE',
+              locks: [
+                ['public.orders', 'ACCESS EXCLUSIVE', 2],
+                ['public.invoices', 'ACCESS EXCLUSIVE', 2],
+              ],
+            }),
+          ],
+          parsed: asking({ 1: { does: 'truncate', tables: [ORDERS], cascade: true } }),
+          schema: schema({}),
+          catalogue: {
+            relations: new Map([
+              ['public.orders', relation(MB, 1)],
+              ['public.invoices', relation(MB, 1)],
+            ]),
+          },
+        }),
+      ),
+      'CASCADE',
+    );
+    expect([severity, evidence]).toEqual([
+      'warning',
+      'gone with the whole command: the rows of public.invoices',
+    ]);
+  });
+
+  test('did not take along what another statement names', () => {
+    const others = [
+      change('drop', 'view', 'public.open_orders'),
+      change('drop', 'function', 'public.total(integer, text)'),
+    ];
+    const dropping = (kind: string, name: string): Action => ({
+      ...droppingTable,
+      kind,
+      objects: [{ schema: null, name }],
+      cascade: false,
+    });
+    const named = [dropping('view', 'open_orders'), dropping('function', 'total'), droppingTable];
+    expect(found([table, ...others], {}, named)).toEqual(['notice', 'nothing else went with it here']);
+    expect(found([table, ...others], {}, [dropping('view', 'total'), droppingTable])[0]).toBe('warning');
+  });
+});
+
+describe('a constraint that was dropped', () => {
+  const messages = (fate: Partial<DroppedFacts>, order: readonly Action[], transactions: readonly number[]) =>
+    findHazards(
+      facts({
+        statements: order.map((_, at) => statement(at + 1, { transaction: transactions[at] ?? 1 })),
+        parsed: asking(Object.fromEntries(order.map((action, at) => [at + 1, action]))),
+        schema: schema({ changes: [change('drop', 'constraint', 'public.orders.old')] }),
+        catalogue: {
+          relations: new Map([['public.orders', relation(MB, 1)]]),
+          dropped: new Map([['constraint public.orders.old', { goneWith: null, keptAs: null, ...fate }]]),
+        },
+      }),
+    )
+      .filter(({ code }) => code === 'CONSTRAINT_DROPPED')
+      .map(({ message }) => message);
+  const dropping: Action = { does: 'drop constraint', table: ORDERS, constraint: 'old', cascade: false };
+  const adding: Action = { ...addingConstraint, kind: 'check', constraint: 'new' };
+  const equal = { keptAs: 'public.orders.new' };
+
+  test('is told', () => {
+    expect(messages({}, [dropping, adding], [1, 1])).toEqual(['drops the constraint public.orders.old']);
+  });
+
+  test('is not told where it went with its column', () => {
+    expect(messages({ goneWith: 'public.orders.status' }, [dropping], [1])).toEqual([]);
+  });
+
+  test('is not told where an equal one holds the rule all the time', () => {
+    expect(messages(equal, [dropping, adding], [1, 1])).toEqual([]);
+    expect(messages(equal, [adding, dropping], [1, 2])).toEqual([]);
+    expect(messages(equal, [dropping, { ...adding, constraint: null }], [1, 1])).toEqual([]);
+    expect(messages(equal, [dropping], [1])).toEqual([]);
+  });
+
+  test('is told with the equal one where that comes in a later transaction', () => {
+    expect(messages(equal, [dropping, adding], [1, 2])).toEqual([
+      'drops the constraint public.orders.old, and makes public.orders.new in its place in a later transaction',
+    ]);
+  });
+});
+
+const addingColumn: ActionOf<'add column'> = {
+  does: 'add column',
+  table: ORDERS,
+  column: 'number',
+  type: 'int8',
+  notNull: false,
+  hasDefault: false,
+  identity: false,
+  stored: false,
+};
+
+const addingConstraint: ActionOf<'add constraint'> = {
+  does: 'add constraint',
+  table: ORDERS,
+  kind: 'unique',
+  constraint: null,
+  columns: [],
+  usingIndex: null,
+  notValid: false,
+  references: null,
+  provesNotNull: [],
+  ofNewColumn: false,
+};
+
+function change(verb: SchemaChange['verb'], kind: string, object: string): SchemaChange {
+  return { verb, kind, object, sql: '', dataLoss: false };
+}
 
 const creatingIndex: ActionOf<'create index'> = {
   does: 'create index',

@@ -19,6 +19,7 @@ function found(section: QueriesSection | null) {
       renamed: new Map(),
       checks: [],
       unindexedForeignKeys: new Map(),
+      dropped: new Map(),
       lockTimeoutByDefault: false,
     },
   };

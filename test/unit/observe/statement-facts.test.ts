@@ -10,6 +10,7 @@ const T = { schema: null, name: 't' };
 
 describe('what a statement asks for', () => {
   test.each([
+    ['CREATE TABLE IF NOT EXISTS t (a int)', { does: 'create table', table: T, ifNotExists: true }],
     ['CREATE INDEX ON t (a)', { does: 'create index', table: T, index: null, concurrently: false }],
     [
       'CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON t (a)',
@@ -73,7 +74,7 @@ describe('what a statement asks for', () => {
     expect(await asked(sql)).toEqual([{ does: 'set lock_timeout', off, local }]);
   });
 
-  test.each(['SELECT 1', "SET statement_timeout = '2s'", 'COMMIT', 'CREATE TABLE n (a int)'])(
+  test.each(['SELECT 1', "SET statement_timeout = '2s'", 'COMMIT', 'CREATE VIEW n AS SELECT 1'])(
     '%s is nothing that a hazard depends on',
     async (sql) => {
       expect(await asked(sql)).toEqual([]);

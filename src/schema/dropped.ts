@@ -1,0 +1,91 @@
+import type { Delta, Fact, FactBase, StableId } from '@supabase/pg-delta/core';
+import type { DroppedFacts } from '../judge/facts.ts';
+import { identifier } from '../sql.ts';
+import { described } from './changes.ts';
+
+/**
+ * What became of all that one schema has and the other has not, by kind and name as the changes have them:
+ * `index public.orders_customer_idx`. `after` has the names of `before`.
+ */
+export function dropped(
+  before: FactBase,
+  after: FactBase,
+  deltas: readonly Delta[],
+): Map<string, DroppedFacts> {
+  const found = new Map<string, DroppedFacts>();
+  for (const delta of deltas) {
+    if (delta.verb !== 'remove') continue;
+    const { kind, object } = described(delta.fact.id);
+    const whole = wholes(delta.fact, before).find((id) => before.has(id) && !after.has(id));
+    found.set(`${kind} ${object}`, {
+      goneWith: whole ? described(whole).object : null,
+      keptAs: delta.fact.id.kind === 'constraint' ? equalConstraint(delta.fact, after) : null,
+    });
+  }
+  return found;
+}
+
+/** What an object is a part of: when one of these is dropped it goes too, without CASCADE. */
+function wholes(fact: Fact, before: FactBase): StableId[] {
+  const { id, parent, payload } = fact;
+  const found = parent ? [parent] : [];
+  if (id.kind === 'constraint' || id.kind === 'index') found.push(...ownColumns(fact, before));
+  if (id.kind === 'sequence' && isOwner(payload.ownedBy)) {
+    const { schema, table, column } = payload.ownedBy;
+    found.push({ kind: 'column', schema, table, name: column }, { kind: 'table', schema, name: table });
+  }
+  // What only inherits from a table stays in its way.
+  if (id.kind === 'table' && payload.partitionBound !== null)
+    found.push(...dependsOn(id, before).filter(({ kind }) => kind === 'table'));
+  if (id.kind === 'publicationRel') found.push({ kind: 'table', schema: id.schema, name: id.table });
+  return found;
+}
+
+/** Columns of its own table that a constraint or an index is about. */
+function ownColumns({ id, parent, payload }: Fact, before: FactBase): StableId[] {
+  const columns = dependsOn(id, before).filter(
+    (to) =>
+      to.kind === 'column' &&
+      parent &&
+      'name' in parent &&
+      'schema' in parent &&
+      to.schema === parent.schema &&
+      to.table === parent.name,
+  );
+  if (payload.type !== 'f') return columns;
+  // A table that refers to itself has on the other side what stays in the way, as any table that is referred to.
+  const [key = ''] = String(payload.def).split(') REFERENCES ');
+  const names = key.replace('FOREIGN KEY (', '').split(', ');
+  return columns.filter(
+    (column) => 'name' in column && (names.includes(column.name) || names.includes(identifier(column.name))),
+  );
+}
+
+function dependsOn(id: StableId, base: FactBase): StableId[] {
+  return base
+    .outgoingEdges(id)
+    .filter(({ kind }) => kind === 'depends')
+    .map(({ to }) => to);
+}
+
+interface Owner {
+  readonly schema: string;
+  readonly table: string;
+  readonly column: string;
+}
+
+function isOwner(value: unknown): value is Owner {
+  return typeof value === 'object' && value !== null && 'column' in value;
+}
+
+/** The definition does not hold the name. */
+function equalConstraint({ id, parent, payload }: Fact, after: FactBase): string | null {
+  const equal = (parent ? after.childrenOf(parent) : []).find(
+    (other) =>
+      other.id.kind === id.kind &&
+      other.payload.type === payload.type &&
+      other.payload.def === payload.def &&
+      other.payload.validated === payload.validated,
+  );
+  return equal ? described(equal.id).object : null;
+}
