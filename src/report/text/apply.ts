@@ -1,6 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
 import type { ApplySection, Report } from '../model.ts';
+import { commandWords } from '../words.ts';
 import { duringLines } from './during.ts';
 import { andMore, bullet, fact, heading, message } from './parts.ts';
 
@@ -55,7 +56,7 @@ function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Spa
 function facts({ forced, receipt, command }: ApplySection, style: TextStyle): string[] {
   const age = receipt === null ? '' : formatDuration(receipt.ageMs);
   const rows: [string, string][] = [
-    ...(command === null ? [] : [['Command', endOf(command)] satisfies [string, string]]),
+    ...(command === null ? [] : [['Command', commandWords(command)] satisfies [string, string]]),
     ...(forced === null
       ? []
       : [['Forced', `the rehearsal had not passed: ${message(style, forced)}`] satisfies [string, string]]),
@@ -69,15 +70,6 @@ function facts({ forced, receipt, command }: ApplySection, style: TextStyle): st
         ]),
   ];
   return rows.flatMap(([label, text]) => fact(style, label, [text]));
-}
-
-function endOf({ exitCode, signal, timedOut, durationMs }: NonNullable<ApplySection['command']>): string {
-  const after = `after ${formatDuration(durationMs)}`;
-  if (timedOut) return `stopped by the time limit ${after}`;
-  if (signal !== null) return `ended by ${signal} ${after}`;
-  return exitCode === 0
-    ? `succeeded in ${formatDuration(durationMs)}`
-    : `failed with exit code ${exitCode} ${after}`;
 }
 
 /** Where all is well it need not be read line by line. */
