@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { relationNames } from '../observe/names.ts';
-import { redacted } from '../observe/redact.ts';
+import { schemaWithoutSecrets } from '../observe/secrets.ts';
 import type { ApplySection, Limit, SchemaSection, StatementSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import { compareSchemas, compareTimes } from './compare.ts';
@@ -31,7 +32,6 @@ export interface AfterParts {
   readonly command: NonNullable<ApplySection['command']>;
   /** What ended the command before its time. */
   readonly aborted: string | null;
-  readonly redact: boolean;
 }
 
 export type After = Pick<
@@ -92,7 +92,7 @@ export async function lookAfter(parts: AfterParts): Promise<After> {
   limits.push(...(compared?.limits ?? []));
   await session?.close();
 
-  const found = compared?.section ?? null;
+  const found = compared === null ? null : schemaWithoutSecrets(compared.section);
   const against = found && rehearsedSchema && compareSchemas(rehearsedSchema, found);
   const expected = new Set(rehearsedSchema?.leftovers.map(({ kind, object }) => `${kind} ${object}`));
   const left = (found?.leftovers ?? []).filter(({ preexisting }) => !preexisting);
@@ -109,7 +109,7 @@ export async function lookAfter(parts: AfterParts): Promise<After> {
     moved,
     unreadable: problems[0] ?? null,
   });
-  const statements = parts.redact ? await redacted(seen.statements) : seen.statements;
+  const { statements } = seen;
   return {
     ...decided,
     statements,

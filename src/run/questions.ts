@@ -10,7 +10,7 @@ import type { CloneContext } from '../clone/method.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../report/model.ts';
 import { openSession } from '../target/connect.ts';
-import type { RehearseOptions } from './options.ts';
+import type { RehearseOptions } from './asked.ts';
 
 /** What is to be asked of the clone before the command and after it. */
 export interface Questions {

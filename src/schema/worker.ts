@@ -1,9 +1,10 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
+import type { AuditEntry } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { loadPg } from '../target/load-pg.ts';
-import type { AuditEntry, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { changesBetween, compareWith, fingerprint } from './compare.ts';
 import { type Helper, readSchema, type Snapshot, takeSnapshot } from './facts.ts';

@@ -15,9 +15,10 @@ import type { Scope } from '../../scope.ts';
 import type { Stop } from '../../stop.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import type { ApplyOptions } from '../asked.ts';
 import { ignore, toRun } from '../options.ts';
 import type { Entered } from './enter.ts';
-import { type ApplyOptions, basis, NOT_STARTED, type Rehearsal, type Result } from './section.ts';
+import { basis, NOT_STARTED, type Rehearsal, type Result } from './section.ts';
 
 export interface Life {
   readonly scope: Scope;
@@ -82,7 +83,7 @@ export async function runOnTarget(
   const { limits, ...after } = await inPhase(emit, 'after', () =>
     lookAfter({
       ...given,
-      ...{ target, run, audit, wire, transactions, place, rehearsed, command, redact },
+      ...{ target, run, audit, wire, transactions, place, rehearsed, command },
       rehearsedSchema: report.schema,
       // A command that had succeeded by then was not ended by it.
       aborted: aborted ?? (exitCode === 0 ? null : (stop.lost?.message ?? null)),
