@@ -289,7 +289,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       const forecast = page.getByRole('region', { name: 'Forecast for the target' });
       const [first, second, third] = await forecast.locator('tbody tr').allTextContents();
       expect(first).toContain(
-        'public.ordersACCESS EXCLUSIVE for 4.2 sblocks reads and writes, statement 2about 966 statements',
+        'public.ordersACCESS EXCLUSIVE for 4.2 sblocks reads, writes, statement 2about 966 statements',
       );
       expect(first).toContain('212.0/s18.0/s');
       expect(first).toContain('SESSIONS WOULD RUN OUT: 41 open and 966 waiting, of 97');
@@ -306,6 +306,21 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         '45 GB needed, not known free',
       ])
         expect(text).toContain(words);
+    });
+  });
+
+  test('rows that were written are told, and a rename is one change', async () => {
+    const base = sampleReports.rewrite ?? sampleReport();
+    const written = [{ relation: 'public.orders', inserted: 0, updated: 66_667, deleted: 3 }];
+    const report = sampleReport({ ...base, data: base.data && { ...base.data, written } });
+    await withPage(report, async ({ page }) => {
+      expect(await page.getByRole('region', { name: 'Data', exact: true }).textContent()).toContain(
+        'Rows of public.orders: 66,667 updated, 3 deleted.',
+      );
+      const changes = report.schema?.changes.length;
+      expect(await page.getByRole('heading', { name: /^Schema/ }).textContent()).toBe(
+        `Schema (${changes} changes)`,
+      );
     });
   });
 

@@ -165,4 +165,42 @@ describe('of secrets that are planted everywhere', () => {
     expect(found([HOST, ROW, LINE, 'lit-default-7Qx'], outputs, ['report.html'])).toHaveLength(4);
     expect(found(['lit-default-7Qx'], outputs, ['report.md'])).toHaveLength(1);
   });
+
+  test('an apply with --redact tells none either, with and without a redacted receipt', async () => {
+    const literal = 'lit-applied-7Qx';
+    const statements = (table: string) => [
+      `CREATE TABLE ${table} (note text DEFAULT '${literal}')`,
+      `INSERT INTO ${table} VALUES ('${literal}')`,
+    ];
+    const folder = temporaryFolder();
+    const run = async (options: readonly string[], table: string) => {
+      const args = [...options, '--redact', '--report', 'report.json', '--report', 'report.html'];
+      const { exitCode, stdout, stderr } = await safemigrate([...args, '--', ...scriptCommand(SCRIPT)], {
+        env: { DATABASE_URL: url, PLANTED_SQL: JSON.stringify(statements(table)), PLANTED_LINE: '4' },
+        folder,
+      });
+      const files = ['report.json', 'report.html'].map((name) =>
+        readFileSync(path.join(folder, name), 'utf8'),
+      );
+      expect(found([literal, HOST], { terminal: stdout + stderr, reports: files.join('\n') })).toEqual([]);
+      return { exitCode, stderr, report: JSON.parse(files[0] ?? '') };
+    };
+    const applied = await run(['--apply', '--yes'], 'applied_at_once');
+    expect(applied.exitCode, applied.stderr).toBe(0);
+    expect(applied.report.apply.committed.map(({ sql }: { sql: string }) => sql)).toContain(
+      'INSERT INTO applied_at_once VALUES (?)',
+    );
+    const receipt = ['--receipt', 'receipt.json'];
+    expect((await run(receipt, 'applied_later')).exitCode).toBe(0);
+    expect(
+      found([literal], {
+        receipt: JSON.stringify(
+          JSON.parse(readFileSync(path.join(folder, 'receipt.json'), 'utf8')).report.statements,
+        ),
+      }),
+    ).toEqual([]);
+    const later = await run(['--apply', '--yes', ...receipt], 'applied_later');
+    expect(later.exitCode, later.stderr).toBe(0);
+    expect(later.report.apply).toMatchObject({ outcome: 'applied', schemaEqual: true });
+  });
 });

@@ -28,7 +28,7 @@ function lockCells(lock: Lock, forecast: ForecastSection): Html[] {
   const { relation, mode, statement, heldMs, blocks, readsPerSecond, writesPerSecond } = lock;
   const held = heldMs === null ? 'for a time that was not measured' : `for ${formatDuration(heldMs)}`;
   return [
-    html`<code>${relation}</code><div>${mode} ${held}</div><div class="dim">blocks ${blocks.join(' and ')}, <a href="#statement-${statement}">statement ${statement}</a></div>`,
+    html`<code>${relation}</code><div>${mode} ${held}</div><div class="dim">blocks ${blocks.join(', ')}, <a href="#statement-${statement}">statement ${statement}</a></div>`,
     meaning(lock, forecast),
     html`${known(readsPerSecond, perSecond)}`,
     html`${known(writesPerSecond, perSecond)}`,

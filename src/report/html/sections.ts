@@ -1,6 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import type { Report } from '../model.ts';
+import { writtenWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
 import { bar, facts, list, section, table } from './parts.ts';
 
@@ -46,10 +47,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
       'Statements',
       `${plural(statements.length, 'statement')}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`,
     ],
-    [
-      'Schema',
-      schema === null ? 'not compared' : plural(schema.changes.length + schema.renames.length, 'change'),
-    ],
+    ['Schema', schema === null ? 'not compared' : plural(schema.changes.length, 'change')],
     [
       'Size',
       data?.sizeDeltaBytes == null
@@ -172,7 +170,7 @@ export function schemaSection({ schema }: Report): Html | undefined {
     if (verb === 'drop' || verb === 'revoke') return [html`<pre>${kind} ${object}</pre>`, text];
     return [html`<pre>${kind} ${object}</pre>`, text];
   };
-  return section('schema', `Schema (${plural(changes.length + renames.length, 'change')})`, [
+  return section('schema', `Schema (${plural(changes.length, 'change')})`, [
     ...changes.map((change) => {
       const [before, after] = side(change);
       return html`<details${changes.length <= OPEN_CHANGES ? OPEN : ''}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${change.dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><div class="diff"><div>${before}</div><div>${after}</div></div></details>`;
@@ -217,6 +215,9 @@ export function dataSection({ data }: Report): Html | undefined {
       : html`${bar(bytes, largest, kind)} ${formatBytes(bytes)}`;
   const rows = (value: number | null, exact: boolean) =>
     value === null ? '–' : `${exact ? '' : '~'}${formatCount(value)}`;
+  const written = data.written.map(
+    (rows) => html`<p>Rows of <code>${rows.relation}</code>: ${writtenWords(rows)}.</p>`,
+  );
   return section('data', 'Data', [
     table(
       ['Table', 'Rows before', 'after', 'Size before', 'after', ''],
@@ -229,6 +230,7 @@ export function dataSection({ data }: Report): Html | undefined {
         html`${rewritten && html`<span class="tag warning">rewritten</span>`}`,
       ]),
     ),
+    ...written,
     html`<p class="dim">${plural(data.unchangedTables, 'other table')} did not change.</p>`,
   ]);
 }

@@ -206,7 +206,7 @@ function schemaPart({ schema }: Report): Part | undefined {
     ),
     ...schema.renames.map(({ kind, from, to }) => `! rename ${kind} ${from} -> ${to}`),
   ];
-  return { ...fencedLines(lines), title: `Schema: ${plural(lines.length, 'change')}`, importance: 6 };
+  return { ...fencedLines(lines), title: `Schema: ${plural(changes.length, 'change')}`, importance: 6 };
 }
 
 /** Each line on its own, so that lines can be left out. */
