@@ -100,7 +100,10 @@ beforeAll(async () => {
 const REPORTS = ['json', 'txt', 'md', 'html', 'xml', 'sarif', 'prom'].map((ending) => `report.${ending}`);
 
 /** Everything that the run printed and wrote, by name. */
-async function everything(options: readonly string[]): Promise<Record<string, string>> {
+async function everything(
+  options: readonly string[],
+  statements = STATEMENTS,
+): Promise<Record<string, string>> {
   const folder = temporaryFolder();
   writeFileSync(path.join(folder, 'queries.sql'), `${QUERY};\n`);
   const args = [
@@ -113,7 +116,7 @@ async function everything(options: readonly string[]): Promise<Record<string, st
   const { stdout, stderr } = await safemigrate([...args, '--', ...COMMAND], {
     env: {
       DATABASE_URL: url,
-      PLANTED_SQL: JSON.stringify(STATEMENTS),
+      PLANTED_SQL: JSON.stringify(statements),
       PLANTED_LINE: LINE,
       PLANTED_TOKEN: password(),
       OTHER_URL: `postgresql://u:${password()}@${OTHER_HOST}:5432/other`,
@@ -152,7 +155,9 @@ describe('of secrets that are planted everywhere', () => {
   });
 
   test('--redact leaves no literal, no value and no host anywhere but in the receipt', async () => {
-    const outputs = await everything(['--redact']);
+    const slow = `SELECT pg_sleep(4), '${value('lit-slow-7Qx')}'`;
+    const outputs = await everything(['--redact'], [...STATEMENTS, slow]);
+    expect(outputs.terminal).toContain('SELECT pg_sleep(?), ? has been running for');
     expect(outputs['report.json']).toContain('INSERT INTO people VALUES (?, ?)');
     expect(found(passwords, outputs)).toEqual([]);
     const { 'receipt.json': _receipt, audit: _audit, ...others } = outputs;
