@@ -24,6 +24,7 @@ if (types.status !== 0) {
   rmSync(made, { recursive: true, force: true });
   process.exit(1);
 }
+keepReachable(path.join(made, 'index.d.ts'));
 const { metafile } = await build({
   entryPoints: [
     'index.ts',
@@ -48,6 +49,22 @@ writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), licences(Object.keys(meta
 
 rmSync(dist, { recursive: true, force: true });
 renameSync(made, dist);
+
+/** Types that nobody comes to from those of the package are of no use, and name packages that are bundled. */
+function keepReachable(first) {
+  const reached = new Set();
+  const visit = (file) => {
+    if (reached.has(file)) return;
+    reached.add(file);
+    for (const [, name] of readFileSync(file, 'utf8').matchAll(/(?:from |import\()['"](\.[^'"]+)\.ts['"]/g))
+      visit(path.join(path.dirname(file), `${name}.d.ts`));
+  };
+  visit(first);
+  for (const name of readdirSync(made, { recursive: true })) {
+    const file = path.join(made, name);
+    if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(file);
+  }
+}
 
 /** Of every package of which something was bundled. @param inputs paths, relative to the root. */
 function licences(inputs) {

@@ -3,6 +3,7 @@ import { watchChecks } from './checks/watch.ts';
 import { prepareClone } from './clone/after-clone.ts';
 import { cloneSection } from './clone/section.ts';
 import { rewriteCommand } from './command/rewrite.ts';
+import { withoutSecrets } from './command/secrets.ts';
 import { commandSection } from './command/section.ts';
 import { SafemigrateError } from './errors.ts';
 import { inPhase } from './events.ts';
@@ -15,27 +16,19 @@ import { runWatched } from './observe/contact.ts';
 import { Guard } from './observe/guard.ts';
 import { explainLoss } from './observe/loss.ts';
 import { authorship } from './observe/own-transactions.ts';
+import { schemaWithoutSecrets } from './observe/secrets.ts';
 import { compareTarget, type TargetState } from './observe/target-watch.ts';
 import { weighTarget } from './observe/weigh.ts';
 import { toolVersion } from './package.ts';
 import type { Report, SwapSection } from './report/model.ts';
 import { identityOf, keepReceipt, readRehearsal } from './run/apply/receipt-file.ts';
 import { refuseEarly } from './run/apply/refuse-early.ts';
-import type { ApplyOptions } from './run/apply/section.ts';
 import { applyRehearsed } from './run/apply.ts';
-import { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused, type SwapOptions } from './run/exchange.ts';
+import type { ApplyOptions, RehearseOptions, SwapOptions } from './run/asked.ts';
+import { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused } from './run/exchange.ts';
 import { furtherRuns } from './run/further.ts';
-import {
-  contactOptions,
-  guardOptions,
-  ignore,
-  type RehearseOptions,
-  sharesServer,
-  toRun,
-  wireOptions,
-} from './run/options.ts';
+import { contactOptions, guardOptions, ignore, sharesServer, toRun, wireOptions } from './run/options.ts';
 import { prepare } from './run/prepare.ts';
-import { shownWords } from './run/shown-words.ts';
 import { warmUp } from './run/warm-up.ts';
 import { withScope } from './run/with-scope.ts';
 import { openSchemaWatch, type SchemaWatch } from './schema/watch.ts';
@@ -50,8 +43,15 @@ import type { RunId } from './upkeep/run-id.ts';
  */
 export async function rehearse(options: RehearseOptions): Promise<Report> {
   const { report, identity } = await rehearseAndRemember(options);
-  keepReceipt(report, identity, options);
-  return report;
+  await keepReceipt(report, identity, options);
+  return shown(report, options);
+}
+
+/** Everything is found out and compared as it is; what is not to be told is taken out at the end. */
+async function shown(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
+  if (!redact) return report;
+  const { redactReport } = await import('./observe/redact-report.ts');
+  return redactReport(report);
 }
 
 /** What an apply or a swap needs to know of the rehearsal before it. */
@@ -92,6 +92,10 @@ export async function swap(options: SwapOptions): Promise<Report> {
       'USAGE',
       '--from rehearses on a dump: there is no target that could be swapped.',
     );
+  return shown(await rehearseAndSwap(options), options);
+}
+
+async function rehearseAndSwap(options: SwapOptions): Promise<Report> {
   const { report, before } = await rehearseAndRemember(options);
   const inSwap = (section: SwapSection): Report => ({
     ...report,
@@ -128,12 +132,12 @@ export async function apply(options: ApplyOptions): Promise<Report> {
   await refuseEarly(options);
   if (options.receipt !== undefined) {
     const rehearsal = await readRehearsal(options.receipt, options);
-    return (await applyRehearsed(rehearsal, options, startedAt)).report;
+    return shown((await applyRehearsed(rehearsal, options, startedAt)).report, options);
   }
   for (let rehearsals = 1; ; rehearsals++) {
     const rehearsal = await rehearseAndRemember(options);
     const { report, outdated } = await applyRehearsed(rehearsal, options, startedAt);
-    if (outdated.length === 0 || rehearsals === REHEARSALS) return report;
+    if (outdated.length === 0 || rehearsals === REHEARSALS) return shown(report, options);
     const message = `the target changed while it was rehearsed on (${outdated.join(', ')}): rehearsing again`;
     options.emit?.({ type: 'notice', message });
   }
@@ -159,7 +163,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     prepareClone(await choice.method.create(context, choice.assessment, scope), prepared.afterClone, context),
   );
   const watch = watchClone(clone, { ...context, schema });
-  const checks = watchChecks(clone, { ...context, ...questions, redact: options.redact ?? false });
+  const checks = watchChecks(clone, { ...context, ...questions });
   const further = furtherRuns({
     ...{ scope, stop, options, context, clone, schema, down },
     command: prepared,
@@ -206,7 +210,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   if (keep) await clone.keep();
 
   const command = commandSection(
-    shownWords(options.command, logins, options),
+    withoutSecrets(options.command, logins.logins),
     rewritten,
     result,
     {
@@ -225,7 +229,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     command,
     statements: seen.statements,
     transactions: seen.transactions,
-    schema: observed.schema,
+    schema: observed.schema && schemaWithoutSecrets(observed.schema),
     data: weighed.data,
     ...{ queries, checks: ownChecks, rerun: followed.rerun, down: followed.down },
     contact,

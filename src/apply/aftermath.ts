@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { relationNames } from '../observe/names.ts';
-import { redacted } from '../observe/redact.ts';
+import { schemaWithoutSecrets } from '../observe/secrets.ts';
 import type { ApplySection, Limit, SchemaSection, StatementSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Evidence } from './again.ts';
@@ -35,7 +36,6 @@ export interface AfterParts {
   readonly aborted: string | null;
   /** Number of the last statement of earlier attempts; 0 where there was none. */
   readonly earlier: number;
-  readonly redact: boolean;
 }
 
 type Section = Pick<
@@ -105,7 +105,7 @@ export async function lookAfter(parts: AfterParts): Promise<After> {
   limits.push(...(compared?.limits ?? []));
   await session?.close();
 
-  const found = compared?.section ?? null;
+  const found = compared === null ? null : schemaWithoutSecrets(compared.section);
   const against = found && rehearsedSchema && compareSchemas(rehearsedSchema, found);
   const expected = new Set(rehearsedSchema?.leftovers.map(({ kind, object }) => `${kind} ${object}`));
   const left = (found?.leftovers ?? []).filter(({ preexisting }) => !preexisting);
@@ -127,7 +127,7 @@ export async function lookAfter(parts: AfterParts): Promise<After> {
   const decided = decideOutcome(ended);
   const transactionOf = new Map(seen.statements.map(({ index, transaction }) => [index, transaction]));
   const rehearsedTexts = rehearsed.statements.map(({ sql }) => sql);
-  const statements = parts.redact ? await redacted(seen.statements) : seen.statements;
+  const { statements } = seen;
   return {
     section: {
       ...decided,

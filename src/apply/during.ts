@@ -4,8 +4,9 @@ import type { Emit } from '../events.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import type { DuringSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Observer } from '../wire/observed.ts';
@@ -81,7 +82,6 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
     settings,
     observe: 'sampled',
     // What they wrote is to be read from them first.
-    redact: false,
     ...(parts.options.listen === undefined ? {} : { listen: parts.options.listen }),
     otherDatabase: () => true,
     connect,

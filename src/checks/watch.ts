@@ -1,11 +1,11 @@
 import type { Clone } from '../clone/method.ts';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import { measured } from '../observe/measured.ts';
-import { withoutLiterals } from '../observe/redact.ts';
 import { withoutSecrets } from '../observe/secrets.ts';
 import type { CheckSection, Limit, QueriesSection } from '../report/model.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import { compareQueries } from './compare-queries.ts';
 import type { ApplicationQueries } from './query-source.ts';
@@ -17,7 +17,6 @@ export interface ChecksOptions {
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
   /** Leave literals and values of rows out of what is reported. */
-  readonly redact: boolean;
   readonly run: RunId;
   readonly audit: Audit;
   readonly signal: AbortSignal;
@@ -38,7 +37,7 @@ export interface ChecksWatch {
 
 /** Nothing of ours stays connected to the clone between the two. */
 export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
-  const { queries, checks, redact, run, audit, signal } = options;
+  const { queries, checks, run, audit, signal } = options;
   const nothingToDo = queries === null && checks.length === 0;
   const texts = (queries?.queries ?? []).map(({ sql }) => sql);
   const limits: Limit[] = [];
@@ -99,7 +98,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
           limits.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
       }
       if (sections.queries) limits.push(...queryLimits(sections.queries.skipped));
-      return { ...(await shown(sections, redact)), limits };
+      return { ...shown(sections), limits };
     },
   };
 }
@@ -122,25 +121,19 @@ function queryLimits({ hidden }: QueriesSection['skipped']): Limit[] {
   return limits;
 }
 
-/** Passwords never, and with --redact no literal and no value of a row. */
-async function shown(
-  { queries, checks }: Pick<Checked, 'queries' | 'checks'>,
-  redact: boolean,
-): Promise<Pick<Checked, 'queries' | 'checks'>> {
-  const text = async (sql: string) => (redact ? await withoutLiterals(sql) : withoutSecrets(sql));
-  const withText = async <T extends { sql: string }>(items: readonly T[]): Promise<T[]> =>
-    await Promise.all(items.map(async (item) => ({ ...item, sql: await text(item.sql) })));
+/** Without passwords. */
+function shown({
+  queries,
+  checks,
+}: Pick<Checked, 'queries' | 'checks'>): Pick<Checked, 'queries' | 'checks'> {
+  const shownText = <T extends { sql: string }>(items: readonly T[]): T[] =>
+    items.map((item) => ({ ...item, sql: withoutSecrets(item.sql) }));
   return {
     queries: queries && {
       ...queries,
-      broken: await withText(queries.broken),
-      slower: await withText(queries.slower),
+      broken: shownText(queries.broken),
+      slower: shownText(queries.slower),
     },
-    checks: await Promise.all(
-      checks.map(async (check) => {
-        const name = /\s/.test(check.name) ? await text(check.name) : check.name;
-        return redact ? { ...check, name, missing: [], added: [] } : { ...check, name };
-      }),
-    ),
+    checks: checks.map((check) => ({ ...check, name: withoutSecrets(check.name) })),
   };
 }

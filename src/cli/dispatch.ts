@@ -72,7 +72,7 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
     }
     case 'demo': {
       const { demoCommand } = await import('./commands/demo.ts');
-      return demoCommand(signals);
+      return demoCommand(asked.values, signals);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { METHOD_IDS } from '../clone/method.ts';
+import { METHOD_IDS } from '../clone/method-id.ts';
 import { SafemigrateError } from '../errors.ts';
 import { formatEndings, formatOfFile } from '../report/formats.ts';
 import { DURING_OPTIONS } from './during-options.ts';
@@ -261,6 +261,8 @@ export const SHOW_OPTIONS = {
   redact: RUN_OPTIONS.redact,
   compare: option('--compare <run>', 'say how the run differs from this earlier one', text),
 };
+
+export const DEMO_OPTIONS = { report: RUN_OPTIONS.report, redact: RUN_OPTIONS.redact };
 
 /** What decides how a clone is made, for looking at it without making one. */
 export const DOCTOR_OPTIONS = {

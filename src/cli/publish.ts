@@ -43,7 +43,7 @@ const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
 /** The report of a run that has just ended: written, printed, kept, and set against the last one of its like. */
 export async function publish(report: Report, options: PublishOptions): Promise<void> {
   const { env } = process;
-  const out = await write(report, options, process.stderr);
+  const out = await writeReport(report, options, process.stderr);
   if (env.GITHUB_ACTIONS === 'true')
     process.stderr.write(annotations(await out.forFormat('markdown'), out.locations));
   if (report.clone.kept) process.stderr.write(visibleLines(await keptNote(report, options)));
@@ -62,13 +62,28 @@ export async function publish(report: Report, options: PublishOptions): Promise<
 
 /** A report that was kept, printed on standard output. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
 export async function publishStored(report: Report, options: PublishOptions): Promise<void> {
-  const { problems } = await write(report, options, process.stdout);
+  const { problems } = await writeReport(report, options, process.stdout);
   const [problem] = problems;
   if (problem !== undefined) throw new SafemigrateError('CONFIGURATION', problem);
 }
 
+function isRedacted(format: ReportFormat, redact: boolean | undefined): boolean {
+  return redact ?? (FOR_OUTSIDE.has(format) || inCi(process.env));
+}
+
+/** @param redact undefined: what leaves the house is redacted. */
+export async function forReader(
+  report: Report,
+  format: ReportFormat,
+  redact: boolean | undefined,
+): Promise<Report> {
+  if (!isRedacted(format, redact)) return report;
+  const { redactReport } = await import('../observe/redact-report.ts');
+  return redactReport(report);
+}
+
 /** The files first: a terminal that is gone must not keep them from being written. */
-async function write(report: Report, options: PublishOptions, terminal: NodeJS.WriteStream) {
+export async function writeReport(report: Report, options: PublishOptions, terminal: NodeJS.WriteStream) {
   const { env } = process;
   const problems: string[] = [];
   const attempt = async (what: string, work: () => Promise<void>) => {
@@ -80,9 +95,8 @@ async function write(report: Report, options: PublishOptions, terminal: NodeJS.W
   };
   let redacted: Promise<Report> | undefined;
   const forFormat = (format: ReportFormat): Report | Promise<Report> => {
-    const redact = options.redact ?? (FOR_OUTSIDE.has(format) || inCi(env));
-    if (!redact) return report;
-    redacted ??= import('../observe/redact-report.ts').then(({ redactReport }) => redactReport(report));
+    if (!isRedacted(format, options.redact)) return report;
+    redacted ??= forReader(report, format, true);
     return redacted;
   };
   const files = (options.report ?? []).map((file) => ({ file, format: formatOfFile(file) ?? 'json' }));

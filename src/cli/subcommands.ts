@@ -1,6 +1,7 @@
 import {
   CLEAN_OPTIONS,
   COMMENT_OPTIONS,
+  DEMO_OPTIONS,
   DOCTOR_OPTIONS,
   LIST_OPTIONS,
   type OptionTable,
@@ -66,7 +67,7 @@ export const SUBCOMMANDS = {
     argument: '[shell]',
   },
   demo: {
-    options: {},
+    options: DEMO_OPTIONS,
     description: 'the whole thing on a PostgreSQL of its own, nothing to set up',
   },
 } as const satisfies Readonly<Record<string, Subcommand>>;

@@ -10,7 +10,7 @@ import { styleOf } from './style.ts';
 
 /** What an apply is told beyond a rehearsal. @throws SafemigrateError `USAGE`, `REFUSED` where nobody can be asked. */
 export function toApply(
-  { yes = false, force, maxAge, retries, swap = false, ...during }: Values<typeof RUN_OPTIONS>,
+  { yes = false, force, maxAge, redact, retries, swap = false, ...during }: Values<typeof RUN_OPTIONS>,
   display: Progress,
   signal: AbortSignal,
 ) {
@@ -28,7 +28,8 @@ export function toApply(
       if (yes) return true;
       display.finish();
       const style = styleOf({ stream: process.stderr, env: process.env });
-      process.stderr.write(`\n${await render(report, 'text', style)}`);
+      const { forReader } = await import('./publish.ts');
+      process.stderr.write(`\n${await render(await forReader(report, 'text', redact), 'text', style)}`);
       const { database, host, port } = report.target;
       const took = `It took ${formatDuration(report.command.durationMs)} on the clone.`;
       return confirm(`Now the command runs on ${database} on ${host}:${port} itself. ${took}`, yes, signal);

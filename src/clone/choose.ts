@@ -4,7 +4,8 @@ import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
-import type { Assessment, CloneContext, CloneMethod, Impossible, MethodId, Possible } from './method.ts';
+import type { Assessment, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
+import type { MethodId } from './method-id.ts';
 import { byPreference, withinLimit } from './preference.ts';
 import { template } from './template.ts';
 

@@ -2,15 +2,14 @@ import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Audit } from '../target/audit.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import type { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import type { MethodId } from './method-id.ts';
 import type { NotCarried } from './properties.ts';
-
-export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
-export type MethodId = (typeof METHOD_IDS)[number];
 
 /** One way to make a clone. Each stands in a file or folder of its own beside this one; choose.ts picks. */
 export interface CloneMethod {

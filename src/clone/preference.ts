@@ -1,5 +1,6 @@
 import { formatBytes } from '../format.ts';
-import type { Assessment, MethodId } from './method.ts';
+import type { Assessment } from './method.ts';
+import type { MethodId } from './method-id.ts';
 
 /** Of a method that was assessed, what decides about it. */
 export interface Assessed {

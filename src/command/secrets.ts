@@ -7,8 +7,9 @@ const MASK = '***';
 const PASSWORD_OPTION = /^--?[\w-]*pass(word|wd|phrase)?$|^--?[\w-]*pwd$/i;
 /** `--password=…`, `PGPASSWORD=…`, `flyway.password=…`, also where it stands among other words. */
 const PASSWORD_PAIR = /([\w.-]*(?:password|passwd|pwd)\s*=\s*)('[^']*'|"[^"]*"|[^\s&;'"]+)/gi;
-/** `PASSWORD '…'` of CREATE ROLE and ALTER ROLE, in SQL on the command line. */
-const PASSWORD_LITERAL = /(\bpassword\s+)E?'(?:[^'\\]|''|\\.)*'/gi;
+/** `PASSWORD '…'` of CREATE ROLE, ALTER ROLE and user mappings, in SQL on the command line. */
+const PASSWORD_LITERAL =
+  /(\b(?:ssl)?password\b"?\s+)(?:(?:E|U&)?'(?:[^'\\]|''|\\.)*'|\$(\w*)\$[\s\S]*?\$\2\$)/gi;
 /** Not `user:password@`, which is what our own examples say. */
 const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):(?!password@)[^\s@]*@/gi;
 

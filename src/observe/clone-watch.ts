@@ -3,8 +3,9 @@ import type { CatalogueFacts } from '../judge/facts.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import { shown } from '../sql.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import {
   type CatalogueBefore,

@@ -12,7 +12,6 @@ import { startProxy, type WireProxy } from '../wire/proxy.ts';
 import { LockReader } from './locks.ts';
 import type { RelationNames } from './names.ts';
 import { OwnTransactions, type OwnWork } from './own-transactions.ts';
-import { redacted } from './redact.ts';
 import { withRewrites } from './rewrites.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
@@ -29,8 +28,6 @@ export interface CommandWatchOptions {
   readonly cloneOid: number;
   readonly guard: Gate;
   readonly observe: Observe;
-  /** Leave literals and values of rows out of what is reported. */
-  readonly redact: boolean;
   /** Address to listen on; default: this machine alone. */
   readonly listen?: string;
   /** Leads to a database of the server that the command may look into besides its own. */
@@ -78,7 +75,7 @@ const NO_PID = 0;
 const SECRET_BYTES = 24;
 
 export async function watchCommand(scope: Scope, options: CommandWatchOptions): Promise<CommandWatch> {
-  const { cloneOid, observe, redact, connect } = options;
+  const { cloneOid, observe, connect } = options;
   const log = new StatementLog();
   const slow = new SlowStatements(options.emit);
   const reader = new LockReader(() => connect('locks'));
@@ -152,7 +149,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
       if (observe === 'off') return NOTHING_SEEN;
       const statements = withRewrites(log.section(cloneOid, names), data);
       return {
-        statements: redact ? await redacted(statements) : statements,
+        statements,
         transactions: log.transactions(),
         parsed: await statementFacts(statements),
         sessionsWithLockTimeout: limited,

@@ -5,6 +5,7 @@ import type { ContactSection, Limit } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import { Newcomers } from './newcomers.ts';
+import { withoutSecrets } from './secrets.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
@@ -142,7 +143,7 @@ async function end(control: Session, row: Row, owner: number): Promise<ContactSe
     user: row.user,
     application: row.application,
     connectedAt: row.started,
-    query: row.query,
+    query: row.query === null ? null : withoutSecrets(row.query),
     ended,
   };
 }

@@ -1,6 +1,13 @@
-import type { ApplySection, FurtherRunSection, Report, StatementSection } from '../report/model.ts';
+import type {
+  ApplySection,
+  FurtherRunSection,
+  QueriesSection,
+  Report,
+  SchemaSection,
+  StatementSection,
+} from '../report/model.ts';
 import { shapeOf } from '../wire/shape.ts';
-import { redacted } from './redact.ts';
+import { messageWithoutValues, redacted, withoutLiterals, withoutStrings } from './redact.ts';
 
 const HIDDEN = '…';
 const PLACEHOLDER = '?';
@@ -17,46 +24,106 @@ const NAME = /^[\p{L}_][\p{L}\d_$]*$/u;
 export async function redactReport(report: Report): Promise<Report> {
   const further = [report.rerun, report.down].flatMap((run) => run?.statements ?? []);
   const originals = [...report.statements, ...further, ...(report.apply?.statements ?? [])];
-  const { statements, rerun, down, checks, apply, ...rest } = report;
-  const hidden = await wordsToHide(originals, report.target.host);
-  const walked = walk(rest, hidden) as typeof rest;
-  const ofFurther = async (run: FurtherRunSection | null) =>
-    run && {
-      ...(walk({ ...run, statements: [] }, hidden) as FurtherRunSection),
-      statements: await redacted(run.statements),
-    };
-  const { schema } = walked;
+  const { statements, rerun, down, checks, apply, schema, queries, contact, ...rest } = report;
+  const hidden = await wordsToHide(report, originals);
+  const hideIn = <T>(value: T): T => walk(value, hidden) as T;
+  const argv = wordsOf(report.command.argv, hideIn);
+  const walked = hideIn(rest);
+  const shown = async (list: readonly StatementSection[]) =>
+    (await redacted(list)).map((each) => ({ ...each, error: hideIn(each.error) }));
+  const ofFurther = async (run: FurtherRunSection | null, command: string) =>
+    run && { ...hideIn({ ...run, statements: [] }), command, statements: await shown(run.statements) };
   return {
     ...walked,
-    // What identifies a run or a schema is nobody's secret, and must not be hit by chance.
+    // What identifies a run or a database is nobody's secret, and must not be hit by chance.
     run: report.run,
-    schema: schema &&
-      report.schema && { ...schema, before: report.schema.before, after: report.schema.after },
-    command: {
-      ...walked.command,
-      argv: report.command.argv.map((word) => (/\s/.test(word) ? HIDDEN : hide(word, hidden))),
-    },
-    statements: await redacted(statements),
-    checks: checks.map((check) => ({ ...(walk(check, hidden) as typeof check), missing: [], added: [] })),
-    rerun: await ofFurther(rerun),
-    down: await ofFurther(down),
-    apply: apply && (await redactedApply(apply, (value) => walk(value, hidden) as typeof value)),
+    target: { ...walked.target, database: report.target.database },
+    schema: schema && (await redactedSchema(schema, hideIn)),
+    command: { ...walked.command, argv, undecided: walked.command.undecided.map(withoutQuotation) },
+    statements: await shown(statements),
+    queries: queries && (await redactedQueries(queries, hideIn)),
+    contact: hideIn(contact).map((each) => ({ ...each, query: each.query && shapeOf(each.query) })),
+    checks: await Promise.all(
+      checks.map(async (check) => ({
+        ...hideIn(check),
+        name: hideIn(/\s/.test(check.name) ? await withoutLiterals(check.name) : check.name),
+        ...{ missing: [], added: [] },
+      })),
+    ),
+    rerun: await ofFurther(rerun, argv.join(' ')),
+    down: await ofFurther(down, /\s/.test(down?.command ?? '') ? HIDDEN : (down?.command ?? '')),
+    apply: apply && (await redactedApply(apply, shown, hideIn)),
   };
+}
+
+type HideIn = <T>(value: T) => T;
+
+/** What a server said, or which one could not be reached, stands behind our own words. */
+function withoutQuotation<T extends { reason: string }>(undecided: T): T {
+  return { ...undecided, reason: undecided.reason.replace(/: [\s\S]*$/, '') };
+}
+
+/** Names of hosts in options, and words that may be SQL as a whole. */
+function wordsOf(argv: readonly string[], hideIn: HideIn): string[] {
+  return argv.map((word, index) =>
+    /\s/.test(word) || HOST_OPTION.test(argv[index - 1] ?? '')
+      ? HIDDEN
+      : hideIn(word.replace(HOST_PAIR, `$1${HIDDEN}`).replace(HOST_IN_URL, `$1${HIDDEN}`)),
+  );
+}
+
+const HOST_OPTION = /^(?:-h|--?[\w-]*host(?:name|addr)?)$/i;
+const HOST_PAIR = /([\w.-]*host(?:name|addr)?=)[^\s&;]+/gi;
+/** Up to the port. */
+const HOST_IN_URL = /(:\/\/(?:[^\s/@]*@)?)(?:\[[^\]]*\]|[^\s/:?]+)/g;
+
+async function redactedSchema(schema: SchemaSection, hideIn: HideIn): Promise<SchemaSection> {
+  const { before, after, rollbackSql } = schema;
+  const changes = schema.changes.map(async (change) => ({
+    ...change,
+    sql: await withoutStrings(change.sql),
+  }));
+  return {
+    ...hideIn({
+      ...schema,
+      changes: await Promise.all(changes),
+      rollbackSql: rollbackSql && (await withoutStrings(rollbackSql)),
+    }),
+    ...{ before, after },
+  };
+}
+
+/** What a file of queries holds is nobody's but its owner's. */
+async function redactedQueries(queries: QueriesSection, hideIn: HideIn): Promise<QueriesSection> {
+  const shown = <T extends { sql: string }>(list: readonly T[]) =>
+    Promise.all(list.map(async (each) => ({ ...hideIn(each), sql: await withoutLiterals(each.sql) })));
+  return { ...hideIn(queries), broken: await shown(queries.broken), slower: await shown(queries.slower) };
 }
 
 /** Its lists quote its own statements, by their numbers. */
 async function redactedApply(
   apply: ApplySection,
-  hideIn: (value: ApplySection) => ApplySection,
+  shownOf: (list: readonly StatementSection[]) => Promise<StatementSection[]>,
+  hideIn: HideIn,
 ): Promise<ApplySection> {
-  const statements = await redacted(apply.statements);
+  const statements = await shownOf(apply.statements);
   const shown = new Map(statements.map(({ index, sql }) => [index, sql]));
-  const hidden = hideIn({ ...apply, statements: [] });
+  const wayBack = apply.wayBack && (await withoutStrings(apply.wayBack));
+  const hidden = hideIn({ ...apply, wayBack, statements: [] });
   const { rehearsal, receipt, fingerprints } = apply;
-  // What others ran is not among the statements whose literals are known.
+  // What others ran, and what was not let through, is not among the statements whose literals are known.
+  const shaped = <T extends { sql: string }>(list: readonly T[]) =>
+    list.map((each) => ({ ...each, sql: shapeOf(each.sql) }));
   const during = hidden.during && {
     ...hidden.during,
-    blockers: hidden.during.blockers.map((each) => ({ ...each, query: each.query && shapeOf(each.query) })),
+    retries: shaped(hidden.during.retries),
+    cancelled: shaped(hidden.during.cancelled),
+    diverged: shaped(hidden.during.diverged),
+    blockers: hidden.during.blockers.map((each) => ({
+      ...each,
+      query: each.query && shapeOf(each.query),
+      blocked: shapeOf(each.blocked),
+    })),
   };
   return {
     ...{ ...hidden, rehearsal, receipt, fingerprints, statements, during },
@@ -69,46 +136,87 @@ async function redactedApply(
   };
 }
 
-/** The longest first: a shorter one may be a part of it. */
+interface Hidden {
+  /** What is not to be told, and what stands in its place. The longest first: a shorter one may be a part of it. */
+  readonly words: readonly (readonly [word: string, instead: string])[];
+  /** A host may be called `db`, as other things are: only as a word of its own. */
+  readonly host: RegExp | null;
+}
+
 async function wordsToHide(
+  { queries, checks, target: { host } }: Report,
   statements: readonly StatementSection[],
-  host: string,
-): Promise<readonly (readonly [string, string])[]> {
-  const words = new Map<string, string>([[host, HIDDEN]]);
-  const { scan } = await import('libpg-query');
-  for (const sql of new Set(statements.map((statement) => statement.sql))) {
-    const { tokens } = await scan(sql).catch(() => ({ tokens: [] }));
-    for (const { text } of tokens) for (const word of literalOf(text)) words.set(word, PLACEHOLDER);
-  }
+): Promise<Hidden> {
+  const tried = [...(queries?.broken ?? []), ...(queries?.slower ?? [])].map(({ sql }) => sql);
+  const asked = checks.map(({ name }) => name).filter((name) => /\s/.test(name));
+  const words = new Map<string, string>();
+  for (const sql of new Set([...statements.map((statement) => statement.sql), ...tried, ...asked]))
+    for (const word of await wordsIn(sql)) words.set(word, PLACEHOLDER);
+  for (const row of checks.flatMap(({ missing, added }) => [...missing, ...added])) words.set(row, HIDDEN);
+  for (const { error } of [...checks, ...(queries?.broken ?? [])])
+    if (error && messageWithoutValues(error) !== error.message)
+      words.set(error.message, messageWithoutValues(error));
   const shown = await redacted([...statements]);
   statements.forEach(({ error }, index) => {
     const message = shown[index]?.error?.message;
     if (error && message !== undefined && message !== error.message) words.set(error.message, message);
     for (const text of [error?.detail, error?.where, error?.internalQuery]) if (text) words.set(text, HIDDEN);
   });
-  return [...words].filter(([word]) => word !== '').sort(([one], [other]) => other.length - one.length);
+  return {
+    words: [...words].filter(([word]) => word !== '').sort(([one], [other]) => other.length - one.length),
+    host: host === '' ? null : new RegExp(`(?<![\\w.-])${escaped(host)}(?![\\w-])`, 'g'),
+  };
 }
 
-function literalOf(token: string): string[] {
-  if (/^\d/.test(token)) return token.length < SHORTEST_NUMBER ? [] : [token];
-  const quoted =
-    /^(?:[BXEN]|U&)?'([\s\S]*)'$/i.exec(token)?.[1] ?? /^\$(\w*)\$([\s\S]*)\$\1\$$/.exec(token)?.[2];
-  if (quoted === undefined) return [];
-  const content = quoted.replaceAll("''", "'");
-  // A word that could be a name is left where it stands alone, or names of tables would be torn apart.
-  return [token, ...(content.length < SHORTEST_TEXT || NAME.test(content) ? [] : [content])];
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
 
-function walk(value: unknown, hidden: readonly (readonly [string, string])[]): unknown {
+/** Literals, those within literals (bodies of functions, dynamic SQL) too, and comments. */
+async function wordsIn(sql: string): Promise<string[]> {
+  const { scan } = await import('libpg-query');
+  const { tokens } = await scan(sql).catch(() => ({ tokens: [] }));
+  const words: string[] = [];
+  for (const { text } of tokens) {
+    const content = contentOf(text);
+    if (content === undefined) {
+      if (/^\d/.test(text) && text.length >= SHORTEST_NUMBER) words.push(text);
+      continue;
+    }
+    words.push(text);
+    // A word that could be a name is left where it stands alone, or names of tables would be torn apart.
+    if (content.length >= SHORTEST_TEXT && !NAME.test(content)) words.push(content);
+    if (/['$]/.test(content)) words.push(...(await wordsIn(content)));
+  }
+  return words;
+}
+
+/** Of a literal or a comment; undefined for any other token. */
+function contentOf(token: string): string | undefined {
+  const quoted = /^(?:[BXEN]|U&)?'([\s\S]*)'$/i.exec(token)?.[1];
+  if (quoted !== undefined) return quoted.replaceAll("''", "'");
+  return (
+    /^\$(\w*)\$([\s\S]*)\$\1\$$/.exec(token)?.[2] ??
+    /^--\s*([\s\S]*?)\s*$/.exec(token)?.[1] ??
+    /^\/\*\s*([\s\S]*?)\s*\*\/$/.exec(token)?.[1]
+  );
+}
+
+function walk(value: unknown, hidden: Hidden): unknown {
   if (typeof value === 'string') return hide(value, hidden);
   if (Array.isArray(value)) return value.map((item) => walk(item, hidden));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, hidden)]));
 }
 
-function hide(text: string, hidden: readonly (readonly [string, string])[]): string {
-  return hidden.reduce(
-    (shown, [word, instead]) => (shown.includes(word) ? shown.replaceAll(word, instead) : shown),
+/** Times of the report's own, which a date in a statement must not hit. */
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)$/;
+
+function hide(text: string, { words, host }: Hidden): string {
+  if (TIME.test(text)) return text;
+  const shown = words.reduce(
+    (left, [word, instead]) => (left.includes(word) ? left.replaceAll(word, instead) : left),
     text,
   );
+  return host === null ? shown : shown.replace(host, HIDDEN);
 }

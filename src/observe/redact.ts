@@ -4,10 +4,18 @@ import type { StatementSection } from '../report/model.ts';
 const LITERAL = /^(?:(?:[BXE]|U&)?'|\$(?!\d)|\d|\.\d)/i;
 const COMMENT = /^(?:--|\/\*)/;
 const PLACEHOLDER = '?';
+const HIDDEN = '…';
 const UNREADABLE = '[a text that cannot be read as SQL]';
+
+const STRING = /^(?:(?:[BXE]|U&)?'|\$(?!\d))/i;
 
 /** data_exception: its messages quote the value that could not be read. */
 const DATA_EXCEPTION = '22';
+/** A message that a function makes up (RAISE) may hold anything; so may what it advises. */
+const RAISED = /\bat RAISE\b/;
+const RAISE_EXCEPTION = 'P0001';
+/** A syntax error quotes the word that it stands at, or all that is left behind a quote that is not closed. */
+const NEAR_LITERAL = /(at or near )"(?:[^"]*['$\d][\s\S]*|[\s\S]{64,})"/;
 
 /**
  * Statements for a report that leaves the house: every literal and comment is replaced, and what errors tell of rows
@@ -26,7 +34,16 @@ export async function redacted(statements: readonly StatementSection[]): Promise
 }
 
 /** By PostgreSQL's own scanner; text that it does not accept is left out as a whole. */
-export async function withoutLiterals(sql: string): Promise<string> {
+export function withoutLiterals(sql: string): Promise<string> {
+  return replaced(sql, (token) => (COMMENT.test(token) ? '' : LITERAL.test(token) ? PLACEHOLDER : undefined));
+}
+
+/** The same for SQL that describes a schema: its numbers are lengths and limits, which say nothing of rows. */
+export function withoutStrings(sql: string): Promise<string> {
+  return replaced(sql, (token) => (STRING.test(token) ? PLACEHOLDER : undefined));
+}
+
+async function replaced(sql: string, instead: (token: string) => string | undefined): Promise<string> {
   // A note of ours in the place of a text that is not shown.
   if (sql.startsWith('[')) return sql;
   const { scan } = await import('libpg-query');
@@ -36,9 +53,9 @@ export async function withoutLiterals(sql: string): Promise<string> {
     const parts: string[] = [];
     let done = 0;
     for (const { start, end, text } of tokens) {
-      const replaced = COMMENT.test(text) ? '' : LITERAL.test(text) ? PLACEHOLDER : undefined;
-      if (replaced === undefined) continue;
-      parts.push(bytes.toString('utf8', done, start), replaced);
+      const shown = instead(text);
+      if (shown === undefined) continue;
+      parts.push(bytes.toString('utf8', done, start), shown);
       done = end;
     }
     return (parts.join('') + bytes.toString('utf8', done)).trim();
@@ -47,12 +64,23 @@ export async function withoutLiterals(sql: string): Promise<string> {
   }
 }
 
+/** The message of an error without the values that it quotes. */
+export function messageWithoutValues({ sqlstate, message }: { sqlstate: string; message: string }): string {
+  if (sqlstate === RAISE_EXCEPTION) return HIDDEN;
+  return sqlstate.startsWith(DATA_EXCEPTION)
+    ? message.replace(/"(?:[^"]|"")*"/g, `"${PLACEHOLDER}"`)
+    : message.replace(NEAR_LITERAL, `$1"${PLACEHOLDER}"`);
+}
+
 type StatementError = NonNullable<StatementSection['error']>;
 
 /** DETAIL and CONTEXT hold the values of rows, and may come with any error. */
 function withoutValues(error: StatementError): StatementError {
-  const message = error.sqlstate.startsWith(DATA_EXCEPTION)
-    ? error.message.replace(/"(?:[^"]|"")*"/g, `"${PLACEHOLDER}"`)
-    : error.message;
-  return { ...error, message, detail: null, where: null, internalQuery: null };
+  const raised = error.sqlstate === RAISE_EXCEPTION || RAISED.test(error.where ?? '');
+  return {
+    ...error,
+    message: raised ? HIDDEN : messageWithoutValues(error),
+    hint: raised ? null : error.hint,
+    ...{ detail: null, where: null, internalQuery: null },
+  };
 }

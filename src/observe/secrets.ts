@@ -1,18 +1,30 @@
+import type { SchemaSection } from '../report/model.ts';
+
 /** Within another literal, as dynamic SQL is, quotes come twice or four times. */
 const NESTED = /''''[^']+''''|''(?:[^']|'''')+''/.source;
-const LITERAL = /E?'(?:[^'\\]|''|\\.)*'|\$(?<tag>\w*)\$[\s\S]*?\$\k<tag>\$/.source;
+/** One that goes on behind a line's end is still the same. */
+const LITERAL = /(?:E|U&)?'(?:[^'\\]|''|\\.)*'(?:\s*\n\s*'(?:[^']|'')*')*|\$(?<tag>\w*)\$[\s\S]*?\$\k<tag>\$/
+  .source;
+/** What may stand between two words. */
+const GAP = /(?:\s|\/\*[\s\S]*?\*\/|--[^\n]*\n)*/.source;
 const EVERY_LITERAL = new RegExp(LITERAL, 'gi');
 const HIDDEN = "'…'";
 
 /** Literals that are secrets by their place: CREATE ROLE … PASSWORD '…', CREATE SUBSCRIPTION … CONNECTION '…'. */
-const BEHIND_WORD = new RegExp(`(\\b(?:password|connection)\\b\\s*=?\\s*)(?:${NESTED}|${LITERAL})`, 'gi');
+const BEHIND_WORD = new RegExp(
+  `(\\b(?:ssl)?(?:password|connection)\\b"?${GAP}=?${GAP})(?:${NESTED}|${LITERAL})`,
+  'gi',
+);
 /** Dynamic SQL that takes them from elsewhere: format('… PASSWORD %L', …), '… PASSWORD ' || …. */
 const PUT_IN = /\b(?:password|connection)\b\s*=?\s*'*\s*(?:%\d*\$?[LsI]|\|\|)/i;
 /** Secrets inside of literals, as dblink and user mappings have them: `password=…` and `://user:…@`. */
-const IN_CONNECTION = /(\bpassword\s*=\s*)(?:\\?'[^']*'|''[^']*''|[^\s'",)]+)/gi;
+const IN_CONNECTION = /(\b(?:ssl)?password\s*=\s*)(?:\\?'[^']*'|''[^']*''|[^\s'",)]+)/gi;
 /** A password whose quotes were forgotten, which the server answers with a syntax error that quotes it. */
-const UNQUOTED =
-  /(\b(?:create|alter)\s+(?:role|user|group)\b[^;]*?\bpassword\s+)(?!null\b|'|\$\d)("(?:[^"]|"")*"|[^\s;]+)/gi;
+const UNQUOTED = new RegExp(
+  `(\\b(?:create|alter)\\s+(?:role|user|group)\\b[^;]*?\\bpassword(?=\\s|/\\*|--)${GAP})` +
+    `(?!null\\b|'|\\$\\d|--|/\\*)("(?:[^"]|"")*"|[^\\s;]+)`,
+  'gi',
+);
 const NEAR = /(at or near )".*"/s;
 const IN_URL = /(:\/\/[^\s:/@']*:)[^\s@']+(?=@)/g;
 
@@ -24,6 +36,16 @@ export function withoutSecrets(sql: string): string {
     .replace(UNQUOTED, (_all, start: string) => `${start}…`)
     .replace(IN_CONNECTION, (_all, word: string) => `${word}…`)
     .replace(IN_URL, (_all, start: string) => `${start}…`);
+}
+
+/** The statements that a schema comparison makes of what the catalogue holds: bodies of functions, definitions of views. */
+export function schemaWithoutSecrets(schema: SchemaSection): SchemaSection {
+  const { changes, rollbackSql } = schema;
+  return {
+    ...schema,
+    changes: changes.map((change) => ({ ...change, sql: withoutSecrets(change.sql) })),
+    rollbackSql: rollbackSql && withoutSecrets(rollbackSql),
+  };
 }
 
 /** The message of a statement's error, which may quote the statement. */

@@ -1,6 +1,7 @@
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import type { Statement } from '../wire/observed.ts';
+import { shapeOf } from '../wire/shape.ts';
 import type { Sample } from './sampler.ts';
 import { withoutSecrets } from './secrets.ts';
 
@@ -30,7 +31,8 @@ export class SlowStatements {
 }
 
 function describe({ statement, wait, blockedBy, progress }: Sample, runningMs: number): string {
-  const line = withoutSecrets(statement.sql).replace(/\s+/g, ' ');
+  // Seen in logs that others read.
+  const line = shapeOf(withoutSecrets(statement.sql));
   const sql = line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
   const parts = [`${sql} has been running for ${formatDuration(runningMs)}`];
   if (progress) {

@@ -7,9 +7,10 @@ import {
   type SharedChange,
   sharedCatalogues,
 } from '../schema/shared.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { readTraffic } from '../target/read-traffic.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import { type Traffic, type TrafficReading, trafficBetween } from '../target/traffic.ts';
 import type { RunId } from '../upkeep/run-id.ts';

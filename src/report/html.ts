@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
+import { applySection } from './html/apply.ts';
 import { Html, html } from './html/escape.ts';
+import { forecastSection } from './html/forecast.ts';
 import { SCRIPT } from './html/script.ts';
 import {
   checkSection,
   dataSection,
   factSection,
-  forecastSection,
   hazardSection,
   limitSection,
   lossSection,
@@ -16,8 +17,10 @@ import {
 } from './html/sections.ts';
 import { statementTable } from './html/statements.ts';
 import { STYLE } from './html/style.ts';
+import { swapSection } from './html/swap.ts';
 import { timeline } from './html/timeline.ts';
 import type { Report } from './model.ts';
+import { applyWords, swapWords } from './words.ts';
 
 /**
  * The report as one page that needs nothing else: no network, no other file. The policy in its head forbids every script
@@ -26,6 +29,8 @@ import type { Report } from './model.ts';
 export function renderHtml(report: Report): string {
   const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src '${hashOf(SCRIPT)}'; base-uri 'none'; form-action 'none'`;
   const parts = [
+    applySection(report),
+    swapSection(report),
     verdictSection(report),
     factSection(report),
     hazardSection(report),
@@ -44,11 +49,17 @@ export function renderHtml(report: Report): string {
     html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
-<title>${report.verdict.pass ? 'Passed' : 'Did not pass'}: ${report.target.database}, safemigrate ${report.run.id}</title>
+<title>${titleOf(report)}, safemigrate ${report.run.id}</title>
 <style>${new Html(STYLE)}</style></head>
 <body><main>${parts}</main>
 <script>${new Html(SCRIPT)}</script></body></html>`.text
   }\n`;
+}
+
+function titleOf({ apply, swap, verdict, target: { database } }: Report): string {
+  if (apply !== null) return applyWords(apply.outcome, database);
+  if (swap !== null) return swapWords(swap, database);
+  return `${verdict.pass ? 'Passed' : 'Did not pass'}: ${database}`;
 }
 
 function hashOf(script: string): string {

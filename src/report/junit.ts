@@ -15,6 +15,7 @@ export function renderJunit(report: Report): string {
   const suites = [
     { name: 'rehearsal', cases: verdictCases(report) },
     { name: 'apply', cases: applyCases(report) },
+    { name: 'swap', cases: swapCases(report) },
     { name: 'hazards', cases: hazardCases(report) },
     { name: 'checks', cases: checkCases(report) },
   ].filter(({ cases }) => cases.length > 0);
@@ -60,6 +61,14 @@ function applyCases({ apply, target }: Report): Case[] {
   const name = `the command on ${target.database}`;
   const seconds = (command?.durationMs ?? 0) / 1000;
   return [{ name, seconds, ...(outcome === 'applied' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
+}
+
+function swapCases({ swap, target }: Report): Case[] {
+  if (swap === null) return [];
+  const { outcome, reasons, stallMs } = swap;
+  const name = `the migrated clone in the place of ${target.database}`;
+  const seconds = (stallMs ?? 0) / 1000;
+  return [{ name, seconds, ...(outcome === 'swapped' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
 }
 
 function verdictCases({ verdict, command }: Report): Case[] {

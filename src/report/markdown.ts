@@ -2,6 +2,7 @@ import { formatBytes, formatDuration, plural } from '../format.ts';
 import { code, prose } from './markdown/escape.ts';
 import { type Part, parts } from './markdown/parts.ts';
 import type { Report } from './model.ts';
+import { applyWords, swapWords } from './words.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -14,7 +15,14 @@ export const COMMENT_MARK = '<!-- safemigrate -->';
  * comment may be: the items of the least important parts are left out first, and that is said.
  */
 export function renderMarkdown(report: Report): string {
-  const top = [COMMENT_MARK, ...applied(report), ...verdict(report), '', ...summary(report)];
+  const top = [
+    COMMENT_MARK,
+    ...applied(report),
+    ...swapped(report),
+    ...verdict(report),
+    '',
+    ...summary(report),
+  ];
   const foot = `<sub>safemigrate ${report.run.tool.version}, run ${code(report.run.id)}</sub>`;
   const all = parts(report);
   let left = MARKDOWN_CHARACTERS - lengthOf(top) - foot.length - lengthOf(all.flatMap(frame));
@@ -27,16 +35,11 @@ export function renderMarkdown(report: Report): string {
   return `${[...top, ...all.flatMap((part) => render(part, shown.get(part) ?? 0)), '', foot].join('\n')}\n`;
 }
 
+const APPLY_SIGNS = { applied: '✅', refused: '❌', failed: '❌', partly: '🚨' } as const;
+
 /** Which state the target is in comes before everything else. */
 function applied({ apply, target }: Report): string[] {
   if (apply === null) return [];
-  const name = code(target.database);
-  const titles = {
-    applied: `✅ Applied: ${name} has what was rehearsed`,
-    refused: `❌ Not applied: ${name} was not touched`,
-    failed: `❌ The apply failed: ${name} is as it was`,
-    partly: `🚨 The target is not as asked: a person must look at ${name} now`,
-  };
   const unsure = apply.committed.filter(({ outcome }) => outcome === 'unknown');
   const counts = [
     ['committed', apply.committed.length - unsure.length],
@@ -47,7 +50,7 @@ function applied({ apply, target }: Report): string[] {
     .filter(([, count]) => count > 0)
     .map(([what, count]) => `${plural(count, 'statement')} ${what}`);
   return [
-    `### ${titles[apply.outcome]}`,
+    `### ${APPLY_SIGNS[apply.outcome]} ${applyWords(apply.outcome, code(target.database))}`,
     '',
     ...apply.reasons.map((reason) => `- ${prose(reason, 1000)}`),
     ...(told.length > 0 ? [`- ${told.join(', ')}`] : []),
@@ -57,6 +60,25 @@ function applied({ apply, target }: Report): string[] {
     ...(apply.forced === null
       ? []
       : [`- forced, although the rehearsal did not pass: ${prose(apply.forced, 200)}`]),
+    '',
+  ];
+}
+
+function swapped({ swap, target }: Report): string[] {
+  if (swap === null) return [];
+  const { outcome, reasons, original, sessionsEnded, steps } = swap;
+  const took = steps.map(({ name, durationMs }) => `${name} ${formatDuration(durationMs)}`).join(', ');
+  return [
+    `### ${outcome === 'swapped' ? '✅' : '❌'} ${swapWords(swap, code(target.database))}`,
+    '',
+    ...reasons.map((reason) => `- ${prose(reason, 1000)}`),
+    ...(outcome === 'swapped'
+      ? [
+          `- the original is kept as ${code(original ?? '?')}; back, as long as nothing was written since: \`safemigrate rollback\``,
+          `- ${plural(sessionsEnded, 'session')} ended; ${prose(took)}`,
+          '- cumulative statistics begin at zero; the planner has its own from the original',
+        ]
+      : []),
     '',
   ];
 }

@@ -1,62 +1,57 @@
 import type { Report } from './model.ts';
+import { type Family, one } from './openmetrics/family.ts';
+import { applyFamilies, forecastFamilies, swapFamilies } from './openmetrics/outcomes.ts';
 
 /** The run's figures as OpenMetrics text, for a textfile collector. Units are those of the names. */
 export function renderOpenMetrics(report: Report): string {
-  const { run, target, clone, command, statements, schema, data, hazards, verdict } = report;
-  const labels = { database: target.database };
-  const gauge = (name: string, help: string, samples: [Record<string, string>, number | null][]) => {
-    const known = samples.filter((sample): sample is [Record<string, string>, number] => sample[1] !== null);
-    if (known.length === 0) return [];
-    return [
-      `# TYPE safemigrate_${name} gauge`,
-      ...(UNIT.exec(name) ? [`# UNIT safemigrate_${name} ${UNIT.exec(name)?.[1]}`] : []),
-      `# HELP safemigrate_${name} ${help}`,
-      ...known.map(([more, value]) => `safemigrate_${name}${labelled({ ...labels, ...more })} ${value}`),
-    ];
-  };
-  const one = (value: number | null): [Record<string, string>, number | null][] => [[{}, value]];
+  const database = report.target.database;
+  const families = [
+    ...rehearsalFamilies(report),
+    ...forecastFamilies(report),
+    ...applyFamilies(report),
+    ...swapFamilies(report),
+  ];
+  return [...families.flatMap((family) => linesOf(family, database)), '# EOF', ''].join('\n');
+}
+
+function rehearsalFamilies(report: Report): Family[] {
+  const { run, clone, command, statements, schema, data, hazards, verdict } = report;
   const severities = ['error', 'warning', 'notice'] as const;
   return [
-    ...gauge('run_passed', 'Whether the rehearsal passed.', one(Number(verdict.pass))),
-    ...gauge('run_finished_timestamp_seconds', 'When the run ended.', one(Date.parse(run.finishedAt) / 1000)),
-    ...gauge(
+    ['run_passed', 'Whether the rehearsal passed.', one(Number(verdict.pass))],
+    ['run_finished_timestamp_seconds', 'When the run ended.', one(Date.parse(run.finishedAt) / 1000)],
+    [
       'run_duration_seconds',
       'The whole run.',
       one((Date.parse(run.finishedAt) - Date.parse(run.startedAt)) / 1000),
-    ),
-    ...gauge('clone_duration_seconds', 'Until the clone could be used.', [
-      [{ method: clone.method, strategy: clone.strategy }, clone.durationMs / 1000],
-    ]),
-    ...gauge(
-      'command_duration_seconds',
-      'The migration command on the clone.',
-      one(command.durationMs / 1000),
-    ),
-    ...gauge('command_exit_code', 'Of the migration command.', one(command.exitCode)),
-    ...gauge('statements', 'Statements that the command sent.', one(statements.length)),
-    ...gauge(
+    ],
+    [
+      'clone_duration_seconds',
+      'Until the clone could be used.',
+      [[{ method: clone.method, strategy: clone.strategy }, clone.durationMs / 1000]],
+    ],
+    ['command_duration_seconds', 'The migration command on the clone.', one(command.durationMs / 1000)],
+    ['command_exit_code', 'Of the migration command.', one(command.exitCode)],
+    ['statements', 'Statements that the command sent.', one(statements.length)],
+    [
       'statements_failed',
       'Statements that failed.',
       one(statements.filter(({ error }) => error !== null).length),
-    ),
-    ...gauge('lock_held_max_seconds', 'The longest hold of each lock mode.', longestHolds(statements)),
-    ...gauge('schema_changes', 'Objects that the command changed.', one(schema?.changes.length ?? null)),
-    ...gauge('wal_bytes', 'WAL that the command wrote.', one(data?.walBytes ?? null)),
-    ...gauge('size_delta_bytes', 'By which the database grew.', one(data?.sizeDeltaBytes ?? null)),
-    ...gauge(
+    ],
+    ['lock_held_max_seconds', 'The longest hold of each lock mode.', longestHolds(statements)],
+    ['schema_changes', 'Objects that the command changed.', one(schema?.changes.length ?? null)],
+    ['wal_bytes', 'WAL that the command wrote.', one(data?.walBytes ?? null)],
+    ['size_delta_bytes', 'By which the database grew.', one(data?.sizeDeltaBytes ?? null)],
+    [
       'hazards',
       'Hazards that the policy does not allow.',
       severities.map((severity) => [
         { severity },
         hazards.filter((hazard) => hazard.severity === severity && !hazard.allowed).length,
       ]),
-    ),
-    '# EOF',
-    '',
-  ].join('\n');
+    ],
+  ];
 }
-
-const UNIT = /_(seconds|bytes)$/;
 
 function longestHolds(statements: Report['statements']): [Record<string, string>, number][] {
   const longest = new Map<string, number>();
@@ -65,6 +60,21 @@ function longestHolds(statements: Report['statements']): [Record<string, string>
       longest.set(mode, Math.max(longest.get(mode) ?? 0, heldMs ?? 0));
   return [...longest].map(([mode, heldMs]) => [{ mode }, heldMs / 1000]);
 }
+
+/** Nothing where nothing of it was measured. */
+function linesOf([name, help, samples]: Family, database: string): string[] {
+  const known = samples.filter(([, value]) => value !== null);
+  if (known.length === 0) return [];
+  const unit = UNIT.exec(name)?.[1];
+  return [
+    `# TYPE safemigrate_${name} gauge`,
+    ...(unit === undefined ? [] : [`# UNIT safemigrate_${name} ${unit}`]),
+    `# HELP safemigrate_${name} ${help}`,
+    ...known.map(([labels, value]) => `safemigrate_${name}${labelled({ database, ...labels })} ${value}`),
+  ];
+}
+
+const UNIT = /_(seconds|bytes)$/;
 
 function labelled(labels: Record<string, string>): string {
   const quoted = (value: string) =>

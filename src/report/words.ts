@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
-import type { DataSection, ForecastSection } from './model.ts';
+import type { ApplySection, DataSection, ForecastSection, SwapSection } from './model.ts';
 
 /** Sentences that every renderer for people says in the same words. */
 
@@ -123,4 +123,46 @@ const LONG_MS = 60_000;
 function rateWords(perSecond: number, what: string): string {
   const rate = perSecond < 9.95 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond);
   return `${Number.isInteger(rate) ? formatCount(rate) : rate} ${what}/s`;
+}
+
+/** `Applied: shop has what was rehearsed`. @param name of the target, as the format shows names. */
+export function applyWords(outcome: ApplySection['outcome'], name: string): string {
+  switch (outcome) {
+    case 'applied':
+      return `Applied: ${name} has what was rehearsed`;
+    case 'refused':
+      return `Not applied: ${name} was not touched`;
+    case 'failed':
+      return `The apply failed: ${name} is as it was`;
+    case 'partly':
+      return `The target is not as asked: a person must look at ${name} now`;
+  }
+}
+
+/** `succeeded in 2.2 s`: the command of an apply, on the target. */
+export function commandWords({
+  exitCode,
+  signal,
+  timedOut,
+  durationMs,
+}: NonNullable<ApplySection['command']>): string {
+  const after = `after ${formatDuration(durationMs)}`;
+  if (timedOut) return `stopped by the time limit ${after}`;
+  if (signal !== null) return `ended by ${signal} ${after}`;
+  return exitCode === 0
+    ? `succeeded in ${formatDuration(durationMs)}`
+    : `failed with exit code ${exitCode} ${after}`;
+}
+
+/** `Swapped: shop is the migrated clone now, closed for 1.2 s`. @param name of the target, as the format shows names. */
+export function swapWords({ outcome, stallMs }: SwapSection, name: string): string {
+  const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
+  switch (outcome) {
+    case 'swapped':
+      return `Swapped: ${name} is the migrated clone now${closed}`;
+    case 'undone':
+      return `Swap undone: nothing changed, ${name} is open, and as it was${closed}`;
+    case 'refused':
+      return 'Not swapped: nothing was touched';
+  }
 }

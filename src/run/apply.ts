@@ -8,13 +8,13 @@ import { identityOf } from './apply/receipt-file.ts';
 import { type Life, runOnTarget } from './apply/run-on-target.ts';
 import {
   type Applied,
-  type ApplyOptions,
   inReport,
   type Rehearsal,
   type Result,
   refused,
   standsAgainst,
 } from './apply/section.ts';
+import type { ApplyOptions } from './asked.ts';
 import { ignore } from './options.ts';
 import { withScope } from './with-scope.ts';
 

@@ -1,7 +1,8 @@
 import { fileSystemAdvice } from '../clone/advice.ts';
 import { assessMethods } from '../clone/choose.ts';
 import { type Difference, readDifferences } from '../clone/differences.ts';
-import type { Assessment, MethodId } from '../clone/method.ts';
+import type { Assessment } from '../clone/method.ts';
+import type { MethodId } from '../clone/method-id.ts';
 import { inspectFileSystems } from '../clone/template/filesystem.ts';
 import { type Obstacle, swapObstacles } from '../swap/preflight.ts';
 import { openSession } from '../target/connect.ts';
@@ -11,7 +12,8 @@ import { type Privilege, readPrivileges } from '../target/privileges.ts';
 import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
 import { claimRun } from '../upkeep/claim.ts';
-import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
+import type { RehearseOptions } from './asked.ts';
+import { ignore, limitsOf, wishesOf } from './options.ts';
 import { otherServers } from './servers.ts';
 import { withScope } from './with-scope.ts';
 

@@ -7,7 +7,7 @@ import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
 import { Guard } from '../observe/guard.ts';
 import { changesBetween, type TargetState } from '../observe/target-watch.ts';
-import type { Report, SwapSection } from '../report/model.ts';
+import type { SwapSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type ClusterProperties, differingProperties, readClusterProperties } from '../swap/equal.ts';
@@ -19,25 +19,11 @@ import { openSession } from '../target/connect.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
 import { dropOwnedDatabase } from '../upkeep/drop.ts';
+import type { SwapOptions } from './asked.ts';
 import { LOCK_MS } from './open-again.ts';
-import { contactOptions, guardOptions, type RehearseOptions, toRun, wireOptions } from './options.ts';
+import { contactOptions, guardOptions, toRun, wireOptions } from './options.ts';
 import type { Prepared } from './prepare.ts';
 import { type Successor, undone, whileClosed } from './while-closed.ts';
-
-export interface SwapOptions extends RehearseOptions {
-  /** Consoles of PgBouncers whose clients are to wait meanwhile. */
-  readonly pgbouncer?: readonly string[];
-  /** For how long nobody may be able to connect to the target; beyond it everything is undone. Default: no limit. */
-  readonly maxClosedMs?: number;
-  /** SQL or a command that must agree to the migrated clone before it takes the target's place. */
-  readonly verify?: string;
-  /** For how long the original is meant to be kept, which is noted in its mark. Default: nobody says. */
-  readonly keepOriginalMs?: number;
-  /** Sessions on standbys are taken care of. Default false. */
-  readonly standbysOk?: boolean;
-  /** Shown what the rehearsal found: whether to go on. */
-  readonly confirm: (report: Report) => Promise<boolean>;
-}
 
 /** The closed target has no sessions to wait for, and nobody else waits longer for the clone than for the whole. */
 export const FOR_EXCHANGE = {

@@ -13,9 +13,10 @@ import { DEFAULT_URL_VARIABLE, type Located, readDotenv } from '../target/locate
 import type { ConnectionSettings } from '../target/settings.ts';
 import { type Surroundings, surroundings } from '../target/surroundings.ts';
 import { formatUrl, parseSettings, VARIABLES } from '../target/url.ts';
+import type { RehearseOptions } from './asked.ts';
 import { type DumpFile, openDump } from './from-file/dump-file.ts';
 import { runDump } from './from-file/restore.ts';
-import { ignore, type RehearseOptions } from './options.ts';
+import { ignore } from './options.ts';
 
 /** A target that was a file a moment ago, and what the command may know of databases beside it. */
 export interface FileTarget {

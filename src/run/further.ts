@@ -3,6 +3,7 @@ import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../checks/
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { type CommandInput, type Logins, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
+import { withoutSecrets } from '../command/secrets.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { watchCommand } from '../observe/command-watch.ts';
@@ -22,15 +23,8 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
-import {
-  contactOptions,
-  guardOptions,
-  type RehearseOptions,
-  sharesServer,
-  toRun,
-  wireOptions,
-} from './options.ts';
-import { shownWords } from './shown-words.ts';
+import type { RehearseOptions } from './asked.ts';
+import { contactOptions, guardOptions, sharesServer, toRun, wireOptions } from './options.ts';
 
 /** A command, and where it knows the target from. */
 export interface Order {
@@ -130,7 +124,7 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
     const schemaResult = await inClone((session) => aim.reached(session));
     authors[known] = await authorship(wire.own, ran.newcomers, sharesServer(context, clone));
     const compared = compareContents(contents, await inClone(readContents));
-    const words = shownWords(order.input.argv, order.logins, options);
+    const words = withoutSecrets(order.input.argv, order.logins.logins);
     return sectionOf(ran.result, {
       command: order === down ? (words.at(-1) ?? '') : words.join(' '),
       reachedClone: wire.reached(),

@@ -1,4 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
+import type { Audit } from '../target/audit.ts';
 import {
   changedBetween,
   isAnotherSystem,
@@ -7,7 +8,7 @@ import {
   readServerIdentity,
   type ServerIdentity,
 } from '../target/server-identity.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { openDatabase } from '../upkeep/door.ts';

@@ -1,7 +1,7 @@
 import type { TargetSection } from '../report/model.ts';
+import type { Audit, AuditEntry } from '../target/audit.ts';
 import { targetSection } from '../target/section.ts';
-import type { Audit, AuditEntry } from '../target/session.ts';
-import type { RehearseOptions } from './options.ts';
+import type { RehearseOptions } from './asked.ts';
 import { prepare } from './prepare.ts';
 import { withScope } from './with-scope.ts';
 

@@ -14,9 +14,10 @@ import type { ConnectionSettings } from '../target/settings.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
 import { inspectOrReopen } from '../upkeep/reopen.ts';
+import type { RehearseOptions } from './asked.ts';
 import { restoreFile } from './from-file.ts';
 import type { Order } from './further.ts';
-import { ignore, limitsOf, type RehearseOptions, wishesOf } from './options.ts';
+import { ignore, limitsOf, wishesOf } from './options.ts';
 import { askTarget, type Questions, readGiven } from './questions.ts';
 import { otherServers } from './servers.ts';
 

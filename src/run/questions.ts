@@ -9,7 +9,7 @@ import { readChecks, type UserCheck } from '../checks/user-check.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
-import type { RehearseOptions } from './options.ts';
+import type { RehearseOptions } from './asked.ts';
 
 /** What is to be asked of the clone before the command and after it. */
 export interface Questions {

@@ -1,13 +1,13 @@
 import type { CloneContext, Ground } from '../clone/method.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
+import type { Audit } from '../target/audit.ts';
 import { inspectTarget } from '../target/inspect.ts';
-import type { Audit } from '../target/session.ts';
 import type { Surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
 import type { RunId } from '../upkeep/run-id.ts';
-import type { RehearseOptions } from './options.ts';
+import type { RehearseOptions } from './asked.ts';
 
 /** The servers beside the target's that the user named: one to make the clone on, one to copy from. */
 export async function otherServers(

@@ -2,7 +2,8 @@ import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
-import { ignore, type RehearseOptions } from './options.ts';
+import type { RehearseOptions } from './asked.ts';
+import { ignore } from './options.ts';
 
 /** Whatever fails in consequence of a loss says less than the loss itself. */
 const isLoss = (error: unknown) => error instanceof SafemigrateError && error.code === 'LOST';

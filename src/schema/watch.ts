@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { SafemigrateError } from '../errors.ts';
 import { builtFile } from '../package.ts';
 import type { SchemaChange } from '../report/model.ts';
-import type { Audit } from '../target/session.ts';
+import type { Audit } from '../target/audit.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Comparison } from './compare.ts';
 import type { Answers, Failure, Job, Message, Room } from './worker.ts';

@@ -1,9 +1,10 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { SchemaChange } from '../report/model.ts';
+import type { AuditEntry } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { loadPg } from '../target/load-pg.ts';
-import type { AuditEntry, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint, type LateSnapshot } from './compare.ts';
 import { type Helper, type Reading, readSchema, type Snapshot, takeSnapshot } from './facts.ts';

@@ -1,9 +1,10 @@
 import type { Client } from 'pg';
 import { SafemigrateError } from '../errors.ts';
+import type { Audit } from './audit.ts';
 import { dial, type Link } from './dial.ts';
 import { loadPg } from './load-pg.ts';
 import { PgSession } from './pg-session.ts';
-import type { Audit, Session } from './session.ts';
+import type { Session } from './session.ts';
 import type { ConnectionSettings } from './settings.ts';
 import { refuseUnsupported } from './supported.ts';
 

@@ -1,6 +1,6 @@
+import type { Audit } from './audit.ts';
 import { openSession } from './connect.ts';
 import { readFacts } from './facts.ts';
-import type { Audit } from './session.ts';
 import type { ConnectionSettings, HostAndPort } from './settings.ts';
 import type { Target } from './target.ts';
 

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Scope } from '../scope.ts';
+import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';

@@ -1,7 +1,8 @@
 import { SafemigrateError } from '../errors.ts';
+import type { Audit } from '../target/audit.ts';
 import { inspectTarget } from '../target/inspect.ts';
 import { onPrimary } from '../target/server-identity.ts';
-import type { Audit, Session } from '../target/session.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import { openMaintenanceSession } from './claim.ts';

@@ -1,17 +1,28 @@
-import { chmodSync, readdirSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
+import type { Report } from '../../src/report/model.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 
-test('the demo shows a rehearsal from beginning to end, and leaves no server behind', async () => {
-  const folder = temporaryFolder();
+test('the demo shows a rehearsal that passes and one that is stopped, and leaves no server behind', async () => {
+  const [folder, reports] = [temporaryFolder(), temporaryFolder()];
   chmodSync(folder, 0o755);
-  const { exitCode, stderr } = await safemigrate(['demo'], { env: { TMPDIR: folder } });
+  const file = path.join(reports, 'demo.json');
+  const started = performance.now();
+  const { exitCode, stderr } = await safemigrate(['demo', '--report', file], { env: { TMPDIR: folder } });
   expect(exitCode, stderr).toBe(0);
-  expect(stderr).toContain('$ safemigrate -- node migrate.js');
-  expect(stderr).toContain('DID NOT PASS: COLUMN_DROPPED on public.customers');
-  expect(stderr).toContain('20,000 of 20,000 rows had a value');
-  expect(stderr).toMatch(/SCHEMA {2}\d+ changes/);
+  const [first = '', second = ''] = stderr.split('$ safemigrate -- node migrate.js\n');
+  expect(first).toContain('$ safemigrate -- node migrate.js --to 003_index_orders\n');
+  expect(first).toContain('✓ PASSED: the command succeeded on a full-size clone');
+  expect(first).toMatch(/HAZARDS {2}\d warnings?, \d notices/);
+  expect(first).toMatch(/SCHEMA {2}\d+ changes/);
+  expect(first).not.toContain('DID NOT PASS');
+  expect(second).toContain('✗ DID NOT PASS: COLUMN_DROPPED on public.customers');
+  expect(second).toContain('20,000 of 20,000 rows had a value');
+  expect(second).toContain('with exit code 1. The shop itself was touched by neither.');
   expect(stderr).not.toMatch(/postgresql:\/\/postgres:/);
-  expect(stderr).toContain('The shop itself was not touched.');
+  const report: Report = JSON.parse(readFileSync(file, 'utf8'));
+  expect(report.verdict.pass).toBe(true);
+  expect(performance.now() - started).toBeLessThan(20_000);
   expect(readdirSync(folder)).toEqual([]);
 });

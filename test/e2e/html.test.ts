@@ -58,6 +58,17 @@ async function withPage<T>(report: Report, use: (opened: Opened) => Promise<T>, 
   }
 }
 
+/** The state of the target, where the run was to change it; else the verdict. */
+function titleOf({ apply, swap, verdict }: Report): RegExp {
+  if (apply !== null)
+    return { applied: /Applied/, refused: /Not applied/, failed: /failed/, partly: /a person must look/ }[
+      apply.outcome
+    ];
+  if (swap !== null)
+    return { swapped: /Swapped/, undone: /Swap undone/, refused: /Not swapped/ }[swap.outcome];
+  return verdict.pass ? /Passed/ : /Did not pass/;
+}
+
 /** A run of so many statements over two sessions, every tenth with a lock. */
 function longRun(count: number): Report {
   const start = Date.parse('2026-03-14T02:11:08Z');
@@ -94,35 +105,61 @@ function longRun(count: number): Report {
   return sampleReport({ statements });
 }
 
+/** Every text of an apply, a swap and a forecast that comes from outside. */
+function evilOutcomes(evil: string): Partial<Report> {
+  const { apply } = sampleReports['half-applied'] ?? sampleReport();
+  const { swap, forecast } = sampleReports.swapped ?? sampleReport();
+  return {
+    apply: withText(apply, evil),
+    swap: withText(swap, evil),
+    forecast: withText(forecast, evil),
+  };
+}
+
+/** Every text in it is another one, but for the words of the report itself. */
+function withText<T>(value: T, text: string): T {
+  const change = (part: unknown, key: string): unknown => {
+    if (typeof part === 'string') return key === 'outcome' ? part : text;
+    if (Array.isArray(part)) return part.map((item) => change(item, key));
+    if (typeof part !== 'object' || part === null) return part;
+    return Object.fromEntries(Object.entries(part).map(([name, item]) => [name, change(item, name)]));
+  };
+  return change(value, '') as T;
+}
+
 describe.skipIf(needed !== false)('the HTML report in a browser', () => {
   test.each(Object.entries(sampleReports))('%s opens without a message or a request', async (_, report) => {
     await withPage(report, async ({ page, heard }) => {
-      expect(await page.locator('h1').textContent()).toMatch(report.verdict.pass ? /Passed/ : /Did not pass/);
+      expect(await page.locator('h1').textContent()).toMatch(titleOf(report));
       expect(heard).toEqual([]);
     });
   });
 
+  const shown = ['rewrite', 'half-applied', 'swapped'];
   test.each([
-    ['light', 1280],
-    ['dark', 1280],
-    ['light', 400],
-    ['dark', 400],
-  ] as const)('in the %s theme and %i px wide nothing sticks out to the side', async (colorScheme, width) => {
-    const report = sampleReports.rewrite ?? sampleReport();
-    const options = { colorScheme, viewport: { width, height: 900 } };
-    await withPage(
-      report,
-      async ({ page }) => {
-        const overflow = await page.evaluate(
-          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-        );
-        expect(overflow).toBe(0);
-        const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-        expect(dark).toBe(colorScheme === 'dark' ? 'rgb(13, 17, 23)' : 'rgb(255, 255, 255)');
-      },
-      options,
-    );
-  });
+    ...shown.map((name) => ['light', 1280, name] as const),
+    ...shown.map((name) => ['dark', 1280, name] as const),
+    ...shown.map((name) => ['light', 400, name] as const),
+    ...shown.map((name) => ['dark', 400, name] as const),
+  ])(
+    'in the %s theme and %i px wide nothing of %s sticks out to the side',
+    async (colorScheme, width, name) => {
+      const report = sampleReports[name] ?? sampleReport();
+      const options = { colorScheme, viewport: { width, height: 900 } };
+      await withPage(
+        report,
+        async ({ page }) => {
+          const overflow = await page.evaluate(
+            () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+          );
+          expect(overflow).toBe(0);
+          const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+          expect(dark).toBe(colorScheme === 'dark' ? 'rgb(13, 17, 23)' : 'rgb(255, 255, 255)');
+        },
+        options,
+      );
+    },
+  );
 
   test('the timeline zooms, and shows the statement of the bar under the pointer', async () => {
     await withPage(longRun(500), async ({ page, heard }) => {
@@ -186,13 +223,104 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         },
       ],
       limits: [{ path: evil, kind: 'estimate', reason: evil }],
+      ...evilOutcomes(evil),
     });
     await withPage(hostile, async ({ page, heard }) => {
       expect(await page.locator('td.sql').first().textContent()).toBe(evil);
       expect(await page.locator('img').count()).toBe(0);
       expect(await page.locator('script').count()).toBe(1);
+      expect(await page.locator('svg[onload]').count()).toBe(0);
+      for (const name of ['Apply', 'Swap', 'Forecast for the target'])
+        expect(await page.getByRole('region', { name }).textContent()).toContain(evil);
       expect(await page.title()).toContain(evil);
       expect(heard).toEqual([]);
+    });
+  });
+
+  test('an apply that needs a person says so first, and what stays, what was in the way, and both times', async () => {
+    const report = sampleReports['half-applied'] ?? sampleReport();
+    await withPage(report, async ({ page }) => {
+      const apply = page.getByRole('region', { name: 'Apply' });
+      expect(await apply.locator('h1').textContent()).toContain('look at shop on db.internal:5432 now');
+      expect(await page.locator('main > :first-child').getAttribute('aria-label')).toBe('Apply');
+      const rows = await apply.locator('tr').allTextContents();
+      expect(rows).toContain('2may have been committedUPDATE public.orders SET coupon_id = NULL');
+      expect(rows).toContain(`3not committedINSERT INTO public.coupons VALUES (1, 'WELCOME')`);
+      expect(rows).toContain('2 1.8 s 7.9 sUPDATE public.orders SET coupon_id = NULL');
+      const text = await apply.textContent();
+      for (const words of [
+        'instead of a rehearsal, 47.8 s old, signed',
+        'failed with exit code 3 after 8.1 s',
+        '2 attempts without the lock in 810 ms of pauses, then it went on',
+        'process 4711 (reports, metabase, idle in transaction, since 2026-03-14 02:03:59+00): SELECT sum(total)',
+        'stopped, because it was not rehearsed: DROP TABLE public.legacy',
+        'missing: create index public.coupons_code_key',
+        'DROP TABLE public.coupons;',
+      ])
+        expect(text).toContain(words);
+      const [rehearsed, real] = await apply
+        .locator('tr', { hasText: '7.9 s' })
+        .locator('.bar')
+        .evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
+      expect(rehearsed).toBeLessThan((real ?? 0) / 4);
+    });
+  });
+
+  test('a swap says for how long the target was closed, where the original is and how to go back', async () => {
+    await withPage(sampleReports.swapped ?? sampleReport(), async ({ page }) => {
+      const swap = page.getByRole('region', { name: 'Swap' });
+      expect(await swap.locator('h1').textContent()).toBe(
+        '✓ Swapped: shop is the migrated clone now, closed for 3.1 s',
+      );
+      const text = await swap.textContent();
+      for (const words of ['kept as shop_before_01jq4x9d0k7pt', 'safemigrate rollback', 'Sessions ended17'])
+        expect(text).toContain(words);
+      expect(await swap.locator('tbody tr').allTextContents()).toEqual([
+        'close 84 ms',
+        'clone 620 ms',
+        'command 2.2 s',
+        'rename 11 ms',
+      ]);
+    });
+  });
+
+  test('the forecast stands with its inputs', async () => {
+    await withPage(sampleReports.swapped ?? sampleReport(), async ({ page }) => {
+      const forecast = page.getByRole('region', { name: 'Forecast for the target' });
+      const [first, second, third] = await forecast.locator('tbody tr').allTextContents();
+      expect(first).toContain(
+        'public.ordersACCESS EXCLUSIVE for 4.2 sblocks reads, writes, statement 2about 966 statements',
+      );
+      expect(first).toContain('212.0/s18.0/s');
+      expect(first).toContain('SESSIONS WOULD RUN OUT: 41 open and 966 waiting, of 97');
+      expect(first).toContain('the lock itself would first wait for "nightly report"');
+      expect(second).toContain('not known');
+      expect(third).toContain('nobody would wait at this traffic');
+      const text = await forecast.textContent();
+      for (const words of [
+        "from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open",
+        'the synchronous standby replica would fall up to 21 GB behind',
+        'nobody reads from the slot forgotten',
+        '41 open; 100 possible, 3 of them reserved',
+        'WAL written20 GB',
+        '45 GB needed, not known free',
+      ])
+        expect(text).toContain(words);
+    });
+  });
+
+  test('rows that were written are told, and a rename is one change', async () => {
+    const base = sampleReports.rewrite ?? sampleReport();
+    const written = [{ relation: 'public.orders', inserted: 0, updated: 66_667, deleted: 3 }];
+    const report = sampleReport({ ...base, data: base.data && { ...base.data, written } });
+    await withPage(report, async ({ page }) => {
+      expect(await page.getByRole('region', { name: 'Data', exact: true }).textContent()).toContain(
+        'Rows of public.orders: 66,667 updated, 3 deleted.',
+      );
+      const changes = report.schema?.changes.length;
+      expect(await page.getByRole('heading', { name: /^Schema/ }).textContent()).toBe(
+        `Schema (${changes} changes)`,
+      );
     });
   });
 

@@ -1,16 +1,10 @@
 import { chooseMethod } from '../../src/clone/choose.ts';
-import type {
-  Clone,
-  CloneContext,
-  CloneLimits,
-  CloneWishes,
-  MethodId,
-  Possible,
-} from '../../src/clone/method.ts';
+import type { Clone, CloneContext, CloneLimits, CloneWishes, Possible } from '../../src/clone/method.ts';
+import type { MethodId } from '../../src/clone/method-id.ts';
 import type { RunEvent } from '../../src/events.ts';
 import { Scope } from '../../src/scope.ts';
+import type { AuditEntry } from '../../src/target/audit.ts';
 import { inspectTarget } from '../../src/target/inspect.ts';
-import type { AuditEntry } from '../../src/target/session.ts';
 import { surroundings } from '../../src/target/surroundings.ts';
 import { parseSettings } from '../../src/target/url.ts';
 import { claimRun } from '../../src/upkeep/claim.ts';

@@ -792,6 +792,73 @@ function never(): never {
   throw new Error('the sample above has it');
 }
 
+const forecast: NonNullable<Report['forecast']> = {
+  sampledMs: 14_200,
+  transactionsPerSecond: 230.4,
+  sessions: { open: 41, max: 100, reserved: 3 },
+  oldestTransaction: { ageMs: 720_000, application: 'nightly report', state: 'idle in transaction' },
+  preparedTransactions: { count: 1, oldestMs: 3_600_000 },
+  locks: [
+    {
+      ...{ relation: 'public.orders', mode: 'ACCESS EXCLUSIVE', statement: 2, heldMs: 4200 },
+      ...{ blocks: ['reads', 'writes'], readsPerSecond: 212, writesPerSecond: 18.04, queued: 966 },
+      sessionsRunOut: true,
+      waitsFor: {
+        ...{ mode: 'ACCESS SHARE', ageMs: 720_000, application: 'nightly report' },
+        state: 'idle in transaction',
+      },
+    },
+    {
+      ...{ relation: 'public.coupons', mode: 'SHARE', statement: 3, heldMs: null, blocks: ['writes'] },
+      ...{ readsPerSecond: null, writesPerSecond: null, queued: null, sessionsRunOut: null, waitsFor: null },
+    },
+    {
+      ...{ relation: 'public.quiet', mode: 'SHARE', statement: 3, heldMs: 12, blocks: ['writes'] },
+      ...{ readsPerSecond: 0, writesPerSecond: 0, queued: 0, sessionsRunOut: false, waitsFor: null },
+    },
+  ],
+  wal: {
+    writtenBytes: 20 * GB,
+    standbys: [
+      { name: 'replica', synchronous: true, lagBytes: GB, lagMs: 5, behindBytes: 21 * GB },
+      { name: 'replica', synchronous: false, lagBytes: null, lagMs: null, behindBytes: null },
+    ],
+    inactiveSlots: ['forgotten'],
+  },
+  disk: { neededBytes: 45 * GB, freeBytes: null },
+  experience: { applies: 4, statements: 31, low: 0.8, median: 1.1, high: 2.4 },
+};
+
+const swapped = sampleReport({
+  forecast,
+  swap: {
+    outcome: 'swapped',
+    reasons: [],
+    original: 'shop_before_01jq4x9d0k7pt',
+    keepUntil: '2026-03-21T02:11:07.120Z',
+    stallMs: 3140,
+    sessionsEnded: 17,
+    steps: [
+      { name: 'close', durationMs: 84 },
+      { name: 'clone', durationMs: 620 },
+      { name: 'command', durationMs: 2210 },
+      { name: 'rename', durationMs: 11 },
+    ],
+  },
+});
+
+const swapUndone = sampleReport({
+  swap: {
+    outcome: 'undone',
+    reasons: ['the command failed with exit code 3'],
+    original: null,
+    keepUntil: null,
+    stallMs: 1200,
+    sessionsEnded: 3,
+    steps: [{ name: 'close', durationMs: 84 }],
+  },
+});
+
 export const sampleReports: Record<string, Report> = {
   passed: sampleReport(),
   'failed-command': failedCommand,
@@ -804,4 +871,6 @@ export const sampleReports: Record<string, Report> = {
   asked,
   'half-applied': halfApplied,
   'not-applied': notApplied,
+  swapped,
+  'swap-undone': swapUndone,
 };

@@ -34,9 +34,9 @@ export class Happenings {
     return this.#redact ? shapeOf(sql) : withoutSecrets(sql);
   }
 
-  /** In one short line. */
+  /** In one short line without literals, for logs that others read. */
   named(sql: string): string {
-    const line = this.shown(sql).replace(/\s+/g, ' ');
+    const line = shapeOf(withoutSecrets(sql));
     return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
   }
 

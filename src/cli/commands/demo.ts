@@ -1,22 +1,32 @@
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { builtFile } from '../../package.ts';
-import { render } from '../../report/render.ts';
+import type { Report } from '../../report/model.ts';
+import { hazardSection } from '../../report/text/hazards.ts';
+import { verdictSection } from '../../report/text/verdict.ts';
 import { rehearse } from '../../run.ts';
 import { Scope } from '../../scope.ts';
 import { startServer } from '../../server/embedded.ts';
-import { SHOP } from '../demo/shop.ts';
+import { LAST_SAFE, SHOP } from '../demo/shop.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
+import { DEMO_OPTIONS } from '../options.ts';
 import { progress } from '../progress.ts';
+import { checkWritable, writeReport } from '../publish.ts';
+import { gatherOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
 const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
 
-/** A PostgreSQL of its own, a shop with 120,000 rows, and a rehearsal of four migrations; nothing is left of it. */
-export async function demoCommand(signals: SignalWatch): Promise<number> {
+/**
+ * A PostgreSQL of its own, a shop with 120,000 rows, and two rehearsals on it: one that passes, shown in full, and one
+ * that is stopped; nothing is left of them. @returns 0 where both went as they should.
+ */
+export async function demoCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
+  const options = await gatherOptions(DEMO_OPTIONS, flags);
+  for (const file of options.report ?? []) checkWritable(file);
   const style = styleOf({ stream: process.stderr, env: process.env });
-  const say = (text: string) => process.stderr.write(`${text}\n`);
   const scope = new Scope();
   try {
     say('Starting a PostgreSQL 18 of its own, with a small shop in it …');
@@ -27,24 +37,50 @@ export async function demoCommand(signals: SignalWatch): Promise<number> {
     );
     const url = server.url.replace(/\/postgres$/, '/shop');
     await fillShop(server.url, url);
+
+    say('\nFirst three migrations that pass, and what is worth knowing before they run on production:');
     say(`\n$ export DATABASE_URL=postgresql://…@${server.host}:${server.port}/shop`);
-    say('$ safemigrate -- node migrate.js\n');
-    const display = progress(process.stderr, style);
-    const report = await rehearse({
-      command: [process.execPath, MIGRATE],
+    const passed = await rehearsal(['--to', LAST_SAFE], url, signals);
+    const { problems } = await writeReport(passed, options, process.stderr);
+    for (const problem of problems) say(`safemigrate: ${problem}`);
+    const exitCode = exitCodeOfReport(passed, signals.received);
+    if (exitCode !== EXIT.passed) return exitCode;
+
+    say('\nThen one more, which drops a column that is full of values: it is stopped.\n');
+    const stopped = await rehearsal([], url, signals);
+    const errors = stopped.hazards.filter(({ severity }) => severity === 'error');
+    say('');
+    for (const line of verdictSection(stopped, style)) say(line);
+    say('');
+    for (const line of hazardSection({ ...stopped, hazards: errors }, style)) say(line);
+    const stoppedWith = exitCodeOfReport(stopped, signals.received);
+    if (stoppedWith !== EXIT.failed || stopped.command.exitCode !== 0) return stoppedWith;
+    say('\nA pipeline would end here, with exit code 1. The shop itself was touched by neither.');
+    say('Now yours:  safemigrate -- <your migration command>');
+    return EXIT.passed;
+  } finally {
+    await scope.release();
+  }
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+async function rehearsal(words: readonly string[], url: string, signals: SignalWatch): Promise<Report> {
+  say(`$ ${['safemigrate -- node migrate.js', ...words].join(' ')}\n`);
+  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  try {
+    return await rehearse({
+      command: [process.execPath, path.basename(MIGRATE), ...words],
+      folder: path.dirname(MIGRATE),
       env: { ...process.env, DATABASE_URL: url },
       emit: display.emit,
       signal: signals.abort,
       interrupts: signals.interrupts,
     });
-    display.finish();
-    say(`\n${await render(report, 'text', style)}`);
-    say('The shop itself was not touched. Now yours:  safemigrate -- <your migration command>');
-    const exitCode = exitCodeOfReport(report, signals.received);
-    // A migration that is refused, with what it would destroy, is what there is to show.
-    return exitCode === EXIT.failed && report.command.exitCode === 0 ? EXIT.passed : exitCode;
   } finally {
-    await scope.release();
+    display.finish();
   }
 }
 

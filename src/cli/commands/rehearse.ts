@@ -7,7 +7,7 @@ import type { Report } from '../../report/model.ts';
 import { rendererOf } from '../../report/render.ts';
 import { type PlannedStatements, planRehearsal } from '../../run/plan.ts';
 import { apply, rehearse, swap } from '../../run.ts';
-import type { Audit } from '../../target/session.ts';
+import type { Audit } from '../../target/audit.ts';
 import { confirm } from '../confirm.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';

@@ -23,7 +23,7 @@ INSERT INTO orders (customer_id, status, total)
 CREATE TABLE schema_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
 ANALYZE;`;
 
-/** The migration that the demo rehearses, as a tool would keep it: one file a step, each in a transaction of its own. */
+/** What the demo rehearses, as a tool would keep it: one file a step, each in a transaction of its own. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   {
     name: '001_rename_mail',
@@ -44,3 +44,6 @@ ALTER TABLE orders ADD CONSTRAINT total_cents_positive CHECK (total_cents >= 0) 
     sql: 'ALTER TABLE customers DROP COLUMN legacy_code;',
   },
 ];
+
+/** Up to here they pass; the one after it must not get through. */
+export const LAST_SAFE = '003_index_orders';

@@ -1,5 +1,6 @@
 import type { Limit } from '../../report/model.ts';
-import type { MethodId, Possible } from '../method.ts';
+import type { Possible } from '../method.ts';
+import type { MethodId } from '../method-id.ts';
 
 /** A copy of a whole cluster that is about to be made in a folder of its own and started as a second server. */
 export interface PrivateCluster {

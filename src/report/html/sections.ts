@@ -1,23 +1,36 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import type { Report } from '../model.ts';
+import { writtenWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
+import { bar, facts, list, section, table } from './parts.ts';
 
-/** What was decided and why, before everything else. */
-export function verdictSection({ verdict: { pass, reasons }, target, command, limits }: Report): Html {
+/** What was decided and why: the page's title, where the run was not to change the target. */
+export function verdictSection({ verdict, target, command, limits, apply, swap }: Report): Html {
+  const { pass, reasons } = verdict;
   const changed = target.changes.filter(({ madeBy }) => madeBy === 'command');
+  const why = pass
+    ? `the command succeeded on ${sizeOfClone({ limits })}`
+    : (reasons[0] ?? 'the command failed');
+  const alone = apply === null && swap === null;
+  const passed = pass ? 'passed' : 'did not pass';
+  const title = `${pass ? '✓' : '✗'} ${alone ? capital(passed) : `The rehearsal ${passed}`}: ${why}`;
   return html`
 ${changed.length > 0 && html`<p class="alarm" role="alert">The command changed the target itself. A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
-<header class="verdict ${pass ? 'good' : 'bad'}"><h1>${pass ? '✓ Passed' : '✗ Did not pass'}: ${pass ? `the command succeeded on ${sizeOfClone({ limits })}` : (reasons[0] ?? 'the command failed')}</h1>
+<header class="verdict ${pass ? 'good' : 'bad'}">${alone ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}
 <p><code>${command.argv.join(' ')}</code></p>
-${reasons.length > 1 && html`<ul>${reasons.slice(1).map((reason) => html`<li>${reason}</li>`)}</ul>`}
+${list(reasons.slice(1))}
 </header>`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 export function factSection({ run, target, clone, command, statements, schema, data }: Report): Html {
   const totalMs = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
   const failed = statements.filter(({ error }) => error !== null).length;
-  const facts: [string, string][] = [
+  const rows: [string, string][] = [
     [
       'Target',
       `${target.database} on ${target.host}:${target.port}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}, from ${target.source}`,
@@ -34,10 +47,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
       'Statements',
       `${plural(statements.length, 'statement')}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`,
     ],
-    [
-      'Schema',
-      schema === null ? 'not compared' : plural(schema.changes.length + schema.renames.length, 'change'),
-    ],
+    ['Schema', schema === null ? 'not compared' : plural(schema.changes.length, 'change')],
     [
       'Size',
       data?.sizeDeltaBytes == null
@@ -49,7 +59,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
       `${run.id}, ${run.startedAt}, ${formatDuration(Math.max(0, totalMs))} in all, ${run.tool.name} ${run.tool.version}`,
     ],
   ];
-  return html`<dl class="facts">${facts.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>`;
+  return facts(rows);
 }
 
 const SEVERITIES = ['error', 'warning', 'notice'] as const;
@@ -149,41 +159,6 @@ export function checkSection({ checks, rerun, down }: Report): Html | undefined 
   ]);
 }
 
-export function forecastSection({ forecast }: Report): Html | undefined {
-  if (!forecast) return undefined;
-  const rate = (perSecond: number | null) => (perSecond === null ? 'not known' : `${perSecond.toFixed(1)}/s`);
-  const { sessions, oldestTransaction, locks, sampledMs, disk } = forecast;
-  return section('forecast', 'Forecast for the target', [
-    html`<p class="dim">A forecast, from ${formatDuration(sampledMs)} of the target's own statistics: ${formatCount(sessions.open)} of ${formatCount(sessions.max)} sessions are open, ${rate(forecast.transactionsPerSecond)} transactions, the oldest transaction is ${oldestTransaction === null ? 'none' : `${formatDuration(oldestTransaction.ageMs)} old`}${disk.neededBytes !== null && `, about ${formatBytes(disk.neededBytes)} of disk are needed at the peak${disk.freeBytes === null ? '' : ` of ${formatBytes(disk.freeBytes)} free`}`}.</p>`,
-    ...(locks.length === 0
-      ? [html`<p>No lock was held that keeps others from reading or writing.</p>`]
-      : [
-          table(
-            ['Relation', 'Lock', 'Held', 'Reads', 'Writes', 'Would wait'],
-            locks.map(
-              ({
-                relation,
-                mode,
-                heldMs,
-                readsPerSecond,
-                writesPerSecond,
-                queued,
-                sessionsRunOut,
-                waitsFor,
-              }) => [
-                html`<code>${relation}</code>`,
-                html`${mode}`,
-                html`${heldMs === null ? 'not known' : formatDuration(heldMs)}`,
-                html`${rate(readsPerSecond)}`,
-                html`${rate(writesPerSecond)}`,
-                html`${queued === null ? 'not known' : formatCount(queued)}${sessionsRunOut === true && html` <span class="tag bad">sessions would run out</span>`}${waitsFor !== null && html`<br>behind a transaction of ${formatDuration(waitsFor.ageMs)} (${waitsFor.application ?? 'unknown'}, ${waitsFor.state ?? 'unknown'})`}`,
-              ],
-            ),
-          ),
-        ]),
-  ]);
-}
-
 /** What was there, beside what takes its place. */
 export function schemaSection({ schema }: Report): Html | undefined {
   if (schema === null) return undefined;
@@ -195,7 +170,7 @@ export function schemaSection({ schema }: Report): Html | undefined {
     if (verb === 'drop' || verb === 'revoke') return [html`<pre>${kind} ${object}</pre>`, text];
     return [html`<pre>${kind} ${object}</pre>`, text];
   };
-  return section('schema', `Schema (${plural(changes.length + renames.length, 'change')})`, [
+  return section('schema', `Schema (${plural(changes.length, 'change')})`, [
     ...changes.map((change) => {
       const [before, after] = side(change);
       return html`<details${changes.length <= OPEN_CHANGES ? OPEN : ''}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${change.dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><div class="diff"><div>${before}</div><div>${after}</div></div></details>`;
@@ -234,12 +209,15 @@ export function dataSection({ data }: Report): Html | undefined {
     1,
     ...data.tables.flatMap(({ bytesBefore, bytesAfter }) => [bytesBefore ?? 0, bytesAfter ?? 0]),
   );
-  const bar = (bytes: number | null, kind: string) =>
+  const size = (bytes: number | null, kind: '' | 'before') =>
     bytes === null
       ? html`<span class="dim">–</span>`
-      : html`<span class="bar ${kind}" style="width:${((bytes / largest) * 6).toFixed(2)}rem"></span> ${formatBytes(bytes)}`;
+      : html`${bar(bytes, largest, kind)} ${formatBytes(bytes)}`;
   const rows = (value: number | null, exact: boolean) =>
     value === null ? '–' : `${exact ? '' : '~'}${formatCount(value)}`;
+  const written = data.written.map(
+    (rows) => html`<p>Rows of <code>${rows.relation}</code>: ${writtenWords(rows)}.</p>`,
+  );
   return section('data', 'Data', [
     table(
       ['Table', 'Rows before', 'after', 'Size before', 'after', ''],
@@ -247,11 +225,12 @@ export function dataSection({ data }: Report): Html | undefined {
         html`<code>${relation}</code>`,
         html`${rows(rowsBefore, exact)}`,
         html`${rows(rowsAfter, exact)}`,
-        bar(bytesBefore, 'before'),
-        bar(bytesAfter, 'after'),
+        size(bytesBefore, 'before'),
+        size(bytesAfter, ''),
         html`${rewritten && html`<span class="tag warning">rewritten</span>`}`,
       ]),
     ),
+    ...written,
     html`<p class="dim">${plural(data.unchangedTables, 'other table')} did not change.</p>`,
   ]);
 }
@@ -261,14 +240,4 @@ export function limitSection({ limits }: Report): Html | undefined {
   return section('limits', 'Not exact, or not measured', [
     html`<ul>${limits.map(({ path, kind, reason }) => html`<li><code>${path}</code> (${kind}): ${reason}</li>`)}</ul>`,
   ]);
-}
-
-function section(id: string, title: string, content: readonly Html[]): Html {
-  return html`
-<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>
-${content}</section>`;
-}
-
-function table(head: readonly string[], rows: readonly (readonly Html[])[]): Html {
-  return html`<div class="wide"><table><thead><tr>${head.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead><tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }

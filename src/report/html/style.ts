@@ -22,12 +22,13 @@ a{color:var(--accent)}
 h1{font-size:1.5rem;line-height:1.3;margin:.5rem 0}
 h2{font-size:1.15rem;margin:2rem 0 .5rem;padding-bottom:.25rem;border-bottom:1px solid var(--line)}
 h3{font-size:1rem;margin:1rem 0 .25rem}
-.verdict{border-left:.4rem solid var(--good);padding:.25rem 1rem;background:var(--box);border-radius:.25rem}
-.verdict.bad{border-color:var(--bad)}.verdict.bad h1{color:var(--bad)}.verdict.good h1{color:var(--good)}
-.alarm{background:var(--bad);color:#fff;padding:.5rem 1rem;border-radius:.25rem;font-weight:600}
+.verdict{margin:1.25rem 0 1rem;border-left:.4rem solid var(--good);padding:.25rem 1rem;background:var(--box);border-radius:.25rem}
+.verdict h2{border:0;margin:.25rem 0}.verdict.bad{border-color:var(--bad)}
+.verdict.bad :is(h1,h2),.bad{color:var(--bad)}.verdict.good :is(h1,h2){color:var(--good)}
+.alarm,.verdict.alarm{background:var(--bad);color:var(--bg);padding:.5rem 1rem;border-radius:.25rem;border:0;font-weight:600}
 .dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 code,pre,.sql{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.875em}
-code{overflow-wrap:anywhere}
+code{overflow-wrap:anywhere}td code{display:inline-block;min-width:9rem}
 pre{background:var(--box);border:1px solid var(--line);border-radius:.25rem;padding:.75rem;overflow-x:auto;white-space:pre-wrap;
 overflow-wrap:anywhere;margin:.5rem 0}
 dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}
@@ -44,7 +45,7 @@ tr.failed td{color:var(--fail)}
 .hazard.error{border-left-color:var(--bad)}.hazard.warning{border-left-color:var(--warn)}
 .hazard h3{margin:.1rem 0}.hazard p{margin:.25rem 0}
 .tag{display:inline-block;padding:0 .5em;border-radius:1em;border:1px solid currentColor;font-size:.8rem;font-weight:600}
-.tag.error,.tag.bad{color:var(--bad)}.tag.warning{color:var(--warn)}.tag.good{color:var(--good)}
+.tag.error{color:var(--bad)}.tag.warning{color:var(--warn)}.tag.good{color:var(--good)}
 .diff{display:grid;grid-template-columns:1fr 1fr;gap:.25rem .75rem}
 .diff pre{margin:0}.diff .empty{color:var(--dim);border-style:dashed}
 .bar{display:inline-block;height:.7em;background:var(--accent);border-radius:.1em;min-width:1px;vertical-align:baseline}

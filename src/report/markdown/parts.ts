@@ -1,5 +1,7 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
+import { duringWords } from '../during-words.ts';
 import type { Report, StatementSection } from '../model.ts';
+import { basisWords, lockForecastWords, resourceWords } from '../words.ts';
 import { block, code, prose } from './escape.ts';
 
 /** A part of the page: its items can be left out from the end, where the whole would become too long. */
@@ -20,6 +22,7 @@ const PART = { folded: true, head: [], foot: [] } as const;
 
 export function parts(report: Report): Part[] {
   return [
+    ...applyParts(report),
     hazardPart(report),
     failurePart(report),
     queryPart(report),
@@ -34,6 +37,48 @@ export function parts(report: Report): Part[] {
     wayBackPart(report),
     limitPart(report),
   ].filter((part): part is Part => part !== undefined && part.items.length > 0);
+}
+
+/** What the heading of an apply does not say. */
+function applyParts({ apply }: Report): Part[] {
+  if (apply === null) return [];
+  const { committed, rolledBack, during, differences, comparedTimes, wayBack, outcome } = apply;
+  const effects = [...committed, ...rolledBack].sort((one, other) => one.statement - other.statement);
+  const outcomes = {
+    unknown: 'may have been committed',
+    committed: 'committed',
+    'rolled back': 'not committed',
+  };
+  const words = during === null ? [] : duringWords(during, (text) => text);
+  const times = comparedTimes.toSorted((one, other) => other.appliedMs - one.appliedMs);
+  const [head = '', back = '', foot = ''] = block('sql', wayBack?.trimEnd() ?? '');
+  return [
+    {
+      ...PART,
+      ...{ title: 'What stays on the target', folded: outcome === 'applied', importance: 9 },
+      items: effects.map((each) => `- ${each.statement}. ${outcomes[each.outcome]}: ${code(each.sql)}`),
+    },
+    {
+      ...{ ...PART, title: 'On the way', folded: false, importance: 8 },
+      items: words.map((sentence) => `- ${prose(sentence)}`),
+    },
+    {
+      ...{ ...PART, title: 'Otherwise than rehearsed', folded: false, importance: 9 },
+      items: differences.map((difference) => `- ${prose(difference)}`),
+    },
+    {
+      ...{ ...PART, title: 'Times, the slowest on the target first', importance: 5 },
+      head: ['| | statement | rehearsed | on the target |', '|---|---|---|---|'],
+      items: times.map(
+        ({ applied, sql, rehearsedMs, appliedMs }) =>
+          `| ${applied} | ${code(sql, 160)} | ${formatDuration(rehearsedMs)} | ${formatDuration(appliedMs)} |`,
+      ),
+    },
+    {
+      ...{ title: 'From what the target is now to the schema before', folded: false, importance: 8 },
+      ...{ head: [head], items: wayBack === null ? [] : back.split('\n'), foot: [foot] },
+    },
+  ];
 }
 
 const SEVERITIES = ['error', 'warning', 'notice'] as const;
@@ -161,7 +206,7 @@ function schemaPart({ schema }: Report): Part | undefined {
     ),
     ...schema.renames.map(({ kind, from, to }) => `! rename ${kind} ${from} -> ${to}`),
   ];
-  return { ...fencedLines(lines), title: `Schema: ${plural(lines.length, 'change')}`, importance: 6 };
+  return { ...fencedLines(lines), title: `Schema: ${plural(changes.length, 'change')}`, importance: 6 };
 }
 
 /** Each line on its own, so that lines can be left out. */
@@ -191,19 +236,24 @@ function dataPart({ data }: Report): Part | undefined {
 function forecastPart({ forecast }: Report): Part | undefined {
   if (!forecast) return undefined;
   const rate = (perSecond: number | null) => (perSecond === null ? '?' : `${perSecond.toFixed(1)}/s`);
+  const meaning = (lock: (typeof forecast.locks)[number]) =>
+    lock.queued === null
+      ? '?'
+      : lockForecastWords(lock, forecast)
+          .map((words) => prose(words))
+          .join('; ') || 'nobody would wait';
+  const resources = resourceWords(forecast).map((words) => `- ${prose(words)}`);
+  const part = { ...PART, title: `Forecast for the target, ${prose(basisWords(forecast))}`, importance: 7 };
+  if (forecast.locks.length === 0) return { ...part, items: resources };
   return {
-    ...PART,
-    title: 'Forecast for the target',
-    importance: 7,
-    head: [
-      '| relation | lock | held | reads, writes | statements that would wait |',
-      '|---|---|---|---|---|',
-    ],
+    ...part,
+    head: ['| relation | lock | held | reads, rows written | what it would mean |', '|---|---|---|---|---|'],
     items: forecast.locks.map(
-      ({ relation, mode, heldMs, readsPerSecond, writesPerSecond, queued, sessionsRunOut }) =>
-        `| ${code(relation)} | ${mode} | ${heldMs === null ? '?' : formatDuration(heldMs)} | ${rate(readsPerSecond)}, ` +
-        `${rate(writesPerSecond)} | ${queued === null ? '?' : formatCount(queued)}${sessionsRunOut ? ', **sessions would run out**' : ''} |`,
+      (lock) =>
+        `| ${code(lock.relation)} | ${lock.mode} | ${lock.heldMs === null ? '?' : formatDuration(lock.heldMs)} | ` +
+        `${rate(lock.readsPerSecond)}, ${rate(lock.writesPerSecond)} | ${meaning(lock)} |`,
     ),
+    foot: resources.length === 0 ? [] : ['', ...resources],
   };
 }
 

@@ -1,6 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
 import type { ApplySection, Report } from '../model.ts';
+import { commandWords } from '../words.ts';
 import { duringLines } from './during.ts';
 import { andMore, bullet, fact, heading, message } from './parts.ts';
 
@@ -57,7 +58,7 @@ function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Spa
 function facts({ forced, receipt, command, bookkeeping }: ApplySection, style: TextStyle): string[] {
   const age = receipt === null ? '' : formatDuration(receipt.ageMs);
   const rows: [string, string][] = [
-    ...(command === null ? [] : [['Command', endOf(command)] satisfies [string, string]]),
+    ...(command === null ? [] : [['Command', commandWords(command)] satisfies [string, string]]),
     ...(forced === null
       ? []
       : [['Forced', `the rehearsal had not passed: ${message(style, forced)}`] satisfies [string, string]]),
@@ -79,15 +80,6 @@ function notedIn({ agrees, unnoted }: NonNullable<ApplySection['bookkeeping']>):
   const which = `${unnoted.length === 1 ? 'statement' : 'statements'} ${unnoted.slice(0, LISTED).join(', ')}`;
   const more = unnoted.length > LISTED ? ` and ${unnoted.length - LISTED} more` : '';
   return `the tool's own table does not know of ${which}${more}, committed all the same: run again, it would send them again`;
-}
-
-function endOf({ exitCode, signal, timedOut, durationMs }: NonNullable<ApplySection['command']>): string {
-  const after = `after ${formatDuration(durationMs)}`;
-  if (timedOut) return `stopped by the time limit ${after}`;
-  if (signal !== null) return `ended by ${signal} ${after}`;
-  return exitCode === 0
-    ? `succeeded in ${formatDuration(durationMs)}`
-    : `failed with exit code ${exitCode} ${after}`;
 }
 
 /** Nothing where the command ran once. */

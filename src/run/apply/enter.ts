@@ -13,7 +13,8 @@ import { surroundings } from '../../target/surroundings.ts';
 import type { Target } from '../../target/target.ts';
 import { claimRun, lostControl } from '../../upkeep/claim.ts';
 import type { RunId } from '../../upkeep/run-id.ts';
-import { ignore, type RehearseOptions } from '../options.ts';
+import type { RehearseOptions } from '../asked.ts';
+import { ignore } from '../options.ts';
 
 /** The target, for as long as the apply lasts. */
 export interface Entered {

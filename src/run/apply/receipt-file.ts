@@ -3,9 +3,11 @@ import { commandHash, type Identity, readReceipt, writeReceipt } from '../../app
 import type { Logins } from '../../command/rewrite.ts';
 import { withoutSecrets } from '../../command/secrets.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import { redactReport } from '../../observe/redact-report.ts';
 import type { Report } from '../../report/model.ts';
 import type { Target } from '../../target/target.ts';
-import { ignore, type RehearseOptions } from '../options.ts';
+import type { RehearseOptions } from '../asked.ts';
+import { ignore } from '../options.ts';
 import type { Rehearsal } from './section.ts';
 
 /** The rehearsal that a receipt stands for. @throws SafemigrateError `CONFIGURATION`, `REFUSED` */
@@ -34,12 +36,22 @@ export function identityOf(
   };
 }
 
-/** Where one was asked for. The rehearsal has been made: a file that cannot be written is a notice. */
-export function keepReceipt(report: Report, identity: Identity, options: RehearseOptions): void {
-  const { receipt, receiptKey, emit = ignore } = options;
+/**
+ * Where one was asked for. The rehearsal has been made: a file that cannot be written is a notice. The schema
+ * stays in it as it was found, to be compared with the target's, and so does the name of the target.
+ */
+export async function keepReceipt(
+  report: Report,
+  identity: Identity,
+  options: RehearseOptions,
+): Promise<void> {
+  const { receipt, receiptKey, redact = false, emit = ignore } = options;
   if (receipt === undefined) return;
   try {
-    writeFileSync(receipt, writeReceipt(report, identity, receiptKey), { mode: 0o600 });
+    const kept = redact
+      ? { ...(await redactReport(report)), schema: report.schema, target: report.target }
+      : report;
+    writeFileSync(receipt, writeReceipt(kept, identity, receiptKey), { mode: 0o600 });
     const unsigned =
       receiptKey === undefined ? ' It is not signed: anybody could make one (--receipt-key).' : '';
     emit({ type: 'notice', message: `the receipt is in ${receipt}.${unsigned}` });

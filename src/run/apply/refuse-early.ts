@@ -3,8 +3,8 @@ import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../target/connect.ts';
 import { locateTarget } from '../../target/locate.ts';
 import { surroundings } from '../../target/surroundings.ts';
+import type { ApplyOptions } from '../asked.ts';
 import { ignore } from '../options.ts';
-import type { ApplyOptions } from './section.ts';
 
 /** Before a rehearsal that would be for nothing. @throws SafemigrateError `REFUSED`, `USAGE` */
 export async function refuseEarly(options: ApplyOptions): Promise<void> {

@@ -15,10 +15,11 @@ import type { Stop } from '../../stop.ts';
 import { readServerIdentity } from '../../target/server-identity.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import type { ApplyOptions } from '../asked.ts';
 import { ignore, toRun } from '../options.ts';
 import { runAttempts } from './attempts.ts';
 import type { Entered } from './enter.ts';
-import { type ApplyOptions, basis, NOT_STARTED, type Rehearsal, type Result } from './section.ts';
+import { basis, NOT_STARTED, type Rehearsal, type Result } from './section.ts';
 
 export interface Life {
   readonly scope: Scope;
@@ -85,7 +86,7 @@ export async function runOnTarget(
       inPhase(emit, 'after', () =>
         lookAfter({
           ...given,
-          ...{ target, run, audit, wire, transactions, place, rehearsed, command, earlier, redact },
+          ...{ target, run, audit, wire, transactions, place, rehearsed, command, earlier },
           rehearsedSchema: report.schema,
           // A command that had succeeded by then was not ended by it.
           aborted: aborted ?? (command.exitCode === 0 ? null : (stop.lost?.message ?? null)),

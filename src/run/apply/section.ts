@@ -1,22 +1,8 @@
-import type { DuringOptions } from '../../apply/during/options.ts';
 import type { Receipt } from '../../apply/receipt.ts';
 import type { TargetState } from '../../observe/target-watch.ts';
 import type { ApplySection, Limit, Report } from '../../report/model.ts';
 import type { Cleanup } from '../../scope.ts';
-import type { RehearseOptions } from '../options.ts';
-
-export interface ApplyOptions extends RehearseOptions {
-  /** Shown what was rehearsed: whether to go on. */
-  readonly confirm: (report: Report) => Promise<boolean>;
-  /** Why to apply although the rehearsal did not pass. */
-  readonly force?: string;
-  /** Of a receipt that stands for the rehearsal. Default 24 h. */
-  readonly maxAgeMs?: number;
-  /** How often the command may be run again where it failed because of a lock. Default 0. */
-  readonly retries?: number;
-  /** How the command is guarded while it runs. */
-  readonly during?: Omit<DuringOptions, 'listen' | 'redact'>;
-}
+import type { ApplyOptions } from '../asked.ts';
 
 /** A rehearsal that an apply may rely on. */
 export type Rehearsal = { readonly report: Report } & (

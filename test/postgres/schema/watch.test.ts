@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { openSchemaWatch } from '../../../src/schema/watch.ts';
+import type { AuditEntry } from '../../../src/target/audit.ts';
 import { openSession } from '../../../src/target/connect.ts';
-import type { AuditEntry } from '../../../src/target/session.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

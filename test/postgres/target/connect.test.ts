@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { AuditEntry } from '../../../src/target/audit.ts';
 import { applicationName, openSession, type SessionOptions } from '../../../src/target/connect.ts';
-import type { AuditEntry, Session } from '../../../src/target/session.ts';
+import type { Session } from '../../../src/target/session.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';

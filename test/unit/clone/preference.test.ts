@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { MethodId, Possible } from '../../../src/clone/method.ts';
+import type { Possible } from '../../../src/clone/method.ts';
+import type { MethodId } from '../../../src/clone/method-id.ts';
 import { type Assessed, byPreference, withinLimit } from '../../../src/clone/preference.ts';
 
 const GB = 2 ** 30;

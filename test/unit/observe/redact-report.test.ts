@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { redactReport } from '../../../src/observe/redact-report.ts';
 import { renderHtml } from '../../../src/report/html.ts';
 import { renderJson } from '../../../src/report/json.ts';
 import { renderJunit } from '../../../src/report/junit.ts';
 import { renderMarkdown } from '../../../src/report/markdown.ts';
+import type { Report } from '../../../src/report/model.ts';
 import { renderText } from '../../../src/report/text.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -94,12 +95,108 @@ test('a redacted report holds none of the literals, values and hosts, in no form
     for (const secret of SECRETS) expect(output.includes(secret), `${secret} in ${format}`).toBe(false);
 });
 
+describe('what quotes statements that are not among those of the report', () => {
+  const { apply } = sampleReports['half-applied'] ?? sampleReport();
+  const base = sampleReport();
+  const query = { sql: "SELECT 'planted-literal'", calls: null, callsPerSecond: null };
+
+  test.each<[string, Partial<Report>]>([
+    [
+      'a query of the application',
+      {
+        queries: {
+          ...{ source: 'queries.sql', countedSince: null, checked: 1, planned: false },
+          skipped: { utility: 0, failedBefore: 0, hidden: 0 },
+          broken: [{ ...query, error: { sqlstate: '42703', message: 'm' } }],
+          slower: [{ ...query, costBefore: 1, costAfter: 20, nodeBefore: null, nodeAfter: null }],
+        },
+      },
+    ],
+    [
+      'a session past safemigrate',
+      {
+        contact: [
+          {
+            ...{ process: { pid: 1, command: 'node' }, user: 'app', application: '', query: query.sql },
+            ...{ connectedAt: '2026-03-14T02:12:01.000Z', ended: true },
+          },
+        ],
+      },
+    ],
+    [
+      'a statement that was not let through to the target',
+      {
+        apply: apply && {
+          ...apply,
+          during: apply.during && {
+            ...apply.during,
+            diverged: [{ sql: query.sql, stopped: true }],
+            retries: [{ sql: query.sql, failed: 1, pausedMs: 1, outcome: 'gave up' }],
+          },
+        },
+      },
+    ],
+    [
+      'what the catalogue held before',
+      {
+        schema: base.schema && {
+          ...base.schema,
+          changes: [{ verb: 'drop', kind: 'view', object: 'v', sql: query.sql, dataLoss: false }],
+          rollbackSql: `CREATE VIEW v AS ${query.sql};`,
+        },
+      },
+    ],
+    [
+      'the way back as a command',
+      {
+        down: {
+          ...{ command: `psql -c "${query.sql}"`, exitCode: 0, signal: null, timedOut: false, durationMs: 1 },
+          ...{ reachedClone: true, refused: [], statements: [], schemaEqual: true, differences: [] },
+          ...{ dataDifferences: [], tablesCompared: 1, tablesSkipped: 0, passed: true },
+        },
+      },
+    ],
+    [
+      'rows of a check that the verdict tells',
+      {
+        checks: [
+          {
+            ...{ name: 'sums.sql', rule: 'same', passed: false, rowsBefore: 1, rowsAfter: 0, error: null },
+            ...{ missing: ['["planted-literal"]'], added: [] },
+          },
+        ],
+        verdict: { pass: false, reasons: ['the check sums.sql returned other rows: - ["planted-literal"]'] },
+      },
+    ],
+  ])('%s', async (_, sections) => {
+    const report = sampleReport(sections);
+    expect(JSON.stringify(report)).toContain('planted-literal');
+    expect(JSON.stringify(await redactReport(report))).not.toContain('planted-literal');
+  });
+});
+
+test('a host is a word of its own: names that hold it stay', async () => {
+  const report = sampleReport({
+    target: { host: 'db', database: 'db' },
+    command: { argv: ['migrate', '--db-host', 'replica.internal', '--url=postgresql://app@db:5432/db'] },
+    limits: [{ path: 'x', kind: 'estimate', reason: 'asked db for public.dbs and db_log' }],
+  });
+  const redacted = await redactReport(report);
+  expect(redacted.target).toMatchObject({ host: '…', database: 'db' });
+  expect(redacted.limits[0]?.reason).toBe('asked … for public.dbs and db_log');
+  expect(redacted.command.argv).toEqual(['migrate', '--db-host', '…', '--url=postgresql://app@…:5432/…']);
+});
+
 test('what is measured stays as it is', async () => {
   const report = planted();
+  const [first] = report.statements;
+  if (first) first.sql += `, ADD CHECK (at > '${first.startedAt.slice(0, 10)}')`;
   const redacted = await redactReport(report);
   expect(redacted.run).toEqual(report.run);
   expect(redacted.schema?.after).toBe(report.schema?.after);
   expect(redacted.apply?.fingerprints).toEqual(report.apply?.fingerprints);
   expect(redacted.statements[0]?.durationMs).toBe(report.statements[0]?.durationMs);
+  expect(redacted.statements[0]?.startedAt).toBe(first?.startedAt);
+  expect(redacted.apply?.startedAt).toBe(report.apply?.startedAt);
   expect(redacted.statements[0]?.error?.sqlstate).toBe('22P02');
 });

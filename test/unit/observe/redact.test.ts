@@ -1,5 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { redacted, withoutLiterals } from '../../../src/observe/redact.ts';
+import { redacted, withoutLiterals, withoutStrings } from '../../../src/observe/redact.ts';
+import type { StatementSection } from '../../../src/report/model.ts';
+
+function failed(
+  error: Pick<NonNullable<StatementSection['error']>, 'sqlstate' | 'message' | 'where' | 'hint'>,
+): StatementSection {
+  return {
+    ...{ index: 1, session: 1, sql: "INSERT INTO t VALUES ('secret')", tag: null, rows: null },
+    ...{ startedAt: '2026-01-01T00:00:00Z', durationMs: 1, transaction: 1, explicit: false },
+    ...{ exactness: 'unknown', locks: null, rewrote: [], walBytes: null },
+    error: {
+      ...{ detail: 'Key (a)=(secret)', position: 23, internalQuery: "SELECT 'secret'" },
+      ...{ schema: 'public', table: 't', column: null, dataType: null, constraint: null },
+      ...error,
+    },
+  };
+}
 
 describe('a statement for a report that leaves the house', () => {
   test.each([
@@ -20,36 +36,35 @@ describe('a statement for a report that leaves the house', () => {
     expect(await withoutLiterals(sql)).toBe(shown);
   });
 
+  test('keeps its numbers where it describes a schema', async () => {
+    expect(await withoutStrings("ALTER TABLE t ADD a varchar(40) DEFAULT 'secret' -- as before")).toBe(
+      'ALTER TABLE t ADD a varchar(40) DEFAULT ? -- as before',
+    );
+  });
+
+  test.each([
+    ['P0001', 'no such customer: secret', null, '…'],
+    ['23514', 'no such customer: secret', 'PL/pgSQL function f() line 3 at RAISE', '…'],
+    ['23514', 'new row violates check constraint "few"', null, 'new row violates check constraint "few"'],
+    [
+      '42601',
+      `unterminated quoted string at or near "'secret"`,
+      null,
+      'unterminated quoted string at or near "?"',
+    ],
+    ['42601', 'syntax error at or near "TABEL"', null, 'syntax error at or near "TABEL"'],
+  ])('an error %s with the message %j in %j says %j', async (sqlstate, message, where, shown) => {
+    const [redactedStatement] = await redacted([failed({ sqlstate, message, where, hint: null })]);
+    expect(redactedStatement?.error?.message).toBe(shown);
+  });
+
   test('tells of an error what it says of the schema, not of rows', async () => {
-    const statement = {
-      index: 1,
-      session: 1,
-      sql: "INSERT INTO t VALUES ('secret')",
-      tag: null,
-      startedAt: '2026-01-01T00:00:00Z',
-      durationMs: 1,
-      rows: null,
-      transaction: 1,
-      explicit: false,
-      exactness: 'unknown' as const,
-      error: {
-        sqlstate: '22P02',
-        message: 'invalid input syntax for type integer: "secret"',
-        detail: 'Key (a)=(secret)',
-        hint: null,
-        position: 23,
-        where: 'COPY t, line 1, column a: "secret"',
-        internalQuery: "SELECT 'secret'",
-        schema: 'public',
-        table: 't',
-        column: null,
-        dataType: null,
-        constraint: null,
-      },
-      locks: null,
-      rewrote: [],
-      walBytes: null,
-    };
+    const statement = failed({
+      sqlstate: '22P02',
+      message: 'invalid input syntax for type integer: "secret"',
+      where: 'COPY t, line 1, column a: "secret"',
+      hint: null,
+    });
     const [shown] = await redacted([statement]);
     expect(JSON.stringify(shown)).not.toContain('secret');
     expect(shown?.error).toMatchObject({

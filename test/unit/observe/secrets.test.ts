@@ -35,6 +35,15 @@ test.each([
   ["DO $$ BEGIN EXECUTE format('CREATE ROLE a PASSWORD %L', 'hunter2'); END $$", "DO '…'"],
   ["DO $$ BEGIN EXECUTE 'CREATE ROLE a PASSWORD ' || quote_literal('hunter2'); END $$", "DO '…'"],
   ["ALTER ROLE a PASSWORD ''; SELECT 'shown'", "ALTER ROLE a PASSWORD '…'; SELECT 'shown'"],
+  [
+    "CREATE USER MAPPING FOR u SERVER s OPTIONS (ADD sslpassword 'hunter2', \"password\" 'hunter2')",
+    "CREATE USER MAPPING FOR u SERVER s OPTIONS (ADD sslpassword '…', \"password\" '…')",
+  ],
+  ["ALTER USER app PASSWORD U&'hunter2'", "ALTER USER app PASSWORD '…'"],
+  ["ALTER USER app PASSWORD /* new */ 'hunter2'", "ALTER USER app PASSWORD /* new */ '…'"],
+  ["ALTER USER app PASSWORD -- new\n 'hunter2'", "ALTER USER app PASSWORD -- new\n '…'"],
+  ["ALTER USER app PASSWORD 'hunt'\n  'hunter2'; SELECT 'x'", "ALTER USER app PASSWORD '…'; SELECT 'x'"],
+  ['CREATE ROLE app LOGIN PASSWORD /* new */hunter2', 'CREATE ROLE app LOGIN PASSWORD /* new */…'],
   ['CREATE ROLE app LOGIN PASSWORD hunter2', 'CREATE ROLE app LOGIN PASSWORD …'],
   ['alter user app with password "hunter2"; SELECT 1', 'alter user app with password …; SELECT 1'],
 ])('hides the password of %s', (sql, shown) => {

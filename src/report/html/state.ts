@@ -1,0 +1,9 @@
+import { type Html, html } from './escape.ts';
+import { list } from './parts.ts';
+
+const SIGNS = { good: '✓', bad: '✗', alarm: '!' } as const;
+
+/** The page's title where the run was to change the target: what became of that, and why. */
+export function stateHeader(kind: keyof typeof SIGNS, title: string, reasons: readonly string[]): Html {
+  return html`<header class="verdict ${kind}"><h1>${SIGNS[kind]} ${title}</h1>${list(reasons)}</header>`;
+}

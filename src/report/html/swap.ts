@@ -1,0 +1,42 @@
+import { formatDuration } from '../../format.ts';
+import type { Report, SwapSection } from '../model.ts';
+import { swapWords } from '../words.ts';
+import { type Html, html } from './escape.ts';
+import { bar, facts, table } from './parts.ts';
+import { stateHeader } from './state.ts';
+
+/** Which state the target is in after `--swap`, how long nobody could connect to it, and how to go back. */
+export function swapSection({ swap, target }: Report): Html | undefined {
+  if (swap === null) return undefined;
+  const { outcome, reasons, steps } = swap;
+  const rows = factsOf(swap);
+  return html`
+<section aria-label="Swap">${stateHeader(outcome === 'swapped' ? 'good' : 'bad', swapWords(swap, target.database), reasons)}
+${rows.length > 0 && facts(rows)}${steps.length > 0 && stepTable(steps)}</section>`;
+}
+
+function factsOf({ outcome, original, stallMs, sessionsEnded }: SwapSection): [string, string | Html][] {
+  const swapped = outcome === 'swapped';
+  return [
+    ...(stallMs === null ? [] : [['Closed', `for ${formatDuration(stallMs)}`] satisfies [string, string]]),
+    ...(outcome === 'refused' ? [] : [['Sessions ended', String(sessionsEnded)] satisfies [string, string]]),
+    ...(swapped
+      ? ([
+          ['Original', html`kept as <code>${original ?? '?'}</code>`],
+          ['Way back', html`<code>safemigrate rollback</code>, as long as nothing was written since`],
+          ['Statistics', 'the cumulative ones begin at zero; the planner has its own from the original'],
+        ] satisfies [string, string | Html][])
+      : []),
+  ];
+}
+
+function stepTable(steps: SwapSection['steps']): Html {
+  const longest = Math.max(...steps.map(({ durationMs }) => durationMs));
+  return table(
+    ['Step', 'Took'],
+    steps.map(({ name, durationMs }) => [
+      html`${name}`,
+      html`${bar(durationMs, longest)} ${formatDuration(durationMs)}`,
+    ]),
+  );
+}

@@ -1,0 +1,12 @@
+/** Records each statement that safemigrate itself sends, before it is sent (`--audit`, `--plan`). */
+export type Audit = (entry: AuditEntry) => void;
+
+export interface AuditEntry {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly database: string;
+  /** What the session is for: `control`, `inspect`, `clone`, … */
+  readonly purpose: string;
+  readonly sql: string;
+  readonly values: readonly unknown[];
+}

@@ -1,0 +1,48 @@
+import type { Report } from '../../src/report/model.ts';
+import { renderText } from '../../src/report/text.ts';
+
+/** The block of README.md that `npm run transcript` writes. */
+const BEGIN = '<!-- transcript -->';
+const END = '<!-- end of transcript -->';
+
+/** What a reader is to see first; the rest is left out, and that is shown. */
+const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA|FORECAST|WAY BACK)/;
+const LEFT_OUT = '…';
+const LONGEST_LINES = 16;
+const INDENT = '    ';
+
+/** The report as a terminal of 80 columns shows it, shortened. */
+export function transcriptOf(report: Report): string {
+  const text = renderText(report, { columns: 80, colour: false, unicode: true });
+  const sections = text
+    .trimEnd()
+    .split('\n\n')
+    .map((section) => (SECTIONS.test(section) ? shortened(section) : LEFT_OUT))
+    .filter((section, index, all) => section !== LEFT_OUT || all[index - 1] !== LEFT_OUT);
+  return [`$ safemigrate -- ${report.command.argv.join(' ')}`, ...sections]
+    .join('\n\n')
+    .split('\n')
+    .map((line) => (line === '' ? '' : INDENT + line))
+    .join('\n');
+}
+
+function shortened(section: string): string {
+  const lines = section.split('\n');
+  return lines.length <= LONGEST_LINES ? section : [...lines.slice(0, LONGEST_LINES), '  …'].join('\n');
+}
+
+export function blockOf(text: string): string {
+  return around(text)[1].replace(/^\n+|\n+$/g, '');
+}
+
+export function withBlock(text: string, block: string): string {
+  const [before, , after] = around(text);
+  return `${before}\n\n${block}\n\n${after}`;
+}
+
+/** @throws Error where the text has no such block. */
+function around(text: string): [before: string, block: string, after: string] {
+  const [start, end] = [text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END)];
+  if (start < BEGIN.length || end < start) throw new Error(`there is no block between ${BEGIN} and ${END}`);
+  return [text.slice(0, start), text.slice(start, end), text.slice(end)];
+}

@@ -1,0 +1,76 @@
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { expect, test } from 'vitest';
+import { plainEnvironment, temporaryFolder } from '../helpers/cli.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** A program of a user's: everything that it names must be there for one who has installed the package, and TypeScript. */
+const PROGRAM = `
+import { apply, rehearse, SafemigrateError, type ApplyOptions, type AuditEntry, type Report } from 'safemigrate';
+
+const options: ApplyOptions = {
+  command: ['true'],
+  confirm: async (report: Report) => report.verdict.pass,
+  policy: { failOn: 'warning' },
+  during: { maxBlockedMs: 1_000 },
+  audit: (entry: AuditEntry) => console.log(entry.sql),
+  signal: AbortSignal.timeout(60_000),
+};
+const known: keyof Report = 'forecast';
+// @ts-expect-error: no path of the report
+const unknown: keyof Report = 'nonsense';
+console.log(known, unknown, typeof apply, typeof options);
+try {
+  await rehearse({ command: ['true'], url: 'postgresql://nobody@127.0.0.1:1/none' });
+} catch (error) {
+  if (error instanceof SafemigrateError) console.log(error.code);
+}
+`;
+
+const COMPILER = {
+  compilerOptions: {
+    ...{ module: 'nodenext', moduleResolution: 'nodenext', target: 'es2022', types: ['node'] },
+    ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true },
+  },
+  files: ['program.mts'],
+};
+
+test('the packed package installs into an empty folder, and its command, its module and its types work there', async () => {
+  const folder = temporaryFolder();
+  const { PATH, HOME } = process.env;
+  const run = (argv: readonly string[], cwd = folder) => {
+    const [program = '', ...args] = argv;
+    const env = { ...plainEnvironment(), PATH, HOME, XDG_STATE_HOME: path.join(folder, 'state') };
+    return execa(program, args, { cwd, env, extendEnv: false, all: true });
+  };
+  await run(['npm', 'pack', '--ignore-scripts', '--pack-destination', folder], root);
+  const [tarball = ''] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
+  await writeFile(path.join(folder, 'package.json'), '{"type":"module"}');
+  await run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', `./${tarball}`]);
+
+  const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
+  const command = path.join(folder, 'node_modules', '.bin', 'safemigrate');
+  expect((await run([command, '--version'])).stdout).toBe(version);
+  expect((await run([command, '--help'])).stdout).toContain('safemigrate [options] -- <command> [args...]');
+  expect((await run([command, 'demo'])).all).toContain('Now yours:  safemigrate');
+
+  const installed = path.join(folder, 'node_modules');
+  await mkdir(path.join(installed, '@types'), { recursive: true });
+  for (const name of ['@types/node', 'undici-types'])
+    await symlink(path.join(root, 'node_modules', name), path.join(installed, name));
+  await writeFile(path.join(folder, 'program.mts'), PROGRAM);
+  await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER));
+  const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  await run([process.execPath, compiler, '-p', folder]);
+  await run([process.execPath, compiler, '-p', folder, '--noEmit', 'false', '--outDir', folder]);
+  expect((await run([process.execPath, 'program.mjs'])).stdout).toContain('CONNECTION');
+
+  const types = (await readdir(path.join(installed, 'safemigrate', 'dist'), { recursive: true })).filter(
+    (name) => name.endsWith('.d.ts'),
+  );
+  expect(types).toContain('index.d.ts');
+  expect(types).not.toContain(path.join('schema', 'facts.d.ts'));
+});

@@ -1,0 +1,12 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { report as reportModel } from '../../../src/report/model.ts';
+import { blockOf, transcriptOf } from '../../helpers/transcript.ts';
+
+const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
+
+test('the README shows what today’s renderer makes of a real run; else: npm run transcript', () => {
+  const report = reportModel.parse(JSON.parse(read('transcript.json')));
+  expect(report.verdict.pass).toBe(true);
+  expect(blockOf(read('../../../README.md'))).toBe(transcriptOf(report));
+});
