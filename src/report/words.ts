@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
-import type { ApplySection, DataSection, ForecastSection, SwapSection } from './model.ts';
+import type { DataSection, ForecastSection, FurtherRunSection, SwapSection } from './model.ts';
 
 /** Sentences that every renderer for people says in the same words. */
 
@@ -139,13 +139,13 @@ export function applyWords(outcome: ApplySection['outcome'], name: string): stri
   }
 }
 
-/** `succeeded in 2.2 s`: the command of an apply, on the target. */
+/** `succeeded in 2.2 s`: one run of the command. */
 export function commandWords({
   exitCode,
   signal,
   timedOut,
   durationMs,
-}: NonNullable<ApplySection['command']>): string {
+}: Pick<FurtherRunSection, 'exitCode' | 'signal' | 'timedOut' | 'durationMs'>): string {
   const after = `after ${formatDuration(durationMs)}`;
   if (timedOut) return `stopped by the time limit ${after}`;
   if (signal !== null) return `ended by ${signal} ${after}`;

@@ -1,6 +1,7 @@
-import { formatCount, formatDuration, formatRate, plural } from '../../format.ts';
+import { formatCount, formatRate, plural } from '../../format.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
 import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../model.ts';
+import { commandWords } from '../words.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 
 const LISTED = 8;
@@ -136,7 +137,7 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
     })),
   ];
   return [
-    ...heading(style, title, `${ended(run)}${skipped}`),
+    ...heading(style, title, `${commandWords(run)}${skipped}`),
     ...flow(style, [message(style, run.command, SQL_COLUMNS)], 4, ['  ', mark, ' ']),
     ...items
       .slice(0, LISTED)
@@ -151,13 +152,4 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
       ? bullet(style, [`the schema and the rows of ${plural(tablesCompared, 'table')} are as they were`])
       : []),
   ];
-}
-
-function ended({ exitCode, signal, timedOut, durationMs }: FurtherRunSection): string {
-  const after = `after ${formatDuration(durationMs)}`;
-  if (timedOut) return `stopped by the time limit ${after}`;
-  if (signal !== null) return `ended by ${signal} ${after}`;
-  return exitCode === 0
-    ? `succeeded in ${formatDuration(durationMs)}`
-    : `failed with exit code ${exitCode} ${after}`;
 }
