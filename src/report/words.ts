@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
-import type { DataSection, ForecastSection, FurtherRunSection, SwapSection } from './model.ts';
+import type { ApplySection, DataSection, ForecastSection, FurtherRunSection, SwapSection } from './model.ts';
 
 /** Sentences that every renderer for people says in the same words. */
 
