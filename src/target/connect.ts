@@ -47,6 +47,13 @@ const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
                AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL)))`;
 
 /**
+ * The server counts a session when it next reports its statistics, up to a second later: ours at once, so that they are not
+ * taken for somebody's who came meanwhile (observe/newcomers.ts, observe/target-watch.ts).
+ */
+const COUNTED_AT_ONCE = `${SET_UP},\n  pg_catalog.pg_stat_force_next_flush()`;
+const COUNTS_AT_ONCE_SINCE = 15;
+
+/**
  * Opens a session of our own.
  * @throws SafemigrateError `CONNECTION` when no host lets us in, `SERVER` when it is no PostgreSQL 14 or later or a
  * pooler is in the way, `CONFIGURATION` for TLS files, `INTERRUPTED` by the signal.
@@ -98,7 +105,8 @@ async function login(
   await client.connect();
   link.accept(reported);
   refuseUnsupported(reported);
-  await session.setUp(SET_UP, sessionSettings(options));
+  const counts = Number.parseInt(reported.get('server_version') ?? '', 10) >= COUNTS_AT_ONCE_SINCE;
+  await session.setUp(counts ? COUNTED_AT_ONCE : SET_UP, sessionSettings(options));
   return session;
 }
 
