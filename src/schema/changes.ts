@@ -52,7 +52,7 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
       lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to)));
   }
   return plan.actions
-    .filter((action) => !setsImpliedOwner(action, made, owner))
+    .filter((action) => !setsImpliedOwner(action, made, owner) && !dropsNoDefault(action, plan))
     .map((action) => {
       const subject = subjectOf(action);
       const retyped = / TYPE /.test(action.sql) && lossy.get(encodeId(subject)) === true;
@@ -63,6 +63,13 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
         dataLoss: action.dataLoss === 'destructive' || retyped,
       };
     });
+}
+
+/** pg-delta drops a default before each change of a column's type, whether there is one or not. */
+function dropsNoDefault({ sql, destroys }: Action, { actions }: Plan): boolean {
+  const column =
+    / DROP DEFAULT$/.test(sql) && destroys.length === 0 ? sql.slice(0, -'DROP DEFAULT'.length) : '';
+  return column !== '' && !actions.some((other) => other.sql.startsWith(`${column}SET DEFAULT `));
 }
 
 function setsImpliedOwner(action: Action, made: ReadonlySet<string>, owner: string): boolean {

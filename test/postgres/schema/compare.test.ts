@@ -37,6 +37,27 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test.each([
+    ['ALTER plain TYPE varchar(10)', ['alter plain']],
+    ['ALTER kept TYPE bigint', ['alter kept', 'alter kept', 'alter kept']],
+    ['ALTER kept DROP DEFAULT', ['drop kept']],
+    ['ALTER kept DROP DEFAULT, ALTER kept TYPE bigint', ['drop kept', 'alter kept']],
+  ])('%s: a default that was not there is not told of as dropped', async (change, expected) => {
+    const { session, drop } = await scratch(
+      version,
+      'CREATE TABLE public.t (plain varchar(20), kept integer DEFAULT 7)',
+    );
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(`ALTER TABLE public.t ${change}`);
+      const { section } = await compareWith(before, session);
+      const told = section.changes.map(({ verb, object }) => `${verb} ${object.replace('public.t.', '')}`);
+      expect(told.sort()).toEqual([...expected].sort());
+    } finally {
+      await drop();
+    }
+  });
+
   test('what the comparison does not model is told by name', async () => {
     const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}; ${PLACES}`);
     try {
