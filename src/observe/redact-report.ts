@@ -7,7 +7,13 @@ import type {
   StatementSection,
 } from '../report/model.ts';
 import { shapeOf } from '../wire/shape.ts';
-import { messageWithoutValues, redacted, withoutLiterals, withoutStrings } from './redact.ts';
+import {
+  bothWithoutStrings,
+  messageWithoutValues,
+  redacted,
+  withoutLiterals,
+  withoutStrings,
+} from './redact.ts';
 
 const HIDDEN = '…';
 const PLACEHOLDER = '?';
@@ -83,10 +89,15 @@ async function redactedSchema(schema: SchemaSection, hideIn: HideIn): Promise<Sc
     ...change,
     sql: await withoutStrings(change.sql),
   }));
+  const objects = schema.objects?.map(async (object) => ({
+    ...object,
+    ...(await bothWithoutStrings(object.before, object.after)),
+  }));
   return {
     ...hideIn({
       ...schema,
       changes: await Promise.all(changes),
+      ...(objects ? { objects: await Promise.all(objects) } : {}),
       rollbackSql: rollbackSql && (await withoutStrings(rollbackSql)),
     }),
     ...{ before, after },

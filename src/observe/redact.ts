@@ -43,6 +43,32 @@ export function withoutStrings(sql: string): Promise<string> {
   return replaced(sql, (token) => (STRING.test(token) ? PLACEHOLDER : undefined));
 }
 
+const ANOTHER = `${PLACEHOLDER} /* another */`;
+
+/**
+ * The same for the definition of an object before and after. Of the latter, literals that the former has not are told as
+ * another: the difference is to be seen.
+ */
+export async function bothWithoutStrings<T extends string | null>(
+  before: T,
+  after: T,
+): Promise<{ before: T; after: T }> {
+  const known = new Set<string>();
+  const first =
+    before &&
+    (await replaced(before, (token) => {
+      if (!STRING.test(token)) return undefined;
+      known.add(token);
+      return PLACEHOLDER;
+    }));
+  const second =
+    after &&
+    (await replaced(after, (token) =>
+      STRING.test(token) ? (before === null || known.has(token) ? PLACEHOLDER : ANOTHER) : undefined,
+    ));
+  return { before: first as T, after: second as T };
+}
+
 async function replaced(sql: string, instead: (token: string) => string | undefined): Promise<string> {
   // A note of ours in the place of a text that is not shown.
   if (sql.startsWith('[')) return sql;

@@ -40,10 +40,15 @@ export function withoutSecrets(sql: string): string {
 
 /** The statements that a schema comparison makes of what the catalogue holds: bodies of functions, definitions of views. */
 export function schemaWithoutSecrets(schema: SchemaSection): SchemaSection {
-  const { changes, rollbackSql } = schema;
+  const { changes, objects, rollbackSql } = schema;
   return {
     ...schema,
     changes: changes.map((change) => ({ ...change, sql: withoutSecrets(change.sql) })),
+    objects: objects?.map((object) => ({
+      ...object,
+      before: object.before && withoutSecrets(object.before),
+      after: object.after && withoutSecrets(object.after),
+    })),
     rollbackSql: rollbackSql && withoutSecrets(rollbackSql),
   };
 }

@@ -142,6 +142,26 @@ export const schemaChange = z.object({
   dataLoss: z.boolean(),
 });
 
+/**
+ * An object that differs, whole: a table with its columns, constraints, indexes, triggers, policies, privileges and comments.
+ * Definitions are SQL for people to read, not to run: options of foreign servers and user mappings have no value, what
+ * is longer than 1,000 lines or 100,000 characters says what it lacks, and `another` behind a value says that the one before is shown alike and is not the same.
+ */
+export const schemaObject = z.object({
+  /** `alter`: it is there on both sides, also where it was dropped and made anew. */
+  verb: z.enum(['create', 'alter', 'drop']),
+  /** As in `schema.changes`. */
+  kind: z.string(),
+  /** The name after the command; of what was dropped the last one. */
+  object: z.string(),
+  /** The name before it, where it is another one. */
+  formerly: z.string().nullable(),
+  /** null: it was not there. */
+  before: z.string().nullable(),
+  /** null: it is not there any more. */
+  after: z.string().nullable(),
+});
+
 export const rename = z.object({ kind: z.string(), from: z.string(), to: z.string() });
 
 export const schemaSection = z.object({
@@ -150,6 +170,10 @@ export const schemaSection = z.object({
   after: z.string(),
   changes: z.array(schemaChange),
   renames: z.array(rename),
+  /** The same as objects before and after, by their names; absent from reports that were made before it was there. */
+  objects: z.array(schemaObject).optional(),
+  /** Changed objects beyond the first 500, or behind 2,000,000 characters of definitions: counted, not described. */
+  objectsLeftOut: z.int().optional(),
   /** Kinds of objects that the comparison does not model, and what was seen of them. */
   unmodeled: z.array(z.object({ kind: z.string(), detail: z.string() })),
   /** SQL that leads from the schema after to the schema before; null where none could be made. */
@@ -598,6 +622,7 @@ export type CommandSection = z.infer<typeof commandSection>;
 export type CloneSection = z.infer<typeof cloneSection>;
 export type SchemaSection = z.infer<typeof schemaSection>;
 export type SchemaChange = z.infer<typeof schemaChange>;
+export type SchemaObject = z.infer<typeof schemaObject>;
 export type Rename = z.infer<typeof rename>;
 export type DataSection = z.infer<typeof dataSection>;
 export type ForecastSection = z.infer<typeof forecastSection>;

@@ -11,6 +11,7 @@ import { type Helper, rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from
 import type { Identified, Identity } from './identity.ts';
 import { leftovers } from './leftovers.ts';
 import { label, path } from './names.ts';
+import { changedObjects } from './objects.ts';
 import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
@@ -57,8 +58,8 @@ export async function compareWith(
   inUse = false,
 ): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
-  const { before, steps, seen, unchanged } = await look(earlier, session, helper);
   const owner = who?.owner ?? '';
+  const { before, steps, seen, unchanged } = await look(earlier, session, owner, helper);
   if (unchanged) return compareBy({ before, base: unchanged, steps, seen, owner });
   if (inUse) return compareByNames(before, await takeSnapshot(session), seen, owner, OTHERS_WORK_HERE);
   const undo = steps.map((step) => step.undo);
@@ -83,6 +84,8 @@ interface Seen {
   readonly before: string;
   readonly after: string;
   readonly renames: SchemaSection['renames'];
+  readonly objects: SchemaSection['objects'];
+  readonly objectsLeftOut: SchemaSection['objectsLeftOut'];
   readonly leftovers: SchemaSection['leftovers'];
 }
 
@@ -90,6 +93,7 @@ interface Seen {
 async function look(
   earlier: Snapshot | LateSnapshot,
   session: Session,
+  owner: string,
   helper: Helper | undefined,
 ): Promise<{ before: Snapshot; steps: Step[]; seen: Seen; unchanged: Snapshot | undefined }> {
   const late = 'begin' in earlier ? earlier : undefined;
@@ -100,6 +104,7 @@ async function look(
     before: fingerprint(before),
     after: fingerprint(after),
     renames,
+    ...changedObjects(before, after, owner),
     leftovers: leftovers(before.identity, after.identity),
   };
   return { before, steps, seen, unchanged: steps.length === 0 ? after : undefined };

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Report } from '../../src/report/model.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
@@ -31,7 +32,12 @@ CREATE VIEW planted_view AS SELECT id FROM people WHERE email <> '${value('lit-v
 CREATE FUNCTION planted_function() RETURNS void LANGUAGE plpgsql AS
   $f$ BEGIN PERFORM dblink_connect('host=h user=u password=${password()}'); END $f$;
 CREATE FOREIGN DATA WRAPPER planted_wrapper;
-CREATE SERVER planted_server FOREIGN DATA WRAPPER planted_wrapper;
+CREATE SERVER planted_server FOREIGN DATA WRAPPER planted_wrapper OPTIONS (host '${OTHER_HOST}', secret_key '${password()}');
+CREATE FOREIGN TABLE planted_there (id int) SERVER planted_server OPTIONS (api_key '${password()}');
+CREATE TYPE planted_kind AS ENUM ('${value('lit-kind-7Qx')}');
+CREATE TABLE planted_gone (note text DEFAULT '${value('lit-before-7Qx')}' CHECK (note <> '${value('lit-held-7Qx')}'));
+CREATE POLICY planted_policy ON people USING (email = '${value('lit-policy-7Qx')}');
+COMMENT ON COLUMN people.email IS '${value('lit-comment-7Qx')}';
 CREATE USER MAPPING FOR CURRENT_USER SERVER planted_server OPTIONS (user 'u', password '${password()}')`;
 
 /** Many fail, and each is one of the ways in which a secret gets into a report. */
@@ -60,6 +66,14 @@ const STATEMENTS = [
   `ALTER TABLE people ADD note text DEFAULT '${value('lit-default-7Qx')}'`,
   `ALTER TABLE people ADD CONSTRAINT few CHECK (id < ${value('87654321')})`,
   `DROP VIEW planted_view`,
+  `DROP TABLE planted_gone`,
+  `ALTER SERVER planted_server OPTIONS (SET host 'h')`,
+  `ALTER FOREIGN TABLE planted_there ADD note text DEFAULT '${value('lit-there-7Qx')}'`,
+  `ALTER TYPE planted_kind ADD VALUE '${value('lit-new-kind-7Qx')}'`,
+  `ALTER POLICY planted_policy ON people USING (email <> '${value('lit-new-policy-7Qx')}')`,
+  `COMMENT ON COLUMN people.email IS '${value('lit-new-comment-7Qx')}'`,
+  `CREATE TRIGGER planted_trigger AFTER UPDATE ON people EXECUTE FUNCTION
+     suppress_redundant_updates_trigger('${value('lit-trigger-7Qx')}')`,
 ];
 
 const SCRIPT = `
@@ -145,11 +159,29 @@ function found(
   );
 }
 
+/** The definitions before and after. */
+function objectsIn(report = ''): string {
+  const { schema } = JSON.parse(report) as Report;
+  return (schema?.objects ?? []).map(({ before, after }) => `${before}\n${after}`).join('\n');
+}
+
 describe('of secrets that are planted everywhere', () => {
   test('passwords are in nothing that is printed or written, and what leaves the house has no values', async () => {
     const outputs = await everything([]);
     expect(Object.keys(outputs)).toHaveLength(REPORTS.length + 4);
     expect(outputs['report.json']).toContain('lit-insert-7Qx');
+    // Definitions of what was there before stand in no statement.
+    const shown = objectsIn(outputs['report.json']);
+    for (const text of [
+      'lit-before-7Qx',
+      'lit-kind-7Qx',
+      'lit-policy-7Qx',
+      'lit-view-7Qx',
+      'lit-trigger-7Qx',
+    ])
+      expect(shown).toContain(text);
+    expect(shown).toContain("secret_key '…'");
+    expect(outputs['report.html']).toContain('? /* another */');
     expect(found(passwords, outputs)).toEqual([]);
     expect(found(values, outputs, ['report.md', 'report.html', 'report.sarif'])).toEqual([]);
   });
@@ -160,6 +192,7 @@ describe('of secrets that are planted everywhere', () => {
     expect(outputs.terminal).toContain('SELECT pg_sleep(?), ? has been running for');
     expect(outputs['report.json']).toContain('INSERT INTO people VALUES (?, ?)');
     expect(found(passwords, outputs)).toEqual([]);
+    expect(objectsIn(outputs['report.json'])).toContain('DEFAULT ?');
     const { 'receipt.json': _receipt, audit: _audit, ...others } = outputs;
     expect(found(values, others)).toEqual([]);
   });
@@ -169,6 +202,7 @@ describe('of secrets that are planted everywhere', () => {
     expect(found(passwords, outputs)).toEqual([]);
     expect(found([HOST, ROW, LINE, 'lit-default-7Qx'], outputs, ['report.html'])).toHaveLength(4);
     expect(found(['lit-default-7Qx'], outputs, ['report.md'])).toHaveLength(1);
+    expect(found(['lit-before-7Qx', 'lit-new-kind-7Qx'], outputs, ['report.html'])).toHaveLength(2);
   });
 
   test('an apply with --redact tells none either, with and without a redacted receipt', async () => {

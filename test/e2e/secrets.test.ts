@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Report } from '../../src/report/model.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { useOwnServers } from '../helpers/servers.ts';
@@ -54,6 +55,42 @@ test('nor is one among the words as a password alone, in keywords or for JDBC', 
   const output = await everything(['--', ...command], { DATABASE_URL: target.url });
   expect(output).not.toContain(password);
   expect(output).not.toContain('of-another-database');
+});
+
+test('nor is one in the definitions of what the command changed, though they are all shown', async () => {
+  const secrets = ['Mapped1Qx', 'Remapped2Qx', 'Served3Qx', 'Dialled5Qx', 'Viewed6Qx', 'Tabled7Qx'];
+  const [mapped, remapped, served, dialled, viewed, tabled] = secrets;
+  const other = await temporaryDatabase(18, {
+    sql: `CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w OPTIONS (token '${served}');
+      CREATE FOREIGN TABLE there (id int) SERVER far OPTIONS (key '${tabled}');
+      CREATE USER MAPPING FOR PUBLIC SERVER far OPTIONS (user 'u', password '${mapped}');
+      CREATE FUNCTION dialled() RETURNS text LANGUAGE sql AS $$ SELECT 'host=h password=${dialled}' $$`,
+  });
+  const migration = `
+    ALTER SERVER far OPTIONS (ADD host 'h');
+    ALTER USER MAPPING FOR PUBLIC SERVER far OPTIONS (SET user 'v', SET password '${remapped}');
+    ALTER FOREIGN TABLE there ADD name text;
+    CREATE VIEW viewed AS SELECT 'postgresql://u:${viewed}@h/d'::text AS url;
+    DROP FUNCTION dialled()`;
+  const args = ['--no-redact', '--report', 'report.html'];
+  const folder = temporaryFolder();
+  const { stdout, stderr } = await safemigrate([...args, ...FILES, '--', ...sqlCommand(migration)], {
+    env: { DATABASE_URL: other.url },
+    folder,
+  });
+  await other.drop();
+  const read = (name: string) => readFileSync(path.join(folder, name), 'utf8');
+  const output = [stdout, stderr, ...readdirSync(folder).map(read)].join('\n');
+  const { schema } = JSON.parse(read('report.json')) as Report;
+  expect(schema?.objects?.map(({ verb, object }) => `${verb} ${object}`)).toEqual(
+    expect.arrayContaining([
+      'alter far',
+      'alter public.there',
+      'create public.viewed',
+      'drop public.dialled()',
+    ]),
+  );
+  expect(secrets.filter((secret) => output.includes(secret))).toEqual([]);
 });
 
 test.each([

@@ -48,6 +48,17 @@ function planted() {
     schema: base.schema && {
       ...base.schema,
       changes: [{ verb: 'alter', kind: 'column', object: 't.c', sql, dataLoss: false }],
+      objects: [
+        {
+          ...{ verb: 'alter', kind: 'table', object: 't', formerly: 'prod-db.internal' },
+          before: `CREATE TABLE t (\n  c text DEFAULT 'quoted-value',\n  d text DEFAULT 'row@value.example'\n);`,
+          after: `CREATE TABLE t (\n  c text DEFAULT 'planted-literal',\n  d text DEFAULT 'row@value.example'\n);`,
+        },
+        {
+          ...{ verb: 'drop', kind: 'function', object: 'f()', formerly: null, after: null },
+          before: `CREATE FUNCTION f() RETURNS text LANGUAGE sql AS $f$ SELECT 'planted-literal' $f$;`,
+        },
+      ],
       rollbackSql: `ALTER TABLE t ALTER c SET DEFAULT 'planted-literal'`,
     },
     hazards: [
@@ -93,6 +104,17 @@ test('a redacted report holds none of the literals, values and hosts, in no form
   };
   for (const [format, output] of Object.entries(outputs))
     for (const secret of SECRETS) expect(output.includes(secret), `${secret} in ${format}`).toBe(false);
+});
+
+test('of a definition it stays to be seen which literals are others than before', async () => {
+  const { schema } = await redactReport(planted());
+  expect(schema?.objects).toMatchObject([
+    {
+      before: 'CREATE TABLE t (\n  c text DEFAULT ?,\n  d text DEFAULT ?\n);',
+      after: 'CREATE TABLE t (\n  c text DEFAULT ? /* another */,\n  d text DEFAULT ?\n);',
+    },
+    { before: 'CREATE FUNCTION f() RETURNS text LANGUAGE sql AS ?;', after: null },
+  ]);
 });
 
 describe('what quotes statements that are not among those of the report', () => {
