@@ -223,6 +223,17 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         },
       ],
       limits: [{ path: evil, kind: 'estimate', reason: evil }],
+      schema: report.schema && {
+        ...report.schema,
+        changes: [{ verb: 'create', kind: evil, object: evil, sql: evil, dataLoss: true }],
+        objects: (
+          [
+            ['create', null, evil],
+            ['drop', evil, null],
+            ['alter', `a\n${evil}1\nb`, `a\n${evil}2\nb`],
+          ] as const
+        ).map(([verb, before, after]) => ({ verb, before, after, kind: evil, object: evil, formerly: evil })),
+      },
       ...evilOutcomes(evil),
     });
     await withPage(hostile, async ({ page, heard }) => {
@@ -230,6 +241,9 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       expect(await page.locator('img').count()).toBe(0);
       expect(await page.locator('script').count()).toBe(1);
       expect(await page.locator('svg[onload]').count()).toBe(0);
+      const cards = page.locator('details.object');
+      expect(await cards.locator('pre').allTextContents()).toEqual(['not there', evil, evil, 'not there']);
+      expect(await cards.locator('del, ins').allTextContents()).toEqual([`${evil}1`, `${evil}2`]);
       for (const name of ['Apply', 'Swap', 'Forecast for the target'])
         expect(await page.getByRole('region', { name }).textContent()).toContain(evil);
       expect(await page.title()).toContain(evil);
@@ -321,6 +335,112 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       expect(await page.getByRole('heading', { name: /^Schema/ }).textContent()).toBe(
         `Schema (${changes} changes)`,
       );
+    });
+  });
+
+  describe('the objects that changed', () => {
+    const columns = Array.from({ length: 30 }, (_, index) => `  c${index} int`).join(',\n');
+    const orders = (last: string) =>
+      `CREATE TABLE public.orders (\n${columns},\n  ${last}\n);\nCREATE INDEX i;`;
+    const schema = sampleReport().schema;
+    const report = sampleReport({
+      schema: schema && {
+        ...schema,
+        changes: [
+          { verb: 'drop', kind: 'table', object: 'public.old', sql: 'DROP TABLE public.old', dataLoss: true },
+        ],
+        objects: [
+          {
+            ...{ verb: 'create', kind: 'table', object: 'public.coupons', formerly: null, before: null },
+            after: 'CREATE TABLE public.coupons ();',
+          },
+          {
+            ...{ verb: 'drop', kind: 'table', object: 'public.old', formerly: null, after: null },
+            before: 'CREATE TABLE public.old ();',
+          },
+          {
+            ...{ verb: 'alter', kind: 'table', object: 'public.orders', formerly: 'public.bills' },
+            before: orders('total int'),
+            after: orders(`total bigint NOT NULL,\n  ${'very_'.repeat(30)}long text`),
+          },
+        ],
+        objectsLeftOut: 3,
+      },
+    });
+    const sides = (page: Page) => {
+      const orders = page.locator('details.object').last();
+      return { before: orders.getByLabel('Before'), after: orders.getByLabel('After') };
+    };
+
+    test('stand beside each other, what differs marked, and what is equal folded', async () => {
+      await withPage(report, async ({ page, heard }) => {
+        const cards = page.locator('details.object');
+        expect(await cards.locator('summary').allTextContents()).toEqual([
+          'create table public.coupons',
+          'drop table public.old destroys data',
+          'alter table public.orders, formerly public.bills',
+        ]);
+        expect(await cards.nth(0).getByLabel('Before').textContent()).toBe('Beforenot there');
+        expect(await cards.nth(1).getByLabel('After').textContent()).toBe('Afternot there');
+        const { before, after } = sides(page);
+        expect(await before.locator('del').allTextContents()).toEqual(['  total int']);
+        expect(await after.locator('ins').allTextContents()).toEqual([
+          '  total bigint NOT NULL,',
+          `  ${'very_'.repeat(30)}long text`,
+        ]);
+        expect(await before.locator('b').allTextContents()).toEqual(['int']);
+        expect(await after.locator('b').allTextContents()).toEqual(['bigint NOT NULL,']);
+        expect(await before.getByText('25 equal lines').count()).toBe(1);
+        expect(await page.getByText('Not described here: 3 more objects that changed.').count()).toBe(1);
+        // The lines of both sides are level with each other, also behind those that only one of them has.
+        const [left, right] = await Promise.all(
+          [before, after].map((side) => side.getByText('CREATE INDEX i;').boundingBox()),
+        );
+        expect(left?.y).toBe(right?.y);
+        expect(left?.x).toBeLessThan(right?.x ?? 0);
+        expect(heard).toEqual([]);
+      });
+    });
+
+    test.each(['light', 'dark'] as const)(
+      'stand below each other on a narrow screen, %s',
+      async (colorScheme) => {
+        await withPage(
+          report,
+          async ({ page }) => {
+            const { before, after } = sides(page);
+            const end = await before.getByText('CREATE INDEX i;').boundingBox();
+            const begin = await after.getByText('CREATE TABLE public.orders (').boundingBox();
+            expect(end?.y).toBeLessThan(begin?.y ?? 0);
+            expect(end?.x).toBe(begin?.x);
+            const overflow = await page.evaluate(
+              () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+            );
+            expect(overflow).toBe(0);
+          },
+          { colorScheme, viewport: { width: 400, height: 900 } },
+        );
+      },
+    );
+
+    test('are folded and unfolded with the keyboard, and all shown in print', async () => {
+      await withPage(report, async ({ page }) => {
+        const { before } = sides(page);
+        await page.locator('details.object summary').last().focus();
+        await page.keyboard.press('Enter');
+        expect(await before.isVisible()).toBe(false);
+        await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+        await page.emulateMedia({ media: 'print' });
+        expect(await before.getByText('CREATE INDEX i;').isVisible()).toBe(true);
+      });
+    });
+
+    test('are absent from a report that was made before they were told', async () => {
+      const { objects: _objects, objectsLeftOut: _leftOut, ...older } = report.schema ?? {};
+      await withPage(sampleReport({ schema: older as Report['schema'] }), async ({ page }) => {
+        expect(await page.locator('details.object').count()).toBe(0);
+        expect(await page.getByText('DROP TABLE public.old', { exact: true }).isVisible()).toBe(true);
+      });
     });
   });
 

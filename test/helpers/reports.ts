@@ -117,6 +117,20 @@ export function sampleReport(sections: Sections = {}): Report {
           dataLoss: false,
         },
       ],
+      objects: [
+        {
+          ...{ verb: 'create', kind: 'table', object: 'public.coupons', formerly: null, before: null },
+          after:
+            'CREATE TABLE public.coupons (\n  id bigint NOT NULL,\n  code text NOT NULL\n);\n' +
+            'CREATE UNIQUE INDEX coupons_code_key ON public.coupons (code);',
+        },
+        {
+          ...{ verb: 'alter', kind: 'table', object: 'public.orders', formerly: null },
+          before: 'CREATE TABLE public.orders (\n  id bigint NOT NULL\n);',
+          after: 'CREATE TABLE public.orders (\n  id bigint NOT NULL,\n  coupon_id bigint\n);',
+        },
+      ],
+      objectsLeftOut: 0,
       renames: [],
       unmodeled: [],
       rollbackSql:

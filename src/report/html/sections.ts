@@ -3,6 +3,7 @@ import { sizeOfClone } from '../clone-size.ts';
 import type { Report } from '../model.ts';
 import { writtenWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
+import { changedObjects } from './objects.ts';
 import { bar, facts, list, section, table } from './parts.ts';
 
 /** What was decided and why: the page's title, where the run was not to change the target. */
@@ -159,22 +160,13 @@ export function checkSection({ checks, rerun, down }: Report): Html | undefined 
   ]);
 }
 
-/** What was there, beside what takes its place. */
+/** The objects that differ, before and after, and the statements that make the difference. */
 export function schemaSection({ schema }: Report): Html | undefined {
   if (schema === null) return undefined;
   const { changes, renames, leftovers, unmodeled } = schema;
-  const none = html`<pre class="empty">–</pre>`;
-  const side = ({ verb, kind, object, sql }: (typeof changes)[number]): [Html, Html] => {
-    const text = html`<pre>${cutText(sql)}</pre>`;
-    if (verb === 'create' || verb === 'grant') return [none, text];
-    if (verb === 'drop' || verb === 'revoke') return [html`<pre>${kind} ${object}</pre>`, text];
-    return [html`<pre>${kind} ${object}</pre>`, text];
-  };
+  const objects = changedObjects(schema);
+  const open = objects.length === 0 && changes.length <= OPEN_CHANGES;
   return section('schema', `Schema (${plural(changes.length, 'change')})`, [
-    ...changes.map((change) => {
-      const [before, after] = side(change);
-      return html`<details${changes.length <= OPEN_CHANGES ? OPEN : ''}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${change.dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><div class="diff"><div>${before}</div><div>${after}</div></div></details>`;
-    }),
     ...renames.map(
       ({ kind, from, to }) => html`<p>rename ${kind} <code>${from}</code> → <code>${to}</code></p>`,
     ),
@@ -184,6 +176,12 @@ export function schemaSection({ schema }: Report): Html | undefined {
     ),
     ...unmodeled.map(
       ({ kind, detail }) => html`<p><span class="tag warning">not compared</span> ${kind}: ${detail}</p>`,
+    ),
+    ...(objects.length === 0 ? [] : [html`<h3>Objects</h3>`, ...objects]),
+    ...(changes.length === 0 ? [] : [html`<h3>SQL</h3>`]),
+    ...changes.map(
+      ({ verb, kind, object, sql, dataLoss }) =>
+        html`<details${open && OPEN}><summary>${verb} ${kind} <code>${object}</code>${dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><pre>${cutText(sql)}</pre></details>`,
     ),
   ]);
 }

@@ -12,9 +12,10 @@ export const MODE_COLOURS: Readonly<Record<string, string>> = {
 
 export const STYLE = `
 :root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#57606a;--line:#d0d7de;--box:#f6f8fa;--good:#1a7f37;--bad:#c4281c;
---warn:#9a6700;--accent:#0072b2;--bar:#8c959f;--fail:#c4281c}
+--warn:#9a6700;--accent:#0072b2;--bar:#8c959f;--fail:#c4281c;--gone:#ffebe9;--made:#dafbe1;--goner:#ffc1bc;--mader:#9be9ac}
 @media (prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--dim:#9aa4af;--line:#30363d;--box:#161b22;--good:#4ac26b;
---bad:#ff7b72;--warn:#e3b341;--accent:#56b4e9;--bar:#6e7681;--fail:#ff7b72}}
+--bad:#ff7b72;--warn:#e3b341;--accent:#56b4e9;--bar:#6e7681;--fail:#ff7b72;
+--gone:#3a1a1d;--made:#12301c;--goner:#7a2b2b;--mader:#1d6a35}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:72rem;padding:1rem 1.25rem 4rem;background:var(--bg);color:var(--fg);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -48,6 +49,16 @@ tr.failed td{color:var(--fail)}
 .tag.error{color:var(--bad)}.tag.warning{color:var(--warn)}.tag.good{color:var(--good)}
 .diff{display:grid;grid-template-columns:1fr 1fr;gap:.25rem .75rem}
 .diff pre{margin:0}.diff .empty{color:var(--dim);border-style:dashed}
+.diff .gone{border-left:.25rem solid var(--bad)}.diff .made{border-left:.25rem solid var(--good)}
+.object .diff,.sides{margin:.35rem 0 1rem}
+.sides{display:grid;grid-auto-flow:column;grid-template:repeat(var(--rows),auto)/1fr 1fr;column-gap:.75rem}
+.side{display:contents;font:.8rem/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.side>*{padding:0 .5rem 0 1.4rem;background:var(--box);white-space:pre-wrap;overflow-wrap:anywhere;min-height:1.45em;
+position:relative;text-decoration:none;break-inside:avoid}
+.side>.title{background:none;padding:0;font:.9rem/1.5 system-ui,sans-serif}
+.side>del{background:var(--gone)}.side>ins{background:var(--made)}
+.side>del::before,.side>ins::before{content:"+";position:absolute;left:.5rem}.side>del::before{content:"−"}
+.side b{font-weight:inherit;border-radius:.15em;background:var(--mader)}.side del b{background:var(--goner)}
 .bar{display:inline-block;height:.7em;background:var(--accent);border-radius:.1em;min-width:1px;vertical-align:baseline}
 .bar.before{background:var(--bar)}
 details{margin:.5rem 0}summary{cursor:pointer}summary:focus-visible{outline:2px solid var(--accent)}
@@ -69,6 +80,8 @@ padding:.2rem .6rem}
 .legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.85rem;margin:.5rem 0;padding:0;list-style:none}
 .legend i{display:inline-block;width:.9em;height:.9em;border-radius:.15em;margin-right:.35em;vertical-align:-.1em}
 @media (max-width:40rem){body{padding:.5rem .75rem 3rem}.timeline{grid-template-columns:6rem 1fr}.diff{grid-template-columns:1fr}
+.sides,.side{display:block}.side i{display:none}.side{margin-bottom:.5rem}.side>*{display:block}
 dl.facts{grid-template-columns:1fr;gap:0}dl.facts dd{margin-bottom:.5rem}}
-@media print{body{max-width:none;font-size:11px}.tools{display:none}.hazard,pre,tr{break-inside:avoid}.wide,.scroll{overflow:visible}}
+@media print{body{max-width:none;font-size:11px}.tools{display:none}.hazard,pre,tr{break-inside:avoid}
+.side>*,.diff pre{print-color-adjust:exact}.wide,.scroll{overflow:visible}}
 `;

@@ -1,0 +1,97 @@
+import { formatCount, plural } from '../../format.ts';
+import type { SchemaObject, SchemaSection } from '../model.ts';
+import { type Row, sideBySide } from '../side-by-side.ts';
+import { cutText, Html, html } from './escape.ts';
+
+/** More of them are folded, for the page to be seen as a whole. */
+const OPEN_OBJECTS = 12;
+const OPEN = new Html(' open');
+/** Equal lines around what differs; more of them are counted. */
+const CONTEXT_LINES = 3;
+const FEWEST_FOLDED = 6;
+
+/** What changed, each object as it was beside what it is. */
+export function changedObjects({ objects = [], objectsLeftOut = 0, changes }: SchemaSection): Html[] {
+  const all = objects.map((object) => {
+    const lossy = changes.some((change) => change.dataLoss && isPartOf(change.object, object));
+    return html`
+<details class="object"${objects.length <= OPEN_OBJECTS && OPEN}><summary><span class="tag ${TAGS[object.verb]}">${object.verb}</span> ${object.kind} <code>${object.object}</code>${object.formerly !== null && html`, formerly <code>${object.formerly}</code>`}${lossy && html` <span class="tag bad">destroys data</span>`}</summary>
+${sides(object)}</details>`;
+  });
+  if (objectsLeftOut === 0) return all;
+  return [
+    ...all,
+    html`<p class="dim">Not described here: ${plural(objectsLeftOut, 'more object')} that changed.</p>`,
+  ];
+}
+
+const TAGS = { create: 'good', alter: '', drop: 'warning' } as const;
+
+/** Changes go by the names from before the command. */
+function isPartOf(change: string, { object, formerly }: SchemaObject): boolean {
+  const name = formerly ?? object;
+  return change === name || change.startsWith(`${name}.`);
+}
+
+function sides({ before, after }: SchemaObject): Html {
+  if (before === null || after === null) {
+    const none = html`<pre class="empty">not there</pre>`;
+    const whole = (text: string, kind: string) => html`<pre class="${kind}">${lineCut(text)}</pre>`;
+    return html`<div class="diff">${group('Before', before === null ? none : whole(before, 'gone'))}${group('After', after === null ? none : whole(after, 'made'))}</div>`;
+  }
+  const rows = folded(sideBySide(before, after));
+  return html`<div class="sides" style="--rows:${rows.length + 1}">${side('Before', 'before', rows)}${side('After', 'after', rows)}</div>`;
+}
+
+function group(title: string, content: Html): Html {
+  return html`<div role="group" aria-label="${title}"><div class="dim">${title}</div>${content}</div>`;
+}
+
+function side(title: string, which: 'before' | 'after', rows: readonly (Row | number)[]): Html {
+  const changed = which === 'before' ? 'del' : 'ins';
+  const lines = rows.map((row) => {
+    if (typeof row === 'number') return `<div class="dim">⋯ ${formatCount(row)} equal lines</div>`;
+    const text = row[which];
+    if (text === null) return '<i></i>';
+    const content = row.same
+      ? html`${cutText(text)}`.text
+      : marked(text, row[which === 'before' ? 'after' : 'before']);
+    return row.same ? `<div>${content}</div>` : `<${changed}>${content}</${changed}>`;
+  });
+  return html`<div class="side" role="group" aria-label="${title}"><div class="title dim">${title}</div>${new Html(lines.join(''))}</div>`;
+}
+
+/** Rows, or how many are left out in their place. */
+function folded(rows: readonly Row[]): (Row | number)[] {
+  const shown: (Row | number)[] = [];
+  for (let from = 0; from < rows.length; ) {
+    let to = from;
+    while (rows[to]?.same) to += 1;
+    const hidden = to - from - 2 * CONTEXT_LINES;
+    if (hidden < FEWEST_FOLDED) shown.push(...rows.slice(from, to));
+    else shown.push(...rows.slice(from, from + CONTEXT_LINES), hidden, ...rows.slice(to - CONTEXT_LINES, to));
+    for (from = to; rows[from]?.same === false; from++) shown.push(...rows.slice(from, from + 1));
+  }
+  return shown;
+}
+
+/** What differs from the line beside it stands out, where most of it is the same. */
+function marked(text: string, beside: string | null): string {
+  if (beside === null || text !== cutText(text)) return html`${cutText(text)}`.text;
+  const [own, other] = [[...text], [...beside]];
+  const shorter = Math.min(own.length, other.length);
+  let start = 0;
+  while (start < shorter && own[start] === other[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && own.at(-1 - end) === other.at(-1 - end)) end += 1;
+  const changed = own.slice(start, own.length - end).join('');
+  if (start + end < shorter / 2 || changed === '') return html`${text}`.text;
+  return html`${own.slice(0, start).join('')}<b>${changed}</b>${own.slice(own.length - end).join('')}`.text;
+}
+
+function lineCut(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => cutText(line))
+    .join('\n');
+}
