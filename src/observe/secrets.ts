@@ -15,6 +15,16 @@ const BEHIND_WORD = new RegExp(
   `(\\b(?:ssl)?(?:password|connection)\\b"?${GAP}=?${GAP})(?:${NESTED}|${LITERAL})`,
   'gi',
 );
+/** Statements whose options hold secrets under names that only the wrapper knows: secret_key, api_token, … */
+const OF_SERVERS = new RegExp(
+  `\\b(?:create|alter)${GAP}(?:server|user${GAP}mapping|foreign${GAP}data${GAP}wrapper)\\b(?:${LITERAL}|[^;])*`,
+  'gi',
+);
+const OPTION = new RegExp(`("(?:[^"]|"")+"|\\b[a-z_][\\w$]*)(${GAP})(${NESTED}|${LITERAL})`, 'gi');
+const NO_SECRETS = new Set([
+  ...['type', 'version', 'user', 'host', 'hostaddr', 'port', 'dbname', 'service', 'sslmode', 'connect_timeout'],
+  ...['fetch_size', 'batch_size', 'use_remote_estimate', 'updatable', 'truncatable', 'extensions'],
+]);
 /** Dynamic SQL that takes them from elsewhere: format('… PASSWORD %L', …), '… PASSWORD ' || …. */
 const PUT_IN = /\b(?:password|connection)\b\s*=?\s*'*\s*(?:%\d*\$?[LsI]|\|\|)/i;
 /** Secrets inside of literals, as dblink and user mappings have them: `password=…` and `://user:…@`. */
@@ -32,10 +42,17 @@ const IN_URL = /(:\/\/[^\s:/@']*:)[^\s@']+(?=@)/g;
 export function withoutSecrets(sql: string): string {
   if (PUT_IN.test(sql)) return sql.replace(EVERY_LITERAL, HIDDEN);
   return sql
+    .replace(OF_SERVERS, withoutOptions)
     .replace(BEHIND_WORD, (_all, word: string) => word + HIDDEN)
     .replace(UNQUOTED, (_all, start: string) => `${start}…`)
     .replace(IN_CONNECTION, (_all, word: string) => `${word}…`)
     .replace(IN_URL, (_all, start: string) => `${start}…`);
+}
+
+function withoutOptions(statement: string): string {
+  return statement.replace(OPTION, (all, name: string, gap: string) =>
+    NO_SECRETS.has(name.replace(/^"(.*)"$/s, '$1').toLowerCase()) ? all : name + gap + HIDDEN,
+  );
 }
 
 /** The statements that a schema comparison makes of what the catalogue holds: bodies of functions, definitions of views. */

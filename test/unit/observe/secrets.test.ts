@@ -39,6 +39,22 @@ test.each([
     "CREATE USER MAPPING FOR u SERVER s OPTIONS (ADD sslpassword 'hunter2', \"password\" 'hunter2')",
     "CREATE USER MAPPING FOR u SERVER s OPTIONS (ADD sslpassword '…', \"password\" '…')",
   ],
+  [
+    "CREATE SERVER s TYPE 'x' FOREIGN DATA WRAPPER w OPTIONS (host 'h;1', api_key 'hunter2'); SELECT 'x'",
+    "CREATE SERVER s TYPE 'x' FOREIGN DATA WRAPPER w OPTIONS (host 'h;1', api_key '…'); SELECT 'x'",
+  ],
+  [
+    "ALTER SERVER s OPTIONS (SET port '5432', SET \"Secret Key\" E'hunter2', DROP c)",
+    "ALTER SERVER s OPTIONS (SET port '5432', SET \"Secret Key\" '…', DROP c)",
+  ],
+  [
+    "create user  mapping if not exists for u server s options (user 'a', token $$hunter2$$)",
+    "create user  mapping if not exists for u server s options (user 'a', token '…')",
+  ],
+  [
+    "DO $$ BEGIN EXECUTE 'CREATE USER MAPPING FOR u SERVER s OPTIONS (token ''hunter2'')'; END $$",
+    "DO $$ BEGIN EXECUTE 'CREATE USER MAPPING FOR u SERVER s OPTIONS (token '…')'; END $$",
+  ],
   ["ALTER USER app PASSWORD U&'hunter2'", "ALTER USER app PASSWORD '…'"],
   ["ALTER USER app PASSWORD /* new */ 'hunter2'", "ALTER USER app PASSWORD /* new */ '…'"],
   ["ALTER USER app PASSWORD -- new\n 'hunter2'", "ALTER USER app PASSWORD -- new\n '…'"],
