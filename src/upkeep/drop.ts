@@ -37,7 +37,7 @@ export async function dropOwnedDatabase(session: Session, order: DropOrder): Pro
       });
     }
     try {
-      await endPreparedTransactions(session, order);
+      await endWhatOutlivesSessions(session, order);
       await session.query(droppingStatement(found.name));
       return true;
     } catch (error) {
@@ -62,16 +62,30 @@ export function droppingStatement(name: string): string {
   return `DROP DATABASE ${identifier(name)} WITH (FORCE)`;
 }
 
-/** They outlive their sessions, and DROP DATABASE refuses while there are any. */
-async function endPreparedTransactions(session: Session, { name, enter }: DropOrder): Promise<void> {
+/** DROP DATABASE refuses while there are prepared transactions or subscriptions, with FORCE as well. */
+async function endWhatOutlivesSessions(session: Session, { name, role, enter }: DropOrder): Promise<void> {
   const prepared = await preparedTransactions(session, name);
-  if (prepared.length === 0) return;
+  // Those of what was a target once are somebody's: its DROP shall be refused.
+  const subscriptions =
+    role === 'original' ? [] : await session.query<{ name: string }>(SUBSCRIPTIONS, [name]);
+  if (prepared.length === 0 && subscriptions.length === 0) return;
   const inside = await enter(name);
   try {
     for (const { gid } of prepared) await inside.query(`ROLLBACK PREPARED ${literal(gid)}`);
+    for (const subscription of subscriptions) await dropSubscription(inside, identifier(subscription.name));
   } finally {
     await inside.close();
   }
+}
+
+const SUBSCRIPTIONS = `SELECT s.subname AS name FROM pg_catalog.pg_subscription s
+  JOIN pg_catalog.pg_database d ON d.oid = s.subdbid WHERE d.datname = $1`;
+
+/** The publisher is left alone: the slot there may be one that the subscription was told to use, and not its own. */
+async function dropSubscription(inside: Session, subscription: string): Promise<void> {
+  await inside.query(`ALTER SUBSCRIPTION ${subscription} DISABLE`);
+  await inside.query(`ALTER SUBSCRIPTION ${subscription} SET (slot_name = NONE)`);
+  await inside.query(`DROP SUBSCRIPTION ${subscription}`);
 }
 
 function refusal(found: OwnedDatabase, error: unknown): SafemigrateError {

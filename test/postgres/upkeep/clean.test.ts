@@ -20,7 +20,7 @@ import { VERSIONS } from '../../helpers/servers.ts';
 describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
-    server = await ownServer(version, { settings: { max_prepared_transactions: '5' } });
+    server = await ownServer(version, { settings: { max_prepared_transactions: '5', wal_level: 'logical' } });
     await admin(async (client) => {
       await client.query(`CREATE ROLE maker LOGIN CREATEDB PASSWORD 'maker'`);
       await client.query('CREATE DATABASE app');
@@ -266,6 +266,25 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
       expect(failed).toEqual([]);
       expect(dropped).toHaveLength(1);
     });
+  });
+
+  test('subscriptions do not keep a dead run’s clone alive, and the slot that they name stays', async () => {
+    const { name } = await left();
+    await admin((client) => client.query(`SELECT pg_create_logical_replication_slot('theirs', 'pgoutput')`));
+    await withClient(changedUrl(server.url, { database: name }), (client) =>
+      client.query(
+        `CREATE SUBSCRIPTION "of s" CONNECTION ${literal(server.url)} PUBLICATION p
+           WITH (create_slot = false, slot_name = 'theirs', copy_data = false)`,
+      ),
+    );
+    const { dropped, failed } = await cleaned();
+    expect(failed).toEqual([]);
+    expect(dropped).toHaveLength(1);
+    const slots = await admin(async (client) => {
+      const { rows } = await client.query(`SELECT pg_drop_replication_slot('theirs')`);
+      return rows;
+    });
+    expect(slots).toHaveLength(1);
   });
 
   test('two who clean at once drop everything between them, and neither fails', async () => {
