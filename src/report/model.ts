@@ -138,7 +138,10 @@ export const schemaChange = z.object({
   /** Qualified and quoted where needed: `public.orders`, `public.orders.email`. */
   object: z.string(),
   sql: z.string(),
-  /** Applying it destroys stored rows or values. */
+  /**
+   * Applying it destroys stored rows or values. Of a changed type: it cuts or rounds values by what it is, or by what was counted,
+   * `data.lost[].rowsChanged`. What the server refuses to convert is not lost.
+   */
   dataLoss: z.boolean(),
 });
 
@@ -193,7 +196,12 @@ export const dataSection = z.object({
       rows: z.int().nullable(),
       /** How many of them had a value there, or are gone. */
       rowsWithValue: z.int().nullable(),
-      /** Both were counted; else they are estimates. */
+      /**
+       * Of a narrowed column: values that were cut or rounded, counted by casting each there and back. null: not counted, so that
+       * its values may have been.
+       */
+      rowsChanged: z.int().nullable(),
+      /** All were counted; else they are estimates. */
       exact: z.boolean(),
     }),
   ),

@@ -128,9 +128,18 @@ test('what was lost is counted on the target, in the report as JSON and as text'
       what: 'dropped',
       rows: 1000,
       rowsWithValue: 750,
+      rowsChanged: null,
       exact: true,
     },
-    { object: 'public.sessions', kind: 'table', what: 'deleted', rows: 50, rowsWithValue: 20, exact: true },
+    {
+      object: 'public.sessions',
+      kind: 'table',
+      what: 'deleted',
+      rows: 50,
+      rowsWithValue: 20,
+      rowsChanged: null,
+      exact: true,
+    },
   ]);
   expect(report.target.touched).toEqual(
     expect.arrayContaining([expect.stringMatching(/^counted the rows of public\.users/)]),

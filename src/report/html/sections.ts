@@ -1,7 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import type { Report } from '../model.ts';
-import { writtenWords } from '../words.ts';
+import { cutWords, losingChanges, writtenWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
 import { bar, facts, list, section, table } from './parts.ts';
 
@@ -87,11 +87,11 @@ export function lossSection({ data }: Report): Html | undefined {
   return section('lost', 'Data that is gone', [
     table(
       ['Object', 'What', 'Held a value', 'Of rows'],
-      lost.map(({ object, kind, what, rows, rowsWithValue, exact }) => [
-        html`${kind} <code>${object}</code>`,
-        html`${what}`,
-        html`${count(rowsWithValue, exact)}`,
-        html`${count(rows, exact)}`,
+      lost.map((each) => [
+        html`${each.kind} <code>${each.object}</code>`,
+        html`${each.what}${each.what === 'narrowed' && `: ${cutWords(each)}`}`,
+        html`${count(each.rowsWithValue, each.exact)}`,
+        html`${count(each.rows, each.exact)}`,
       ]),
     ),
   ]);
@@ -160,9 +160,11 @@ export function checkSection({ checks, rerun, down }: Report): Html | undefined 
 }
 
 /** What was there, beside what takes its place. */
-export function schemaSection({ schema }: Report): Html | undefined {
+export function schemaSection(report: Report): Html | undefined {
+  const { schema } = report;
   if (schema === null) return undefined;
   const { changes, renames, leftovers, unmodeled } = schema;
+  const { possible } = losingChanges(report);
   const none = html`<pre class="empty">–</pre>`;
   const side = ({ verb, kind, object, sql }: (typeof changes)[number]): [Html, Html] => {
     const text = html`<pre>${cutText(sql)}</pre>`;
@@ -173,7 +175,7 @@ export function schemaSection({ schema }: Report): Html | undefined {
   return section('schema', `Schema (${plural(changes.length, 'change')})`, [
     ...changes.map((change) => {
       const [before, after] = side(change);
-      return html`<details${changes.length <= OPEN_CHANGES ? OPEN : ''}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${change.dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><div class="diff"><div>${before}</div><div>${after}</div></div></details>`;
+      return html`<details${changes.length <= OPEN_CHANGES ? OPEN : ''}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${change.dataLoss && html` <span class="tag bad">${possible.includes(change) ? 'may lose' : 'destroys'} data</span>`}</summary><div class="diff"><div>${before}</div><div>${after}</div></div></details>`;
     }),
     ...renames.map(
       ({ kind, from, to }) => html`<p>rename ${kind} <code>${from}</code> → <code>${to}</code></p>`,

@@ -93,8 +93,13 @@ describe('the forecast', () => {
 });
 
 describe('what was lost', () => {
-  const column = { object: 'public.users.email', kind: 'column', what: 'dropped' } as const;
-  const table = { object: 'public.users', kind: 'table' } as const;
+  const column = {
+    object: 'public.users.email',
+    kind: 'column',
+    what: 'dropped',
+    rowsChanged: null,
+  } as const;
+  const table = { object: 'public.users', kind: 'table', rowsChanged: null } as const;
   test.each<[DataSection['lost'][number], string]>([
     [
       { ...column, rows: 1_250_000, rowsWithValue: 1_203_442, exact: true },
@@ -102,7 +107,11 @@ describe('what was lost', () => {
     ],
     [
       { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, exact: false },
-      'narrows column public.users.email: about 9 of 10 rows had a value',
+      'narrows column public.users.email, whose values may be cut or changed: about 9 of 10 rows had a value',
+    ],
+    [
+      { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, rowsChanged: 1, exact: true },
+      'narrows column public.users.email: 1 value cut or rounded of 9',
     ],
     [
       { ...column, rows: null, rowsWithValue: null, exact: false },
