@@ -243,6 +243,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
       catalogue: observed.catalogue,
       traffic: compared.traffic,
       rewrittenBytes: weighed.rewrittenBytes,
+      freeBytes: prepared.freeBytes,
       targetWasEmptied: choice.assessment.endsSessions,
       pastApplies: (await options.pastApplies?.(target)) ?? [],
       limits: limits.flatMap((part) => part.limits),

@@ -17,6 +17,8 @@ export interface Measured {
   readonly data: DataSection | null;
   /** Sizes on the target, with indexes and TOAST, of what the command writes anew; null where they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
+  /** Free where the target's files lie, before the clone was made; null where that cannot be seen. */
+  readonly freeBytes: number | null;
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
   /** To the same target, by earlier runs. */
@@ -47,7 +49,7 @@ export function forecast(measured: Measured): { section: ForecastSection | null;
       standbys: traffic.standbys?.map((standby) => behind(standby, walBytes)) ?? null,
       inactiveSlots: [...traffic.inactiveSlots],
     },
-    disk: { neededBytes: neededBytes(measured), freeBytes: null },
+    disk: { neededBytes: neededBytes(measured), freeBytes: measured.freeBytes },
     experience: experienceOf(measured.pastApplies),
   };
   return { section, limits: limitsOf(measured, traffic, section) };
@@ -175,7 +177,13 @@ function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection
     );
   if (section.disk.neededBytes === null)
     limits.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
-  limits.push(unmeasured('forecast.disk.freeBytes', 'the server does not tell how much of its disk is free'));
+  if (section.disk.freeBytes === null)
+    limits.push(
+      unmeasured(
+        'forecast.disk.freeBytes',
+        "it can be seen on the server's own machine alone, by a member of pg_read_all_settings and pg_read_server_files",
+      ),
+    );
   return limits;
 }
 

@@ -4,6 +4,7 @@ import { forecast, type Measured } from './forecast.ts';
 import { findHazards } from './hazards.ts';
 import { findHonesty } from './honesty.ts';
 import { applyPolicy, type Policy } from './policy.ts';
+import { findShortages } from './shortages.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 
 /** All that was measured. */
@@ -27,6 +28,7 @@ export function reachJudgement(evidence: Evidence, policy: Policy, today: string
   const expected = forecast(evidence);
   const found = [
     ...findHonesty(evidence),
+    ...findShortages(expected.section),
     ...findHazards({ ...evidence, traffic: 'unmeasured' in traffic ? null : traffic.relations }),
   ];
   const hazards = applyPolicy(found, policy, today);

@@ -265,7 +265,11 @@ export const forecastSection = z.object({
     /** Slots that nobody reads from: the WAL stays on the disk for them. */
     inactiveSlots: z.array(z.string()),
   }),
-  /** At the peak: old and new files of what is written anew, what the database grows by, and the WAL. */
+  /**
+   * At the peak: old and new files of what is written anew, what the database grows by, and the WAL. Free: for an ordinary user, on
+   * the file system of the database's default tablespace, before the clone was made; null where the target's files are not on this
+   * machine, or the role may not see where they are.
+   */
   disk: z.object({ neededBytes: bytes.nullable(), freeBytes: bytes.nullable() }),
   /**
    * Of statements that earlier runs applied to this target: their time there divided by the rehearsed one, the tenth part and

@@ -136,7 +136,10 @@ export function resourceWords({
     ),
     ...(disk.neededBytes === null || disk.neededBytes === 0
       ? []
-      : [`up to ${formatBytes(disk.neededBytes)} of disk space needed at the peak`]),
+      : [
+          `up to ${formatBytes(disk.neededBytes)} of disk space needed at the peak` +
+            (disk.freeBytes === null ? '' : `, ${formatBytes(disk.freeBytes)} free`),
+        ]),
     ...(count === 0
       ? []
       : [

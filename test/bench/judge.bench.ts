@@ -106,6 +106,7 @@ function large(): Evidence {
     data,
     rewrittenBytes: new Map(relations.map((each) => [each, 2 ** 30])),
     targetWasEmptied: false,
+    freeBytes: null,
     pastApplies: [],
     traffic: {
       sampledMs: 5_000,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { forecast, type Measured } from '../../../src/judge/forecast.ts';
+import { findShortages } from '../../../src/judge/shortages.ts';
 import type { Traffic } from '../../../src/target/traffic.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -31,6 +32,7 @@ const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
     data,
     schema,
     rewrittenBytes: new Map([['public.events', 24 * GB]]),
+    freeBytes: null,
     targetWasEmptied: false,
     pastApplies: [],
     ...measured,
@@ -38,6 +40,24 @@ const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
 
 const lockOf = (result: ReturnType<typeof of>, mode: string) =>
   result.section?.locks.find((lock) => lock.mode === mode);
+
+describe('disk space', () => {
+  const found = (neededBytes: number | null, freeBytes: number | null) =>
+    findShortages({ disk: { neededBytes, freeBytes } }).map(({ code, severity }) => `${severity} ${code}`);
+
+  test.each([
+    [101, 'error DISK_FILLS_UP'],
+    [100, 'warning DISK_FILLS_UP'],
+    [81, 'warning DISK_FILLS_UP'],
+  ])('of which %d %% of the free is needed is an %s', (needed, hazard) => {
+    expect(found(needed * GB, 100 * GB)).toEqual([hazard]);
+  });
+
+  test('of which enough is left, or is not known, is nothing', () => {
+    expect([...found(80 * GB, 100 * GB), ...found(null, 1), ...found(1, null)]).toEqual([]);
+    expect(findShortages(null)).toEqual([]);
+  });
+});
 
 describe('statements that would queue', () => {
   test('are what comes in a second by the time that the lock was held: reads and inserts where it blocks reads', () => {
@@ -118,6 +138,7 @@ test('a standby falls behind by what it lags now and all the WAL of the command'
 
 test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
   expect(of().section?.disk).toEqual({ neededBytes: (24 + 1.5 + 20) * GB, freeBytes: null });
+  expect(of({}, { freeBytes: 40 * GB }).section?.disk.freeBytes).toBe(40 * GB);
   const renamed = of({}, { rewrittenBytes: new Map() });
   expect(renamed.section?.disk.neededBytes).toBe((18 + 1.5 + 20) * GB);
   expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
@@ -145,6 +166,7 @@ test('without traffic there is no forecast, and the reason why', () => {
 const MEASURED_NOTHING = {
   traffic: { unmeasured: 'the target is gone' },
   rewrittenBytes: null,
+  freeBytes: null,
   targetWasEmptied: false,
   pastApplies: [],
 };
