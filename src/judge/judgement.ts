@@ -24,12 +24,11 @@ export interface Judgement {
 
 /** @param today the date, as `2026-11-21`. */
 export function reachJudgement(evidence: Evidence, policy: Policy, today: string): Judgement {
-  const { traffic } = evidence;
   const expected = forecast(evidence);
   const found = [
     ...findHonesty(evidence),
     ...findShortages(expected.section),
-    ...findHazards({ ...evidence, traffic: 'unmeasured' in traffic ? null : traffic.relations }),
+    ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
   ];
   const hazards = applyPolicy(found, policy, today);
   const limits = [...evidence.limits, ...expected.limits];

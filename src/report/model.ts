@@ -218,10 +218,13 @@ const openTransaction = z.object({
 
 /**
  * What would happen on the target, reckoned from what was measured on the clone and from the target's own statistics.
- * Rates are those between two readings, before and after the rehearsal.
+ * Rates are those between two readings, before and after the rehearsal; where that was less than 2 s, or nobody could be connected
+ * meanwhile, each is the larger one of that and of the average since the server began to count, if that was a day ago or more.
  */
 export const forecastSection = z.object({
   sampledMs: milliseconds,
+  /** The time of the average that was taken in as well; null: rates are those of the sample alone. */
+  averagedMs: milliseconds.nullable(),
   /** Of the target database; a few of them are safemigrate's own. */
   transactionsPerSecond: z.number().nonnegative().nullable(),
   /** Of the target's server; `reserved` slots of `max` are not for ordinary roles. */
@@ -240,6 +243,8 @@ export const forecastSection = z.object({
       readsPerSecond: z.number().nonnegative().nullable(),
       /** Rows inserted, updated and deleted. */
       writesPerSecond: z.number().nonnegative().nullable(),
+      /** Where both rates come from: `average` as soon as one of them does. null: there are none. */
+      ratesFrom: z.enum(['sample', 'average']).nullable(),
       /** Statements that would wait for the lock at its end: held time × rate, one for each transaction at most. */
       queued: z.int().nonnegative().nullable(),
       /** The open sessions and those that wait would fill the server. */

@@ -71,11 +71,18 @@ export function writtenWords({ inserted, updated, deleted }: DataSection['writte
 }
 
 /** What a forecast rests on: `14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */
-export function basisWords({ sampledMs, transactionsPerSecond, sessions }: ForecastSection): string {
+export function basisWords({
+  sampledMs,
+  averagedMs,
+  transactionsPerSecond,
+  sessions,
+}: ForecastSection): string {
   const rate = transactionsPerSecond === null ? '' : `${rateWords(transactionsPerSecond, 'transactions')}, `;
   const { open, max, reserved } = sessions;
+  // Reports of earlier versions have none.
+  const average = averagedMs ? ` and their average over ${formatDuration(averagedMs)}` : '';
   return (
-    `from ${formatDuration(sampledMs)} of the target's statistics: ${rate}` +
+    `from ${formatDuration(sampledMs)} of the target's statistics${average}: ${rate}` +
     `${formatCount(open)} of ${formatCount(max - reserved)} sessions open`
   );
 }

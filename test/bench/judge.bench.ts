@@ -110,6 +110,7 @@ function large(): Evidence {
     pastApplies: [],
     traffic: {
       sampledMs: 5_000,
+      average: null,
       transactionsPerSecond: 500,
       sessions: { open: 50, max: 200, reserved: 3 },
       hiddenSessions: 0,

@@ -20,6 +20,7 @@ const traffic = (more: Partial<Traffic> = {}): Traffic => ({
     ['public.events', { readsPerSecond: 20, insertsPerSecond: 5, writesPerSecond: 8 }],
     ['public.accounts', { readsPerSecond: 1, insertsPerSecond: 0, writesPerSecond: 0 }],
   ]),
+  average: null,
   tableOfIndex: new Map(),
   holders: [],
   ...more,
@@ -40,6 +41,46 @@ const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
 
 const lockOf = (result: ReturnType<typeof of>, mode: string) =>
   result.section?.locks.find((lock) => lock.mode === mode);
+
+const DAY = 24 * 60 * 60 * 1000;
+
+describe('where the sample is too short, or nobody could be connected', () => {
+  const average = (overMs: number) => ({
+    overMs,
+    transactionsPerSecond: 50,
+    relations: new Map([
+      ['public.events', { readsPerSecond: 2, insertsPerSecond: 7, writesPerSecond: 9 }],
+      ['public.quiet', { readsPerSecond: 3, insertsPerSecond: 0, writesPerSecond: 0 }],
+    ]),
+  });
+
+  test.each([
+    ['short', { sampledMs: 1999 }, false],
+    ['of an emptied target', {}, true],
+  ])('the larger one of each figure is taken, and said to be: %s', (_, more, targetWasEmptied) => {
+    const { section, rates, limits } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
+    expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
+    expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
+      ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
+    });
+    expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
+    expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
+    expect(limits[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
+  });
+
+  test('an average of less than a day is not', () => {
+    const { section, limits } = of({ sampledMs: 400, average: average(DAY - 1) });
+    expect(section?.averagedMs).toBeNull();
+    expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
+    expect(limits[0]?.reason).toMatch(/rates may be too low .*not counted for a day/);
+  });
+
+  test('a long sample stands alone', () => {
+    const { section } = of({ average: average(3 * DAY) });
+    expect(section?.averagedMs).toBeNull();
+    expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
+  });
+});
 
 describe('disk space', () => {
   const found = (neededBytes: number | null, freeBytes: number | null) =>
@@ -159,6 +200,7 @@ test('a short sample, one of an emptied target and sessions that are not seen ar
 test('without traffic there is no forecast, and the reason why', () => {
   expect(forecast({ ...MEASURED_NOTHING, statements, data, schema })).toEqual({
     section: null,
+    rates: null,
     limits: [{ path: 'forecast', kind: 'unmeasured', reason: 'the target is gone' }],
   });
 });

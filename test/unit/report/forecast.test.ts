@@ -13,6 +13,7 @@ const lock = (more: Partial<ForecastSection['locks'][number]> = {}): ForecastSec
   blocks: ['reads', 'writes'],
   readsPerSecond: 212,
   writesPerSecond: 18.04,
+  ratesFrom: 'sample',
   queued: 966,
   sessionsRunOut: true,
   waitsFor: {
@@ -26,6 +27,7 @@ const lock = (more: Partial<ForecastSection['locks'][number]> = {}): ForecastSec
 const QUIET = { queued: 0, sessionsRunOut: false, waitsFor: null };
 const forecast = (more: Partial<ForecastSection> = {}): ForecastSection => ({
   sampledMs: 14_200,
+  averagedMs: null,
   transactionsPerSecond: 230.4,
   sessions: { open: 41, max: 100, reserved: 3 },
   oldestTransaction: null,
