@@ -206,7 +206,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),
   });
-  const weighed = await weighTarget(ending, { ...observed, transactions: seen.transactions });
+  const weighed = await weighTarget(ending, { ...observed, ...seen });
   if (keep) await clone.keep();
 
   const command = commandSection(
@@ -229,7 +229,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     command,
     statements: seen.statements,
     transactions: seen.transactions,
-    schema: observed.schema && schemaWithoutSecrets(observed.schema),
+    schema: weighed.schema && schemaWithoutSecrets(weighed.schema),
     data: weighed.data,
     ...{ queries, checks: ownChecks, rerun: followed.rerun, down: followed.down },
     contact,
@@ -243,6 +243,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
       catalogue: observed.catalogue,
       traffic: compared.traffic,
       rewrittenBytes: weighed.rewrittenBytes,
+      freeBytes: prepared.freeBytes,
       targetWasEmptied: choice.assessment.endsSessions,
       pastApplies: (await options.pastApplies?.(target)) ?? [],
       limits: limits.flatMap((part) => part.limits),

@@ -90,6 +90,12 @@ export interface StatementFacts {
 
 export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';
 
+/**
+ * How a change of type converts values: without USING by the assignment cast, with USING by a cast to the very type that
+ * is written out, or by whatever else.
+ */
+export type Conversion = 'assignment' | 'cast' | 'expression';
+
 /** One thing that a statement asks for. */
 export type Action =
   | { readonly does: 'create table'; readonly table: Name; readonly ifNotExists: boolean }
@@ -142,7 +148,13 @@ export type Action =
       readonly stored: boolean;
     }
   | { readonly does: 'drop column'; readonly table: Name; readonly column: string; readonly cascade: boolean }
-  | { readonly does: 'alter type'; readonly table: Name; readonly column: string; readonly type: string }
+  | {
+      readonly does: 'alter type';
+      readonly table: Name;
+      readonly column: string;
+      readonly type: string;
+      readonly conversion: Conversion;
+    }
   | { readonly does: 'set not null'; readonly table: Name; readonly column: string }
   | { readonly does: 'drop not null'; readonly table: Name; readonly column: string }
   | { readonly does: 'validate constraint'; readonly table: Name; readonly constraint: string }

@@ -1,3 +1,4 @@
+import { formatDuration } from '../format.ts';
 import type {
   DataSection,
   ForecastSection,
@@ -9,6 +10,7 @@ import { type Holder, oldest, type RelationRates, type Standby, type Traffic } f
 import { experienceOf, type PastApply } from './experience.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from './lock-modes.ts';
+import { type Rates, ratesToReckonWith, SHORT_SAMPLE_MS } from './rates.ts';
 
 export interface Measured {
   readonly traffic: Traffic | { readonly unmeasured: string };
@@ -17,27 +19,39 @@ export interface Measured {
   readonly data: DataSection | null;
   /** Sizes on the target, with indexes and TOAST, of what the command writes anew; null where they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
+  /** Free where the target's files lie, before the clone was made; null where that cannot be seen. */
+  readonly freeBytes: number | null;
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
   /** To the same target, by earlier runs. */
   readonly pastApplies: readonly PastApply[];
 }
 
+export interface Forecast {
+  readonly section: ForecastSection | null;
+  /** What it reckons with. */
+  readonly rates: Rates | null;
+  readonly limits: Limit[];
+}
+
 /**
  * What the measured locks, WAL and files would mean on the target, from its own statistics. All of it is a forecast: the
  * inputs stand beside it, and what could not be known is null, with the reason in the limits.
  */
-export function forecast(measured: Measured): { section: ForecastSection | null; limits: Limit[] } {
+export function forecast(measured: Measured): Forecast {
   const { traffic, data } = measured;
-  if ('unmeasured' in traffic) return { section: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
+  if ('unmeasured' in traffic)
+    return { section: null, rates: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
+  const rates = ratesToReckonWith(traffic, measured.targetWasEmptied);
   const walBytes = data?.walBytes ?? null;
   const holders = byRelation(traffic.holders);
   const locks = longestLocks(measured.statements, measured.schema)
     .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
-    .map((lock) => lockForecast(lock, traffic, holders.get(lock.relation) ?? []));
+    .map((lock) => lockForecast(lock, traffic, rates, holders.get(lock.relation) ?? []));
   const section: ForecastSection = {
     sampledMs: traffic.sampledMs,
-    transactionsPerSecond: traffic.transactionsPerSecond,
+    averagedMs: rates.averagedMs,
+    transactionsPerSecond: rates.transactionsPerSecond,
     sessions: traffic.sessions,
     oldestTransaction: traffic.oldestTransaction,
     preparedTransactions: traffic.preparedTransactions,
@@ -47,10 +61,10 @@ export function forecast(measured: Measured): { section: ForecastSection | null;
       standbys: traffic.standbys?.map((standby) => behind(standby, walBytes)) ?? null,
       inactiveSlots: [...traffic.inactiveSlots],
     },
-    disk: { neededBytes: neededBytes(measured), freeBytes: null },
+    disk: { neededBytes: neededBytes(measured), freeBytes: measured.freeBytes },
     experience: experienceOf(measured.pastApplies),
   };
-  return { section, limits: limitsOf(measured, traffic, section) };
+  return { section, rates, limits: limitsOf(measured, traffic, section) };
 }
 
 function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {
@@ -66,12 +80,13 @@ function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {
 function lockForecast(
   lock: HeldLock,
   traffic: Traffic,
+  { relations, transactionsPerSecond }: Rates,
   holders: readonly Holder[],
 ): ForecastSection['locks'][number] {
   const { relation, heldMs } = lock;
   const table = traffic.tableOfIndex.get(relation) ?? relation;
-  const rates = traffic.relations.get(table);
-  const perSecond = rates && arrivals(rates, lock, traffic.transactionsPerSecond);
+  const rates = relations.get(table);
+  const perSecond = rates && arrivals(rates, lock, transactionsPerSecond);
   const queued = perSecond === undefined || heldMs === null ? null : Math.round((perSecond * heldMs) / 1000);
   const { open, max, reserved } = traffic.sessions;
   return {
@@ -82,6 +97,7 @@ function lockForecast(
     blocks: [...lock.blocks],
     readsPerSecond: rates?.readsPerSecond ?? null,
     writesPerSecond: rates?.writesPerSecond ?? null,
+    ratesFrom: rates ? (rates === traffic.relations.get(table) ? 'sample' : 'average') : null,
     queued,
     sessionsRunOut: queued === null ? null : queued > 0 && open + queued >= max - reserved,
     waitsFor: inTheWay(lock, holders),
@@ -137,24 +153,25 @@ function neededBytes({ data, rewrittenBytes }: Measured): number | null {
   return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
 }
 
-/** Backends tell the statistics of what they did at most once a second. */
-const SHORT_SAMPLE_MS = 2000;
-
 function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection): Limit[] {
   const limits: Limit[] = [];
   const seconds = (traffic.sampledMs / 1000).toFixed(1);
+  const instead =
+    section.averagedMs === null
+      ? 'rates may be too low (the server has not counted for a day yet, so that its average says nothing either)'
+      : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the server has counted`;
   if (traffic.sampledMs < SHORT_SAMPLE_MS)
     limits.push(
       estimate(
         'forecast.locks',
-        `the run was over after ${seconds} s, and statistics come up to a second late: rates may be too low`,
+        `the run was over after ${seconds} s, and statistics come up to a second late: ${instead}`,
       ),
     );
   if (measured.targetWasEmptied)
     limits.push(
       estimate(
         'forecast.locks',
-        `for the clone no session could be connected to the target, in the same ${seconds} s in which its traffic was sampled: rates are too low`,
+        `for the clone no session could be connected to the target, in the same ${seconds} s in which its traffic was sampled: ${instead}`,
       ),
     );
   if (section.locks.some(({ readsPerSecond }) => readsPerSecond === null))
@@ -175,7 +192,13 @@ function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection
     );
   if (section.disk.neededBytes === null)
     limits.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
-  limits.push(unmeasured('forecast.disk.freeBytes', 'the server does not tell how much of its disk is free'));
+  if (section.disk.freeBytes === null)
+    limits.push(
+      unmeasured(
+        'forecast.disk.freeBytes',
+        "it can be seen on the server's own machine alone, by a member of pg_read_all_settings and pg_read_server_files",
+      ),
+    );
   return limits;
 }
 

@@ -4,6 +4,7 @@ import { forecast, type Measured } from './forecast.ts';
 import { findHazards } from './hazards.ts';
 import { findHonesty } from './honesty.ts';
 import { applyPolicy, type Policy } from './policy.ts';
+import { findShortages } from './shortages.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 
 /** All that was measured. */
@@ -23,11 +24,11 @@ export interface Judgement {
 
 /** @param today the date, as `2026-11-21`. */
 export function reachJudgement(evidence: Evidence, policy: Policy, today: string): Judgement {
-  const { traffic } = evidence;
   const expected = forecast(evidence);
   const found = [
     ...findHonesty(evidence),
-    ...findHazards({ ...evidence, traffic: 'unmeasured' in traffic ? null : traffic.relations }),
+    ...findShortages(expected.section),
+    ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
   ];
   const hazards = applyPolicy(found, policy, today);
   const limits = [...evidence.limits, ...expected.limits];

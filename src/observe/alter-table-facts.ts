@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Action, ConstraintKind, Name } from '../judge/facts.ts';
+import type { Action, ConstraintKind, Conversion, Name } from '../judge/facts.ts';
 import { listed, nameOf, nameOfParts, strings } from './tree.ts';
 
 /** What ALTER TABLE, and ALTER of its like, asks for, subcommand by subcommand. */
@@ -22,8 +22,11 @@ function alteration(table: Name, { subtype, name = '', def, behavior }: Tree.Alt
     case 'AT_DropColumn':
       return [{ does: 'drop column', table, column: name, cascade }];
     case 'AT_AlterColumnType': {
-      const type = def && 'ColumnDef' in def ? typeName(def.ColumnDef) : '';
-      return [{ does: 'alter type', table, column: name, type }];
+      if (!def || !('ColumnDef' in def)) return [];
+      const type = typeName(def.ColumnDef);
+      return [
+        { does: 'alter type', table, column: name, type, conversion: conversionOf(name, def.ColumnDef) },
+      ];
     }
     case 'AT_SetNotNull':
       return [{ does: 'set not null', table, column: name }];
@@ -63,6 +66,24 @@ function alteration(table: Name, { subtype, name = '', def, behavior }: Tree.Alt
     default:
       return [];
   }
+}
+
+/** The parser puts USING where the default of a new column stands. */
+function conversionOf(column: string, { raw_default: using, typeName: type }: Tree.ColumnDef): Conversion {
+  if (!using || isColumn(using, column)) return 'assignment';
+  const cast = 'TypeCast' in using ? using.TypeCast : undefined;
+  const castsToIt =
+    cast?.arg && isColumn(cast.arg, column) && withoutPlaces(cast.typeName) === withoutPlaces(type);
+  return castsToIt ? 'cast' : 'expression';
+}
+
+function isColumn(node: Tree.Node, column: string): boolean {
+  return 'ColumnRef' in node && strings(node.ColumnRef.fields).at(-1) === column;
+}
+
+/** Two of them are equal where the same is written, wherever it stands. */
+function withoutPlaces(type: Tree.TypeName | undefined): string {
+  return JSON.stringify(type, (key, value) => (key === 'location' ? undefined : value));
 }
 
 const CONSTRAINTS: Readonly<Partial<Record<Tree.ConstrType, ConstraintKind>>> = {

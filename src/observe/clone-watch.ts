@@ -1,6 +1,7 @@
 import type { Clone } from '../clone/method.ts';
 import type { CatalogueFacts } from '../judge/facts.ts';
 import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
+import type { Retyped } from '../schema/retyped.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import { shown } from '../sql.ts';
 import type { Audit } from '../target/audit.ts';
@@ -24,6 +25,7 @@ export interface CloneObservations {
   /** Of the relations that were asked for, dropped ones included where they hold rows. */
   readonly names: RelationNames;
   readonly catalogue: CatalogueFacts;
+  readonly retyped: readonly Retyped[];
   readonly limits: Limit[];
 }
 
@@ -140,6 +142,7 @@ export function watchClone(
       sizeBytes: relations?.databaseBytes ?? null,
       names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
       catalogue: catalogueFacts(then.catalogue, then.relations, compared?.dropped ?? new Map(), read),
+      retyped: compared?.retyped ?? [],
       limits,
     };
   }
@@ -162,6 +165,7 @@ const NOT_OBSERVED: CloneObservations = {
     dropped: new Map(),
     lockTimeoutByDefault: false,
   },
+  retyped: [],
   limits: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
     path,
     kind: 'unmeasured',

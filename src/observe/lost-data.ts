@@ -6,6 +6,8 @@ type Lost = DataSection['lost'][number];
 export interface ColumnContent {
   readonly rows: number | null;
   readonly rowsWithValue: number | null;
+  /** Of those, which do not come back from the new type as they were; null where that was not counted. */
+  readonly rowsChanged: number | null;
   /** Counted; else the planner's estimate. */
   readonly exact: boolean;
 }
@@ -36,7 +38,9 @@ function droppedTables({ schema, data }: Losses): Lost[] {
         .sort((one, other) => (other.rowsBefore ?? 0) - (one.rowsBefore ?? 0));
       if (!table) return [];
       const { rowsBefore: rows, exact } = table;
-      return [{ object, kind: 'table', what: 'dropped', rows, rowsWithValue: rows, exact }];
+      return [
+        { object, kind: 'table', what: 'dropped', rows, rowsWithValue: rows, rowsChanged: null, exact },
+      ];
     });
 }
 
@@ -46,19 +50,12 @@ function changedColumns({ schema, columns }: Losses): Lost[] {
       ({ verb, kind, dataLoss }) => dataLoss && kind === 'column' && (verb === 'drop' || verb === 'alter'),
     )
     .map(({ object, verb }): Lost => {
-      const { rows, rowsWithValue, exact } = columns.get(object) ?? UNKNOWN;
-      return {
-        object,
-        kind: 'column',
-        what: verb === 'drop' ? 'dropped' : 'narrowed',
-        rows,
-        rowsWithValue,
-        exact,
-      };
+      const content = columns.get(object) ?? UNKNOWN;
+      return { object, kind: 'column', what: verb === 'drop' ? 'dropped' : 'narrowed', ...content };
     });
 }
 
-const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, exact: false };
+const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, rowsChanged: null, exact: false };
 
 /**
  * By the difference in rows and by what the server counted as deleted, which says more where others were inserted at the
@@ -81,6 +78,7 @@ function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string
         what: 'deleted',
         rows: table?.rowsBefore ?? null,
         rowsWithValue: deleted,
+        rowsChanged: null,
         exact: deleted === counted || (table?.exact ?? false),
       },
     ];

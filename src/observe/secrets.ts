@@ -22,7 +22,18 @@ const OF_SERVERS = new RegExp(
 );
 const OPTION = new RegExp(`("(?:[^"]|"")+"|\\b[a-z_][\\w$]*)(${GAP})(${NESTED}|${LITERAL})`, 'gi');
 const NO_SECRETS = new Set([
-  ...['type', 'version', 'user', 'host', 'hostaddr', 'port', 'dbname', 'service', 'sslmode', 'connect_timeout'],
+  ...[
+    'type',
+    'version',
+    'user',
+    'host',
+    'hostaddr',
+    'port',
+    'dbname',
+    'service',
+    'sslmode',
+    'connect_timeout',
+  ],
   ...['fetch_size', 'batch_size', 'use_remote_estimate', 'updatable', 'truncatable', 'extensions'],
 ]);
 /** Dynamic SQL that takes them from elsewhere: format('… PASSWORD %L', …), '… PASSWORD ' || …. */

@@ -1,12 +1,15 @@
 import { messageOf, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { DataSection, Limit, SchemaSection, TransactionSection } from '../report/model.ts';
+import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
+import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
+import { mayLose, thereAndBack } from '../schema/type-changes.ts';
 import { identifier, shown } from '../sql.ts';
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
+import { conversionOf, type Work } from './conversions.ts';
 import { type ColumnContent, lostData } from './lost-data.ts';
 
 export interface WeighOptions {
@@ -16,13 +19,15 @@ export interface WeighOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Observed {
+export interface Observed extends Work {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
-  readonly transactions: readonly TransactionSection[];
+  readonly retyped: readonly Retyped[];
 }
 
 export interface Weights {
+  /** What was observed, without the losses of changes of type that lose nothing. */
+  readonly schema: SchemaSection | null;
   /** What was observed, and what of it is lost. */
   readonly data: DataSection | null;
   /** Sizes with indexes and TOAST of what the command wrote anew; null where they could not be read. */
@@ -81,12 +86,25 @@ interface ContentRow {
 
 /**
  * Looks up on the target, which still has them, how much the columns hold that the command dropped or cut on the clone,
- * and how large the tables are that it wrote anew. Catalogue reads, and a count of small tables that gives up early.
+ * how many of their values would not survive it, and how large the tables are that it wrote anew. Catalogue reads, and a
+ * count of small tables that gives up early.
  */
 export async function weighTarget(options: WeighOptions, observed: Observed): Promise<Weights> {
-  const { schema, data, transactions } = observed;
-  const columns = (schema?.changes ?? []).filter(
+  const { data, transactions, retyped } = observed;
+  const conversions = new Map(retyped.map((column) => [column, conversionOf(column, observed)]));
+  const harmless = retyped.filter(
+    (column) => !mayLose(column.from, column.to, conversions.get(column) ?? 'expression'),
+  );
+  const suspected = observed.schema && withoutLossOf(observed.schema, harmless);
+  const columns = (suspected?.changes ?? []).filter(
     ({ kind, verb, dataLoss }) => dataLoss && kind === 'column' && (verb === 'drop' || verb === 'alter'),
+  );
+  const casts = new Map(
+    retyped.flatMap((column) => {
+      const { object, from, to } = column;
+      const cast = conversions.get(column) === 'expression' ? null : thereAndBack(from, to);
+      return cast === null ? [] : [[object, cast] as const];
+    }),
   );
   const rewritten = (data?.tables ?? []).filter((table) => table.rewritten).map(({ relation }) => relation);
   const limits: Limit[] = [];
@@ -96,7 +114,12 @@ export async function weighTarget(options: WeighOptions, observed: Observed): Pr
       ? NOTHING
       : await orLimit(limits, () =>
           onTarget(options, async (session) => ({
-            columns: await contentOf(session, [...new Set(columns.map(({ object }) => object))], touched),
+            columns: await contentOf(
+              session,
+              [...new Set(columns.map(({ object }) => object))],
+              casts,
+              touched,
+            ),
             rewrittenBytes: await sizesOf(session, rewritten),
           })),
         );
@@ -108,12 +131,19 @@ export async function weighTarget(options: WeighOptions, observed: Observed): Pr
       reason:
         'columns of tables that are too large to count and were never analysed have no number of values',
     });
+  const untouched = retyped.filter(({ object }) => isUntouched(contents.get(object)));
+  const schema = suspected && withoutLossOf(suspected, untouched);
   return {
+    schema,
     data: data && { ...data, lost: lostData({ schema, data, transactions, columns: contents }) },
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
     touched,
     limits,
   };
+}
+
+function isUntouched(content: ColumnContent | undefined): boolean {
+  return content?.exact === true && (content.rowsChanged ?? content.rowsWithValue) === 0;
 }
 
 const NOTHING = { columns: new Map<string, ColumnContent>(), rewrittenBytes: new Map<string, number>() };
@@ -163,6 +193,7 @@ function named(objects: readonly string[]): string[][] {
 async function contentOf(
   session: Session,
   objects: readonly string[],
+  casts: ReadonlyMap<string, string>,
   touched: string[],
 ): Promise<Map<string, ColumnContent>> {
   if (objects.length === 0) return new Map();
@@ -173,7 +204,7 @@ async function contentOf(
     if (contents.has(row.object)) continue;
     const ofTable = rows.filter(({ schema, name }) => schema === row.schema && name === row.name);
     const mayCount = ofTable.every(isSmall) && performance.now() < deadline;
-    const counted = mayCount ? await count(session, ofTable, touched) : undefined;
+    const counted = mayCount ? await count(session, ofTable, casts, touched) : undefined;
     for (const [index, column] of ofTable.entries())
       contents.set(column.object, counted?.[index] ?? estimated(column));
   }
@@ -191,6 +222,7 @@ function estimated({ rows, nullShare }: ContentRow): ColumnContent {
   return {
     rows: rows === null ? null : Math.round(rows),
     rowsWithValue: rows === null || nullShare === null ? null : Math.round(rows * (1 - nullShare)),
+    rowsChanged: null,
     exact: false,
   };
 }
@@ -199,18 +231,28 @@ function estimated({ rows, nullShare }: ContentRow): ColumnContent {
 async function count(
   session: Session,
   columns: readonly ContentRow[],
+  casts: ReadonlyMap<string, string>,
   touched: string[],
 ): Promise<ColumnContent[] | undefined> {
   const [table] = columns;
   if (!table) return [];
   const started = performance.now();
   const counts = columns.map(({ column }) => `count(${identifier(column)})::float8`).join(', ');
+  const changed = columns.map(({ object, column }) => {
+    const [name, cast] = [identifier(column), casts.get(object)];
+    return cast === undefined ? 'NULL' : `count(*) FILTER (WHERE ${name} IS DISTINCT FROM ${name}${cast})`;
+  });
   try {
-    const [counted] = await session.query<{ rows: number; values: number[] }>(
-      `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values
+    const [counted] = await session.query<{ rows: number; values: number[]; changed: (number | null)[] }>(
+      `SELECT count(*)::float8 AS rows, ARRAY[${counts}] AS values, ARRAY[${changed.join(', ')}]::float8[] AS changed
          FROM ${identifier(table.schema)}.${identifier(table.name)}`,
     );
-    return counted?.values.map((rowsWithValue) => ({ rows: counted.rows, rowsWithValue, exact: true }));
+    return counted?.values.map((rowsWithValue, index) => ({
+      rows: counted.rows,
+      rowsWithValue,
+      rowsChanged: counted.changed[index] ?? null,
+      exact: true,
+    }));
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return undefined;

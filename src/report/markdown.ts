@@ -2,7 +2,7 @@ import { formatBytes, formatDuration, plural } from '../format.ts';
 import { code, prose } from './markdown/escape.ts';
 import { type Part, parts } from './markdown/parts.ts';
 import type { Report } from './model.ts';
-import { applyWords, swapWords } from './words.ts';
+import { applyWords, losingChanges, swapWords } from './words.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -98,7 +98,11 @@ function verdict({ verdict: { pass, reasons }, target }: Report): string[] {
 
 function summary({ command, target, clone, schema, statements, data }: Report): string[] {
   const row = (label: string, value: string) => `| ${label} | ${value} |`;
-  const lost = schema?.changes.filter(({ dataLoss }) => dataLoss).length ?? 0;
+  const { certain, possible } = losingChanges({ schema, data });
+  const lost = [
+    ...(certain.length > 0 ? [`, **${certain.length} of them destroy data**`] : []),
+    ...(possible.length > 0 ? [`, **${possible.length} of them may lose data**`] : []),
+  ];
   return [
     '| | |',
     '|---|---|',
@@ -111,9 +115,7 @@ function summary({ command, target, clone, schema, statements, data }: Report): 
     row('clone', `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}`),
     row(
       'schema',
-      schema === null
-        ? 'not compared'
-        : `${plural(schema.changes.length, 'change')}${lost > 0 ? `, **${lost} of them destroy data**` : ''}`,
+      schema === null ? 'not compared' : `${plural(schema.changes.length, 'change')}${lost.join('')}`,
     ),
     ...(data?.walBytes == null ? [] : [row('WAL', formatBytes(data.walBytes))]),
   ];

@@ -138,7 +138,10 @@ export const schemaChange = z.object({
   /** Qualified and quoted where needed: `public.orders`, `public.orders.email`. */
   object: z.string(),
   sql: z.string(),
-  /** Applying it destroys stored rows or values. */
+  /**
+   * Applying it destroys stored rows or values. Of a changed type: it cuts or rounds values by what it is, or by what was counted,
+   * `data.lost[].rowsChanged`. What the server refuses to convert is not lost.
+   */
   dataLoss: z.boolean(),
 });
 
@@ -217,7 +220,12 @@ export const dataSection = z.object({
       rows: z.int().nullable(),
       /** How many of them had a value there, or are gone. */
       rowsWithValue: z.int().nullable(),
-      /** Both were counted; else they are estimates. */
+      /**
+       * Of a narrowed column: values that were cut or rounded, counted by casting each there and back. null: not counted, so that
+       * its values may have been.
+       */
+      rowsChanged: z.int().nullable(),
+      /** All were counted; else they are estimates. */
       exact: z.boolean(),
     }),
   ),
@@ -234,10 +242,13 @@ const openTransaction = z.object({
 
 /**
  * What would happen on the target, reckoned from what was measured on the clone and from the target's own statistics.
- * Rates are those between two readings, before and after the rehearsal.
+ * Rates are those between two readings, before and after the rehearsal; where that was less than 2 s, or nobody could be connected
+ * meanwhile, each is the larger one of that and of the average since the server began to count, if that was a day ago or more.
  */
 export const forecastSection = z.object({
   sampledMs: milliseconds,
+  /** The time of the average that was taken in as well; null: rates are those of the sample alone. */
+  averagedMs: milliseconds.nullable(),
   /** Of the target database; a few of them are safemigrate's own. */
   transactionsPerSecond: z.number().nonnegative().nullable(),
   /** Of the target's server; `reserved` slots of `max` are not for ordinary roles. */
@@ -256,6 +267,8 @@ export const forecastSection = z.object({
       readsPerSecond: z.number().nonnegative().nullable(),
       /** Rows inserted, updated and deleted. */
       writesPerSecond: z.number().nonnegative().nullable(),
+      /** Where both rates come from: `average` as soon as one of them does. null: there are none. */
+      ratesFrom: z.enum(['sample', 'average']).nullable(),
       /** Statements that would wait for the lock at its end: held time × rate, one for each transaction at most. */
       queued: z.int().nonnegative().nullable(),
       /** The open sessions and those that wait would fill the server. */
@@ -281,7 +294,11 @@ export const forecastSection = z.object({
     /** Slots that nobody reads from: the WAL stays on the disk for them. */
     inactiveSlots: z.array(z.string()),
   }),
-  /** At the peak: old and new files of what is written anew, what the database grows by, and the WAL. */
+  /**
+   * At the peak: old and new files of what is written anew, what the database grows by, and the WAL. Free: for an ordinary user, on
+   * the file system of the database's default tablespace, before the clone was made; null where the target's files are not on this
+   * machine, or the role may not see where they are.
+   */
   disk: z.object({ neededBytes: bytes.nullable(), freeBytes: bytes.nullable() }),
   /**
    * Of statements that earlier runs applied to this target: their time there divided by the rehearsed one, the tenth part and

@@ -1,5 +1,13 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
-import type { ApplySection, DataSection, ForecastSection, FurtherRunSection, SwapSection } from './model.ts';
+import type {
+  ApplySection,
+  DataSection,
+  ForecastSection,
+  FurtherRunSection,
+  Report,
+  SchemaChange,
+  SwapSection,
+} from './model.ts';
 
 /** Sentences that every renderer for people says in the same words. */
 
@@ -8,16 +16,45 @@ type LockForecast = ForecastSection['locks'][number];
 type OpenTransaction = NonNullable<ForecastSection['oldestTransaction']>;
 
 /** `drops column public.users.legacy_email: 1,203,442 of 1,250,000 rows had a value`. */
-export function lostWords({ object, kind, what, rows, rowsWithValue, exact }: Lost): string {
+export function lostWords(lost: Lost): string {
+  const { object, kind, what, rows, rowsWithValue, exact } = lost;
   const about = exact ? '' : 'about ';
   if (what === 'deleted')
     return rowsWithValue === null
       ? `deletes rows of ${object}`
       : `deletes ${about}${formatCount(rowsWithValue)}${rows === null ? '' : ` of ${formatCount(rows)}`} ${rows === null && rowsWithValue === 1 ? 'row' : 'rows'} of ${object}`;
-  const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}`;
+  if (what === 'narrowed' && rowsWithValue !== null && wereCounted(lost))
+    return `narrows column ${object}: ${cutWords(lost)} of ${formatCount(rowsWithValue)}`;
+  const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
   if (rowsWithValue === null || rows === null) return `${did}: how much it held is not known`;
   if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
   return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value`;
+}
+
+/** `12 values cut or rounded`, or what is known instead. */
+export function cutWords({ rowsChanged }: Lost): string {
+  const count = rowsChanged ?? null;
+  return count === null ? 'values may be cut or changed' : `${plural(count, 'value')} cut or rounded`;
+}
+
+/** Reports of earlier versions did not. */
+function wereCounted({ rowsChanged }: Lost): boolean {
+  return (rowsChanged ?? null) !== null;
+}
+
+/** Changes that destroy data, and those that only may: a column's new type, where the values were not counted. */
+export function losingChanges({ schema, data }: Pick<Report, 'schema' | 'data'>): {
+  readonly certain: SchemaChange[];
+  readonly possible: SchemaChange[];
+} {
+  const losing = (schema?.changes ?? []).filter(({ dataLoss }) => dataLoss);
+  const isCertain = ({ verb, kind, object }: SchemaChange) =>
+    verb !== 'alter' ||
+    kind !== 'column' ||
+    (data?.lost ?? []).some(
+      (lost) => lost.object === object && lost.what === 'narrowed' && wereCounted(lost),
+    );
+  return { certain: losing.filter(isCertain), possible: losing.filter((change) => !isCertain(change)) };
 }
 
 /** `66,667 updated, 3 deleted`. */
@@ -34,11 +71,18 @@ export function writtenWords({ inserted, updated, deleted }: DataSection['writte
 }
 
 /** What a forecast rests on: `14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */
-export function basisWords({ sampledMs, transactionsPerSecond, sessions }: ForecastSection): string {
+export function basisWords({
+  sampledMs,
+  averagedMs,
+  transactionsPerSecond,
+  sessions,
+}: ForecastSection): string {
   const rate = transactionsPerSecond === null ? '' : `${rateWords(transactionsPerSecond, 'transactions')}, `;
   const { open, max, reserved } = sessions;
+  // Reports of earlier versions have none.
+  const average = averagedMs ? ` and their average over ${formatDuration(averagedMs)}` : '';
   return (
-    `from ${formatDuration(sampledMs)} of the target's statistics: ${rate}` +
+    `from ${formatDuration(sampledMs)} of the target's statistics${average}: ${rate}` +
     `${formatCount(open)} of ${formatCount(max - reserved)} sessions open`
   );
 }
@@ -99,7 +143,10 @@ export function resourceWords({
     ),
     ...(disk.neededBytes === null || disk.neededBytes === 0
       ? []
-      : [`up to ${formatBytes(disk.neededBytes)} of disk space needed at the peak`]),
+      : [
+          `up to ${formatBytes(disk.neededBytes)} of disk space needed at the peak` +
+            (disk.freeBytes === null ? '' : `, ${formatBytes(disk.freeBytes)} free`),
+        ]),
     ...(count === 0
       ? []
       : [

@@ -8,6 +8,7 @@ import { inPhase } from '../events.ts';
 import { inTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
+import { freeDiskBytes } from '../target/data-folders.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { comparer } from '../target/same-target.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
@@ -30,6 +31,8 @@ export interface Prepared {
   /** To be run on the clone before it is looked at. */
   readonly afterClone: readonly Script[];
   readonly stateBefore: TargetState;
+  /** Where the target's files lie, before anything was made; null where that cannot be seen from here. */
+  readonly freeBytes: number | null;
   readonly context: CloneContext;
   readonly choice: Choice;
   /** Of the target, with every host that the user named. */
@@ -77,9 +80,11 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const standard = named ? 'auto' : 'template';
     const choice = await chooseMethod(context, options.clone ?? standard);
     // After that, so that the sessions of ours that looked into the target are not among those that come from now on.
-    const { asked, stateBefore } = await inTarget(context, async (session) => ({
+    const { asked, stateBefore, freeBytes } = await inTarget(context, async (session) => ({
       asked: await askTarget(session, given, target.database.oid, options),
       stateBefore: await readTargetState(context, session),
+      // Before the clone takes any of it; of a server that was made for this run it would say nothing.
+      freeBytes: named ? await freeDiskBytes(session, target) : null,
     }));
     const questions = { ...asked, limits: [...limits, ...asked.limits] };
     return {
@@ -89,6 +94,7 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
       questions,
       afterClone,
       stateBefore,
+      freeBytes,
       context,
       choice,
       settings: located.settings,

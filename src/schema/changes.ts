@@ -43,13 +43,16 @@ function castByText(action: Action, { deltas }: Plan): Action {
   return { ...action, sql: action.sql.replace(/ USING ("(?:[^"]|"")+")::(?!text::)/, ' USING $1::text::') };
 }
 
-/** One entry per statement. `owner` is who owns what is made without saying so. */
+/**
+ * One entry per statement. `owner` is who owns what is made without saying so. How the values of a column came into its new type
+ * is not known here: withoutLossOf() mends what is told of that.
+ */
 export function changesOf(plan: Plan, owner: string): SchemaChange[] {
   const made = new Set(plan.actions.flatMap((action) => action.produces.map(encodeId)));
   const lossy = new Map<string, boolean>();
   for (const delta of plan.deltas) {
     if (delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type')
-      lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to)));
+      lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to), 'expression'));
   }
   return plan.actions
     .filter((action) => !setsImpliedOwner(action, made, owner) && !dropsNoDefault(action, plan))

@@ -5,7 +5,7 @@ import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../judge/facts.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
-import { changesOf, planBetween, statementsOf } from './changes.ts';
+import { changesOf, described, planBetween, statementsOf } from './changes.ts';
 import { dropped } from './dropped.ts';
 import { type Helper, rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
@@ -14,6 +14,7 @@ import { label, path } from './names.ts';
 import { changedObjects } from './objects.ts';
 import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
+import { type Retyped, retypedColumns } from './retyped.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
 import { dropsOfKept, losses } from './way-back.ts';
 
@@ -21,6 +22,7 @@ export interface Comparison {
   readonly section: SchemaSection;
   /** By kind and name, as the section's changes have them. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
+  readonly retyped: readonly Retyped[];
   readonly limits: Limit[];
 }
 
@@ -135,8 +137,13 @@ function compareBy({ before, base, steps, seen, owner }: Sides): Comparison {
       rollbackLoses: losses(before, base, back.deltas),
     },
     dropped: dropped(before.facts, base.facts, forward.deltas),
+    retyped: retypedIn(forward),
     limits: wrong === '' ? [] : limitsOf(wrong),
   };
+}
+
+function retypedIn({ deltas }: Plan): Retyped[] {
+  return retypedColumns(deltas, (id) => described(id).object);
 }
 
 function limitsOf(wrong: string): Limit[] {
@@ -166,6 +173,7 @@ function compareByNames(
       rollbackLoses: losses(before, after, []),
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
+    retyped: retypedIn(forward),
     limits: [
       { path: 'schema.changes', kind: 'estimate', reason },
       { path: 'schema.rollbackSql', kind: 'unmeasured', reason },

@@ -4,7 +4,8 @@ import { described } from './changes.ts';
 import type { Snapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
 import { label, path } from './names.ts';
-import { mayLose } from './type-changes.ts';
+import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
+import { mayLose, takesAll } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 
 const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
@@ -49,15 +50,10 @@ export function losses(
     if (object.within !== null && object.kind === 'column' && !now.identity.has(object.within)) continue;
     lost.push(words(label(object, before.identity)));
   }
-  for (const delta of wayBack) {
-    if (delta.verb !== 'set' || delta.id.kind !== 'column' || delta.attr !== 'type') continue;
-    const [now, then] = [String(delta.from), String(delta.to)];
-    if (mayLose(then, now))
-      lost.push(`the values of ${described(delta.id).object} as they were in ${then} (${now} now)`);
-    if (mayLose(now, then))
-      lost.push(
-        `values of ${described(delta.id).object} that ${then} cannot hold: going back to it may fail or shorten them`,
-      );
+  for (const { object, from: now, to: then } of retypedColumns(wayBack, (id) => described(id).object)) {
+    if (mayLose(then, now, 'expression')) lost.push(valuesAsTheyWere({ object, from: then, to: now }));
+    if (!takesAll(now, then))
+      lost.push(`values of ${object} that ${then} cannot hold: going back to it may fail or shorten them`);
   }
   for (const object of now.identity.values()) {
     if (object.kind !== 'enum value' || before.identity.has(object.key)) continue;

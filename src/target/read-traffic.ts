@@ -4,6 +4,9 @@ import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading
 
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
 
+// A database's own time of reset is null from version 15 on until somebody resets it. The counters of the server's own
+// processes begin with the cluster, or anew after a crash, as all counters do then; they outlive a restart, as all do. The time
+// when the server started says nothing of either. Where somebody reset one of them by itself, the others still tell.
 // Of other roles' sessions a role without pg_read_all_stats sees nearly nothing: the query then says so, and the backend's
 // type is null. A walsender of a standby is in no database, and takes no slot of max_connections. What a base backup
 // streams is no standby. reserved_connections exists from version 16 on.
@@ -12,6 +15,9 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
   (SELECT (d.xact_commit + d.xact_rollback)::float8
      FROM pg_stat_database d JOIN pg_database b ON b.oid = d.datid
     WHERE b.datname = current_database()) AS transactions,
+  (SELECT extract(epoch FROM coalesce(d.stats_reset, least(b.stats_reset, r.stats_reset, w.stats_reset)))::float8 * 1000
+     FROM pg_stat_database d, pg_stat_bgwriter b, pg_stat_archiver r, pg_stat_wal w
+    WHERE d.datname = current_database()) AS since,
   current_setting('max_connections')::int AS max,
   current_setting('superuser_reserved_connections')::int
     + coalesce(current_setting('reserved_connections', true)::int, 0) AS reserved,
@@ -82,6 +88,7 @@ SELECT DISTINCT ON (l.relation, l.mode) n.nspname AS schema, c.relname AS name, 
 interface SituationRow {
   atMs: number;
   transactions: number | null;
+  since: number | null;
   max: number;
   reserved: number;
   open: number;
@@ -112,6 +119,7 @@ export async function readTraffic(session: Session): Promise<TrafficReading> {
   const holders = await session.query<HolderRow>(HOLDERS);
   return {
     atMs: now.atMs,
+    countedSinceMs: now.since,
     transactions: now.transactions,
     sessions: { open: now.open, max: now.max, reserved: now.reserved },
     hiddenSessions: now.hidden,

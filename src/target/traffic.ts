@@ -57,6 +57,8 @@ export interface RelationCounters {
 export interface TrafficReading extends Situation {
   /** The server's clock, in ms since 1970. */
   readonly atMs: number;
+  /** When the counters began, as far as the server knows; null where it does not. */
+  readonly countedSinceMs: number | null;
   /** Ended transactions of the database since its statistics began. */
   readonly transactions: number | null;
   /** By qualified name; tables, materialized views and partitioned tables of users. */
@@ -74,22 +76,29 @@ export interface RelationRates {
   readonly writesPerSecond: number;
 }
 
+/** Rates over the whole time in which the server has counted. */
+export interface Averages {
+  readonly overMs: number;
+  readonly transactionsPerSecond: number | null;
+  readonly relations: ReadonlyMap<string, RelationRates>;
+}
+
 /** Two readings as one: what was counted in between, and the graver of the two situations. */
 export interface Traffic extends Situation {
   readonly sampledMs: number;
   /** A few of them are ours; null where the statistics were reset in between. */
   readonly transactionsPerSecond: number | null;
   readonly relations: ReadonlyMap<string, RelationRates>;
+  /** null where it is not known since when was counted. */
+  readonly average: Averages | null;
   readonly tableOfIndex: ReadonlyMap<string, string>;
   readonly holders: readonly Holder[];
 }
 
 export function trafficBetween(first: TrafficReading, second: TrafficReading): Traffic {
   const sampledMs = Math.max(0, Math.round(second.atMs - first.atMs));
-  const seconds = sampledMs / 1000;
-  const rate = (before: number, after: number) =>
-    after >= before && seconds > 0 ? (after - before) / seconds : null;
-  const { atMs: _, transactions, ...latest } = second;
+  const rate = rateOver(sampledMs);
+  const { atMs: _, countedSinceMs: __, transactions, ...latest } = second;
   return {
     ...latest,
     sessions: { ...second.sessions, open: Math.max(first.sessions.open, second.sessions.open) },
@@ -99,7 +108,30 @@ export function trafficBetween(first: TrafficReading, second: TrafficReading): T
     transactionsPerSecond:
       transactions === null || first.transactions === null ? null : rate(first.transactions, transactions),
     relations: withPartitions(second.relations, (name, now) => ratesOf(first.relations.get(name), now, rate)),
+    average: averages(first, second),
   };
+}
+
+function averages(
+  first: TrafficReading,
+  { atMs, countedSinceMs, transactions, relations }: TrafficReading,
+): Averages | null {
+  // Counters that began anew meanwhile say nothing yet.
+  if (countedSinceMs === null || countedSinceMs !== first.countedSinceMs || countedSinceMs >= atMs)
+    return null;
+  const rate = rateOver(atMs - countedSinceMs);
+  return {
+    overMs: Math.round(atMs - countedSinceMs),
+    transactionsPerSecond: transactions === null ? null : rate(0, transactions),
+    relations: withPartitions(relations, (_, now) => ratesOf(undefined, now, rate)),
+  };
+}
+
+type Rate = (before: number, after: number) => number | null;
+
+function rateOver(milliseconds: number): Rate {
+  return (before, after) =>
+    after >= before && milliseconds > 0 ? ((after - before) * 1000) / milliseconds : null;
 }
 
 export function oldest<T extends OpenTransaction>(transactions: readonly (T | null)[]): T | null {
@@ -113,7 +145,7 @@ export function oldest<T extends OpenTransaction>(transactions: readonly (T | nu
 function ratesOf(
   before: RelationCounters | undefined,
   now: RelationCounters,
-  rate: (before: number, after: number) => number | null,
+  rate: Rate,
 ): RelationRates | undefined {
   const readsPerSecond = rate(before?.scans ?? 0, now.scans);
   const insertsPerSecond = rate(before?.inserted ?? 0, now.inserted);

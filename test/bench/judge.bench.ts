@@ -42,7 +42,7 @@ function large(): Evidence {
   const table = (n: number) => ({ schema: null, name: `table_${n % RELATIONS}` });
   const asks = (n: number): Action => {
     const turns: Action[] = [
-      { does: 'alter type', table: table(n), column: 'v', type: 'bigint' },
+      { does: 'alter type', table: table(n), column: 'v', type: 'bigint', conversion: 'assignment' },
       { does: 'set not null', table: table(n), column: 'v' },
       { does: 'drop column', table: table(n), column: 'w', cascade: true },
       {
@@ -106,9 +106,11 @@ function large(): Evidence {
     data,
     rewrittenBytes: new Map(relations.map((each) => [each, 2 ** 30])),
     targetWasEmptied: false,
+    freeBytes: null,
     pastApplies: [],
     traffic: {
       sampledMs: 5_000,
+      average: null,
       transactionsPerSecond: 500,
       sessions: { open: 50, max: 200, reserved: 3 },
       hiddenSessions: 0,

@@ -128,9 +128,18 @@ test('what was lost is counted on the target, in the report as JSON and as text'
       what: 'dropped',
       rows: 1000,
       rowsWithValue: 750,
+      rowsChanged: null,
       exact: true,
     },
-    { object: 'public.sessions', kind: 'table', what: 'deleted', rows: 50, rowsWithValue: 20, exact: true },
+    {
+      object: 'public.sessions',
+      kind: 'table',
+      what: 'deleted',
+      rows: 50,
+      rowsWithValue: 20,
+      rowsChanged: null,
+      exact: true,
+    },
   ]);
   expect(report.target.touched).toEqual(
     expect.arrayContaining([expect.stringMatching(/^counted the rows of public\.users/)]),
@@ -147,11 +156,11 @@ test('the report forecasts what the locks would do on the target, with its input
     locks: [{ relation: 'public.users', mode: 'ACCESS EXCLUSIVE', queued: 0, sessionsRunOut: false }],
     preparedTransactions: { count: 0 },
     wal: { standbys: [], inactiveSlots: [] },
-    disk: { freeBytes: null },
+    disk: { freeBytes: expect.any(Number) },
   });
   expect(report.forecast?.sampledMs).toBeGreaterThan(0);
   expect(report.forecast?.disk.neededBytes).toBeGreaterThan(0);
-  expect(report.limits.map(({ path }) => path)).toContain('forecast.disk.freeBytes');
+  expect(report.limits.map(({ path }) => path)).not.toContain('forecast.disk.freeBytes');
 });
 
 test('a target in use is forecast with its traffic and the transaction that the lock would wait for', async () => {

@@ -808,6 +808,7 @@ function never(): never {
 
 const forecast: NonNullable<Report['forecast']> = {
   sampledMs: 14_200,
+  averagedMs: null,
   transactionsPerSecond: 230.4,
   sessions: { open: 41, max: 100, reserved: 3 },
   oldestTransaction: { ageMs: 720_000, application: 'nightly report', state: 'idle in transaction' },
@@ -817,6 +818,7 @@ const forecast: NonNullable<Report['forecast']> = {
       ...{ relation: 'public.orders', mode: 'ACCESS EXCLUSIVE', statement: 2, heldMs: 4200 },
       ...{ blocks: ['reads', 'writes'], readsPerSecond: 212, writesPerSecond: 18.04, queued: 966 },
       sessionsRunOut: true,
+      ratesFrom: 'sample',
       waitsFor: {
         ...{ mode: 'ACCESS SHARE', ageMs: 720_000, application: 'nightly report' },
         state: 'idle in transaction',
@@ -825,10 +827,12 @@ const forecast: NonNullable<Report['forecast']> = {
     {
       ...{ relation: 'public.coupons', mode: 'SHARE', statement: 3, heldMs: null, blocks: ['writes'] },
       ...{ readsPerSecond: null, writesPerSecond: null, queued: null, sessionsRunOut: null, waitsFor: null },
+      ratesFrom: null,
     },
     {
       ...{ relation: 'public.quiet', mode: 'SHARE', statement: 3, heldMs: 12, blocks: ['writes'] },
       ...{ readsPerSecond: 0, writesPerSecond: 0, queued: 0, sessionsRunOut: false, waitsFor: null },
+      ratesFrom: 'sample',
     },
   ],
   wal: {

@@ -1,4 +1,4 @@
-import { realpath, stat, statfs } from 'node:fs/promises';
+import { freeSpace, resolveHere } from '../../target/data-folders.ts';
 import type { Session } from '../../target/session.ts';
 import type { Target } from '../../target/target.ts';
 
@@ -31,9 +31,6 @@ SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setti
 
 /** The kernel's mounts as the server sees them; superusers and members of pg_read_server_files may read it (Linux only). */
 const MOUNTS = `SELECT pg_read_file('/proc/self/mountinfo') AS mounts`;
-
-/** The data directory's own times, to recognise the same folder from here. */
-const FOLDER_TIMES = `SELECT extract(epoch FROM modification)::float8 AS modified FROM pg_stat_file('.')`;
 
 /** ext4, tmpfs and overlay accept `file_copy_method = clone` and copy in full: the kernel's copy_file_range does that. */
 const SHARING: Record<string, FileSystems['canShare']> = {
@@ -126,26 +123,6 @@ function typeOf(folder: string, mounts: Mount[]): string | undefined {
     if (holds && mount.folder.length >= (best?.folder.length ?? 0)) best = mount;
   }
   return best?.type;
-}
-
-/**
- * The folders without symbolic links, which mounts know nothing of; the server itself cannot resolve them. Only where
- * its data directory is provably this machine's (the same path may exist on both), else null.
- */
-async function resolveHere(session: Session, target: Target, folders: string[]): Promise<string[] | null> {
-  const host = target.settings.hosts[0]?.host ?? '';
-  if (!host.startsWith('/') && !['localhost', '127.0.0.1', '::1'].includes(host)) return null;
-  const [there] = (await attempt(() => session.query<{ modified: number }>(FOLDER_TIMES))) ?? [];
-  const [dataFolder = ''] = folders;
-  const here = await attempt(() => stat(dataFolder));
-  if (!there || !here || Math.floor(here.mtimeMs / 1000) !== Math.floor(there.modified)) return null;
-  return (await attempt(() => Promise.all(folders.map((folder) => realpath(folder))))) ?? null;
-}
-
-/** Of the fullest of their file systems. */
-async function freeSpace(folders: string[]): Promise<number | null> {
-  const spaces = await attempt(() => Promise.all(folders.map((folder) => statfs(folder))));
-  return spaces ? Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize)) : null;
 }
 
 async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {

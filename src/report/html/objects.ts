@@ -1,5 +1,5 @@
 import { formatCount, plural } from '../../format.ts';
-import type { SchemaObject, SchemaSection } from '../model.ts';
+import type { SchemaChange, SchemaObject, SchemaSection } from '../model.ts';
 import { type Row, sideBySide } from '../side-by-side.ts';
 import { cutText, Html, html } from './escape.ts';
 
@@ -10,12 +10,18 @@ const OPEN = new Html(' open');
 const CONTEXT_LINES = 3;
 const FEWEST_FOLDED = 6;
 
-/** What changed, each object as it was beside what it is. */
-export function changedObjects({ objects = [], objectsLeftOut = 0, changes }: SchemaSection): Html[] {
+/**
+ * What changed, each object as it was beside what it is.
+ * @param possible changes of which it is not known whether they lose anything.
+ */
+export function changedObjects(
+  { objects = [], objectsLeftOut = 0, changes }: SchemaSection,
+  possible: readonly SchemaChange[],
+): Html[] {
   const all = objects.map((object) => {
-    const lossy = changes.some((change) => change.dataLoss && isPartOf(change.object, object));
+    const parts = changes.filter((change) => isPartOf(change.object, object));
     return html`
-<details class="object"${objects.length <= OPEN_OBJECTS && OPEN}><summary><span class="tag ${TAGS[object.verb]}">${object.verb}</span> ${object.kind} <code>${object.object}</code>${object.formerly !== null && html`, formerly <code>${object.formerly}</code>`}${lossy && html` <span class="tag bad">destroys data</span>`}</summary>
+<details class="object"${objects.length <= OPEN_OBJECTS && OPEN}><summary><span class="tag ${TAGS[object.verb]}">${object.verb}</span> ${object.kind} <code>${object.object}</code>${object.formerly !== null && html`, formerly <code>${object.formerly}</code>`}${lossTag(parts, possible)}</summary>
 ${sides(object)}</details>`;
   });
   if (objectsLeftOut === 0) return all;
@@ -23,6 +29,14 @@ ${sides(object)}</details>`;
     ...all,
     html`<p class="dim">Not described here: ${plural(objectsLeftOut, 'more object')} that changed.</p>`,
   ];
+}
+
+/** Whether one of them loses data, or may. */
+export function lossTag(changes: readonly SchemaChange[], possible: readonly SchemaChange[]): Html | false {
+  const losing = changes.filter(({ dataLoss }) => dataLoss);
+  if (losing.length === 0) return false;
+  const known = losing.some((change) => !possible.includes(change));
+  return html` <span class="tag bad">${known ? 'destroys' : 'may lose'} data</span>`;
 }
 
 const TAGS = { create: 'good', alter: '', drop: 'warning' } as const;

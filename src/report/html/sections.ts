@@ -1,9 +1,9 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import type { Report } from '../model.ts';
-import { writtenWords } from '../words.ts';
+import { cutWords, losingChanges, writtenWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
-import { changedObjects } from './objects.ts';
+import { changedObjects, lossTag } from './objects.ts';
 import { bar, facts, list, section, table } from './parts.ts';
 
 /** What was decided and why: the page's title, where the run was not to change the target. */
@@ -88,11 +88,11 @@ export function lossSection({ data }: Report): Html | undefined {
   return section('lost', 'Data that is gone', [
     table(
       ['Object', 'What', 'Held a value', 'Of rows'],
-      lost.map(({ object, kind, what, rows, rowsWithValue, exact }) => [
-        html`${kind} <code>${object}</code>`,
-        html`${what}`,
-        html`${count(rowsWithValue, exact)}`,
-        html`${count(rows, exact)}`,
+      lost.map((each) => [
+        html`${each.kind} <code>${each.object}</code>`,
+        html`${each.what}${each.what === 'narrowed' && `: ${cutWords(each)}`}`,
+        html`${count(each.rowsWithValue, each.exact)}`,
+        html`${count(each.rows, each.exact)}`,
       ]),
     ),
   ]);
@@ -161,10 +161,12 @@ export function checkSection({ checks, rerun, down }: Report): Html | undefined 
 }
 
 /** The objects that differ, before and after, and the statements that make the difference. */
-export function schemaSection({ schema }: Report): Html | undefined {
+export function schemaSection(report: Report): Html | undefined {
+  const { schema } = report;
   if (schema === null) return undefined;
   const { changes, renames, leftovers, unmodeled } = schema;
-  const objects = changedObjects(schema);
+  const { possible } = losingChanges(report);
+  const objects = changedObjects(schema, possible);
   const open = objects.length === 0 && changes.length <= OPEN_CHANGES;
   return section('schema', `Schema (${plural(changes.length, 'change')})`, [
     ...renames.map(
@@ -180,8 +182,8 @@ export function schemaSection({ schema }: Report): Html | undefined {
     ...(objects.length === 0 ? [] : [html`<h3>Objects</h3>`, ...objects]),
     ...(changes.length === 0 ? [] : [html`<h3>SQL</h3>`]),
     ...changes.map(
-      ({ verb, kind, object, sql, dataLoss }) =>
-        html`<details${open && OPEN}><summary>${verb} ${kind} <code>${object}</code>${dataLoss && html` <span class="tag bad">destroys data</span>`}</summary><pre>${cutText(sql)}</pre></details>`,
+      (change) =>
+        html`<details${open && OPEN}><summary>${change.verb} ${change.kind} <code>${change.object}</code>${lossTag([change], possible)}</summary><pre>${cutText(change.sql)}</pre></details>`,
     ),
   ]);
 }

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { duringWords } from '../during-words.ts';
 import type { Report, StatementSection } from '../model.ts';
-import { basisWords, lockForecastWords, resourceWords } from '../words.ts';
+import { basisWords, cutWords, lockForecastWords, losingChanges, resourceWords } from '../words.ts';
 import { block, code, prose } from './escape.ts';
 
 /** A part of the page: its items can be left out from the end, where the whole would become too long. */
@@ -177,17 +177,20 @@ function lossPart({ data }: Report): Part | undefined {
     title: `Data that is gone: ${plural(lost.length, 'object')}`,
     folded: false,
     importance: 9,
-    items: lost.map(({ object, kind, what, rows, rowsWithValue, exact }) => {
+    items: lost.map((each) => {
+      const { object, kind, what, rows, rowsWithValue, exact } = each;
+      const how = what === 'narrowed' ? `${what}, ${cutWords(each)}` : what;
       const count =
         rowsWithValue === null
           ? 'how much it held is not known'
           : `${formatCount(rowsWithValue)} of ${formatCount(rows ?? 0)} rows`;
-      return `- ${kind} ${code(object)} ${what}: ${exact || rowsWithValue === null ? '' : 'about '}${count}`;
+      return `- ${kind} ${code(object)} ${how}: ${exact || rowsWithValue === null ? '' : 'about '}${count}`;
     }),
   };
 }
 
-function schemaPart({ schema }: Report): Part | undefined {
+function schemaPart(report: Report): Part | undefined {
+  const { schema } = report;
   if (!schema) return undefined;
   const signs = {
     create: '+',
@@ -198,12 +201,14 @@ function schemaPart({ schema }: Report): Part | undefined {
     rename: '!',
     comment: '!',
   } as const;
+  const { possible } = losingChanges(report);
   const changes = schema.changes.toSorted((one, other) => Number(other.dataLoss) - Number(one.dataLoss));
   const lines = [
-    ...changes.map(
-      ({ verb, kind, object, dataLoss }) =>
-        `${signs[verb]} ${verb} ${kind} ${object}${dataLoss ? '   LOSES DATA' : ''}`,
-    ),
+    ...changes.map((change) => {
+      const { verb, kind, object, dataLoss } = change;
+      const loss = dataLoss ? `   ${possible.includes(change) ? 'MAY LOSE' : 'LOSES'} DATA` : '';
+      return `${signs[verb]} ${verb} ${kind} ${object}${loss}`;
+    }),
     ...schema.renames.map(({ kind, from, to }) => `! rename ${kind} ${from} -> ${to}`),
   ];
   return { ...fencedLines(lines), title: `Schema: ${plural(changes.length, 'change')}`, importance: 6 };

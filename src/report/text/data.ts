@@ -43,9 +43,9 @@ function lossLines({ lost }: DataSection, style: TextStyle): string[] {
   return [
     ...sorted.slice(0, LISTED_LOSSES).flatMap((each) => {
       const words = message(style, lostWords(each));
-      return each.rowsWithValue === 0
-        ? bullet(style, [words])
-        : bullet(style, [tone('bad', 'LOST'), `: ${words}`], '!');
+      if (each.rowsWithValue === 0) return bullet(style, [words]);
+      const uncounted = each.what === 'narrowed' && (each.rowsChanged ?? null) === null;
+      return bullet(style, [tone('bad', uncounted ? 'PERHAPS LOST' : 'LOST'), `: ${words}`], '!');
     }),
     ...andMore(style, sorted.length - LISTED_LOSSES),
   ];

@@ -1,6 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
 import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
 import type { Report, SchemaChange, SchemaSection } from '../model.ts';
+import { losingChanges } from '../words.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 
 const LISTED = 15;
@@ -16,15 +17,19 @@ const SIGNS: Record<SchemaChange['verb'], string> = {
   comment: '~',
 };
 
-export function schemaSection({ schema }: Report, style: TextStyle): string[] {
+export function schemaSection(report: Report, style: TextStyle): string[] {
+  const { schema } = report;
+  const losing = losingChanges(report);
   if (schema === null) return heading(style, 'Schema', 'not compared');
   const shown = mostTelling(schema.changes);
   const hidden = schema.changes.filter((change) => !shown.includes(change));
-  const hiddenLoss = hidden.filter((change) => change.dataLoss).length;
   return [
-    ...heading(style, 'Schema', summary(schema)),
-    ...table(style, shown.map(changeRow)),
-    ...andMore(style, hidden.length, hiddenLoss > 0 ? `, ${formatCount(hiddenLoss)} of which lose data` : ''),
+    ...heading(style, 'Schema', summary(schema, losing)),
+    ...table(
+      style,
+      shown.map((change) => changeRow(change, losing)),
+    ),
+    ...andMore(style, hidden.length, hiddenLoss(hidden, losing)),
     ...asides(schema, style),
   ];
 }
@@ -36,7 +41,16 @@ function mostTelling(changes: SchemaChange[]): SchemaChange[] {
   return changes.toSorted((one, other) => weight(one) - weight(other)).slice(0, LISTED);
 }
 
-function summary(schema: SchemaSection): string {
+type Losing = ReturnType<typeof losingChanges>;
+
+function hiddenLoss(hidden: SchemaChange[], { certain, possible }: Losing): string {
+  const losing = hidden.filter((change) => certain.includes(change)).length;
+  const perhaps = hidden.filter((change) => possible.includes(change)).length;
+  if (losing > 0) return `, ${formatCount(losing)} of which ${losing === 1 ? 'loses' : 'lose'} data`;
+  return perhaps > 0 ? `, ${formatCount(perhaps)} of which may lose data` : '';
+}
+
+function summary(schema: SchemaSection, { certain, possible }: Losing): string {
   const { changes } = schema;
   if (changes.length === 0 && schema.renames.length > 0) return plural(schema.renames.length, 'rename');
   if (changes.length === 0)
@@ -44,20 +58,23 @@ function summary(schema: SchemaSection): string {
   const verbs = [...new Set(changes.map((change) => change.verb))].map(
     (verb) => `${formatCount(changes.filter((change) => change.verb === verb).length)} ${verb}`,
   );
-  const losing = changes.filter((change) => change.dataLoss).length;
-  const loss = losing === 0 ? ', no data loss' : `; ${plural(losing, 'LOSES', 'LOSE')} DATA`;
+  const losses = [
+    ...(certain.length > 0 ? [`${plural(certain.length, 'LOSES', 'LOSE')} DATA`] : []),
+    ...(possible.length > 0 ? [`${formatCount(possible.length)} MAY LOSE DATA`] : []),
+  ];
+  const loss = losses.length === 0 ? ', no data loss' : `; ${losses.join(', ')}`;
   const kinds = verbs.length > 1 || changes.length > LISTED ? ` (${verbs.join(', ')})` : '';
   return `${plural(changes.length, 'change')}${kinds}${loss}`;
 }
 
-function changeRow(change: SchemaChange): Row {
+function changeRow(change: SchemaChange, { possible }: Losing): Row {
   const destroys = change.dataLoss || change.verb === 'drop';
   return {
     columns: [
       tone(destroys ? 'bad' : 'plain', `${SIGNS[change.verb]} ${change.verb}`),
       change.kind,
       tone('strong', change.object),
-      change.dataLoss ? tone('bad', 'LOSES DATA') : '',
+      change.dataLoss ? tone('bad', possible.includes(change) ? 'MAY LOSE DATA' : 'LOSES DATA') : '',
     ],
   };
 }

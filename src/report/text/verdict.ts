@@ -2,6 +2,7 @@ import { formatCount, formatDuration, plural } from '../../format.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
 import type { Report } from '../model.ts';
+import { losingChanges } from '../words.ts';
 import { andMore, bullet, message } from './parts.ts';
 
 const LISTED = 20;
@@ -23,9 +24,11 @@ function impliedReason(report: Report): string {
   const { command, schema, data, verdict } = report;
   if (!verdict.pass) return `the command ${outcome(command)}`;
   const changes = schema?.changes.length ?? 0;
-  const losing = schema?.changes.filter((change) => change.dataLoss).length ?? 0;
+  const { certain, possible } = losingChanges(report);
+  const losing = certain.length;
   const counted = schema === null ? '' : ` It makes ${plural(changes, 'schema change')}.`;
   const lost = losing === 0 ? '' : ` ${formatCount(losing)} of them destroy${losing === 1 ? 's' : ''} data.`;
+  const perhaps = possible.length === 0 ? '' : ` ${formatCount(possible.length)} of them may lose data.`;
   const gone = (data?.tables ?? []).reduce(
     (sum, { rowsBefore, rowsAfter }) => sum + Math.max(0, (rowsBefore ?? 0) - (rowsAfter ?? 0)),
     0,
@@ -35,7 +38,7 @@ function impliedReason(report: Report): string {
   const failed = command.swallowedErrors.length;
   const swallowed =
     failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server all the same.`;
-  return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${deleted}${swallowed}`;
+  return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${perhaps}${deleted}${swallowed}`;
 }
 
 export function outcome(command: Report['command']): string {

@@ -1,12 +1,16 @@
 import { describe, expect, test } from 'vitest';
+import type { LockMode } from '../../../src/judge/lock-modes.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
+import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { nameParts, weighTarget } from '../../../src/observe/weigh.ts';
 import { compareWith } from '../../../src/schema/compare.ts';
 import { takeSnapshot } from '../../../src/schema/facts.ts';
 import type { ServerVersion } from '../../../src/server/binaries.ts';
 import { newRunId } from '../../../src/upkeep/run-id.ts';
+import { withClient } from '../../helpers/database.ts';
+import { statement } from '../../helpers/facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 
 const QUIET = { bytes: 0, shared: false };
 
@@ -16,7 +20,10 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
   try {
     const [snapshot, relations] = [await takeSnapshot(clone.session), await readRelations(clone.session)];
     await clone.session.query(sql);
-    const { section: schema } = await compareWith(snapshot, clone.session);
+    const { section: schema, retyped } = await compareWith(snapshot, clone.session);
+    const tables = new Set(schema.changes.map(({ object }) => nameParts(object).slice(0, 2).join('.')));
+    const locks = [...tables].map((table): [string, LockMode, number] => [table, 'ACCESS EXCLUSIVE', 1]);
+    const statements = [statement(1, { sql, locks })];
     const { section: data } = compareRelations(
       relations,
       await readRelations(clone.session, relations),
@@ -24,7 +31,7 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
     );
     const weights = await weighTarget(
       { target: { settings: target.settings }, run: newRunId(), audit: () => {} },
-      { schema, data, transactions: [] },
+      { schema, data, retyped, transactions: [], statements, parsed: await statementFacts(statements) },
     );
     return { ...weights, lost: weights.data?.lost ?? [] };
   } finally {
@@ -32,6 +39,50 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
     await clone.drop();
   }
 }
+
+/** What one table's columns v0, v1, … lose by a change of their types; a last row holds nothing but NULLs. */
+function retyping(version: ServerVersion, columns: [from: string, to: string, values: string[]][]) {
+  const rows = [...(columns[0]?.[2] ?? []), 'NULL'].map(
+    (_, row) => `(${columns.map(([, , values]) => values[row] ?? 'NULL').join(', ')})`,
+  );
+  return lossesOf(
+    version,
+    `CREATE TABLE t (${columns.map(([from], index) => `v${index} ${from}`).join(', ')});
+     INSERT INTO t VALUES ${rows.join(', ')}`,
+    `ALTER TABLE t ${columns.map(([, to], index) => `ALTER v${index} TYPE ${to.replaceAll('$', `v${index}`)}`).join(', ')}`,
+  );
+}
+
+const numberOf = ({ object }: { object: string }) => Number(/\d+$/.exec(object)?.[0]);
+
+/** From, to, a value that fits, and one that does not. */
+const REFUSED = [
+  ['varchar(20)', 'varchar(10)', "'short'", "'too long for it'"],
+  ['text', 'varchar(10)', "'short'", "'too long for it'"],
+  ['text', 'char(10)', "'short'", "'too long for it'"],
+  ['char(20)', 'char(10)', "'short'", "'too long for it'"],
+  ['bigint', 'integer', '1', '5000000000'],
+  ['bigint', 'integer USING $::integer', '1', '5000000000'],
+  ['numeric(10,2)', 'numeric(5,2)', '1', '12345.67'],
+  ['numeric(10,2)', 'numeric(5,2) USING $::numeric(5,2)', '1', '12345.67'],
+  ['integer', 'numeric(5,2)', '1', '12345'],
+] as const;
+
+/** From, to, a value that survives, and one that does not. */
+const SILENT = [
+  ['varchar(20)', 'varchar(5) USING $::varchar(5)', "'short'", "'too long'"],
+  ['text', 'char(5) USING CAST($ AS char(5))', "'short'", "'too long'"],
+  ['numeric(10,2)', 'numeric(10,1)', '1.5', '1.55'],
+  ['numeric(10,2)', 'integer', '1', '1.55'],
+  ['numeric', 'double precision', '1', '12345678901234567890.123'],
+  ['double precision', 'real', '1.5', '1.1'],
+  ['double precision', 'integer', '1', '1.1'],
+  ['double precision', 'numeric', '1', '0.30000000000000004'],
+  ['bigint', 'double precision', '1', '9007199254740993'],
+  ['timestamp', 'timestamp(0)', "'2026-01-01 10:00'", "'2026-01-01 10:00:00.5'"],
+  ['timestamptz', 'timestamptz(3)', "'2026-01-01 10:00'", "'2026-01-01 10:00:00.0005'"],
+  ['timestamp', 'date', "'2026-01-01'", "'2026-01-01 10:00'"],
+] as const;
 
 describe.each(VERSIONS)('on %d', (version) => {
   test('of dropped and narrowed columns of a small table the values are counted on the target', async () => {
@@ -41,19 +92,96 @@ describe.each(VERSIONS)('on %d', (version) => {
     const { lost, touched, limits } = await lossesOf(
       version,
       made,
-      'ALTER TABLE users DROP legacy_email, DROP "Nick", ALTER name TYPE varchar(3)',
+      'ALTER TABLE users DROP legacy_email, DROP "Nick", ALTER name TYPE varchar(2) USING name::varchar(2)',
     );
-    const of = { kind: 'column', rows: 100, exact: true };
+    const of = { kind: 'column', rows: 100, rowsChanged: null, exact: true };
     expect(lost).toHaveLength(3);
     expect(lost).toEqual(
       expect.arrayContaining([
         { object: 'public.users.legacy_email', what: 'dropped', rowsWithValue: 75, ...of },
         { object: 'public.users."Nick"', what: 'dropped', rowsWithValue: 0, ...of },
-        { object: 'public.users.name', what: 'narrowed', rowsWithValue: 100, ...of },
+        { ...of, object: 'public.users.name', what: 'narrowed', rowsWithValue: 100, rowsChanged: 100 },
       ]),
     );
     expect(touched).toEqual([expect.stringMatching(/^counted the rows of public\.users in /)]);
     expect(limits).toEqual([]);
+  });
+
+  test.each(REFUSED)('what of %s %s cannot hold is refused', async (from, to, short, long) => {
+    await withClient(serverUrl(version), async (client) => {
+      await client.query(`CREATE TEMP TABLE t (v ${from}); INSERT INTO t VALUES (${short}), (${long})`);
+      await expect(client.query(`ALTER TABLE t ALTER v TYPE ${to.replace('$', 'v')}`)).rejects.toMatchObject({
+        code: /'/.test(long) ? '22001' : '22003',
+      });
+    });
+  });
+
+  test('so that nothing is lost by such changes, and nothing is counted', async () => {
+    const { schema, lost, touched } = await retyping(
+      version,
+      REFUSED.map(([from, to, short]) => [from, to, [short]]),
+    );
+    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
+    expect(schema?.rollbackLoses.filter((words) => words.includes('as they were'))).toEqual([]);
+    expect({ lost, touched }).toEqual({ lost: [], touched: [] });
+  });
+
+  test('what is cut or rounded silently is counted', async () => {
+    const { schema, lost } = await retyping(
+      version,
+      SILENT.map(([from, to, kept, changed]) => [from, to, [kept, changed]]),
+    );
+    expect(lost.toSorted((one, other) => numberOf(one) - numberOf(other))).toEqual(
+      SILENT.map((_, index) => ({
+        ...{ object: `public.t.v${index}`, kind: 'column', what: 'narrowed' },
+        ...{ rows: 3, rowsWithValue: 2, rowsChanged: 1, exact: true },
+      })),
+    );
+    expect(schema?.rollbackLoses.filter((words) => words.includes('as they were'))).toHaveLength(
+      SILENT.length,
+    );
+  });
+
+  test('where all values survive such changes nothing is lost', async () => {
+    const { schema, lost } = await retyping(
+      version,
+      SILENT.map(([from, to, kept]) => [from, to, [kept, kept]]),
+    );
+    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
+    expect(schema?.rollbackLoses.filter((words) => words.includes('as they were'))).toEqual([]);
+    expect(lost).toEqual([]);
+  });
+
+  test('what an expression or a time zone makes of values may be a loss, unless there are none', async () => {
+    const { schema, lost } = await retyping(version, [
+      ['text', 'varchar(5) USING left($, 5)', ["'short'"]],
+      ['timestamptz', 'date', ["'2026-01-01'"]],
+      ['text', 'jsonb USING $::jsonb', ["'{}'"]],
+      ['text', 'jsonb USING $::jsonb', ['NULL']],
+    ]);
+    expect(lost.map(({ object, rowsChanged }) => [object, rowsChanged])).toEqual([
+      ['public.t.v0', null],
+      ['public.t.v1', null],
+      ['public.t.v2', null],
+    ]);
+    expect(schema?.changes.filter(({ dataLoss }) => dataLoss)).toHaveLength(3);
+  });
+
+  test('a change of type that no statement tells may have lost values', async () => {
+    const made = "CREATE TABLE t (v varchar(20)); INSERT INTO t VALUES ('x')";
+    const sql = 'DO $$ BEGIN ALTER TABLE t ALTER v TYPE varchar(10); END $$';
+    const { schema } = await lossesOf(version, made, sql);
+    expect(schema?.changes).toMatchObject([{ object: 'public.t.v', dataLoss: true }]);
+  });
+
+  test('a partitioned table and its partitions are told alike', async () => {
+    const made = `
+      CREATE TABLE events (id int, v varchar(20)) PARTITION BY RANGE (id);
+      CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (10);
+      INSERT INTO events VALUES (1, 'x')`;
+    const refused = await lossesOf(version, made, 'ALTER TABLE events ALTER v TYPE varchar(10)');
+    expect(refused.lost).toEqual([]);
+    expect(refused.schema?.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
   });
 
   test('of a large table they are estimated from the statistics, without a scan', async () => {
@@ -82,6 +210,7 @@ describe.each(VERSIONS)('on %d', (version) => {
         what: 'dropped',
         rows: 19,
         rowsWithValue: 14,
+        rowsChanged: null,
         exact: true,
       },
     ]);
@@ -94,7 +223,15 @@ describe.each(VERSIONS)('on %d', (version) => {
       INSERT INTO events SELECT generate_series(1, 9)`;
     const { lost } = await lossesOf(version, made, 'DROP TABLE events');
     expect(lost).toEqual([
-      { object: 'public.events_1', kind: 'table', what: 'dropped', rows: 9, rowsWithValue: 9, exact: true },
+      {
+        object: 'public.events_1',
+        kind: 'table',
+        what: 'dropped',
+        rows: 9,
+        rowsWithValue: 9,
+        rowsChanged: null,
+        exact: true,
+      },
     ]);
   });
 
@@ -121,8 +258,24 @@ describe.each(VERSIONS)('on %d', (version) => {
     const sql = 'TRUNCATE emptied; DELETE FROM thinned WHERE id = 1; UPDATE kept SET id = 2';
     const { lost } = await lossesOf(version, made, sql);
     expect(lost).toEqual([
-      { object: 'public.emptied', kind: 'table', what: 'deleted', rows: 2, rowsWithValue: 2, exact: true },
-      { object: 'public.thinned', kind: 'table', what: 'deleted', rows: 3, rowsWithValue: 1, exact: true },
+      {
+        object: 'public.emptied',
+        kind: 'table',
+        what: 'deleted',
+        rows: 2,
+        rowsWithValue: 2,
+        rowsChanged: null,
+        exact: true,
+      },
+      {
+        object: 'public.thinned',
+        kind: 'table',
+        what: 'deleted',
+        rows: 3,
+        rowsWithValue: 1,
+        rowsChanged: null,
+        exact: true,
+      },
     ]);
   });
 

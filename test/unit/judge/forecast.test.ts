@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { forecast, type Measured } from '../../../src/judge/forecast.ts';
+import { findShortages } from '../../../src/judge/shortages.ts';
 import type { Traffic } from '../../../src/target/traffic.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -19,6 +20,7 @@ const traffic = (more: Partial<Traffic> = {}): Traffic => ({
     ['public.events', { readsPerSecond: 20, insertsPerSecond: 5, writesPerSecond: 8 }],
     ['public.accounts', { readsPerSecond: 1, insertsPerSecond: 0, writesPerSecond: 0 }],
   ]),
+  average: null,
   tableOfIndex: new Map(),
   holders: [],
   ...more,
@@ -31,6 +33,7 @@ const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
     data,
     schema,
     rewrittenBytes: new Map([['public.events', 24 * GB]]),
+    freeBytes: null,
     targetWasEmptied: false,
     pastApplies: [],
     ...measured,
@@ -38,6 +41,64 @@ const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
 
 const lockOf = (result: ReturnType<typeof of>, mode: string) =>
   result.section?.locks.find((lock) => lock.mode === mode);
+
+const DAY = 24 * 60 * 60 * 1000;
+
+describe('where the sample is too short, or nobody could be connected', () => {
+  const average = (overMs: number) => ({
+    overMs,
+    transactionsPerSecond: 50,
+    relations: new Map([
+      ['public.events', { readsPerSecond: 2, insertsPerSecond: 7, writesPerSecond: 9 }],
+      ['public.quiet', { readsPerSecond: 3, insertsPerSecond: 0, writesPerSecond: 0 }],
+    ]),
+  });
+
+  test.each([
+    ['short', { sampledMs: 1999 }, false],
+    ['of an emptied target', {}, true],
+  ])('the larger one of each figure is taken, and said to be: %s', (_, more, targetWasEmptied) => {
+    const { section, rates, limits } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
+    expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
+    expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
+      ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
+    });
+    expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
+    expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
+    expect(limits[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
+  });
+
+  test('an average of less than a day is not', () => {
+    const { section, limits } = of({ sampledMs: 400, average: average(DAY - 1) });
+    expect(section?.averagedMs).toBeNull();
+    expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
+    expect(limits[0]?.reason).toMatch(/rates may be too low .*not counted for a day/);
+  });
+
+  test('a long sample stands alone', () => {
+    const { section } = of({ average: average(3 * DAY) });
+    expect(section?.averagedMs).toBeNull();
+    expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
+  });
+});
+
+describe('disk space', () => {
+  const found = (neededBytes: number | null, freeBytes: number | null) =>
+    findShortages({ disk: { neededBytes, freeBytes } }).map(({ code, severity }) => `${severity} ${code}`);
+
+  test.each([
+    [101, 'error DISK_FILLS_UP'],
+    [100, 'warning DISK_FILLS_UP'],
+    [81, 'warning DISK_FILLS_UP'],
+  ])('of which %d %% of the free is needed is an %s', (needed, hazard) => {
+    expect(found(needed * GB, 100 * GB)).toEqual([hazard]);
+  });
+
+  test('of which enough is left, or is not known, is nothing', () => {
+    expect([...found(80 * GB, 100 * GB), ...found(null, 1), ...found(1, null)]).toEqual([]);
+    expect(findShortages(null)).toEqual([]);
+  });
+});
 
 describe('statements that would queue', () => {
   test('are what comes in a second by the time that the lock was held: reads and inserts where it blocks reads', () => {
@@ -118,6 +179,7 @@ test('a standby falls behind by what it lags now and all the WAL of the command'
 
 test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
   expect(of().section?.disk).toEqual({ neededBytes: (24 + 1.5 + 20) * GB, freeBytes: null });
+  expect(of({}, { freeBytes: 40 * GB }).section?.disk.freeBytes).toBe(40 * GB);
   const renamed = of({}, { rewrittenBytes: new Map() });
   expect(renamed.section?.disk.neededBytes).toBe((18 + 1.5 + 20) * GB);
   expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
@@ -138,6 +200,7 @@ test('a short sample, one of an emptied target and sessions that are not seen ar
 test('without traffic there is no forecast, and the reason why', () => {
   expect(forecast({ ...MEASURED_NOTHING, statements, data, schema })).toEqual({
     section: null,
+    rates: null,
     limits: [{ path: 'forecast', kind: 'unmeasured', reason: 'the target is gone' }],
   });
 });
@@ -145,6 +208,7 @@ test('without traffic there is no forecast, and the reason why', () => {
 const MEASURED_NOTHING = {
   traffic: { unmeasured: 'the target is gone' },
   rewrittenBytes: null,
+  freeBytes: null,
   targetWasEmptied: false,
   pastApplies: [],
 };

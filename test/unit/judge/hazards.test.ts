@@ -22,7 +22,9 @@ describe('the severity of a lock', () => {
               locks: [['public.orders', 'ACCESS EXCLUSIVE', heldMs]],
             }),
           ],
-          parsed: asking({ 1: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8' } }),
+          parsed: asking({
+            1: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8', conversion: 'assignment' },
+          }),
           catalogue: { relations: new Map([['public.orders', relation(sizeBytes, 1)]]) },
           traffic,
         }),
@@ -86,7 +88,7 @@ test('a table that the command made itself can hurt nobody', () => {
       ],
       parsed: asking({
         1: creatingIndex,
-        2: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8' },
+        2: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8', conversion: 'assignment' },
         3: { does: 'update', table: ORDERS },
       }),
     }),
@@ -170,6 +172,7 @@ test('a dropped column tells how many rows had a value', () => {
               what: 'dropped',
               rows: 1_250_000,
               rowsWithValue: 1_203_442,
+              rowsChanged: null,
               exact: true,
             },
           ],

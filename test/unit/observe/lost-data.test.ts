@@ -25,7 +25,15 @@ const lost = (section: DataSection, outcome: TransactionSection['outcome']) =>
 
 test('rows that were deleted while as many others came are told by what the server counted', () => {
   expect(lost(data({ written: [replaced] }), 'committed')).toEqual([
-    { object: 'public.orders', kind: 'table', what: 'deleted', rows: null, rowsWithValue: 5, exact: true },
+    {
+      object: 'public.orders',
+      kind: 'table',
+      what: 'deleted',
+      rows: null,
+      rowsWithValue: 5,
+      rowsChanged: null,
+      exact: true,
+    },
   ]);
 });
 

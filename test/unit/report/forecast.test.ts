@@ -13,6 +13,7 @@ const lock = (more: Partial<ForecastSection['locks'][number]> = {}): ForecastSec
   blocks: ['reads', 'writes'],
   readsPerSecond: 212,
   writesPerSecond: 18.04,
+  ratesFrom: 'sample',
   queued: 966,
   sessionsRunOut: true,
   waitsFor: {
@@ -26,6 +27,7 @@ const lock = (more: Partial<ForecastSection['locks'][number]> = {}): ForecastSec
 const QUIET = { queued: 0, sessionsRunOut: false, waitsFor: null };
 const forecast = (more: Partial<ForecastSection> = {}): ForecastSection => ({
   sampledMs: 14_200,
+  averagedMs: null,
   transactionsPerSecond: 230.4,
   sessions: { open: 41, max: 100, reserved: 3 },
   oldestTransaction: null,
@@ -93,8 +95,13 @@ describe('the forecast', () => {
 });
 
 describe('what was lost', () => {
-  const column = { object: 'public.users.email', kind: 'column', what: 'dropped' } as const;
-  const table = { object: 'public.users', kind: 'table' } as const;
+  const column = {
+    object: 'public.users.email',
+    kind: 'column',
+    what: 'dropped',
+    rowsChanged: null,
+  } as const;
+  const table = { object: 'public.users', kind: 'table', rowsChanged: null } as const;
   test.each<[DataSection['lost'][number], string]>([
     [
       { ...column, rows: 1_250_000, rowsWithValue: 1_203_442, exact: true },
@@ -102,7 +109,11 @@ describe('what was lost', () => {
     ],
     [
       { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, exact: false },
-      'narrows column public.users.email: about 9 of 10 rows had a value',
+      'narrows column public.users.email, whose values may be cut or changed: about 9 of 10 rows had a value',
+    ],
+    [
+      { ...column, what: 'narrowed', rows: 10, rowsWithValue: 9, rowsChanged: 1, exact: true },
+      'narrows column public.users.email: 1 value cut or rounded of 9',
     ],
     [
       { ...column, rows: null, rowsWithValue: null, exact: false },

@@ -12,6 +12,7 @@ const counters = (more: Partial<RelationCounters> = {}): RelationCounters => ({
 
 const reading = (more: Partial<TrafficReading> = {}): TrafficReading => ({
   atMs: 1000,
+  countedSinceMs: null,
   transactions: 100,
   sessions: { open: 10, max: 100, reserved: 3 },
   hiddenSessions: 0,
@@ -38,6 +39,32 @@ describe('the traffic between two readings', () => {
       readsPerSecond: 10,
       insertsPerSecond: 5,
       writesPerSecond: 8,
+    });
+  });
+
+  describe('beside the average since the server began to count', () => {
+    const orders = counters({ scans: 400, inserted: 200, updated: 50, deleted: 50 });
+    const relations = new Map([['public.orders', orders]]);
+    const [first, second] = [
+      reading({ atMs: 100_500, countedSinceMs: 1000, relations }),
+      reading({ atMs: 101_000, countedSinceMs: 1000, transactions: 500, relations }),
+    ];
+
+    test('which is all that was counted, by all the time', () => {
+      expect(trafficBetween(first, second).average).toEqual({
+        overMs: 100_000,
+        transactionsPerSecond: 5,
+        relations: new Map([
+          ['public.orders', { readsPerSecond: 4, insertsPerSecond: 2, writesPerSecond: 3 }],
+        ]),
+      });
+    });
+
+    test.each([
+      ['is not known since when', { countedSinceMs: null }],
+      ['is counted anew since the first reading', { countedSinceMs: 100_600 }],
+    ])('and none where it %s', (_, more) => {
+      expect(trafficBetween(first, { ...second, ...more }).average).toBeNull();
     });
   });
 

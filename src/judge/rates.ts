@@ -1,0 +1,59 @@
+import type { RelationRates, Traffic } from '../target/traffic.ts';
+
+/** Backends tell the statistics of what they did at most once a second. */
+export const SHORT_SAMPLE_MS = 2000;
+
+/** Of a shorter time an average may be that of one bulk load, or of a quiet night. */
+const LONG_AVERAGE_MS = 24 * 60 * 60 * 1000;
+
+/** The rates to reckon with. */
+export interface Rates {
+  /** The time of the average that was taken in too; null: the sample alone. */
+  readonly averagedMs: number | null;
+  readonly transactionsPerSecond: number | null;
+  readonly relations: ReadonlyMap<string, RelationRates>;
+}
+
+/**
+ * What was sampled; and where that is too little to go by, for each figure the larger one of the sample and of the average
+ * since the server began to count.
+ */
+export function ratesToReckonWith(traffic: Traffic, targetWasEmptied: boolean): Rates {
+  const { average, transactionsPerSecond, relations } = traffic;
+  const isEnough = traffic.sampledMs >= SHORT_SAMPLE_MS && !targetWasEmptied;
+  if (isEnough || average === null || average.overMs < LONG_AVERAGE_MS)
+    return { averagedMs: null, transactionsPerSecond, relations };
+  const names = new Set([...relations.keys(), ...average.relations.keys()]);
+  return {
+    averagedMs: average.overMs,
+    transactionsPerSecond: maximum(transactionsPerSecond, average.transactionsPerSecond),
+    relations: new Map(
+      [...names].flatMap((name) => {
+        const rates = larger(relations.get(name), average.relations.get(name));
+        return rates ? [[name, rates] as const] : [];
+      }),
+    ),
+  };
+}
+
+function maximum(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other);
+}
+
+/** The sample itself, where the average adds nothing to it. */
+function larger(
+  sample: RelationRates | undefined,
+  average: RelationRates | undefined,
+): RelationRates | undefined {
+  if (!sample || !average) return sample ?? average;
+  const both = {
+    readsPerSecond: Math.max(sample.readsPerSecond, average.readsPerSecond),
+    insertsPerSecond: Math.max(sample.insertsPerSecond, average.insertsPerSecond),
+    writesPerSecond: Math.max(sample.writesPerSecond, average.writesPerSecond),
+  };
+  const isSample =
+    both.readsPerSecond === sample.readsPerSecond &&
+    both.insertsPerSecond === sample.insertsPerSecond &&
+    both.writesPerSecond === sample.writesPerSecond;
+  return isSample ? sample : both;
+}

@@ -1,0 +1,39 @@
+import type { Delta, StableId } from '@supabase/pg-delta/core';
+import type { SchemaSection } from '../report/model.ts';
+
+/** A column that has another type, by its name from before; types as format_type writes them. */
+export interface Retyped {
+  readonly object: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The columns that these differences give another type. @param name of a column. */
+export function retypedColumns(deltas: readonly Delta[], name: (id: StableId) => string): Retyped[] {
+  return deltas.flatMap((delta) =>
+    delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type'
+      ? [{ object: name(delta.id), from: String(delta.from), to: String(delta.to) }]
+      : [],
+  );
+}
+
+/** What the way back cannot restore, in words. */
+export function valuesAsTheyWere({ object, from, to }: Retyped): string {
+  return `the values of ${object} as they were in ${from} (${to} now)`;
+}
+
+/** The comparison knows the types alone: here without the losses of those changes that are known to lose nothing. */
+export function withoutLossOf(section: SchemaSection, harmless: readonly Retyped[]): SchemaSection {
+  if (harmless.length === 0) return section;
+  const objects = new Set(harmless.map(({ object }) => object));
+  const sentences = new Set(harmless.map(valuesAsTheyWere));
+  return {
+    ...section,
+    changes: section.changes.map((change) =>
+      change.verb === 'alter' && change.kind === 'column' && objects.has(change.object)
+        ? { ...change, dataLoss: false }
+        : change,
+    ),
+    rollbackLoses: section.rollbackLoses.filter((words) => !sentences.has(words)),
+  };
+}

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Server } from '../../../src/server/embedded.ts';
+import { openSession } from '../../../src/target/connect.ts';
+import { readTraffic } from '../../../src/target/read-traffic.ts';
+import { surroundings } from '../../../src/target/surroundings.ts';
+import type { TrafficReading } from '../../../src/target/traffic.ts';
+import { parseSettings } from '../../../src/target/url.ts';
+import { withClient } from '../../helpers/client.ts';
+import { ownServer } from '../../helpers/own-server.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
+
+async function readingOf(url: string): Promise<TrafficReading> {
+  const settings = parseSettings(url, surroundings({}, '.'));
+  const session = await openSession(settings, { purpose: 'watch', readOnly: true });
+  try {
+    return await readTraffic(session);
+  } finally {
+    await session.close();
+  }
+}
+
+const inserted = ({ relations }: TrafficReading) => relations.get('public.orders')?.inserted;
+
+/** Statistics of a session that has ended arrive a moment later. */
+async function readingWith(url: string, rows: number): Promise<TrafficReading> {
+  let last: TrafficReading | undefined;
+  await expect
+    .poll(
+      async () => {
+        last = await readingOf(url);
+        return inserted(last);
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(rows);
+  if (!last) throw new Error('it was polled');
+  return last;
+}
+
+describe.each(VERSIONS)('the time since which %d counts', (version) => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await ownServer(version);
+    await withClient(server.url, (client) =>
+      client.query('CREATE TABLE orders (id int); INSERT INTO orders SELECT generate_series(1, 7)'),
+    );
+  });
+  afterAll(() => server?.stop());
+
+  test('outlives a restart as the counters do, begins anew with a crash and with a reset', async () => {
+    const first = await readingWith(server.url, 7);
+    expect(first.countedSinceMs).toBeGreaterThan(first.atMs - 600_000);
+    expect(first.countedSinceMs).toBeLessThan(first.atMs);
+
+    await server.restart('fast');
+    expect((await readingWith(server.url, 7)).countedSinceMs).toBe(first.countedSinceMs);
+
+    await server.restart('immediate');
+    const crashed = await readingWith(server.url, 0);
+    expect(crashed.countedSinceMs).toBeGreaterThan(first.atMs);
+
+    await withClient(server.url, (client) => client.query('SELECT pg_stat_reset()'));
+    await expect
+      .poll(async () => (await readingOf(server.url)).countedSinceMs, { timeout: 20_000 })
+      .toBeGreaterThan(crashed.atMs);
+    const reset = (await readingOf(server.url)).countedSinceMs;
+
+    await withClient(server.url, (client) => client.query("SELECT pg_stat_reset_shared('bgwriter')"));
+    expect((await readingOf(server.url)).countedSinceMs).toBe(reset);
+  });
+});
