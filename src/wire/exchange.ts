@@ -12,7 +12,7 @@ import {
 } from './messages.ts';
 import { Outbox } from './outbox.ts';
 import type { PieceReader } from './reader.ts';
-import type { Pending, Turn, TurnState } from './turn.ts';
+import type { Pending, Turn, TurnState, Unsaid } from './turn.ts';
 
 /**
  * The server's half of a session: what has been sent and is not yet answered, in order, and the relay of the answers.
@@ -145,8 +145,8 @@ export class Exchange {
    * of parameters are those that the session has now, behind a rollback.
    */
   tellAside(pending: Pending): void {
-    for (const frame of pending.unsaid?.filter(isAside) ?? []) this.#forward(frame);
-    pending.unsaid = pending.unsaid?.filter((frame) => !isAside(frame));
+    for (const { bytes } of pending.unsaid?.filter(isAside) ?? []) this.#forward(bytes);
+    pending.unsaid = pending.unsaid?.filter((each) => !isAside(each));
     this.#outbox.flush();
   }
 
@@ -198,14 +198,14 @@ export class Exchange {
   /** Rows, and copied data. */
   #slice(bytes: Buffer): void {
     if (this.#turn()?.relay === 'own') return;
-    if (!this.#keeps(bytes, 'result')) this.#forward(bytes);
+    if (!this.#keeps(bytes, 'result', 0)) this.#forward(bytes);
   }
 
   /**
    * Whether the client is not told it yet; else it is told all that was kept before. A `result` cannot be taken back
    * once it is told, so with it the turn's error is no more to be kept, unless results are kept as well.
    */
-  #keeps(bytes: Buffer, what: 'lead' | 'result'): boolean {
+  #keeps(bytes: Buffer, what: 'lead' | 'result', type = bytes[0] ?? 0): boolean {
     const pending = this.#pending[0];
     if (!pending?.unsaid) return false;
     const { keepsBytes } = pending.turn;
@@ -215,7 +215,7 @@ export class Exchange {
       this.#say(pending);
       return false;
     }
-    pending.unsaid.push(bytes);
+    pending.unsaid.push({ type, bytes });
     return true;
   }
 
@@ -232,7 +232,7 @@ export class Exchange {
   #say(pending: Pending): void {
     const { unsaid } = pending;
     pending.unsaid = undefined;
-    for (const frame of unsaid ?? []) this.#forward(frame);
+    for (const { bytes } of unsaid ?? []) this.#forward(bytes);
   }
 
   #forward(bytes: Buffer): void {
@@ -354,7 +354,7 @@ export class Exchange {
     if (pending.unsaid) {
       const fields = errorFields(error);
       if (pending.turn.keepsError?.(fields)) {
-        pending.unsaid.push(error);
+        pending.unsaid.push({ type: SERVER.errorResponse, bytes: error });
         pending.kept = { fields, ready: undefined };
         pending.erred = true;
         return true;
@@ -415,6 +415,6 @@ export class Exchange {
   }
 }
 
-function isAside([type]: Buffer): boolean {
+function isAside({ type }: Unsaid): boolean {
   return type === SERVER.parameterStatus || type === SERVER.notification;
 }

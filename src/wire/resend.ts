@@ -2,7 +2,7 @@ import type { Line } from './line.ts';
 import { ownStatement, SERVER } from './messages.ts';
 import type { Intent } from './observed.ts';
 import type { Running } from './record.ts';
-import type { Pending, Turn } from './turn.ts';
+import type { Pending, Turn, Unsaid } from './turn.ts';
 
 /** What is a transaction by itself: one statement, or a text of several. */
 export interface Resendable {
@@ -39,7 +39,7 @@ export async function serveResendable(
   const waits = only !== undefined && line.waitsForLocks(only) && (await own(line, WAIT_FOR_LOCKS));
   const startedMs = performance.now();
   let again = true;
-  let parsed: readonly Buffer[] = [];
+  let parsed: readonly Unsaid[] = [];
   for (let number = 1; again; number++) {
     const pending: Pending = exchange.expect({
       ...turn(),
@@ -67,8 +67,8 @@ export async function serveResendable(
   if (waits && !exchange.lost) await own(line, RESET);
 }
 
-function answersToParse({ unsaid }: Pending): Buffer[] {
-  return (unsaid ?? []).filter((frame) => frame[0] === SERVER.parseComplete);
+function answersToParse({ unsaid }: Pending): Unsaid[] {
+  return (unsaid ?? []).filter(({ type }) => type === SERVER.parseComplete);
 }
 
 /** A statement of ours between the client's. @returns whether it did something to a row. */

@@ -35,9 +35,15 @@ export interface Pending {
   /** An error came; a ReadyForQuery will follow. */
   erred: boolean;
   /** What the client has not been told yet, of a turn that may keep its error: the error is among it. */
-  unsaid: Buffer[] | undefined;
+  unsaid: Unsaid[] | undefined;
   unsaidBytes: number;
   kept: Kept | undefined;
+}
+
+export interface Unsaid {
+  /** 0: a part of rows or of a large message, which begins and ends anywhere. */
+  readonly type: number;
+  readonly bytes: Buffer;
 }
 
 /** An error that was kept. */

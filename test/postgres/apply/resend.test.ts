@@ -116,6 +116,23 @@ describe.each(VERSIONS)('a text of several statements on PostgreSQL %i', (versio
     expect(await columns()).toEqual(['id', 'v', 'c']);
   });
 
+  test('tells nothing of the rows of an attempt that failed, wherever they were cut', async () => {
+    // The server sends 8 kB at a time, so that its pieces begin within rows: with what might be the type of a message.
+    const sent = ["select repeat('A', 3000), pg_sleep(0.02) from generate_series(1, 18)", ALTER];
+    const text = sent.join('; ');
+    const expected = await directly(await made(version), text);
+    await fresh();
+    await guarded(database, sent, async ({ url, notices }) => {
+      const reader = await reading(database, 't');
+      const client = await RawClient.connect(url);
+      const told = client.query(text);
+      await untilAgain(notices);
+      await reader.end();
+      expect(await told).toEqual(expected);
+      await client.close();
+    });
+  });
+
   test('that fails of a lock at another place the next time is sent again for that one', async () => {
     await fresh();
     const second = 'alter table other add column c int';
