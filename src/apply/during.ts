@@ -87,7 +87,7 @@ export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<Gu
     connect,
     observer: (event) => {
       if (event.type === 'session') tellOwnTimeouts(event.parameters, settings, happenings);
-      if (event.type === 'end') retries.ended(event.statement.session, event.outcome.error === null);
+      retries.observe(event);
       watchdog.observe(event);
       steering.observe(event);
       pace.observe(event);

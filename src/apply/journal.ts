@@ -58,6 +58,8 @@ export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Pr
       if (event.type === 'begin') {
         const { sql, transaction } = event.statement;
         note({ sent: withoutSecrets(sql.slice(0, SHOWN_CHARACTERS)), transaction });
+      } else if (event.type === 'undone') {
+        note({ ended: event.transaction, committed: false, lost: false });
       } else if (event.type === 'transaction-end') {
         const { transaction, outcome, lost } = event;
         note({ ended: transaction, committed: outcome === 'committed', lost });

@@ -66,6 +66,10 @@ export class TransactionWatch {
         else if (event.statement.explicit && open.xid === undefined) this.#look();
         break;
       }
+      case 'undone':
+        // Sent again it gets another id, and one look at the old one may still be under way.
+        this.#open.delete(event.transaction);
+        break;
       case 'transaction-end': {
         const open = this.#open.get(event.transaction);
         this.#open.delete(event.transaction);

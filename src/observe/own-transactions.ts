@@ -101,6 +101,7 @@ export class OwnTransactions {
       case 'session':
       case 'session-end':
       case 'end':
+      case 'undone':
         break;
     }
   };

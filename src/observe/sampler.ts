@@ -102,6 +102,9 @@ export class Sampler {
       case 'end':
         this.#running.delete(this.#pids.get(event.statement.session) ?? 0);
         break;
+      case 'undone':
+        this.#running.delete(this.#pids.get(event.session) ?? 0);
+        break;
       case 'session-end':
         this.#running.delete(this.#pids.get(event.session) ?? 0);
         this.#pids.delete(event.session);

@@ -70,6 +70,9 @@ export class StatementLog {
         if (entry) entry.outcome = event.outcome;
         break;
       }
+      case 'undone':
+        for (const { id } of event.statements) this.#entries.delete(id);
+        break;
       case 'locks':
         this.#learn(event);
         break;
@@ -106,13 +109,18 @@ export class StatementLog {
    * @param database OID of the one that the names are of.
    */
   section(database: number, names: RelationNames): StatementSection[] {
-    return [...this.#entries.values()].map((entry) => this.#report(entry, database, names));
+    return this.#begun().map((entry) => this.#report(entry, database, names));
+  }
+
+  /** One that was undone begins anew behind those of other sessions. */
+  #begun(): Entry[] {
+    return [...this.#entries.values()].sort((a, b) => a.statement.id - b.statement.id);
   }
 
   /** In the order in which they began. */
   transactions(): TransactionSection[] {
     const begun = new Map<number, Statement>();
-    for (const { statement } of this.#entries.values())
+    for (const { statement } of this.#begun())
       if (!begun.has(statement.transaction)) begun.set(statement.transaction, statement);
     return [...begun].map(([transaction, { session, startedAt }]) => {
       const end = this.#transactionEnds.get(transaction);

@@ -444,7 +444,10 @@ export const swapSection = z.object({
 
 /** What was done to the command on its way to the target. */
 export const duringSection = z.object({
-  /** Statements that did not get their lock in time, and were sent again before the command heard of it. */
+  /**
+   * Statements that did not get their lock in time, and were sent again before the command heard of it: alone, or with
+   * the text of several that they came in. `apply.statements` has the last attempt of each.
+   */
   retries: z.array(
     z.object({
       sql: z.string(),

@@ -12,7 +12,7 @@ import {
 } from './messages.ts';
 import { Outbox } from './outbox.ts';
 import type { PieceReader } from './reader.ts';
-import type { Pending, Turn, TurnState } from './turn.ts';
+import type { Pending, Turn, TurnState, Unsaid } from './turn.ts';
 
 /**
  * The server's half of a session: what has been sent and is not yet answered, in order, and the relay of the answers.
@@ -94,6 +94,7 @@ export class Exchange {
       state: this.#lost ? 'lost' : 'open',
       erred: false,
       unsaid: turn.keepsError ? [] : undefined,
+      unsaidBytes: 0,
       kept: undefined,
     };
     if (!this.#lost) this.#pending.push(pending);
@@ -139,6 +140,16 @@ export class Exchange {
     this.#outbox.flush();
   }
 
+  /**
+   * Of a turn whose error was kept: what is none of its answer goes to the client, whatever becomes of the rest. Values
+   * of parameters are those that the session has now, behind a rollback.
+   */
+  tellAside(pending: Pending): void {
+    for (const { bytes } of pending.unsaid?.filter(isAside) ?? []) this.#forward(bytes);
+    pending.unsaid = pending.unsaid?.filter((each) => !isAside(each));
+    this.#outbox.flush();
+  }
+
   /** The error that was kept goes to the client after all, with what was unsaid before it. */
   tell(pending: Pending): void {
     const { kept } = pending;
@@ -146,7 +157,6 @@ export class Exchange {
     pending.kept = undefined;
     this.#say(pending);
     (pending.turn.onFailure ?? this.#onStrayError)(kept.fields);
-    this.#forward(kept.error);
     this.#onStatus(this.#status);
     this.#deliverDeferred();
     if (kept.ready) this.#forward(kept.ready);
@@ -155,6 +165,8 @@ export class Exchange {
 
   /** The server's side is gone: nothing will be answered any more. */
   lose(): void {
+    const [current] = this.#pending;
+    if (current) this.#say(current);
     this.#outbox.flush();
     this.#lost = true;
     for (const pending of this.#pending) pending.state = 'lost';
@@ -183,18 +195,44 @@ export class Exchange {
     this.#client.once('drain', () => this.#server.resume());
   }
 
-  /** Rows and copied data cannot be taken back. */
+  /** Rows, and copied data. */
   #slice(bytes: Buffer): void {
+    if (this.#turn()?.relay === 'own') return;
+    if (!this.#keeps(bytes, 'result', 0)) this.#forward(bytes);
+  }
+
+  /**
+   * Whether the client is not told it yet; else it is told all that was kept before. A `result` cannot be taken back
+   * once it is told, so with it the turn's error is no more to be kept, unless results are kept as well.
+   */
+  #keeps(bytes: Buffer, what: 'lead' | 'result', type = bytes[0] ?? 0): boolean {
     const pending = this.#pending[0];
-    if (pending?.turn.relay === 'own') return;
-    if (pending) this.#say(pending);
-    this.#forward(bytes);
+    if (!pending?.unsaid) return false;
+    const { keepsBytes } = pending.turn;
+    pending.unsaidBytes += bytes.length;
+    const tooMuch = keepsBytes === undefined ? what === 'result' : pending.unsaidBytes > keepsBytes;
+    if (tooMuch && !pending.kept) {
+      this.#say(pending);
+      return false;
+    }
+    pending.unsaid.push({ type, bytes });
+    return true;
+  }
+
+  /** The same of what may come at any time; told at once where nothing is unsaid: a notice of progress is of no use later. */
+  #keepsAside(bytes: Buffer): boolean {
+    const { unsaid, turn } = this.#pending[0] ?? {};
+    return (
+      unsaid !== undefined &&
+      (unsaid.length > 0 || turn?.keepsBytes !== undefined) &&
+      this.#keeps(bytes, 'lead')
+    );
   }
 
   #say(pending: Pending): void {
     const { unsaid } = pending;
     pending.unsaid = undefined;
-    for (const frame of unsaid ?? []) this.#forward(frame);
+    for (const { bytes } of unsaid ?? []) this.#forward(bytes);
   }
 
   #forward(bytes: Buffer): void {
@@ -244,25 +282,29 @@ export class Exchange {
       case SERVER.readyForQuery:
         this.#ready(bytes);
         break;
+      case SERVER.copyOutResponse:
+        this.#copyOut(bytes);
+        break;
       default:
         this.#answer(bytes);
         break;
     }
   }
 
-  /** Told at once where nothing is unsaid: one of progress is of no use later. */
   #notice(bytes: Buffer): void {
-    const { unsaid } = this.#pending[0] ?? {};
-    if (unsaid && unsaid.length > 0) unsaid.push(bytes);
-    else this.#passOn(bytes);
+    if (!this.#keepsAside(bytes)) this.#passOn(bytes);
   }
 
   /** What leads to rows or a completion: ParseComplete, BindComplete, RowDescription, … */
   #answer(bytes: Buffer): void {
+    if (this.#turn()?.relay === 'own') return;
+    if (!this.#keeps(bytes, 'lead')) this.#passOn(bytes);
+  }
+
+  #copyOut(bytes: Buffer): void {
     const pending = this.#pending[0];
-    if (pending?.turn.relay === 'own') return;
-    if (pending?.unsaid) pending.unsaid.push(bytes);
-    else this.#passOn(bytes);
+    if (pending?.turn.keepsBytes !== undefined) this.#say(pending);
+    this.#answer(bytes);
   }
 
   #turn(): Turn | undefined {
@@ -276,21 +318,18 @@ export class Exchange {
   }
 
   #completed(bytes: Buffer, tag: string | null): void {
-    const pending = this.#pending[0];
-    const turn = pending?.turn;
-    if (pending) this.#say(pending);
+    const turn = this.#turn();
+    const kept = this.#keeps(bytes, 'result');
     turn?.onCompletion?.(tag);
     if (turn?.relay === 'last') {
       this.#deliverHeld();
       this.#held = bytes;
-    } else if (turn?.relay !== 'own') this.#forward(bytes);
+    } else if (turn?.relay !== 'own' && !kept) this.#forward(bytes);
     if (turn?.ends === 'completion') this.#end('succeeded');
   }
 
   #suspended(bytes: Buffer): void {
-    const pending = this.#pending[0];
-    if (pending) this.#say(pending);
-    this.#forward(bytes);
+    if (!this.#keeps(bytes, 'result')) this.#forward(bytes);
     this.#turn()?.onSuspended?.();
     if (this.#turn()?.ends === 'completion') this.#end('succeeded');
   }
@@ -315,7 +354,8 @@ export class Exchange {
     if (pending.unsaid) {
       const fields = errorFields(error);
       if (pending.turn.keepsError?.(fields)) {
-        pending.kept = { error, fields, ready: undefined };
+        pending.unsaid.push({ type: SERVER.errorResponse, bytes: error });
+        pending.kept = { fields, ready: undefined };
         pending.erred = true;
         return true;
       }
@@ -327,12 +367,14 @@ export class Exchange {
   #parameter(bytes: Buffer): void {
     const { name, value } = parameterStatus(bytes);
     this.#parameters.set(name, value);
+    if (this.#keepsAside(bytes)) return;
     const relay = this.#turn()?.relay ?? 'whole';
     if (relay === 'whole') this.#forward(bytes);
     else this.#parametersToTell.set(name, bytes);
   }
 
   #notified(bytes: Buffer): void {
+    if (this.#keepsAside(bytes)) return;
     if ((this.#turn()?.relay ?? 'whole') === 'whole') this.#forward(bytes);
     else this.#notifications.push(bytes);
   }
@@ -371,4 +413,8 @@ export class Exchange {
     if (pending) pending.state = state;
     this.#wake?.();
   }
+}
+
+function isAside({ type }: Unsaid): boolean {
+  return type === SERVER.parameterStatus || type === SERVER.notification;
 }

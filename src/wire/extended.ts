@@ -1,4 +1,3 @@
-import { serveAlone } from './alone.ts';
 import { Batch } from './batch.ts';
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
@@ -17,6 +16,7 @@ import {
 } from './messages.ts';
 import type { ParsedStatement } from './parse.ts';
 import type { Running } from './record.ts';
+import { serveResendable } from './resend.ts';
 import { shapeOf } from './shape.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
@@ -96,22 +96,26 @@ export class ExtendedProtocol {
       return true;
     }
     for (const [name, prepared] of read) this.#prepared.set(name, prepared);
-    let running: Running | undefined;
-    await serveAlone(this.#line, {
-      intent: this.#line.intent(sql, parsed),
-      turn: () => {
-        running ??= this.#begin(statement);
-        const begun = running;
-        return {
-          ends: 'ready',
-          relay: 'whole',
-          onSuspended: () => recorder.touched(begun),
-          onCompletion: (tag) => recorder.succeed(begun, tag),
-          onFailure: (fields) => recorder.fail(begun, fields),
-        };
+    let begun: Running[] = [];
+    await serveResendable(
+      this.#line,
+      {
+        turn: () => {
+          const running = this.#begin(statement);
+          begun = [running];
+          return {
+            ends: 'ready',
+            relay: 'whole',
+            onSuspended: () => recorder.touched(running),
+            onCompletion: (tag) => recorder.succeed(running, tag),
+            onFailure: (fields) => recorder.fail(running, fields),
+          };
+        },
+        begun: () => begun,
+        bytes: (answered) => batch.bytes(answered),
       },
-      bytes: (answered) => batch.bytes(answered),
-    });
+      this.#line.intent(sql, parsed),
+    );
     return true;
   }
 

@@ -77,7 +77,7 @@ export class Line {
     return signal.aborted ? CANCELED : undefined;
   }
 
-  /** Of a statement that is alone in its transaction and has failed. */
+  /** Of a statement that has failed, and with it a transaction that is to be sent again as a whole. */
   async again(intent: Intent, attempt: Omit<Attempt, 'signal'>): Promise<boolean> {
     const { signal } = this.#waiting;
     const answer = await this.#gate.after?.(intent, { ...attempt, signal });
@@ -93,12 +93,17 @@ export class Line {
     return { ...this.#who, sql, parsed };
   }
 
-  /** Whether statements may be taken apart and held back: texts are read as the server reads them. */
+  /** Whether statements may be taken apart and held back. */
   get exact(): boolean {
+    return this.#observe === 'exact' && this.readsAlike;
+  }
+
+  /** Whether the server reads texts as the parser does here. */
+  get readsAlike(): boolean {
+    const { exchange } = this;
     return (
-      this.#observe === 'exact' &&
-      this.exchange.parameter('client_encoding') === 'UTF8' &&
-      this.exchange.parameter('standard_conforming_strings') === 'on'
+      exchange.parameter('client_encoding') === 'UTF8' &&
+      exchange.parameter('standard_conforming_strings') === 'on'
     );
   }
 

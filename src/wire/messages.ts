@@ -24,6 +24,7 @@ export const SERVER = {
   commandComplete: 0x43, // C
   copyBothResponse: 0x57, // W
   copyInResponse: 0x47, // G
+  copyOutResponse: 0x48, // H
   emptyQuery: 0x49, // I
   errorResponse: 0x45, // E
   negotiateProtocolVersion: 0x76, // v

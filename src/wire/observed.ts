@@ -84,6 +84,11 @@ export type Observed =
       walBytes: number | null;
       like?: Statement;
     }
+  /**
+   * A transaction was rolled back without the client's hearing of it, and what it consisted of is sent again: all that was
+   * told of these statements is void. They begin anew with the same numbers, in the same transaction.
+   */
+  | { type: 'undone'; session: number; transaction: number; statements: readonly Statement[] }
   /** A look at the server, for the sake of a transaction's statements or of none. */
   | { type: 'reading'; transaction: number | null; reading: Reading }
   | {
@@ -128,9 +133,9 @@ export interface Gate {
    */
   waitsForLocks?(intent: Intent): boolean;
   /**
-   * Asked of a statement that was alone in its transaction and has failed, before the client hears of it: nothing of it
-   * stays, and on `retry` the same bytes are sent again. May take its time for a pause. Only where statements go as they
-   * came (not `exact`); such a gate does not translate.
+   * Asked of a statement that has failed, before the client hears of it, where nothing stays: it was alone in its
+   * transaction, or in a text that was one. On `retry` the same bytes are sent again. May take its time for a pause. Only
+   * where statements go as they came (not `exact`); such a gate does not translate.
    */
   after?(intent: Intent, attempt: Attempt): Promise<'deliver' | 'retry'>;
 }

@@ -44,6 +44,8 @@ export class Recorder {
   readonly #session: number;
   readonly #pid: number;
   readonly #open = new Set<Running>();
+  /** Of statements that were undone: those that come in their place get them. */
+  #freed: number[] = [];
   /** Ended, and its locks not read. */
   #unread: Running[] = [];
   /** Shapes of DML whose locks were read in this transaction. */
@@ -75,7 +77,7 @@ export class Recorder {
   begin(sql: string, parsed: ParsedStatement | null, explicit: boolean, learning: Learning): Running {
     this.#transaction ??= this.#run.nextTransaction();
     const statement: Statement = {
-      id: this.#run.nextStatement(),
+      id: this.#freed.shift() ?? this.#run.nextStatement(),
       session: this.#session,
       sql,
       transaction: this.#transaction,
@@ -102,6 +104,15 @@ export class Recorder {
     this.#end(running, { tag: null, rows: null, error: fields });
     this.#tell([running.statement], running.learning === 'sampled' ? 'sampled' : 'unknown', null);
     this.#forget();
+  }
+
+  /** Their transaction was rolled back and will be sent again: what was told of them is void. */
+  undo(begun: readonly Running[]): void {
+    for (const running of begun) this.#open.delete(running);
+    this.#freed = [...begun.map(({ statement }) => statement.id), ...this.#freed];
+    if (this.#transaction === undefined) return;
+    const statements = begun.map(({ statement }) => statement);
+    this.#emit({ type: 'undone', session: this.#session, transaction: this.#transaction, statements });
   }
 
   /** The transaction's end failed, of a deferred constraint for example. */

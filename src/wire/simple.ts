@@ -1,12 +1,13 @@
-import { serveAlone } from './alone.ts';
 import type { Piece } from './frames.ts';
 import type { Line } from './line.ts';
 import { errorResponse, type PostgresError, query, queryText } from './messages.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from './parse.ts';
 import type { Running } from './record.ts';
+import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
 import { shapeOf } from './shape.ts';
 import { SplitText } from './split.ts';
+import { leavesNothingBehind } from './statement-kind.ts';
 import type { Turn } from './turn.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
@@ -15,6 +16,8 @@ type Message = Exclude<Piece, { kind: 'slice' }>;
 const REFUSED = query('refused by safemigrate');
 /** Longer texts are not of the loops for which shapes are worth their time. */
 const LONGEST_SHAPED_BYTES = 16 * 1024;
+/** So much of the answer to a text of several statements is kept back, to be told once the text need not be sent again. */
+const KEPT_BYTES = 64 * 1024;
 
 /** Serves the simple protocol: one Query, of one statement or many. */
 export class SimpleProtocol {
@@ -92,32 +95,52 @@ export class SimpleProtocol {
     if (refusal) return await this.#refuse(text, refusal);
     await recorder.read();
     const list = statements ?? [];
-    const [only] = list;
-    if (this.#line.retries && this.#line.between && list.length === 1 && only?.role === 'ordinary')
-      return await this.#alone(text, only);
     const next = (index: number): Running => {
       const statement = list[index];
       return statement
         ? this.#begin(textOf(text, statement.from, statement.to), statement, list.length === 1)
         : this.#begin(textOf(text, 0, text.length), null);
     };
+    if (this.#line.retries && this.#line.between && this.#isTransaction(text, list))
+      return await this.#resendable(text, list, next);
     exchange.expect(this.#wholeTurn([next(0)], Math.max(1, list.length), next));
     await this.#line.send(query(text));
   }
 
+  /** Whether nothing of the text stays where it fails. Read otherwise by the server, there could be a COMMIT in it. */
+  #isTransaction(text: Buffer, list: readonly ParsedStatement[]): boolean {
+    if (list.length === 1) return list[0]?.role === 'ordinary';
+    const nodes = list.map(({ node }) => node);
+    return list.length > 1 && this.#line.readsAlike && leavesNothingBehind(text.toString(), nodes);
+  }
+
   /** The text goes as it came, and again where the gate says so. */
-  async #alone(text: Buffer, statement: ParsedStatement): Promise<void> {
-    const sql = textOf(text, statement.from, statement.to);
-    let running: [Running] | undefined;
-    await serveAlone(this.#line, {
-      intent: this.#line.intent(sql, statement),
-      turn: () => {
-        running ??= [this.#begin(sql, statement)];
-        const [first] = running;
-        return this.#wholeTurn(running, 1, () => first);
+  async #resendable(
+    text: Buffer,
+    list: readonly ParsedStatement[],
+    next: (index: number) => Running,
+  ): Promise<void> {
+    const [first] = list;
+    const only = list.length === 1 && first ? first : undefined;
+    let begun: Running[] = [];
+    const begin = (index: number): Running => {
+      const running = next(index);
+      begun.push(running);
+      return running;
+    };
+    await serveResendable(
+      this.#line,
+      {
+        turn: () => {
+          begun = [];
+          const turn = this.#wholeTurn([begin(0)], list.length, begin);
+          return only ? turn : { ...turn, keepsBytes: KEPT_BYTES };
+        },
+        begun: () => begun,
+        bytes: () => query(text),
       },
-      bytes: () => query(text),
-    });
+      only && this.#line.intent(textOf(text, only.from, only.to), only),
+    );
   }
 
   /** The server tells the ends of one text's statements together: what is seen meanwhile is not of a BEGIN `alone`. */

@@ -124,3 +124,15 @@ export function changesReading(node: Node): boolean {
 
 const READING = /"(?:client_encoding|standard_conforming_strings|backslash_quote|escape_string_warning)"/i;
 const USUAL = /"client_encoding".*"(?:utf-?8|unicode)"|"standard_conforming_strings".*"(?:on|true)"/i;
+
+/** What the session keeps although the transaction is rolled back: done once more, it fails or counts twice. */
+const KEPT_BY_SESSION: ReadonlySet<string> = new Set(['TransactionStmt', 'PrepareStmt', 'DeallocateStmt']);
+const SESSION_LOCK = /\bpg_(?:try_)?advisory_(?:un)?lock/i;
+
+/**
+ * Whether a text of these statements, outside a transaction, is one that leaves nothing where it fails. Sequences go on all
+ * the same, and so does what a function does elsewhere.
+ */
+export function leavesNothingBehind(text: string, nodes: readonly Node[]): boolean {
+  return nodes.every((node) => !KEPT_BY_SESSION.has(kindOf(node))) && !SESSION_LOCK.test(text);
+}

@@ -19,6 +19,8 @@ export interface Turn {
    * nothing of this turn that could not be told again: up to the first row or completion its frames are kept as well.
    */
   readonly keepsError?: (fields: ReadonlyMap<string, string>) => boolean;
+  /** So much of the answer is kept with the error, rows and completions among it, in bytes. Copied data is not. */
+  readonly keepsBytes?: number;
   readonly onCompletion?: (tag: string | null) => void;
   readonly onSuspended?: () => void;
   readonly onFailure?: (fields: ReadonlyMap<string, string>) => void;
@@ -32,14 +34,20 @@ export interface Pending {
   state: TurnState;
   /** An error came; a ReadyForQuery will follow. */
   erred: boolean;
-  /** What the client has not been told yet, of a turn that may keep its error. */
-  unsaid: Buffer[] | undefined;
-  /** The error that was kept; what was unsaid before it is in `unsaid`. */
+  /** What the client has not been told yet, of a turn that may keep its error: the error is among it. */
+  unsaid: Unsaid[] | undefined;
+  unsaidBytes: number;
   kept: Kept | undefined;
 }
 
+export interface Unsaid {
+  /** 0: a part of rows or of a large message, which begins and ends anywhere. */
+  readonly type: number;
+  readonly bytes: Buffer;
+}
+
+/** An error that was kept. */
 export interface Kept {
-  readonly error: Buffer;
   readonly fields: ReadonlyMap<string, string>;
   /** The ReadyForQuery behind it. */
   ready: Buffer | undefined;

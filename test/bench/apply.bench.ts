@@ -1,9 +1,12 @@
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/server/embedded.ts';
 import { apply } from '../helpers/apply.ts';
 import { runProgram } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
+import { until } from '../helpers/cutting.ts';
+import { withGuarded } from '../helpers/guarded.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
 
@@ -61,6 +64,65 @@ describe('apply', () => {
     },
     300_000,
   );
+});
+
+const TURNS = 9;
+const LIMITS_MS = [300, 1_000];
+const CANCELED = '57014';
+
+/**
+ * How long a session still waits behind the command once it has waited for --max-blocked: until the look that finds it,
+ * the cancel, and the rollback that gives the lock back. Nothing faster than the looks, every 100 ms, can be expected.
+ */
+describe('the watchdog of an apply', () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await ownServer(18);
+    await withClient(server.url, (client) =>
+      client.query('CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)'),
+    );
+  }, 120_000);
+  afterAll(() => server.stop());
+
+  test.each(LIMITS_MS)(
+    'with --max-blocked %i ms',
+    async (maxBlockedMs) => {
+      const sql = 'UPDATE t SET v = v + 1 WHERE id = 1 RETURNING pg_sleep(60)';
+      const reactionsMs = await withGuarded(server.url, [sql], { maxBlockedMs }, async ({ url }) => {
+        const reactions: number[] = [];
+        for (let turn = 0; turn < TURNS; turn++) reactions.push((await waitBehind(url, sql)) - maxBlockedMs);
+        return reactions;
+      });
+      const [least = 0, most = 0] = [Math.min(...reactionsMs), Math.max(...reactionsMs)];
+      console.log(
+        `\nreaction of --max-blocked ${maxBlockedMs} ms, ${TURNS} turns: ${least.toFixed(0)} to ${most.toFixed(0)} ms, ` +
+          `median ${median(reactionsMs).toFixed(0)} ms; a session waited for ${(1 + median(reactionsMs) / maxBlockedMs).toFixed(2)} times the limit`,
+      );
+    },
+    300_000,
+  );
+
+  /** @returns for how long a session waited behind the statement, in ms, by the clock of its client. */
+  async function waitBehind(url: string, sql: string): Promise<number> {
+    return await withClient(url, async (command) => {
+      const failed = command.query(sql).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      const other = new Client({ connectionString: server.url });
+      await other.connect();
+      await until('the row is locked', async () => {
+        const { rowCount } = await other.query('SELECT 1 FROM t WHERE id = 1 FOR UPDATE SKIP LOCKED');
+        return rowCount === 0;
+      });
+      const startedMs = performance.now();
+      await other.query('UPDATE t SET v = 0 WHERE id = 1');
+      const waitedMs = performance.now() - startedMs;
+      expect(await failed).toMatchObject({ code: CANCELED });
+      await other.end();
+      return waitedMs;
+    });
+  }
 });
 
 /** Of the last run that tells it: the one on the target. */

@@ -1,8 +1,13 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { apply } from '../helpers/apply.ts';
+import { runProgram } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { copyProject, project } from '../helpers/projects.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
+import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { fingerprintOf } from '../helpers/target-state.ts';
 
@@ -30,19 +35,19 @@ async function somebody(): Promise<Client> {
 }
 
 /** Holds a lock on the table until it ends. */
-async function reader(): Promise<Client> {
+async function reader(table = 'jobs'): Promise<Client> {
   const client = await somebody();
   await client.query('BEGIN');
-  await client.query('SELECT count(*) FROM jobs');
+  await client.query(`SELECT count(*) FROM ${table}`);
   return client;
 }
 
 /** A reader to be typed in: it comes at the first line, and has gone at the second. */
-function passingReader() {
+function passingReader(table?: string) {
   let other: Client | undefined;
   return {
     comes: async () => {
-      other = await reader();
+      other = await reader(table);
       return '\n';
     },
     goes: async () => {
@@ -128,7 +133,7 @@ describe('a command that does not get its lock within its transaction', () => {
     const before = await fingerprintOf(target.url);
     const text = 'CREATE TABLE made (id int); ALTER TABLE jobs ADD COLUMN done bool';
     const run = await apply(target.url, command(`await ready(); await client.query('${text}');`), {
-      args: [...QUICK, '--retries', '1'],
+      args: [...QUICK, '--retry-count', '1', '--retries', '1'],
       typed: [
         [/ready/, () => reader().then(() => '\n')],
         [/ready/, '\n'],
@@ -262,3 +267,53 @@ test('a command that was cancelled because of those behind it is run again', asy
   });
   expect(await inTarget('SELECT count(*)::int FROM jobs WHERE id < 0')).toEqual([{ count: 100 }]);
 });
+
+const dbmate = project('dbmate');
+const available = dbmate.available();
+
+describe.skipIf(skipReason(available === true ? null : available))(
+  'a file of dbmate without a transaction',
+  () => {
+    test('is sent again as a whole, and dbmate sees no error', async () => {
+      const { folder, remove } = await copyProject('dbmate');
+      onTestFinished(remove);
+      const env = dbmate.environment(target.url);
+      expect((await runProgram(dbmate.command, { folder, env })).exitCode).toBe(0);
+      const alter = 'ALTER TABLE customers ADD COLUMN verified boolean NOT NULL DEFAULT false';
+      await writeFile(
+        path.join(folder, 'db/migrations/20260301090000_verified.sql'),
+        [
+          '-- migrate:up transaction:false',
+          'CREATE TABLE made (id int);',
+          'INSERT INTO made VALUES (1);',
+          `${alter};`,
+          'INSERT INTO made VALUES (2);',
+          '-- migrate:down transaction:false',
+          'DROP TABLE made;',
+        ].join('\n'),
+      );
+      const { comes, goes } = passingReader('customers');
+      const waiting = ['sh', '-c', 'echo ready >&2; read line; exec "$@"', 'sh', ...dbmate.command];
+      const run = await apply(target.url, waiting, {
+        ...{ folder, env },
+        args: QUICK,
+        typed: [
+          [/ready/, '\n'],
+          [/ready/, comes],
+          [/again in/, goes],
+        ],
+      });
+      expect(run.apply, run.stderr).toMatchObject({
+        ...{ outcome: 'applied', reasons: [], schemaEqual: true },
+        attempts: [{ exitCode: 0, failure: null }],
+        during: { retries: [{ sql: alter, outcome: 'went on' }] },
+      });
+      expect(run.exitCode).toBe(0);
+      expect(run.apply.rolledBack).toEqual([]);
+      expect(run.apply.statements.filter(({ sql }) => sql === alter)).toHaveLength(1);
+      expect(run.apply.comparedTimes.map(({ sql }) => sql)).toContain(alter);
+      expect(await inTarget('SELECT id FROM made ORDER BY id')).toEqual([{ id: 1 }, { id: 2 }]);
+      expect(run.stderr).not.toContain('lock timeout');
+    }, 60_000);
+  },
+);

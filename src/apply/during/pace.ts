@@ -11,6 +11,8 @@ export class Pace {
   readonly #happenings: Happenings;
   readonly #slow = new Map<string, RehearsedStatement[]>();
   readonly #of: number;
+  /** Numbers of statements: one that is sent again is told once. */
+  readonly #seen = new Set<number>();
 
   constructor({ statements }: Rehearsed, happenings: Happenings) {
     this.#happenings = happenings;
@@ -25,7 +27,9 @@ export class Pace {
 
   observe(event: Observed): void {
     if (event.type !== 'begin' || this.#slow.size === 0) return;
-    const { sql } = event.statement;
+    const { id, sql } = event.statement;
+    if (this.#seen.has(id)) return;
+    this.#seen.add(id);
     const rehearsed = this.#slow.get(shapeHash(sql))?.shift();
     if (!rehearsed) return;
     const { index, durationMs } = rehearsed;

@@ -1,5 +1,5 @@
 import { plural } from '../../format.ts';
-import type { Observed } from '../../wire/observed.ts';
+import type { Observed, Statement } from '../../wire/observed.ts';
 import type { Order } from './control.ts';
 import type { Happenings } from './happenings.ts';
 
@@ -12,7 +12,7 @@ export class Steering {
   readonly #onAborted: () => void;
   /** Sessions with an open transaction. */
   readonly #open = new Set<number>();
-  #running = 0;
+  readonly #running = new Set<Statement>();
   #pausedSince: number | undefined;
   readonly #aborting = new AbortController();
   #wake = new AbortController();
@@ -45,12 +45,13 @@ export class Steering {
   observe(event: Observed): void {
     if (event.type === 'begin') {
       this.#open.add(event.statement.session);
-      this.#running++;
+      this.#running.add(event.statement);
     }
     if (event.type === 'end') {
-      this.#running--;
-      if (this.aborted && this.#running === 0) this.#onAborted();
+      this.#running.delete(event.statement);
+      if (this.aborted && this.#running.size === 0) this.#onAborted();
     }
+    if (event.type === 'undone') for (const statement of event.statements) this.#running.delete(statement);
     if (event.type === 'transaction-end' || event.type === 'session-end') this.#open.delete(event.session);
   }
 
@@ -88,7 +89,7 @@ export class Steering {
     this.#aborting.abort();
     this.end();
     this.#rouse();
-    if (this.#running > 0)
+    if (this.#running.size > 0)
       return 'The statement that runs goes on to its end; the next one is refused, and the command is ended.';
     this.#onAborted();
     return 'Aborted: no statement runs, and the command is ended.';

@@ -95,6 +95,7 @@ export class Watchdog {
         if (ours?.statement === event.statement) ours.statement = null;
         break;
       }
+      case 'undone':
       case 'transaction-end':
         this.#ours.delete(this.#pids.get(event.session) ?? 0);
         break;

@@ -6,6 +6,7 @@ import type { Session } from '../../../src/target/session.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
 import type { Observed, Statement } from '../../../src/wire/observed.ts';
+import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { useOwnServers, VERSIONS } from '../../helpers/servers.ts';
 
@@ -19,10 +20,17 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   let command: Client;
   let watch: TransactionWatch;
   let pid: number;
+  let asked: string[];
+  /** How often it was looked at who is at work. */
+  const looks = () => asked.filter((sql) => sql.includes('backend_xid')).length;
 
   beforeEach(async () => {
     target = await temporaryDatabase(version);
-    session = await openSession(parseSettings(target.url, surroundings({}, '.')), { purpose: 'test' });
+    asked = [];
+    session = await openSession(parseSettings(target.url, surroundings({}, '.')), {
+      purpose: 'test',
+      audit: ({ sql }) => asked.push(sql),
+    });
     command = new Client(target.url);
     await command.connect();
     const { rows } = await command.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
@@ -111,6 +119,28 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
     watch.observe(transactionEnd(true));
     expect(await fate()).toBe('unknown');
     expect((await watch.fates(null)).get(1)).toBe('unknown');
+  });
+
+  test('behind an attempt that was rolled back, was committed by the one that followed', async () => {
+    const sql = 'CREATE TABLE made (id int)';
+    const attempt = statement(1, sql, false);
+    watch.observe({ type: 'begin', statement: attempt });
+    await command.query('BEGIN');
+    await command.query(sql);
+    await until('it is looked at', async () => looks() > 0);
+    await watch.settled();
+    await command.query('ROLLBACK');
+    watch.observe({ type: 'undone', session: 1, transaction: 1, statements: [attempt] });
+    watch.observe({ type: 'begin', statement: statement(1, sql, false) });
+    const before = looks();
+    await command.query('BEGIN');
+    await command.query(sql);
+    await until('it is looked at again', async () => looks() > before);
+    await watch.settled();
+    await command.query('COMMIT');
+    watch.observe({ type: 'end', statement: statement(1, sql, false), outcome: LOST });
+    watch.observe(transactionEnd(true));
+    expect(await fate()).toBe('committed');
   });
 
   test('is none of these where its end came', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
-import { withProxy } from '../../helpers/proxy.ts';
+import { GUARDED, withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 import { SETUP, STATE, STRINGS } from './meaning-corpus.ts';
@@ -95,12 +95,13 @@ class Fresh {
 
 describe.each(VERSIONS)('on PostgreSQL %s, a text through the proxy', (version) => {
   test.each([
-    ['alone', ''],
-    ['in a transaction', 'begin'],
-    ['in a failed transaction', 'begin; select 1/0'],
+    ['alone', '', {}],
+    ['in a transaction', 'begin', {}],
+    ['in a failed transaction', 'begin; select 1/0', {}],
+    ['alone, on the way to a target', '', GUARDED],
   ])(
     'gets the answers and leaves the state of one sent directly, %s',
-    async (_name, opening) => {
+    async (_name, opening, options) => {
       const direct = await temporaryDatabase(version);
       const proxied = await temporaryDatabase(version);
       const places = { direct: new Fresh(direct.url), proxied: new Fresh(proxied.url) };
@@ -111,7 +112,7 @@ describe.each(VERSIONS)('on PostgreSQL %s, a text through the proxy', (version) 
         await withClient(direct.url, (client) => client.query('drop database if exists nested_database'));
       };
       const different: string[] = [];
-      await withProxy(proxied.url, {}, async ({ url }) => {
+      await withProxy(proxied.url, options, async ({ url }) => {
         for (const text of shareOf(version, STRINGS)) {
           const shared = /nested_database|prepare transaction/.test(text);
           await places.direct.ready();

@@ -1,13 +1,15 @@
 import type { Line } from './line.ts';
 import { ownStatement, SERVER } from './messages.ts';
 import type { Intent } from './observed.ts';
-import type { Pending, Turn } from './turn.ts';
+import type { Running } from './record.ts';
+import type { Pending, Turn, Unsaid } from './turn.ts';
 
-/** One statement that is a transaction by itself. */
-export interface Alone {
-  readonly intent: Intent;
-  /** Without what keeps its error. */
+/** What is a transaction by itself: one statement, or a text of several. */
+export interface Resendable {
+  /** Begins it anew. Without what keeps its error. */
   readonly turn: () => Turn;
+  /** Those that have begun since the turn did; the last one is under way, or has failed. */
+  readonly begun: () => readonly Running[];
   /** What is sent. @param parsed so many Parse messages were answered already: a named statement outlives the failure. */
   readonly bytes: (parsed: number) => Buffer;
 }
@@ -24,15 +26,20 @@ const WAIT_FOR_LOCKS = ownStatement(
 const RESET = ownStatement('RESET lock_timeout');
 
 /**
- * Serves a statement that is alone in its transaction: it is sent as it came; an error because of a lock is kept from
- * the client while the gate has it sent again. The client hears of the last attempt alone.
+ * Serves what is a transaction by itself: it is sent as it came; an error because of a lock is kept from the client, with
+ * what was kept before it, while the gate has it sent again. The client hears of the last attempt alone.
+ * @param only the statement, where it is one: it may be one that has to wait for locks.
  */
-export async function serveAlone(line: Line, { intent, turn, bytes }: Alone): Promise<void> {
-  const { exchange } = line;
-  const waits = line.waitsForLocks(intent) && (await own(line, WAIT_FOR_LOCKS));
-  const begun = performance.now();
+export async function serveResendable(
+  line: Line,
+  { turn, begun, bytes }: Resendable,
+  only?: Intent,
+): Promise<void> {
+  const { exchange, recorder } = line;
+  const waits = only !== undefined && line.waitsForLocks(only) && (await own(line, WAIT_FOR_LOCKS));
+  const startedMs = performance.now();
   let again = true;
-  let parsed: readonly Buffer[] = [];
+  let parsed: readonly Unsaid[] = [];
   for (let number = 1; again; number++) {
     const pending: Pending = exchange.expect({
       ...turn(),
@@ -43,15 +50,25 @@ export async function serveAlone(line: Line, { intent, turn, bytes }: Alone): Pr
     await line.outcome(pending, 'simple');
     const { kept } = pending;
     if (!kept) break;
-    again = await line.again(intent, { number, sinceMs: performance.now() - begun, error: kept.fields });
-    if (!again && !exchange.lost) exchange.tell(pending);
+    exchange.tellAside(pending);
+    const failed = begun().at(-1);
+    again =
+      failed !== undefined &&
+      exchange.status === 'I' &&
+      (await line.again(line.intent(failed.statement.sql, failed.parsed), {
+        number,
+        sinceMs: performance.now() - startedMs,
+        error: kept.fields,
+      }));
+    if (again) recorder.undo(begun());
+    else if (!exchange.lost) exchange.tell(pending);
     parsed = answersToParse(pending);
   }
   if (waits && !exchange.lost) await own(line, RESET);
 }
 
-function answersToParse({ unsaid }: Pending): Buffer[] {
-  return (unsaid ?? []).filter((frame) => frame[0] === SERVER.parseComplete);
+function answersToParse({ unsaid }: Pending): Unsaid[] {
+  return (unsaid ?? []).filter(({ type }) => type === SERVER.parseComplete);
 }
 
 /** A statement of ours between the client's. @returns whether it did something to a row. */

@@ -1,0 +1,346 @@
+import { Client } from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../../src/server/binaries.ts';
+import { message, query } from '../../../src/wire/messages.ts';
+import { until } from '../../helpers/cutting.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { type Guarded, withGuarded } from '../../helpers/guarded.ts';
+import { RawClient } from '../../helpers/raw-client.ts';
+import { shareOf, VERSIONS } from '../../helpers/servers.ts';
+
+const TABLES = `create table t (id int primary key, v text); insert into t select n, n from generate_series(1, 3) n;
+  create table other (id int)`;
+const ALTER = 'alter table t add column c int';
+const LOCK_TIMEOUT_MS = 150;
+const SETTINGS = { lock_timeout: String(LOCK_TIMEOUT_MS) };
+
+const clients: Client[] = [];
+const databases: TemporaryDatabase[] = [];
+
+async function made(version: ServerVersion): Promise<TemporaryDatabase> {
+  const database = await temporaryDatabase(version, { sql: TABLES });
+  databases.push(database);
+  return database;
+}
+
+/** Ends with the test at the latest. */
+async function reading(database: TemporaryDatabase, table: string): Promise<Client> {
+  const client = new Client({ connectionString: database.url });
+  client.on('error', () => {});
+  await client.connect();
+  clients.push(client);
+  await client.query(`begin; select count(*) from ${table}`);
+  return client;
+}
+
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.end()));
+  for (const database of databases.splice(0)) await database.drop();
+});
+
+const statementsOf = (text: string) => text.split(';').map((sql) => sql.trim());
+
+/** All of the texts was rehearsed. */
+async function guarded<T>(
+  database: TemporaryDatabase,
+  texts: readonly string[],
+  use: (guarded: Guarded) => Promise<T>,
+  options: Parameters<typeof withGuarded>[2] = {},
+): Promise<T> {
+  const rehearsed = texts.flatMap((text) => [text, ...statementsOf(text)]);
+  return await withGuarded(database.url, rehearsed, { lockTimeoutMs: LOCK_TIMEOUT_MS, ...options }, use);
+}
+
+const untilAgain = (notices: readonly string[], count = 1) =>
+  until('it is to be sent again', async () => {
+    return notices.filter((notice) => notice.includes('again in')).length >= count;
+  });
+
+/** What a client of such a database is told that nobody stands before. */
+async function directly(database: TemporaryDatabase, ...texts: string[]): Promise<string[]> {
+  const client = await RawClient.connect(database.url, SETTINGS);
+  const told: string[] = [];
+  for (const text of texts) told.push(...(await client.query(text)));
+  await client.close();
+  return told;
+}
+
+const types = (told: readonly string[]) => told.map((line) => line[0]).join('');
+
+describe.each(VERSIONS)('a text of several statements on PostgreSQL %i', (version) => {
+  let database: TemporaryDatabase;
+  const columns = async () => {
+    const { fields } = await withClient(database.url, (client) => client.query('select * from t limit 0'));
+    return fields.map(({ name }) => name);
+  };
+  const fresh = async () => {
+    database = await made(version);
+    return database;
+  };
+
+  test('is sent again as a whole, and the client hears once of all, as if nothing had been in the way', async () => {
+    await fresh();
+    const sent = [
+      'select id, v from t order by id',
+      "do $$ begin raise notice 'told once'; end $$",
+      "set application_name = 'once'",
+      ALTER,
+      "insert into t values (3000, 'x')",
+    ];
+    const text = sent.join(';\n');
+    const expected = await directly(await made(version), text);
+    expect(types(expected)).toBe('TDDDCNCCCCSZ');
+    await guarded(database, sent, async ({ url, wire, notices, events }) => {
+      const reader = await reading(database, 't');
+      const client = await RawClient.connect(url);
+      const told = client.query(text);
+      await untilAgain(notices, 2);
+      expect(client.upstream.socket.bytesRead).toBeLessThan(1_000);
+      await reader.end();
+      expect(await told).toEqual(expected);
+      await client.close();
+      await wire.end();
+      const [retry, ...others] = wire.happened()?.retries ?? [];
+      expect(retry).toMatchObject({ sql: ALTER, outcome: 'went on' });
+      expect(others).toEqual([]);
+      expect(events.filter(({ type }) => type === 'undone')).toHaveLength(retry?.failed ?? 0);
+      expect(events.filter(({ type }) => type === 'transaction-end')).toMatchObject([
+        { outcome: 'committed' },
+      ]);
+      const { statements, transactions } = await wire.statements(new Map(), null);
+      expect(statements.map(({ index, sql, error }) => [index, sql, error])).toEqual(
+        sent.map((sql, at) => [at + 1, sql, null]),
+      );
+      expect(transactions).toHaveLength(1);
+    });
+    expect(await columns()).toEqual(['id', 'v', 'c']);
+  });
+
+  test('tells nothing of the rows of an attempt that failed, wherever they were cut', async () => {
+    // The server sends 8 kB at a time, so that its pieces begin within rows: with what might be the type of a message.
+    const sent = ["select repeat('A', 3000), pg_sleep(0.02) from generate_series(1, 18)", ALTER];
+    const text = sent.join('; ');
+    const expected = await directly(await made(version), text);
+    await fresh();
+    await guarded(database, sent, async ({ url, notices }) => {
+      const reader = await reading(database, 't');
+      const client = await RawClient.connect(url);
+      const told = client.query(text);
+      await untilAgain(notices);
+      await reader.end();
+      expect(await told).toEqual(expected);
+      await client.close();
+    });
+  });
+
+  test('that fails of a lock at another place the next time is sent again for that one', async () => {
+    await fresh();
+    const second = 'alter table other add column c int';
+    const text = `${ALTER}; ${second}`;
+    await guarded(database, [text], async ({ url, wire, notices }) => {
+      const [one, two] = [await reading(database, 't'), await reading(database, 'other')];
+      const client = await RawClient.connect(url);
+      const told = client.query(text);
+      await untilAgain(notices);
+      await one.end();
+      await until('the second is in the way', async () =>
+        notices.some((each) => each.includes('other') && each.includes('again in')),
+      );
+      await two.end();
+      expect(types(await told)).toBe('CCZ');
+      await client.close();
+      await wire.end();
+      expect(wire.happened()?.retries).toMatchObject([
+        { sql: ALTER, outcome: 'went on' },
+        { sql: second, outcome: 'went on' },
+      ]);
+    });
+  });
+
+  test('gets its error with all that came before it, byte for byte, once the attempts are used up', async () => {
+    await fresh();
+    const text = `select v from t where id < 3; ${ALTER}; select 1`;
+    await guarded(
+      database,
+      [text],
+      async ({ url, wire, events }) => {
+        await reading(database, 't');
+        const expected = await directly(database, text);
+        expect(types(expected)).toBe('TDDCEZ');
+        const client = await RawClient.connect(url);
+        expect(await client.query(text)).toEqual(expected);
+        expect(types(await client.query('select 1'))).toBe('TDCZ');
+        await client.close();
+        await wire.end();
+        expect(wire.happened()?.retries).toMatchObject([{ sql: ALTER, failed: 2, outcome: 'gave up' }]);
+        expect(events.filter(({ type }) => type === 'transaction-end')).toMatchObject([
+          { outcome: 'rolled back' },
+          { outcome: 'committed' },
+        ]);
+      },
+      { retryCount: 1 },
+    );
+  });
+
+  const once: [name: string, text: string][] = [
+    ['whose answer is larger than what is kept back', `select repeat('x', 70000); ${ALTER}`],
+    ['whose answer is so in many rows', `select repeat('x', 100) from generate_series(1, 700); ${ALTER}`],
+    ['with a COMMIT in it', `create table made (id int); commit; ${ALTER}`],
+    ['with a BEGIN in it', `begin; create table made (id int); ${ALTER}`],
+    ['that copies out', `copy (select 1) to stdout; ${ALTER}`],
+    ['that prepares a statement, which stays', `prepare p as select 1; ${ALTER}`],
+    ["that takes a session's advisory lock, which stays", `select pg_advisory_lock(7); ${ALTER}`],
+    ['that does not want to wait', 'select 1; select v from t where id = 1 for update nowait'],
+  ];
+  test.each(shareOf(version, once))('%s is not sent again', async (_name, text) => {
+    await fresh();
+    const nowait = text.includes('nowait');
+    await guarded(database, [text], async ({ url, wire, events }) => {
+      const other = await reading(database, 't');
+      if (nowait) await other.query('select v from t where id = 1 for update');
+      const expected = await directly(await twin(), text);
+      const client = await RawClient.connect(url);
+      const told = await client.query(text);
+      expect(told).toEqual(expected);
+      expect(told.filter((line) => line.startsWith('E')).join()).toContain('C=55P03');
+      await client.query('rollback');
+      await client.close();
+      await wire.end();
+      expect(wire.happened()?.retries).toEqual([]);
+      expect(events.filter(({ type }) => type === 'undone')).toEqual([]);
+    });
+
+    /** Another database where the same is in the way. */
+    async function twin(): Promise<TemporaryDatabase> {
+      const same = await made(version);
+      const other = await reading(same, 't');
+      if (nowait) await other.query('select v from t where id = 1 for update');
+      return same;
+    }
+  });
+
+  test('that copies in is not sent again', async () => {
+    await fresh();
+    const text = `copy other from stdin; ${ALTER}`;
+    await guarded(database, [text], async ({ url, wire }) => {
+      await reading(database, 't');
+      const client = await RawClient.connect(url);
+      client.send(query(text));
+      expect(types(await client.until('G'))).toBe('G');
+      client.send(message('d'.charCodeAt(0), '1\n'), message('c'.charCodeAt(0)));
+      expect(types(await client.until('Z'))).toBe('CEZ');
+      await client.close();
+      await wire.end();
+      expect(wire.happened()?.retries).toEqual([]);
+    });
+  });
+
+  test('within a transaction of the command is not sent again', async () => {
+    await fresh();
+    const text = `select 1; ${ALTER}`;
+    await guarded(database, [text], async ({ url, wire }) => {
+      await reading(database, 't');
+      const client = await RawClient.connect(url);
+      await client.query('begin');
+      expect(types(await client.query(text))).toBe('TDCEZ');
+      await client.close();
+      await wire.end();
+      expect(wire.happened()?.retries).toEqual([]);
+    });
+  });
+
+  test('loses no notification that comes meanwhile, and tells it in time', async () => {
+    await fresh();
+    const text = `select 1; ${ALTER}`;
+    const notify = async ({ url, wire, notices }: Guarded) => {
+      const reader = await reading(database, 't');
+      const other = new Client({ connectionString: database.url });
+      await other.connect();
+      clients.push(other);
+      const client = await RawClient.connect(url);
+      await client.query('listen c');
+      client.send(query(text));
+      await until('it waits for its lock', async () => {
+        const { rowCount } = await other.query(
+          "select 1 from pg_locks where not granted and relation = 't'::regclass",
+        );
+        return rowCount === 1;
+      });
+      await other.query("notify c, 'attempt'");
+      expect(notices.join()).not.toContain('again in');
+      await untilAgain(notices);
+      await other.query("notify c, 'pause'");
+      expect(
+        (await client.until('A', 2)).map((line) => line.replace(/^(A).*c\\u0000(\w+).*$/, '$1 $2')),
+      ).toEqual(['A attempt', 'A pause']);
+      await reader.end();
+      expect(types(await client.until('Z'))).toBe('TDCCZ');
+      await client.close();
+      await wire.end();
+    };
+    await guarded(database, ['listen c', text], notify, { lockTimeoutMs: 1_500 });
+  });
+
+  test('is not sent again once its client has gone', async () => {
+    await fresh();
+    const text = `select 1; ${ALTER}`;
+    await guarded(database, [text], async ({ url, notices, events }) => {
+      const reader = await reading(database, 't');
+      const client = await RawClient.connect(url);
+      client.send(query(text));
+      await untilAgain(notices);
+      const begun = () => events.filter(({ type }) => type === 'begin').length;
+      const before = begun();
+      client.upstream.socket.resetAndDestroy();
+      await reader.end();
+      await until('the session has ended', async () => events.some(({ type }) => type === 'session-end'));
+      expect(begun()).toBe(before);
+      expect(events.filter(({ type }) => type === 'transaction-end')).toMatchObject([
+        { outcome: 'rolled back' },
+      ]);
+    });
+    expect(await columns()).toEqual(['id', 'v']);
+  });
+
+  test('that is cut off by the server has told what the server said before', async () => {
+    await fresh();
+    const text = `select 1; ${ALTER}`;
+    await guarded(
+      database,
+      [text],
+      async ({ url, events }) => {
+        const reader = await reading(database, 't');
+        const client = await RawClient.connect(url);
+        client.send(query(text));
+        await until('it waits for its lock', async () => {
+          const { rowCount } = await reader.query(
+            "select pg_terminate_backend(pid) from pg_locks where not granted and relation = 't'::regclass",
+          );
+          return rowCount === 1;
+        });
+        const told = await client.until('Z');
+        expect(types(told)).toBe('TDCE(');
+        expect(told[3]).toContain('C=57P01');
+        await until('the session has ended', async () => events.some(({ type }) => type === 'session-end'));
+      },
+      { lockTimeoutMs: 60_000 },
+    );
+  });
+
+  test('holds nothing longer than the server does: the table is free in every pause', async () => {
+    await fresh();
+    const text = `insert into other values (1); ${ALTER}`;
+    await guarded(database, [text], async ({ url, notices }) => {
+      const reader = await reading(database, 't');
+      const client = await RawClient.connect(url);
+      const told = client.query(text);
+      await untilAgain(notices);
+      await withClient(database.url, (free) => free.query("set lock_timeout = '200ms'; lock table other"));
+      await reader.end();
+      expect(types(await told)).toBe('CCZ');
+      await client.close();
+    });
+    const { rows } = await withClient(database.url, (client) => client.query('select id from other'));
+    expect(rows).toEqual([{ id: 1 }]);
+  });
+});
