@@ -14,7 +14,7 @@ import { watchClone } from './observe/clone-watch.ts';
 import { watchCommand } from './observe/command-watch.ts';
 import { runWatched } from './observe/contact.ts';
 import { Guard } from './observe/guard.ts';
-import { explainLoss } from './observe/loss.ts';
+import { explainLoss, untouched } from './observe/loss.ts';
 import { authorship } from './observe/own-transactions.ts';
 import { schemaWithoutSecrets } from './observe/secrets.ts';
 import { compareTarget, type TargetState } from './observe/target-watch.ts';
@@ -156,11 +156,14 @@ type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & {
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
   const { emit = ignore, keep = false } = options;
   const schema = await startSchemaReader(scope, options);
-  const prepared = await prepare(scope, stop, options);
+  const prepared = await untouched(stop, () => prepare(scope, stop, options));
   const { context, choice, stateBefore, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
-  const clone = await inPhase(emit, 'clone', async () =>
-    prepareClone(await choice.method.create(context, choice.assessment, scope), prepared.afterClone, context),
+  const clone = await inPhase(emit, 'clone', () =>
+    untouched(stop, async () => {
+      const made = await choice.method.create(context, choice.assessment, scope);
+      return prepareClone(made, prepared.afterClone, context);
+    }),
   );
   const watch = watchClone(clone, { ...context, schema });
   const checks = watchChecks(clone, { ...context, ...questions });
@@ -168,14 +171,16 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     ...{ scope, stop, options, context, clone, schema, down },
     command: prepared,
   });
-  await inPhase(emit, 'before', async () => {
-    await watch.before(() => {
-      emit({ type: 'idle' });
-      return warmUp();
-    });
-    await checks.before();
-    await further.before();
-  });
+  await inPhase(emit, 'before', () =>
+    untouched(stop, async () => {
+      await watch.before(() => {
+        emit({ type: 'idle' });
+        return warmUp();
+      });
+      await checks.before();
+      await further.before();
+    }),
+  );
 
   const guard = new Guard(guardOptions(context, clone, options));
   const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));

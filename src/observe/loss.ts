@@ -1,9 +1,27 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Stop } from '../stop.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { compareTarget, type TargetState, type WatchOptions } from './target-watch.ts';
 
 /** For a server that restarts to come back. */
 const RESTART_MS = 10_000;
+
+/** For what comes before the command: a loss in there has changed nothing. @throws SafemigrateError `LOST`; what the work throws. */
+export async function untouched<T>(stop: Stop, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const lost = error instanceof SafemigrateError && error.code === 'LOST' ? error : stop.lost;
+    if (lost === undefined) throw error;
+    if (lost.hint !== undefined) throw lost;
+    throw new SafemigrateError('LOST', lost.message, {
+      hint:
+        'The target was not touched. `safemigrate list` shows what is left of the clone, if anything, and `safemigrate clean` ' +
+        'drops it; then run it again.',
+      cause: error,
+    });
+  }
+}
 
 /**
  * What the loss of the server in the middle of a run means for the target, found out by looking at it once more.
@@ -23,7 +41,7 @@ export async function explainLoss(
       RESTART_MS,
     );
     try {
-      const { changes, limits } = await compareTarget(
+      const { changes, limits, moved } = await compareTarget(
         { ...options, control },
         {
           before: options.before,
@@ -36,16 +54,17 @@ export async function explainLoss(
           authors: [],
         },
       );
-      const [unread] = limits;
+      const unread = limits.find(({ kind }) => kind === 'unmeasured');
+      const asked = moved === undefined ? '' : `At its address ${moved}. `;
       if (changes.length === 0 && unread === undefined)
-        return new SafemigrateError('LOST', `${lost.message} The target is as it was before.`, {
+        return new SafemigrateError('LOST', `${lost.message} ${asked}The target is as it was before.`, {
           hint: cleaning,
         });
       if (changes.length === 0) throw new Error(unread?.reason);
       const list = changes.map(({ what }) => `  ${what}`).join('\n');
       return new SafemigrateError(
         'TARGET_CHANGED',
-        `${lost.message} Meanwhile the target changed:\n${list}`,
+        `${lost.message} ${asked}Meanwhile the target changed:\n${list}`,
         {
           hint: `Who did it could not be found out: look at the target.\n${cleaning}`,
         },

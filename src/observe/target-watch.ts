@@ -10,6 +10,7 @@ import {
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { readTraffic } from '../target/read-traffic.ts';
+import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
 import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import { type Traffic, type TrafficReading, trafficBetween } from '../target/traffic.ts';
@@ -20,6 +21,8 @@ import type { AuthorOf } from './own-transactions.ts';
 export interface TargetState {
   /** `gone` where there is no such database (any more). */
   readonly digest: CatalogueDigest | 'gone';
+  /** On which it was read; null where it is gone. */
+  readonly server: ServerIdentity | null;
   /** What it is used for, for the forecast; the reason where that could not be read. */
   readonly traffic: TrafficReading | { readonly unmeasured: string };
   readonly shared: SharedCatalogues;
@@ -56,27 +59,33 @@ export async function inTarget<T>(
 /** @param session one in the target; default: a new one. */
 export async function readTargetState(options: WatchOptions, session?: Session): Promise<TargetState> {
   const { control, target } = options;
-  const [{ digest, traffic }, shared] = await Promise.all([
+  const [read, shared] = await Promise.all([
     session ? readOver(session) : readWithin(options),
     sharedCatalogues(control, target.database.oid),
   ]);
   const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
   const counted = target.server.versionNum >= COUNTS_AT_ONCE;
-  return { digest, traffic, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
+  return { ...read, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
 }
 
-async function readWithin(options: WatchOptions): Promise<Pick<TargetState, 'digest' | 'traffic'>> {
+type ReadInTarget = Pick<TargetState, 'digest' | 'traffic' | 'server'>;
+
+async function readWithin(options: WatchOptions): Promise<ReadInTarget> {
   try {
     return await inTarget(options, readOver);
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
-      return { digest: 'gone', traffic: { unmeasured: 'the target is gone' } };
+      return { digest: 'gone', traffic: { unmeasured: 'the target is gone' }, server: null };
     throw error;
   }
 }
 
-async function readOver(session: Session): Promise<Pick<TargetState, 'digest' | 'traffic'>> {
-  return { digest: await catalogueDigest(session), traffic: await trafficOf(session) };
+async function readOver(session: Session): Promise<ReadInTarget> {
+  return {
+    digest: await catalogueDigest(session),
+    traffic: await trafficOf(session),
+    server: await readServerIdentity(session),
+  };
 }
 
 /** Without a forecast a rehearsal is still worth making. */
@@ -95,6 +104,8 @@ export interface TargetComparison {
   readonly changes: TargetSection['changes'];
   /** The target's traffic since `before`; the reason where it could not be read. */
   readonly traffic: Traffic | { readonly unmeasured: string };
+  /** In words, where another server was asked the second time. */
+  readonly moved?: string | undefined;
   readonly limits: Limit[];
 }
 
@@ -136,11 +147,27 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
   const targetChanges =
     written.length > 0 && after.digest !== 'gone' ? await meanwhile.describeTarget().catch(() => []) : [];
   const unread = [...(after.digest === 'gone' ? [] : after.digest.unread), ...after.shared.unread];
+  const limits = unread.map((reason): Limit => ({ path: 'target.changes[]', kind: 'unmeasured', reason }));
+  const compare = { ...meanwhile, after, written, targetChanges };
+  const moved = movedSince(meanwhile.before, after);
+  if (moved === undefined)
+    return {
+      changes: attribute(compare),
+      traffic: sampled(meanwhile.before.traffic, after.traffic),
+      limits,
+    };
+  // Sessions and statements are counted by each server for itself.
+  const reason = `${moved}: what had not reached it by then is told as a change`;
   return {
-    changes: attribute({ ...meanwhile, after, written, targetChanges }),
-    traffic: sampled(meanwhile.before.traffic, after.traffic),
-    limits: unread.map((reason) => ({ path: 'target.changes[]', kind: 'unmeasured', reason })),
+    changes: attribute({ ...compare, after: { ...after, arrivals: null } }),
+    traffic: { unmeasured: moved },
+    moved,
+    limits: [...limits, { path: 'target.changes', kind: 'estimate', reason }],
   };
+}
+
+function movedSince(before: TargetState, after: TargetState): string | undefined {
+  return before.server && after.server ? movedBetween(before.server, after.server) : undefined;
 }
 
 function sampled(first: TargetState['traffic'], second: TargetState['traffic']): TargetComparison['traffic'] {

@@ -42,7 +42,7 @@ export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promi
     const context = {
       target,
       ...claim,
-      ...(await otherServers({ ...options, command: [] }, claim.run, around, { scope, stop, audit })),
+      ...(await otherServers({ ...options, command: [] }, target, claim.run, around, { scope, stop, audit })),
       limits: limitsOf({ ...options, command: [] }),
       wishes: wishesOf({ ...options, command: [] }),
       emit: ignore,

@@ -64,7 +64,7 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const context = {
       target,
       ...claim,
-      ...(await otherServers(options, claim.run, around, { scope, stop, audit })),
+      ...(await otherServers(options, target, claim.run, around, { scope, stop, audit })),
       limits: limitsOf(options),
       wishes: wishesOf(options),
       emit,

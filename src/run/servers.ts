@@ -1,17 +1,23 @@
 import type { CloneContext, Ground } from '../clone/method.ts';
+import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { Audit } from '../target/audit.ts';
 import { inspectTarget } from '../target/inspect.ts';
 import type { Surroundings } from '../target/surroundings.ts';
+import type { Target } from '../target/target.ts';
 import { parseSettings } from '../target/url.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { RehearseOptions } from './asked.ts';
 
-/** The servers beside the target's that the user named: one to make the clone on, one to copy from. */
+/**
+ * The servers beside the target's that the user named: one to make the clone on, one to copy from.
+ * @throws SafemigrateError as inspectTarget() does; `SERVER` where the one to copy from is no standby of the target.
+ */
 export async function otherServers(
   { rehearsalUrl, source }: RehearseOptions,
+  target: Target,
   run: RunId,
   around: Surroundings,
   { scope, stop, audit }: { scope: Scope; stop: Stop; audit: Audit },
@@ -25,8 +31,27 @@ export async function otherServers(
     control.onLost((reason) => stop.now(lostControl(reason)));
     return { target, control, lockDatabaseOid };
   };
+  const standby = async (url: string): Promise<Target> => {
+    const found = await inspect(url, '--source', true);
+    const strange = noStandbyOf(target, found);
+    if (strange === undefined) return found;
+    throw new SafemigrateError(
+      'SERVER',
+      `The server that --source names is no standby of the target: ${strange}.`,
+      {
+        hint: 'The target was not touched. Name a physical standby of it with --source, or leave it out.',
+      },
+    );
+  };
   return {
     ...(rehearsalUrl === undefined ? {} : { rehearsal: await ground(rehearsalUrl) }),
-    ...(source === undefined ? {} : { source: await inspect(source, '--source', true) }),
+    ...(source === undefined ? {} : { source: await standby(source) }),
   };
+}
+
+/** A clone of what only looks like the target would be judged as if it were one. */
+function noStandbyOf(target: Target, { server }: Target): string | undefined {
+  const [one, other] = [target.server.systemIdentifier, server.systemIdentifier];
+  if (one !== null && other !== null && one !== other) return 'their system identifiers differ';
+  return server.inRecovery ? undefined : 'it is a primary itself';
 }

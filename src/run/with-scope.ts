@@ -30,8 +30,9 @@ export async function withScope<T>(
   try {
     result = await work(scope, stop);
   } catch (error) {
+    const cause = isLoss(error) ? error : (stop.lost ?? error);
     await release();
-    throw isLoss(error) ? error : (stop.lost ?? error);
+    throw cause;
   }
   return { result, cleanup: await release() };
 }

@@ -1,50 +1,16 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { type PlacedServer, placedServer, standbyOf } from '../helpers/placed-server.ts';
-import { type Relay, startRelay } from '../helpers/relay.ts';
+import { caughtUp, primaryWith, promote, relayTo, streamingStandbyOf, through } from '../helpers/failover.ts';
 import { serverUrl } from '../helpers/servers.ts';
 import { databasesBeside, inDatabase } from '../helpers/swapping.ts';
 
 const COMMENT = "the users' own";
 const MIGRATION = 'CREATE TABLE added (id int)';
-
-async function primaryWith(name: string): Promise<PlacedServer> {
-  const primary = await placedServer(18, { parent: tmpdir() });
-  onTestFinished(() => primary.stop());
-  await withClient(primary.url, async (client) => {
-    await client.query(`CREATE DATABASE ${name}`);
-    await client.query(`COMMENT ON DATABASE ${name} IS 'the users'' own'`);
-  });
-  await withClient(inDatabase(primary.url, name), (client) => client.query('CREATE TABLE kept (id int)'));
-  return primary;
-}
-
-async function streamingStandbyOf(primary: PlacedServer): Promise<PlacedServer> {
-  const standby = await withClient(primary.url, (client) =>
-    standbyOf(primary, 18, async (sql) => (await client.query(sql)).rows),
-  );
-  onTestFinished(() => standby.stop());
-  return standby;
-}
-
-async function relayTo({ url }: PlacedServer): Promise<Relay> {
-  const relay = await startRelay(url);
-  onTestFinished(() => relay.close());
-  return relay;
-}
-
-function through({ port }: Relay, url: string): string {
-  const changed = new URL(url);
-  changed.port = String(port);
-  changed.searchParams.set('sslmode', 'disable');
-  return changed.href;
-}
 
 interface Door {
   readonly open: boolean;
@@ -81,20 +47,6 @@ async function swapUntilMigrated(url: string) {
   return { result, kill: () => process.kill(pid, 'SIGKILL'), goOn: () => writeFileSync(go ?? '', '') };
 }
 
-async function caughtUp(primary: PlacedServer, standby: PlacedServer): Promise<void> {
-  const { rows } = await withClient(primary.url, (client) =>
-    client.query<{ lsn: string }>('SELECT pg_current_wal_lsn()::text AS lsn'),
-  );
-  await withClient(standby.url, (client) =>
-    until('the standby has it all', async () => {
-      const replayed = 'SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn AS done';
-      return (await client.query<{ done: boolean }>(replayed, [rows[0]?.lsn])).rows[0]?.done ?? false;
-    }),
-  );
-}
-
-const promote = ({ url }: PlacedServer) => withClient(url, (client) => client.query('SELECT pg_promote()'));
-
 const swapOf = (stdout: string): { outcome: string; reasons: string[] } => JSON.parse(stdout).swap;
 
 const settings = { timeout: 60_000 };
@@ -109,7 +61,7 @@ test(
     const url = through(relay, inDatabase(primary.url, 'app'));
     const { result, goOn } = await swapUntilMigrated(url);
     await caughtUp(primary, standby);
-    await promote(standby);
+    promote(standby);
     relay.leadTo(standby.url);
     goOn();
     const { exitCode, stdout, stderr } = await result;
@@ -143,7 +95,7 @@ test('a target whose server is lost is opened on the one that takes over', setti
   await caughtUp(primary, standby);
   await primary.stop();
   expect(await doorOf(standby, 'app')).toMatchObject({ open: false });
-  await promote(standby);
+  promote(standby);
   const { exitCode, stdout, stderr } = await result;
   expect(exitCode, stderr).toBe(4);
   expect(swapOf(stdout)).toMatchObject({
@@ -169,7 +121,7 @@ test(
     kill();
     expect(await result).toMatchObject({ signal: 'SIGKILL' });
     expect(await doorOf(standby, 'app')).toMatchObject({ open: false });
-    await promote(standby);
+    promote(standby);
     await until('the guard opens it', async () => (await doorOf(standby, 'app'))?.open ?? false);
     expect(await doorOf(standby, 'app')).toEqual(OPEN);
   },

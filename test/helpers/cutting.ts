@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { expect } from 'vitest';
+import type { InterruptSignal } from '../../src/command/run-command.ts';
 import type { Server } from '../../src/server/embedded.ts';
 import { identifier } from '../../src/sql.ts';
 import { CLI, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
@@ -128,7 +129,7 @@ async function killOnce(url: string, { at, how }: Cut): Promise<void> {
 }
 
 /** Sends a run a signal at this request, which goes through: nothing may be left, and the exit code tells the signal. */
-export async function signalAt(url: string, at: number, signal: 'SIGTERM' | 'SIGINT'): Promise<void> {
+export async function signalAt(url: string, at: number, signal: InterruptSignal): Promise<void> {
   let sent: string | undefined;
   const {
     exitCode,
@@ -141,7 +142,7 @@ export async function signalAt(url: string, at: number, signal: 'SIGTERM' | 'SIG
     }
     return 'forward';
   });
-  const expected = { exitCode: signal === 'SIGTERM' ? 143 : 130, endedBy: null };
+  const expected = { exitCode: 128 + constants.signals[signal], endedBy: null };
   expect({ exitCode, endedBy }, `${signal} at request ${at}, ${sent}:\n${stderr}`).toEqual(expected);
 }
 

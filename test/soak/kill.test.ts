@@ -31,7 +31,9 @@ test.each(VERSIONS)(
   },
 );
 
-test('SIGTERM and SIGINT at every request of a whole rehearsal leave nothing', async () => {
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+test.each(SIGNALS)('%s at every request of a whole rehearsal leaves nothing', async (signal) => {
   const server = await ownServer(18);
   try {
     const targets = await makeTargets(server, 6);
@@ -43,13 +45,11 @@ test('SIGTERM and SIGINT at every request of a whole rehearsal leave nothing', a
     for (let from = 0; from < places.length; from += targets.length) {
       const batch = places.slice(from, from + targets.length);
       await Promise.all(
-        batch.map((at, index) =>
-          signalAt(withDatabase(server, targets[index] ?? ''), at, at % 2 === 0 ? 'SIGTERM' : 'SIGINT'),
-        ),
+        batch.map((at, index) => signalAt(withDatabase(server, targets[index] ?? ''), at, signal)),
       );
       expect(await databases(server)).toEqual(before);
     }
-    console.log(`signals: ${places.length} runs`);
+    console.log(`${signal}: ${places.length} runs`);
   } finally {
     await server.stop();
   }

@@ -117,8 +117,8 @@ async function failure(place: string): Promise<SafemigrateError> {
     `pg_basebackup failed:\n${lines.map((line) => `  ${line}`).join('\n')}`,
     {
       hint:
-        'The target was not changed. pg_hba.conf must let the role in for the database "replication", and two WAL senders ' +
-        'must be free.',
+        'The target was not changed. Try again: two WAL senders must be free, pg_hba.conf must let the role in for the database ' +
+        '"replication", and the server must not be restarted, promoted or replaced by another one meanwhile.',
     },
   );
 }

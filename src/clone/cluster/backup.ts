@@ -1,4 +1,4 @@
-import { SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { Scope } from '../../scope.ts';
 import type { Session } from '../../target/session.ts';
 import { noticeOurEnd, openMaintenanceSession } from '../../upkeep/claim.ts';
@@ -17,6 +17,11 @@ export interface Backup {
   readonly reserved: boolean;
   /** @throws SafemigrateError `LOST` or `CLONE` when the server was restarted or promoted meanwhile. */
   stop(): Promise<BackupEnd>;
+  /**
+   * A promotion renames the WAL of the former timeline, which the copy needs: to be asked once that is copied.
+   * @throws SafemigrateError `LOST`; `CLONE` for a standby that is none any more.
+   */
+  refusePromoted(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -51,15 +56,12 @@ export function slotName({ run }: Pick<CloneContext, 'run'>): string {
 }
 
 /** Starts a backup; the session that it depends on is the scope's. Waits for the checkpoint. */
-export async function startBackup(
-  context: CloneContext,
-  { ground, server }: Survey,
-  scope: Scope,
-): Promise<Backup> {
-  const { run, audit, signal, wishes } = context;
+export async function startBackup(context: CloneContext, survey: Survey, scope: Scope): Promise<Backup> {
+  const { run, signal, wishes } = context;
+  const { server } = survey;
   const session = await scope.own(
     'backup session',
-    () => openMaintenanceSession(ground, { run, audit, signal, purpose: 'backup' }),
+    () => openBackupSession(context, survey),
     async (opened) => opened?.close(),
   );
   const lost = new AbortController();
@@ -74,12 +76,44 @@ export async function startBackup(
   return {
     signal: AbortSignal.any([signal, lost.signal]),
     reserved,
-    stop: () => stopBackup(session, stop),
+    stop: () => orLoss(lost.signal, stopBackup(session, stop, server)),
+    refusePromoted: () => orLoss(lost.signal, server.inRecovery ? refusePromoted(session) : undefined),
     close: () => session.close(),
   };
 }
 
-const RESTARTED = 'Was it restarted, or did it fail over? What was made of the clone was removed; try again.';
+/** What the end of the session does to a query says less than that it has ended. */
+async function orLoss<T>(lost: AbortSignal, work: T | Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw lost.aborted ? lost.reason : error;
+  }
+}
+
+/**
+ * Where the address leads to may change, as after a failover, and the files that are copied are one server's alone.
+ * @throws SafemigrateError `CLONE` when another server answers than the one that was looked at.
+ */
+export async function openBackupSession(
+  { run, audit, signal }: CloneContext,
+  { ground, server, directory }: Survey,
+): Promise<Session> {
+  const session = await openMaintenanceSession(ground, { run, audit, signal, purpose: 'backup' });
+  const [answering] = await session.query<{ startedAt: number }>(STARTED_AT);
+  if (answering?.startedAt === server.startedAt) return session;
+  await session.close();
+  throw new SafemigrateError(
+    'CLONE',
+    `Another server answers now than the one whose files are in ${directory.folder}.`,
+    { hint: RESTARTED },
+  );
+}
+
+const STARTED_AT = 'SELECT extract(epoch FROM pg_postmaster_start_time())::float8 AS "startedAt"';
+
+const REMOVED = 'The target was not touched, and what was made of the clone was removed.';
+const RESTARTED = `Was it restarted, or did it fail over? ${REMOVED} Run it again.`;
 const NO_FREE_SLOT = '53400';
 const WRONG_STATE = '55000';
 
@@ -97,20 +131,30 @@ async function reserveWal(session: Session, name: string): Promise<boolean> {
   }
 }
 
-async function stopBackup(session: Session, statement: string): Promise<BackupEnd> {
+async function stopBackup(
+  session: Session,
+  statement: string,
+  { inRecovery }: SourceServer,
+): Promise<BackupEnd> {
   try {
     const [end] = await session.query<{ lsn: string; label: string }>(statement);
     if (!end) throw new Error('the end of a backup has one row');
     return end;
   } catch (error) {
     if (sqlstateOf(error) !== WRONG_STATE) throw error;
-    throw new SafemigrateError(
-      'CLONE',
-      'The server did not complete the backup: it was promoted meanwhile, or not ready for one.',
-      {
-        hint: RESTARTED,
-        cause: error,
-      },
-    );
+    // A promotion is one of several reasons for it.
+    if (inRecovery) await refusePromoted(session);
+    throw new SafemigrateError('CLONE', `The server did not complete the backup: ${messageOf(error)}.`, {
+      hint: `${REMOVED} Run it again.`,
+      cause: error,
+    });
   }
+}
+
+async function refusePromoted(session: Session): Promise<void> {
+  const [row] = await session.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
+  if (row?.standby) return;
+  throw new SafemigrateError('CLONE', 'The standby was promoted while it was copied.', {
+    hint: `${REMOVED} Run it again with another standby, or without --source.`,
+  });
 }

@@ -3,9 +3,8 @@ import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import type { Limit } from '../../report/model.ts';
 import type { Scope } from '../../scope.ts';
-import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import type { CloneContext } from '../method.ts';
-import { type Backup, startBackup } from './backup.ts';
+import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import { Copier } from './copier.ts';
 import { copyWal } from './copy-wal.ts';
 import { readTablespaces } from './layout.ts';
@@ -48,6 +47,7 @@ async function fillByBackup(
     await writeFile(label, end.label, { mode: 0o600, flag: 'wx' });
     copier.own(label);
     await copyWal(survey.layout, survey.server, end, folder, copier);
+    await backup.refusePromoted();
     return { touched: backupTraces(context, survey, backup), limits: standbyLimits(context) };
   } finally {
     await backup.close();
@@ -122,9 +122,8 @@ export function hurriesCheckpoint({ wishes }: CloneContext, { ground }: Survey):
   return wishes.checkpoint === 'fast' && ground.role.mayCheckpoint;
 }
 
-async function runCheckpoint(context: CloneContext, { ground }: Survey): Promise<void> {
-  const { run, audit, signal } = context;
-  const session = await openMaintenanceSession(ground, { run, audit, signal, purpose: 'backup' });
+async function runCheckpoint(context: CloneContext, survey: Survey): Promise<void> {
+  const session = await openBackupSession(context, survey);
   try {
     await session.query('CHECKPOINT');
   } finally {

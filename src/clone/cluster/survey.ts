@@ -47,12 +47,13 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
       'leave --rehearsal-url out',
     );
   const ground = context.source ?? context.target;
-  refuseStranger(context, ground);
   // The proof needs the session's own backend: it must not end before.
   const { server, directory } = await withSession(context, async (session) => {
     const server = await readSourceServer(session, ground.server.versionNum);
     return { server, directory: await recogniseDataDirectory(server) };
   });
+  if (context.source && !server.inRecovery)
+    throw new Obstacle('the server that --source names was promoted, and is no standby any more', ANOTHER);
   const layout = await readLayout(directory.folder, server);
   const place = await findPlace(layout.data, context.wishes.folder);
   const programs = await findPrograms(directory.postmasterPid, server.versionNum);
@@ -62,14 +63,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
   return survey;
 }
 
-function refuseStranger({ target, source }: CloneContext, ground: Target): void {
-  const [one, other] = [target.server.systemIdentifier, ground.server.systemIdentifier];
-  if (!source || one === null || other === null || one === other) return;
-  throw new Obstacle(
-    'the server that --source names is no standby of the target: their system identifiers differ',
-    'name a physical standby of the target with --source',
-  );
-}
+const ANOTHER = 'name another standby of the target with --source, or leave it out';
 
 async function withSession<T>(context: CloneContext, use: (session: Session) => Promise<T>): Promise<T> {
   const { source, control, run, audit, signal } = context;

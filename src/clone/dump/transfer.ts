@@ -120,7 +120,9 @@ async function failure(folder: string): Promise<SafemigrateError> {
     'CLONE',
     `The target could not be dumped and restored:\n${lines.map((line) => `  ${line}`).join('\n')}`,
     {
-      hint: 'The target was not changed. What was restored so far is removed.',
+      hint:
+        'The target was not changed, and what was restored so far is removed. Try again if the server was restarted or failed over ' +
+        'meanwhile.',
     },
   );
 }

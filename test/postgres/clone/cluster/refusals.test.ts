@@ -84,16 +84,6 @@ describe('the data directory', () => {
     });
   });
 
-  test('of a server that is no standby of the target is not copied for it', async () => {
-    await withCloning(one.url, {}, async ({ context }) => {
-      const source = await withCloning(other.url, {}, async (cloning) => cloning.context.target);
-      expect(await cluster.assess({ ...context, source })).toMatchObject({
-        possible: false,
-        reason: expect.stringContaining('no standby of the target'),
-      });
-    });
-  });
-
   test('is copied in full on a file system that shares no blocks, and its size is told', async () => {
     const assessment = await assess(one.url);
     expect(assessment).toMatchObject({ possible: true, strategy: 'copy', isolation: 'own-cluster' });
