@@ -1,8 +1,19 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** What becomes of the frontend message: passed on, or kept with all that follows on any connection. */
-export type Decision = 'forward' | 'hold';
+/**
+ * What becomes of the frontend message: passed on; kept, with all that follows on any connection; lost with its connection,
+ * the others stay; or passed on and answered, and the answer is lost with its connection.
+ */
+export type Decision = 'forward' | 'hold' | 'cut' | Unheard;
+
+export interface Unheard {
+  /** Called when the server has answered, before the connection ends. */
+  readonly onAnswer: () => Promise<void> | void;
+}
+
+/** @param index of the request, on all connections together. While it is waited for, its connection waits. */
+export type Decide = (index: number, text: string) => Decision | Promise<Decision>;
 
 export interface Relay {
   readonly port: number;
@@ -20,7 +31,7 @@ const STARTUP_VERSION = 196608;
 /** A TCP relay before a server, which asks at each request of the client what is to become of it. No TLS. */
 export async function startRelay(
   serverUrl: string,
-  decide: (index: number, text: string) => Decision = () => 'forward',
+  decide: Decide = () => 'forward',
   listen = '127.0.0.1',
 ): Promise<Relay> {
   let { hostname, port } = new URL(serverUrl);
@@ -43,13 +54,16 @@ export async function startRelay(
         peer.destroy();
       });
     }
-    upstream.on('data', (chunk) => {
-      if (!frozen) client.write(chunk);
+    let unheard: Unheard | undefined;
+    upstream.on('data', async (chunk) => {
+      if (unheard) {
+        await unheard.onAnswer();
+        client.destroy();
+      } else if (!frozen) client.write(chunk);
     });
     let buffer = Buffer.alloc(0);
-    let started = false;
-    client.on('data', (chunk) => {
-      buffer = Buffer.concat([buffer, chunk]);
+    let [started, deciding] = [false, false];
+    const pump = async () => {
       for (let length = frameLength(buffer, started); length <= buffer.length; ) {
         const frame = buffer.subarray(0, length);
         buffer = buffer.subarray(length);
@@ -58,12 +72,21 @@ export async function startRelay(
         if (text !== undefined) {
           requests.push(text);
           // A decision may freeze what it lets pass: that one message still goes.
-          const decision = frozen ? 'hold' : decide(requests.length - 1, text);
+          const decision = frozen ? 'hold' : await decide(requests.length - 1, text);
           if (decision === 'hold') frozen = true;
+          if (decision === 'cut') client.destroy();
+          if (typeof decision === 'object') unheard = decision;
         }
-        if (!frozen) upstream.write(frame);
+        if (!frozen && !client.destroyed) upstream.write(frame);
         length = frameLength(buffer, started);
       }
+    };
+    client.on('data', async (chunk) => {
+      buffer = Buffer.concat([buffer, chunk]);
+      if (deciding) return;
+      deciding = true;
+      await pump();
+      deciding = false;
     });
   };
 

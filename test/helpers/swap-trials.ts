@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Server } from '../../src/server/embedded.ts';
 import { identifier } from '../../src/sql.ts';
-import { CLI, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
+import { CLI, type CliResult, plainEnvironment, safemigrate, sqlCommand } from './cli.ts';
 import { withClient } from './client.ts';
 import { until } from './cutting.ts';
 import { inDatabase } from './swapping.ts';
@@ -43,6 +43,46 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
+/** A target of trials, one after the other, with all that clients were told is in it. */
+export interface TrialTarget {
+  readonly server: Server;
+  readonly url: string;
+  /** Numbers of rows that must be there. */
+  readonly expected: Set<number>;
+  /** Names of the originals that are kept. */
+  originals: readonly string[];
+  trials: number;
+}
+
+export async function makeTrialTarget(server: Server): Promise<TrialTarget> {
+  const url = inDatabase(server.url, APP);
+  await withClient(server.url, async (client) => {
+    await client.query(`CREATE DATABASE ${APP}`);
+    await client.query(`COMMENT ON DATABASE ${APP} IS 'the users'' own'`);
+  });
+  await withClient(url, (client) => client.query(LOAD_TABLE));
+  return { server, url, expected: new Set(), originals: [], trials: 0 };
+}
+
+/** Clients of the target, for one trial. */
+export function startTrialLoad(target: TrialTarget): WriteLoad {
+  const trial = target.trials++;
+  return startWriteLoad(target.url, CLIENTS, trial * 1_000_000, trial % WITH_NEWCOMER === 0 ? 1 : 0);
+}
+
+/**
+ * After a swap or a rollback, however it ended: before anybody does anything the target is open and clients write again; every
+ * acknowledged row is there, and `clean` leaves nothing unmarked. @returns whether the target is another database than before.
+ */
+export async function settle(target: TrialTarget, load: WriteLoad, back: boolean): Promise<boolean> {
+  // Those whose sessions were not ended yet would write into a target that stays closed.
+  await until('the target is open', () => isOpen(target.server).catch(() => false));
+  await until('clients write again', grows(load));
+  await load.stop();
+  for (const id of load.acknowledged) target.expected.add(id);
+  return judge(target, back);
+}
+
 /**
  * Swaps and rollbacks of one target, one after the other, each disturbed after a random one of its statements, while
  * clients write. After each one every acknowledged row must be there, the target open, and nothing unmarked left.
@@ -61,29 +101,19 @@ export async function runTrials(
 ): Promise<TrialFigures> {
   const { seed, trials, disturbances = DISTURBANCES, stopMs = 1_000, tell = () => {} } = options;
   const random = randomNumbers(seed);
-  const url = inDatabase(server.url, APP);
-  await withClient(server.url, async (client) => {
-    await client.query(`CREATE DATABASE ${APP}`);
-    await client.query(`COMMENT ON DATABASE ${APP} IS 'the users'' own'`);
-  });
-  await withClient(url, (client) => client.query(LOAD_TABLE));
+  const target = await makeTrialTarget(server);
   const outcomes: Record<string, number> = {};
   const reopenedByGuardMs: number[] = [];
-  const expected = new Set<number>();
   let acknowledged = 0;
   for (let trial = 0; trial < trials; trial++) {
     const how = disturbances[trial % disturbances.length] ?? 'none';
-    const originals = await kept(url);
-    const back = originals.length > 0 && random() < 0.6;
-    const load = startWriteLoad(url, CLIENTS, trial * 1_000_000, trial % WITH_NEWCOMER === 0 ? 1 : 0);
+    const back = target.originals.length > 0 && random() < 0.6;
+    const load = startTrialLoad(target);
     try {
       const result = await disturbed(server, { back, how, stopMs, after: Math.floor(random() ** 2 * 60) });
       reopenedByGuardMs.push(...result.reopenedMs);
-      await until('clients write again', grows(load));
-      await load.stop();
+      const done = await settle(target, load, back);
       acknowledged += load.acknowledged.size;
-      for (const id of load.acknowledged) expected.add(id);
-      const done = await judge(server, expected, originals);
       const key = `${how} ${back ? 'rollback' : 'swap'}: ${done ? 'done' : 'not done'}`;
       outcomes[key] = (outcomes[key] ?? 0) + 1;
       tell(`${trial}: ${key}; ${load.acknowledged.size} rows`);
@@ -113,6 +143,32 @@ async function disturbed(
   server: Server,
   { back, how, stopMs, after }: Trial,
 ): Promise<{ reopenedMs: number[] }> {
+  const reopenedMs: number[] = [];
+  await withTool({ url: inDatabase(server.url, APP), back }, async (child, audit) => {
+    if (how === 'none' || !(await comesTo(child, audit, after))) return;
+    if (how === 'kill') {
+      const killedAt = performance.now();
+      endGroup(child, 'SIGKILL');
+      if (!(await isOpen(server))) {
+        await until('the guard opens the target', () => isOpen(server));
+        reopenedMs.push(performance.now() - killedAt);
+      }
+    }
+    if (how === 'terminate') child.kill('SIGTERM');
+    if (how === 'crash') await server.restart('immediate');
+    if (how === 'stop') await stopFor(child, server, stopMs);
+  });
+  return { reopenedMs };
+}
+
+/**
+ * A swap or a rollback by the built CLI, for as long as it takes.
+ * @param during is given the file of its `--audit` as well. @returns its exit code, null where it was killed.
+ */
+export async function withTool(
+  { url, back, env }: { url: string; back: boolean; env?: NodeJS.ProcessEnv },
+  during: (child: ChildProcess, audit: string) => Promise<void>,
+): Promise<number | null> {
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-trial-'));
   const audit = path.join(folder, 'audit');
   const words = back
@@ -120,36 +176,23 @@ async function disturbed(
     : ['--swap', '--yes', '--disconnect', 'all', '--audit', audit, '--', ...sqlCommand('SELECT 1')];
   const child = spawn(process.execPath, [CLI, ...words], {
     cwd: folder,
-    env: { ...plainEnvironment(), DATABASE_URL: inDatabase(server.url, APP) },
+    env: { ...plainEnvironment(), DATABASE_URL: url, ...env },
     stdio: 'ignore',
     detached: true,
   });
   const closed = once(child, 'close');
-  const reopenedMs: number[] = [];
   try {
-    if (how !== 'none' && (await comesTo(child, audit, after))) {
-      if (how === 'kill') {
-        const killedAt = performance.now();
-        endGroup(child, 'SIGKILL');
-        if (!(await isOpen(server))) {
-          await until('the guard opens the target', () => isOpen(server));
-          reopenedMs.push(performance.now() - killedAt);
-        }
-      }
-      if (how === 'terminate') child.kill('SIGTERM');
-      if (how === 'crash') await server.restart('immediate');
-      if (how === 'stop') await stopFor(child, server, stopMs);
-    }
+    await during(child, audit);
     await closed;
+    return child.exitCode;
   } finally {
     endGroup(child, 'SIGKILL');
     await rm(folder, { recursive: true, force: true });
   }
-  return { reopenedMs };
 }
 
 /** The command is of the same process group. */
-function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+export function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, signal);
   } catch {
@@ -171,7 +214,7 @@ async function comesTo(child: ChildProcess, audit: string, after: number): Promi
 }
 
 /** Somebody finds the target closed, opens it, and clients write for a while; then the run goes on. */
-async function stopFor(child: ChildProcess, server: Server, stopMs: number): Promise<void> {
+export async function stopFor(child: ChildProcess, server: Server, stopMs: number): Promise<void> {
   child.kill('SIGSTOP');
   try {
     await withClient(server.url, async (client) => {
@@ -193,26 +236,26 @@ async function isOpen(server: Server): Promise<boolean> {
 
 interface Listed {
   readonly name: string;
-  readonly oid: number;
   readonly standing: string;
   readonly role: string;
-  readonly owning: string;
 }
 
-async function kept(url: string): Promise<Listed[]> {
+async function kept(url: string): Promise<string[]> {
   const { stdout } = await safemigrate(['list', '--format', 'json', '--url', url]);
   const listed: Listed[] = JSON.parse(stdout);
-  return listed.filter(({ role, standing }) => role === 'original' && standing === 'marked');
+  return listed
+    .filter(({ role, standing }) => role === 'original' && standing === 'marked')
+    .map(({ name }) => name);
 }
 
-/** @returns whether the target is another database than before. Rows that a rollback has left behind are expected no more. */
-async function judge(server: Server, expected: Set<number>, before: readonly Listed[]): Promise<boolean> {
-  const url = inDatabase(server.url, APP);
+/** @param back a rollback, which was told to, leaves rows behind in the database that is kept: they are expected no more. */
+async function judge(target: TrialTarget, back: boolean): Promise<boolean> {
+  const { server, url, expected } = target;
+  let cleaned: CliResult | undefined;
   await until('clean finds nothing of a living run', async () => {
-    const { stdout } = await safemigrate(['clean', '--url', url]);
-    return !/alive|cannot be told/.test(stdout);
+    cleaned = await safemigrate(['clean', '--url', url]);
+    return !/alive|cannot be told/.test(cleaned.stdout);
   });
-  const cleaned = await safemigrate(['clean', '--url', url]);
   expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
   const originals = await kept(url);
   const { rows } = await withClient(server.url, (client) =>
@@ -221,24 +264,26 @@ async function judge(server: Server, expected: Set<number>, before: readonly Lis
          FROM pg_database WHERE datname NOT IN ('postgres', 'template0', 'template1') ORDER BY datname`,
     ),
   );
-  expect(rows.map(({ name }) => name)).toEqual([APP, ...originals.map(({ name }) => name)].sort());
+  expect(rows.map(({ name }) => name)).toEqual([APP, ...originals].sort());
   expect(rows.find(({ name }) => name === APP)).toMatchObject({ open: true, comment: COMMENT });
   const lost = await missing(url, expected);
-  const newest = originals.filter(({ name }) => !before.some((each) => each.name === name));
-  const elsewhere = await missingIn(server, newest, new Set(lost));
-  expect(elsewhere, 'acknowledged rows that are nowhere').toEqual([]);
-  // Only a rollback, which was told to, leaves rows behind; the kept database has them.
+  const newest = originals.filter((name) => !target.originals.includes(name));
+  const nowhere = back ? await missingIn(server, newest, new Set(lost)) : lost;
+  expect(nowhere, 'acknowledged rows that are lost').toEqual([]);
   for (const id of lost) expected.delete(id);
-  if (originals.length > 3)
+  target.originals = originals;
+  if (originals.length > 3) {
     expect(await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url])).toMatchObject({
       exitCode: 0,
     });
+    target.originals = [];
+  }
   return newest.length > 0;
 }
 
-async function missingIn(server: Server, places: readonly Listed[], ids: Set<number>): Promise<number[]> {
+async function missingIn(server: Server, places: readonly string[], ids: Set<number>): Promise<number[]> {
   let left = ids;
-  for (const { name } of left.size > 0 ? places : []) {
+  for (const name of left.size > 0 ? places : []) {
     const door = (open: boolean) =>
       withClient(server.url, (client) =>
         client.query(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS ${open}`),

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { identifier, literal } from '../../src/sql.ts';
 import { withClient } from './client.ts';
 import { changedUrl } from './cloning.ts';
@@ -58,4 +59,14 @@ export function oddTarget(name: string): string[] {
     `ALTER DATABASE ${database} SET app.motto TO 'it''s "so"; \\'`,
     `ALTER ROLE ${granter} IN DATABASE ${database} SET work_mem TO '7MB'`,
   ];
+}
+
+/** The process that opens the target again, started by this one. */
+export async function guardOf(pid: number): Promise<number> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  for (const child of children.trim().split(' ').map(Number)) {
+    const words = await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '');
+    if (words.includes('swap/guard-process')) return child;
+  }
+  throw new Error(`no guard among the children of ${pid}`);
 }

@@ -7,6 +7,8 @@ export interface WriteLoad {
   readonly acknowledged: Set<number>;
   /** What clients were told instead, by message. */
   readonly errors: string[];
+  /** The longest time from one answer to the next that any client has had so far, in milliseconds, errors included. */
+  longestWaitMs(): number;
   stop(): Promise<void>;
 }
 
@@ -24,21 +26,17 @@ export function startWriteLoad(url: string, clients: number, first = 0, newcomer
   const acknowledged = new Set<number>();
   const errors: string[] = [];
   let stopping = false;
-  const insert = async (client: Client, id: number) => {
-    await client.query('INSERT INTO written VALUES ($1)', [id]);
-    acknowledged.add(id);
-  };
-  const work = async (client: Client, take: () => number) => {
-    while (!stopping) {
-      await insert(client, take());
-      await delay(2);
-    }
-  };
+  let longestWaitMs = 0;
   const live = async (index: number) => {
     let next = first + index;
-    const take = () => {
+    let answeredAt: number | undefined;
+    const insert = async (client: Client) => {
       next += clients;
-      return next;
+      await client.query('INSERT INTO written VALUES ($1)', [next]);
+      acknowledged.add(next);
+      const now = performance.now();
+      longestWaitMs = Math.max(longestWaitMs, now - (answeredAt ?? now));
+      answeredAt = now;
     };
     const isNew = index < newcomers;
     while (!stopping) {
@@ -46,8 +44,11 @@ export function startWriteLoad(url: string, clients: number, first = 0, newcomer
       client.on('error', () => {});
       try {
         await client.connect();
-        if (isNew) await insert(client, take());
-        else await work(client, take);
+        await insert(client);
+        while (!isNew && !stopping) {
+          await delay(2);
+          await insert(client);
+        }
       } catch (error) {
         errors.push(error instanceof Error ? error.message : String(error));
         await delay(20);
@@ -60,6 +61,7 @@ export function startWriteLoad(url: string, clients: number, first = 0, newcomer
   return {
     acknowledged,
     errors,
+    longestWaitMs: () => longestWaitMs,
     async stop() {
       stopping = true;
       await Promise.all(lives);

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -10,7 +9,7 @@ import { until } from '../../helpers/cutting.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { type PgBouncer, pgBouncerObstacle, startPgBouncer } from '../../helpers/pgbouncer.ts';
 import { skipReason } from '../../helpers/requirements.ts';
-import { inDatabase } from '../../helpers/swapping.ts';
+import { guardOf, inDatabase } from '../../helpers/swapping.ts';
 import { LOAD_TABLE, missing, startWriteLoad, type WriteLoad } from '../../helpers/write-load.ts';
 
 const MIGRATION = 'CREATE TABLE added (id int)';
@@ -181,13 +180,3 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect((await safemigrate(elsewhere)).stdout).toContain('nothing of postgres is paused');
   });
 });
-
-/** The process that opens the target again, started by this one. */
-async function guardOf(pid: number): Promise<number> {
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  for (const child of children.trim().split(' ').map(Number)) {
-    const words = await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '');
-    if (words.includes('swap/guard-process')) return child;
-  }
-  throw new Error(`no guard among the children of ${pid}`);
-}
