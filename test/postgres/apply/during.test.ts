@@ -3,11 +3,11 @@ import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { order } from '../../../src/apply/during/control.ts';
 import { query } from '../../../src/wire/messages.ts';
-import { ownServer } from '../../helpers/binaries.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
 import { withGuarded } from '../../helpers/guarded.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 
 const TABLE =
