@@ -59,9 +59,13 @@ const THROWAWAY = { fsync: 'off', huge_pages: 'off', shared_buffers: '64MB', log
 
 /**
  * Makes and starts a server of its own, which ends with this process, however that ends.
+ * @param initialize makes its data directory.
  * @throws SafemigrateError `SERVER`, with the end of the server's log.
  */
-export async function startServer(options: ServerOptions = {}): Promise<Server> {
+export async function startServer(
+  options: ServerOptions = {},
+  initialize: Initialize = byInitdb,
+): Promise<Server> {
   const version = options.version ?? 18;
   const binaries = options.binaries ?? (await embeddedBinaries(version));
   const parent = options.parent ?? tmpdir();
@@ -80,10 +84,8 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   try {
     await ownedFolder(folder, uid);
     const programs = await usableInstallation(binaries, path.join(folder, 'installation'), uid !== undefined);
-    const password = randomBytes(18).toString('base64url');
     const place: Place = { folder, programs, uid, guard };
-    const login = { user: options.user ?? USER, password };
-    await initialize(place, login, options.openSocket ?? false);
+    const login = await initialize(place, options);
     return await serve(place, version, login, options.settings ?? {});
   } catch (error) {
     await guard.dismiss().catch(() => {});
@@ -91,12 +93,23 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   }
 }
 
-interface Place {
+export interface Place {
   readonly folder: string;
+  /** The folder of initdb and postgres, as whoever the server runs as finds them. */
   readonly programs: string;
+  /** The user that it runs as; undefined for our own. */
   readonly uid: number | undefined;
   readonly guard: Guard;
 }
+
+/** The superuser's. */
+export interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** Makes the folder `data` in that of a new server. */
+export type Initialize = (place: Place, options: ServerOptions) => Promise<Login>;
 
 async function ownedFolder(folder: string, uid: number | undefined): Promise<void> {
   await mkdir(folder, { mode: 0o700 });
@@ -106,12 +119,11 @@ async function ownedFolder(folder: string, uid: number | undefined): Promise<voi
   await chown(folder, uid, uid);
 }
 
-interface Login {
-  readonly user: string;
-  readonly password: string;
-}
-
-async function initialize(place: Place, { user, password }: Login, openSocket: boolean): Promise<void> {
+export async function byInitdb(
+  place: Place,
+  { user = USER, openSocket = false }: ServerOptions,
+): Promise<Login> {
+  const password = randomBytes(18).toString('base64url');
   const passwordFile = path.join(place.folder, 'password');
   await writeFile(passwordFile, password, { mode: 0o600 });
   if (place.uid !== undefined) await chown(passwordFile, place.uid, place.uid);
@@ -130,6 +142,7 @@ async function initialize(place: Place, { user, password }: Login, openSocket: b
   if (!hasEnded(initdb)) await once(initdb, 'exit');
   await rm(passwordFile);
   if (initdb.exitCode !== 0) throw await failure(place, 'initdb failed');
+  return { user, password };
 }
 
 async function serve(

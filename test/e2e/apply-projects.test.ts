@@ -10,6 +10,8 @@ import { fingerprintOf } from '../helpers/target-state.ts';
 
 /** The newest, and one older each. */
 const OLDER = { psql: 17, 'node-pg-migrate': 14, knex: 15, drizzle: 16, dbmate: 14 } as const;
+/** One transaction for all files, and one for each: a failure undoes everything, or a part. */
+const FAILING_ON_OLDER: ReadonlySet<string> = new Set(['drizzle', 'dbmate']);
 
 beforeAll(() => useOwnServers(...VERSIONS));
 
@@ -52,6 +54,8 @@ for (const project of PROJECTS) {
         expect(result.apply.statements.length).toBe(result.report.statements.length);
         expect(result.apply.transactions.every(({ outcome }) => outcome !== 'unknown')).toBe(true);
       });
+
+      if (version !== 18 && !FAILING_ON_OLDER.has(project.id)) return;
 
       test('that fails there says what it committed, and what not', async () => {
         const env = project.environment(target.url);

@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/server/embedded.ts';
 import { identifier, literal } from '../../src/sql.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 
 const NAMES = [
@@ -20,7 +21,7 @@ const PASSWORD = `pass:w@rd/%20 'quoted" $x`;
 let server: Server;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await ownServer(18);
   await withClient(server.url, async (client) => {
     for (const name of NAMES) {
       await client.query(`CREATE ROLE ${identifier(name)} LOGIN CREATEDB PASSWORD ${literal(PASSWORD)}`);

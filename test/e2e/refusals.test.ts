@@ -1,9 +1,10 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/server/embedded.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { ownServer } from '../helpers/own-server.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
@@ -214,7 +215,7 @@ describe('what cannot be rehearsed is exit code 3', () => {
     let server: Server;
 
     beforeAll(async () => {
-      server = await startServer();
+      server = await ownServer(18);
       await withClient(server.url, async (client) => {
         await client.query('CREATE DATABASE shop');
         await client.query(`CREATE ROLE app LOGIN PASSWORD 'opensesame'`);

@@ -4,11 +4,12 @@ import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync, writeFil
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type Server, startServer } from '../../src/server/embedded.ts';
+import type { Server, ServerOptions } from '../../src/server/embedded.ts';
 import { freePort } from '../../src/server/port.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { withDatabase } from '../helpers/target-state.ts';
@@ -19,8 +20,8 @@ afterEach(async () => {
   for (const each of undo.splice(0).reverse()) await each();
 });
 
-async function serverWithShop(options: Parameters<typeof startServer>[0] = {}): Promise<Server> {
-  const server = await startServer(options);
+async function serverWithShop(options: ServerOptions = {}): Promise<Server> {
+  const server = await ownServer(18, options);
   undo.push(() => server.stop());
   await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
   return server;
@@ -83,7 +84,7 @@ describe('while the command runs', () => {
 
 describe('a server that no clone can be made on', () => {
   test('a standby: exit code 3, and the primary is asked for', async () => {
-    const primary = await startServer();
+    const primary = await ownServer(18);
     undo.push(() => primary.stop());
     const { stderr, exitCode } = await withStandbyOf(primary, (url) =>
       safemigrate(['--', 'true'], { env: { DATABASE_URL: url } }),

@@ -2,9 +2,10 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/server/embedded.ts';
 import { type CliOptions, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
@@ -67,7 +68,7 @@ describe('a command that changes the target itself', () => {
     let server: Server;
 
     beforeAll(async () => {
-      server = await startServer();
+      server = await ownServer(18);
       await withClient(server.url, async (client) => {
         await client.query('CREATE DATABASE shop');
         await client.query('CREATE ROLE migrator');

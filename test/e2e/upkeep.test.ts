@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/server/embedded.ts';
 import { newRunId } from '../../src/upkeep/run-id.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
@@ -13,7 +14,7 @@ let server: Server;
 let env: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await ownServer(18);
   await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
   env = { DATABASE_URL: withDatabase(server.url, 'shop'), SAFEMIGRATE_CLONE: 'template' };
 });

@@ -1,9 +1,16 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import type { TestProject } from 'vitest/node';
-import type { ServerVersion } from '../../src/server/binaries.ts';
-import { type Server, startServer } from '../../src/server/embedded.ts';
+import { embeddedBinaries, type ServerVersion } from '../../src/server/binaries.ts';
+import type { Server } from '../../src/server/embedded.ts';
+import { guardFolder } from '../../src/server/guard.ts';
+import { usableInstallation } from '../../src/server/installation.ts';
 import { literal } from '../../src/sql.ts';
 import { testBinaries } from './binaries.ts';
 import { withClient } from './client.ts';
+import { startCopied } from './data-directory.ts';
 import { removeStaleFileSystems } from './file-system.ts';
 import { requireAll } from './requirements.ts';
 
@@ -11,6 +18,10 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** Superuser URLs by major version; a version that has no build for this platform is missing. */
     servers: Record<number, string>;
+    /** The folders of their programs, which every user may run. */
+    programs: Record<number, string>;
+    /** Takes what initdb made in this run, for copyOrMake(). */
+    store: string;
   }
 }
 
@@ -27,17 +38,27 @@ const SETTINGS = {
 /** Starts every server once for the whole run; nothing of safemigrate's may be in them when it ends. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await removeStaleFileSystems();
-  const started = await Promise.allSettled(ALL_VERSIONS.map(start));
-  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? (result.value ?? []) : []));
+  const store = path.join(tmpdir(), `safemigrate-test-run-${randomBytes(5).toString('hex')}`);
+  const guard = guardFolder(store);
+  await mkdir(store, { mode: 0o755 });
+  const started = await Promise.allSettled(ALL_VERSIONS.map((version) => start(version, store)));
+  const all = started.flatMap((result) => (result.status === 'fulfilled' ? (result.value ?? []) : []));
+  const servers = all.map(({ server }) => server);
+  const stopAll = () => Promise.all(servers.map((server) => server.stop())).finally(() => guard.dismiss());
   const failed = started.find((result) => result.status === 'rejected');
   if (failed) {
-    await stopAll(servers);
+    await stopAll();
     throw failed.reason;
   }
   project.provide('servers', Object.fromEntries(servers.map(({ version, url }) => [version, url])));
+  project.provide(
+    'programs',
+    Object.fromEntries(all.map(({ server, programs }) => [server.version, programs])),
+  );
+  project.provide('store', store);
   return async () => {
     const left = (await Promise.all(servers.map(leftOn))).flat();
-    await stopAll(servers);
+    await stopAll();
     if (left.length === 0) return;
     // Vitest prints what a teardown throws, and then ends with 0 all the same.
     process.exitCode = 1;
@@ -45,15 +66,20 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-async function start(version: ServerVersion): Promise<Server | undefined> {
-  const binaries = testBinaries(version);
-  if (version !== 18 && binaries === undefined) {
+async function start(
+  version: ServerVersion,
+  store: string,
+): Promise<{ server: Server; programs: string } | undefined> {
+  const binaries = version === 18 ? await embeddedBinaries(18) : testBinaries(version);
+  if (binaries === undefined) {
     const reason = `PostgreSQL ${version} has no build for ${process.platform}-${process.arch}`;
     if (requireAll) throw new Error(reason);
     console.warn(`SKIPPED: ${reason}`);
     return undefined;
   }
-  return startServer({ version, settings: SETTINGS, ...(binaries === undefined ? {} : { binaries }) });
+  const installation = path.join(store, `postgresql-${version}`);
+  const programs = await usableInstallation(binaries, installation, process.getuid?.() === 0);
+  return { server: await startCopied(store, { version, binaries: programs, settings: SETTINGS }), programs };
 }
 
 const LEFT = `
@@ -72,8 +98,4 @@ async function leftOn(server: Server): Promise<string[]> {
     async (client) => (await client.query<{ what: string }>(LEFT)).rows,
   );
   return rows.map(({ what }) => `PostgreSQL ${server.version}: ${what}`);
-}
-
-async function stopAll(servers: Server[]): Promise<void> {
-  await Promise.all(servers.map((server) => server.stop()));
 }

@@ -4,11 +4,12 @@ import { access, appendFile, chown, mkdir, open, readFile, writeFile } from 'nod
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { embeddedBinaries, type ServerVersion } from '../../src/server/binaries.ts';
+import { inject } from 'vitest';
+import type { ServerVersion } from '../../src/server/binaries.ts';
 import { guardFolder } from '../../src/server/guard.ts';
-import { usableInstallation } from '../../src/server/installation.ts';
 import { freePort } from '../../src/server/port.ts';
-import { testBinaries } from './binaries.ts';
+import { copyOrMake } from './data-directory.ts';
+import { programsOf } from './own-server.ts';
 
 const run = promisify(execFile);
 
@@ -49,12 +50,7 @@ export async function placedServer(version: ServerVersion, placing: Placing): Pr
   try {
     await ownFolder(folder);
     await ownFolder(socketFolder);
-    const binaries = placing.programs ?? testBinaries(version) ?? (await embeddedBinaries(version));
-    const programs = await usableInstallation(
-      binaries,
-      path.join(folder, 'installation'),
-      SERVER_UID !== undefined,
-    );
+    const programs = placing.programs ?? (await programsOf(version));
     const port = await freePort('127.0.0.1');
     const initdb = async (...options: string[]) => {
       const words = [
@@ -68,10 +64,15 @@ export async function placedServer(version: ServerVersion, placing: Placing): Pr
         '-E',
         'UTF8',
       ];
-      await run(path.join(programs, 'initdb'), [...words, ...options], {
-        cwd: '/',
-        ...(SERVER_UID === undefined ? {} : { uid: SERVER_UID, gid: SERVER_UID }),
-      });
+      const make = async () => {
+        await run(path.join(programs, 'initdb'), [...words, ...options], {
+          cwd: '/',
+          ...(SERVER_UID === undefined ? {} : { uid: SERVER_UID, gid: SERVER_UID }),
+        });
+      };
+      // WAL that lies elsewhere would not be copied, but shared.
+      if (options.includes('--waldir')) await make();
+      else await copyOrMake(inject('store'), ['placed', programs, options], data, make);
     };
     await (placing.make ?? ((_, make) => make()))(folder, initdb);
     const settings = {

@@ -1,19 +1,18 @@
 import { execFile } from 'node:child_process';
-import { access, chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Clone } from '../../src/clone/method.ts';
 import { type PrivateCluster, startPrivateCluster } from '../../src/clone/private-cluster.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
-import { embeddedBinaries } from '../../src/server/binaries.ts';
 import type { Server } from '../../src/server/embedded.ts';
 import { openSession } from '../../src/target/connect.ts';
 import type { Session } from '../../src/target/session.ts';
 import type { ConnectionSettings } from '../../src/target/settings.ts';
-import { testBinaries } from './binaries.ts';
 import { withClient } from './client.ts';
 import { type Cloning, type CloningOptions, withCloning } from './cloning.ts';
+import { programsOf } from './own-server.ts';
 
 const run = promisify(execFile);
 
@@ -88,25 +87,13 @@ export async function withPrivateClone<T>(
       },
       folder,
       owner: { uid, gid },
-      programs: await programsOf(server),
+      programs: await programsOf(server.version),
       fill: options.fill ?? ((place) => copyByHand(server, place)),
     };
     const context = { ...cloning.context, ...(options.fail ? { fail: options.fail } : {}) };
     const clone = await startPrivateCluster(context, cluster, cloning.scope);
     return use({ ...cloning, clone, folder });
   });
-}
-
-async function programsOf(server: Server): Promise<string> {
-  const installed = path.join(server.folder, 'installation', 'bin');
-  const present = await access(installed).then(
-    () => true,
-    () => false,
-  );
-  if (present) return installed;
-  return server.version === 18
-    ? embeddedBinaries(18)
-    : (testBinaries(server.version) ?? embeddedBinaries(server.version));
 }
 
 export async function withSession<T>(

@@ -1,7 +1,7 @@
 import { inject } from 'vitest';
 import type { ServerVersion } from '../../src/server/binaries.ts';
 import type { Server } from '../../src/server/embedded.ts';
-import { ownServer } from './binaries.ts';
+import { ownServer } from './own-server.ts';
 
 const servers = { ...inject('servers') };
 const own: Server[] = [];

@@ -3,11 +3,11 @@ import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { order } from '../../../src/apply/during/control.ts';
 import { query } from '../../../src/wire/messages.ts';
-import { ownServer } from '../../helpers/binaries.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
 import { withGuarded } from '../../helpers/guarded.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 
 const TABLE =
@@ -39,6 +39,8 @@ async function untilWaiting(database: TemporaryDatabase, like: string): Promise<
   );
 }
 
+const LOCK_TIMEOUT_MS = 400;
+
 /** Runs one statement in either protocol. */
 const PROTOCOLS = {
   simple: (client: Client, sql: string) => client.query(sql),
@@ -52,16 +54,16 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
   test('CREATE INDEX CONCURRENTLY waits for a long transaction for as long as it takes', async () => {
     const database = await temporaryDatabase(18, { sql: TABLE });
     const sql = 'create index concurrently i on t (v)';
-    await withGuarded(database.url, [sql], { lockTimeoutMs: 400 }, async ({ url, wire }) => {
+    await withGuarded(database.url, [sql], { lockTimeoutMs: LOCK_TIMEOUT_MS }, async ({ url, wire }) => {
       const other = await holding(database.url, "insert into t values (0, '')");
       await withClient(url, async (client) => {
         const built = run(client, sql);
         await untilWaiting(database, 'create index%');
-        await delay(3_000);
+        await delay(3 * LOCK_TIMEOUT_MS);
         await other.end();
         await built;
         const { rows } = await client.query('show lock_timeout');
-        expect(rows).toEqual([{ lock_timeout: '400ms' }]);
+        expect(rows).toEqual([{ lock_timeout: `${LOCK_TIMEOUT_MS}ms` }]);
       });
       await wire.end();
       expect(wire.happened()?.retries).toEqual([]);
@@ -83,7 +85,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
       const longest = Promise.all([1, 2, 3, 4].map(() => hammer(database.url, stop.signal)));
       await withClient(url, async (client) => {
         const altered = run(client, sql);
-        const ended = delay(3_000).then(reader.end);
+        const ended = delay(3 * lockTimeoutMs).then(reader.end);
         expect((await altered).command).toBe('ALTER');
         await ended;
       });

@@ -1,7 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { startServer } from '../../../src/server/embedded.ts';
 import { otherSessions, preparedTransactions, transactionsPerSecond } from '../../../src/target/activity.ts';
 import type { AuditEntry } from '../../../src/target/audit.ts';
 import { openSession } from '../../../src/target/connect.ts';
@@ -11,6 +10,7 @@ import type { ConnectionSettings } from '../../../src/target/settings.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
 const settingsOf = (url: string): ConnectionSettings => parseSettings(url, surroundings({}, '.'));
@@ -192,7 +192,7 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
 });
 
 test('a standby is refused, with the way out', async () => {
-  const server = await startServer();
+  const server = await ownServer(18);
   try {
     const { execFileSync } = await import('node:child_process');
     const data = join(server.folder, 'data');

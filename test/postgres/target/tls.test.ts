@@ -3,11 +3,12 @@ import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/server/embedded.ts';
 import { dial, openSession } from '../../../src/target/connect.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
 import { withClient } from '../../helpers/client.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { skipReason } from '../../helpers/requirements.ts';
 
 function hasOpenssl(): boolean {
@@ -33,7 +34,7 @@ describe.skipIf(skipReason(hasOpenssl() ? null : 'openssl is not installed'))('a
   const path = (name: string) => join(server.folder, name);
 
   beforeAll(async () => {
-    server = await startServer();
+    server = await ownServer(18);
     certificate('ca', ['-x509', '-subj', '/CN=test authority']);
     signed('server', '/CN=localhost', 'subjectAltName=DNS:localhost,DNS:db.test');
     signed('client', '/CN=by_certificate', 'extendedKeyUsage=clientAuth');

@@ -3,10 +3,11 @@ import { appendFile, chmod, chown, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Server, startServer } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/server/embedded.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
 import { withClient } from '../../helpers/database.ts';
+import { ownServer } from '../../helpers/own-server.ts';
 import { withProxy } from '../../helpers/proxy.ts';
 
 const run = promisify(execFile);
@@ -14,7 +15,7 @@ let server: Server;
 
 /** A server of its own, on which each role must log in in another way. */
 beforeAll(async () => {
-  server = await startServer({ settings: { password_encryption: 'scram-sha-256' } });
+  server = await ownServer(18, { settings: { password_encryption: 'scram-sha-256' } });
   await withClient(server.url, async (client) => {
     await client.query("create role by_scram superuser login password 'påss word'");
     await client.query("create role by_password superuser login password 'p'");
