@@ -3,7 +3,8 @@ import { withServers } from './test/helpers/vitest-project.ts';
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // Many wait for servers and for time to pass: on two processors a third one uses what they leave.
+    maxWorkers: 3,
     reporters: ['default', './test/helpers/retried.ts'],
     projects: [
       // Pure functions need no process and no modules of their own for each file, which cost more than the tests do.
