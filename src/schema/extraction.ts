@@ -46,7 +46,29 @@ export async function factsFrom(answers: Answers): Promise<FactBase> {
 }
 
 export function ask(session: Session, sql: string): Promise<Rows> {
-  return session.client.query(sql);
+  return session.client.query(leaner(sql));
+}
+
+/** The first OID that is not initdb's. */
+const FIRST_NORMAL_OID = 16_384;
+const of = (catalogue: string) =>
+  `(SELECT e.objid FROM endpoints e WHERE e.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass)`;
+/**
+ * Of pg-delta's question for dependencies: what the server's own objects depend on is of no use to it, and of functions and
+ * types only those that something depends on, or that depend on something, need names. Without that the server makes names
+ * for all 3,000 functions of its own. The cast keeps the planner from taking a catalogue that was never analysed for one
+ * without rows that were made since.
+ */
+const NARROWER: readonly (readonly [string, string])[] = [
+  ["WHERE d.deptype IN ('n', 'a')", ` AND d.objid::pg_catalog.int8 >= ${FIRST_NORMAL_OID}`],
+  ["WHERE pp.prokind IN ('f','p','a','w')", ` AND pp.oid IN ${of('pg_proc')}`],
+  ["WHERE base.typtype IN ('d', 'e', 'c', 'r')", ` AND tt.oid IN ${of('pg_type')}`],
+];
+
+/** The same question with an answer that leads to the same facts, sooner; any other question as it is. */
+export function leaner(sql: string): string {
+  if (!NARROWER.every(([place]) => sql.split(place).length === 2)) return sql;
+  return NARROWER.reduce((text, [place, more]) => text.replace(place, place + more), sql);
 }
 
 const NONE: Rows = { rows: [] };

@@ -16,6 +16,15 @@ test.each([
   expect(displayWidth(text)).toBe(width);
 });
 
+test('signs that are taken for one cell each without a look are that for whoever looks', () => {
+  const single = Array.from({ length: 0x2800 }, (_, code) => String.fromCodePoint(code)).filter((sign) =>
+    /[ -~\u{a1}-\u{ac}\u{ae}-\u{2af}\u{2010}-\u{2027}\u{2190}-\u{2193}\u{2713}\u{2717}\u{26a0}]/u.test(sign),
+  );
+  expect(displayWidth(single.join(''))).toBe(single.length);
+  // A sign of two cells has the whole text looked at.
+  expect(displayWidth(`${single.join('')}客`)).toBe(single.length + 2);
+});
+
 test('a text is cut between characters, and the mark fits too', () => {
   expect(cutToWidth('客户订单', 8, '…')).toBe('客户订单');
   expect(cutToWidth('客户订单', 6, '…')).toBe('客户…');
