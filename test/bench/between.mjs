@@ -6,6 +6,7 @@
 import { createConnection, createServer } from 'node:net';
 import { watchCommand } from '../../src/observe/command-watch.ts';
 import { Guard } from '../../src/observe/guard.ts';
+import { warmUp } from '../../src/run/warm-up.ts';
 import { Scope } from '../../src/scope.ts';
 import { openSession } from '../../src/target/connect.ts';
 import { surroundings } from '../../src/target/surroundings.ts';
@@ -38,6 +39,8 @@ async function pipe() {
 
 /** @returns {Promise<string>} */
 async function proxy() {
+  // As a run does while it waits for the server, before the command begins.
+  await warmUp();
   const settings = parseSettings(url, surroundings({}, '/'));
   const { database } = settings;
   const guard = new Guard({

@@ -23,6 +23,8 @@ const TURNS = Number(process.env.TURNS ?? 5);
 const INSERTS = { on: 1_000, off: 5_000 } as const;
 const DDL_STATEMENTS = 200;
 const ROWS = 1_000_000;
+/** Copied: as much as it takes to see more of the rate than of a beginning that a minute of copying would not show. */
+const COPIED_ROWS = 4_000_000;
 
 /** Runs the case; resolves with the process id of the backend that served it, which is still there, and its end. */
 type Case = (url: string) => Promise<Served>;
@@ -87,12 +89,12 @@ const casesOf = (inserts: number): Record<string, Case> => ({
       await client.query(`insert into t select g, 'x' from generate_series(1, ${ROWS}) g`);
       await client.query("update t set v = 'y'");
     }),
-  [`COPY of ${ROWS} rows in`]: (url) =>
+  [`COPY of ${COPIED_ROWS} rows in`]: (url) =>
     viaRaw(url, async (client) => {
       client.send(query('copy t from stdin'));
       await client.until('G');
       const { socket } = client.upstream;
-      for (let row = 0; row < ROWS; row += 1000) {
+      for (let row = 0; row < COPIED_ROWS; row += 1000) {
         const rows = Array.from({ length: 1000 }, (_, index) =>
           message('d'.charCodeAt(0), `${row + index}\trow number ${row + index}\n`),
         );
@@ -101,9 +103,9 @@ const casesOf = (inserts: number): Record<string, Case> => ({
       client.send(message('c'.charCodeAt(0)));
       await client.until('Z');
     }),
-  [`${ROWS} rows out`]: (url) =>
+  [`${COPIED_ROWS} rows out`]: (url) =>
     viaRaw(url, async (client) => {
-      client.send(query(`copy (select g, 'row number ' || g from generate_series(1, ${ROWS}) g) to stdout`));
+      client.send(query(`copy (select g, 'row number ' || g from generate_series(1, ${COPIED_ROWS}) g) to stdout`));
       for (;;) {
         const piece = await client.upstream.reader.next();
         if (!piece || (piece.kind === 'frame' && piece.type === 'Z'.charCodeAt(0))) break;
