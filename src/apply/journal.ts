@@ -1,4 +1,4 @@
-import { appendFileSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { withoutSecrets } from '../observe/secrets.ts';
@@ -44,7 +44,9 @@ function folder(env: NodeJS.ProcessEnv): string {
 export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Promise<Journal> {
   const file = path.join(folder(env), `${head.run}${ENDING}`);
   await mkdir(folder(env), { recursive: true, mode: 0o700 });
-  const write = (line: Line) => appendFileSync(file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+  // Kept open: opening it for each statement took as long as sending one.
+  const opened = openSync(file, 'a', 0o600);
+  const write = (line: Line) => writeSync(opened, `${JSON.stringify(line)}\n`);
   const note = (line: Line) => {
     try {
       write(line);
@@ -67,6 +69,7 @@ export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Pr
     },
     over: async (outcome) => {
       note({ over: outcome });
+      closeSync(opened);
       await rm(file, { force: true });
       if (outcome !== 'applied') return;
       const earlier = (await cutOffApplies(env)).filter((each) => sameTarget(each.head, head));
