@@ -177,6 +177,26 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
     });
   });
 
+  test('of the locks that a transaction has on one relation, the strongest is seen', async () => {
+    const run = longRun(2);
+    const lock = (mode: string, heldMs: number) => [
+      { relation: 'public.orders', mode, acquiredBy: 'x', heldMs, blocks: [] },
+    ];
+    const modes = ['ACCESS EXCLUSIVE', 'ROW EXCLUSIVE'] as const;
+    const statements = run.statements.map((statement, index) => ({
+      ...statement,
+      locks: lock(modes[index] ?? '', index === 0 ? 100 : 80),
+    }));
+    await withPage({ ...run, statements }, async ({ page }) => {
+      const seen = await page.locator('rect.lock').evaluateAll((bars) => {
+        const { left, width, top, height } = bars[0]?.getBoundingClientRect() ?? new DOMRect();
+        const found = document.elementFromPoint(left + width / 2, top + height / 2);
+        return { bars: bars.length, title: found?.textContent };
+      });
+      expect(seen).toEqual({ bars: 2, title: 'ACCESS EXCLUSIVE on public.orders for 100 ms' });
+    });
+  });
+
   test('the timeline can be walked with the keyboard alone', async () => {
     await withPage(longRun(20), async ({ page }) => {
       await page.locator('#lanes').focus();

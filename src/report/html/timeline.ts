@@ -113,25 +113,29 @@ function sessionLanes({ statements, transactions }: Report): Lane[] {
 /** The strongest and longest first. */
 function lockLanes({ statements }: Report): Lane[] {
   const lanes = new Map<string, { bars: Bar[]; weight: number }>();
-  for (const statement of statements) {
-    for (const { relation, mode, heldMs, blocks } of statement.locks ?? []) {
-      if (INTERNAL.test(relation)) continue;
-      const lane = lanes.get(relation) ?? { bars: [], weight: 0 };
-      const held = heldMs ?? statement.durationMs;
-      const fromMs = startOf(statement);
-      lane.bars.push({
-        fromMs,
-        toMs: fromMs + held,
-        statement: statement.index,
-        kind: 'lock',
-        colour: MODE_COLOURS[mode] ?? 'var(--bar)',
-        label:
-          `${mode} on ${relation} for ${heldMs === null ? 'a time that was not measured' : formatDuration(held)}` +
-          `${blocks.length === 0 ? '' : `; blocks ${blocks.join(', ')}`}`,
-      });
-      lane.weight = Math.max(lane.weight, blocks.length * 1e9 + held);
-      lanes.set(relation, lane);
-    }
+  const modes: readonly string[] = LOCK_MODES;
+  // What is drawn last is seen: of a relation's locks that is the strongest.
+  const locks = statements
+    .flatMap((statement) => (statement.locks ?? []).map((lock) => ({ statement, lock })))
+    .toSorted((one, other) => modes.indexOf(one.lock.mode) - modes.indexOf(other.lock.mode));
+  for (const { statement, lock } of locks) {
+    const { relation, mode, heldMs, blocks } = lock;
+    if (INTERNAL.test(relation)) continue;
+    const lane = lanes.get(relation) ?? { bars: [], weight: 0 };
+    const held = heldMs ?? statement.durationMs;
+    const fromMs = startOf(statement);
+    lane.bars.push({
+      fromMs,
+      toMs: fromMs + held,
+      statement: statement.index,
+      kind: 'lock',
+      colour: MODE_COLOURS[mode] ?? 'var(--bar)',
+      label:
+        `${mode} on ${relation} for ${heldMs === null ? 'a time that was not measured' : formatDuration(held)}` +
+        `${blocks.length === 0 ? '' : `; blocks ${blocks.join(', ')}`}`,
+    });
+    lane.weight = Math.max(lane.weight, blocks.length * 1e9 + held);
+    lanes.set(relation, lane);
   }
   return [...lanes]
     .toSorted(([, one], [, other]) => other.weight - one.weight)
