@@ -105,7 +105,9 @@ const casesOf = (inserts: number): Record<string, Case> => ({
     }),
   [`${COPIED_ROWS} rows out`]: (url) =>
     viaRaw(url, async (client) => {
-      client.send(query(`copy (select g, 'row number ' || g from generate_series(1, ${COPIED_ROWS}) g) to stdout`));
+      client.send(
+        query(`copy (select g, 'row number ' || g from generate_series(1, ${COPIED_ROWS}) g) to stdout`),
+      );
       for (;;) {
         const piece = await client.upstream.reader.next();
         if (!piece || (piece.kind === 'frame' && piece.type === 'Z'.charCodeAt(0))) break;
