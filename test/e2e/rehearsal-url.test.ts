@@ -1,7 +1,10 @@
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse } from '../helpers/rehearse.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+beforeAll(() => useOwnServers(17, 18));
 
 const SQL = 'CREATE TABLE t AS SELECT generate_series(1, 10) AS n';
 
