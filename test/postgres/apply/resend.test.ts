@@ -6,7 +6,7 @@ import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { type Guarded, withGuarded } from '../../helpers/guarded.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
-import { shareOf, VERSIONS } from '../../helpers/servers.ts';
+import { VERSIONS } from '../../helpers/servers.ts';
 
 const TABLES = `create table t (id int primary key, v text); insert into t select n, n from generate_series(1, 3) n;
   create table other (id int)`;
@@ -67,7 +67,10 @@ async function directly(database: TemporaryDatabase, ...texts: string[]): Promis
 
 const types = (told: readonly string[]) => told.map((line) => line[0]).join('');
 
-describe.each(VERSIONS)('a text of several statements on PostgreSQL %i', (version) => {
+/** What is kept back and sent again is the proxy's own doing: the oldest and the newest server tell enough of it. */
+const ENDS = VERSIONS.filter((version) => version === 14 || version === 18);
+
+describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) => {
   let database: TemporaryDatabase;
   const columns = async () => {
     const { fields } = await withClient(database.url, (client) => client.query('select * from t limit 0'));
@@ -192,7 +195,7 @@ describe.each(VERSIONS)('a text of several statements on PostgreSQL %i', (versio
     ["that takes a session's advisory lock, which stays", `select pg_advisory_lock(7); ${ALTER}`],
     ['that does not want to wait', 'select 1; select v from t where id = 1 for update nowait'],
   ];
-  test.each(shareOf(version, once))('%s is not sent again', async (_name, text) => {
+  test.each(once)('%s is not sent again', async (_name, text) => {
     await fresh();
     const nowait = text.includes('nowait');
     await guarded(database, [text], async ({ url, wire, events }) => {
