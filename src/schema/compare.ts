@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FactBase, StableId } from '@supabase/pg-delta/core';
+import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../judge/facts.ts';
@@ -7,10 +7,12 @@ import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
 import { changesOf, described, planBetween, statementsOf } from './changes.ts';
 import { dropped } from './dropped.ts';
-import { type Helper, rootsOf, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
+import { factsFrom } from './extraction.ts';
+import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
 import { leftovers } from './leftovers.ts';
 import { label, path } from './names.ts';
+import { contentOfRelations, narrowed, withoutRelations } from './narrow.ts';
 import { changedObjects } from './objects.ts';
 import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
@@ -26,25 +28,29 @@ export interface Comparison {
   readonly limits: Limit[];
 }
 
-const fingerprints = new WeakMap<Snapshot, string>();
+const fingerprints = new WeakMap<Snapshot, Promise<string>>();
 
 /** Equal for two databases that hold the same schema, whatever their OIDs are. Computed once for each snapshot. */
-export function fingerprint(snapshot: Snapshot): string {
+export function fingerprint(snapshot: Snapshot): Promise<string> {
   const known = fingerprints.get(snapshot) ?? computeFingerprint(snapshot);
   fingerprints.set(snapshot, known);
   return known;
 }
 
-function computeFingerprint({ facts, unmodeled, identity }: Snapshot): string {
-  const invalid = [...identity.values()]
-    .filter(({ valid }) => !valid)
-    .map((object) => label(object, identity));
-  const content = [
-    ...rootsOf(facts).map(({ id, hash }) => `${id}=${hash}`),
-    ...unmodeledContent(unmodeled),
-    ...invalid.map((name) => `not valid: ${name}`),
-  ];
-  return createHash('sha256').update(content.sort().join('\n')).digest('hex');
+async function computeFingerprint({ answers, unmodeled, identity }: Snapshot): Promise<string> {
+  const facts = await factsFrom(withoutRelations(answers));
+  // Roles belong to the cluster: another database's migration may make one.
+  const roots = facts.roots().filter(({ id }) => id.kind !== 'role' && id.kind !== 'membership');
+  const invalid = [...identity.values()].filter(({ valid }) => !valid);
+  const hash = createHash('sha256');
+  for (const content of [
+    roots.map(({ id }) => `${encodeId(id)}=${facts.rollupOf(id)}`).sort(),
+    contentOfRelations(answers),
+    unmodeledContent(unmodeled),
+    invalid.map((object) => `not valid: ${label(object, identity)}`).sort(),
+  ])
+    hash.update(content.map((line) => `${line}\n`).join(''));
+  return hash.digest('hex');
 }
 
 /**
@@ -54,89 +60,103 @@ function computeFingerprint({ facts, unmodeled, identity }: Snapshot): string {
  * @param inUse renames are not taken back: others would wait for the locks of that.
  */
 export async function compareWith(
-  earlier: Snapshot | LateSnapshot,
+  before: Snapshot,
   session: Session,
   helper?: Helper,
   inUse = false,
 ): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const owner = who?.owner ?? '';
-  const { before, steps, seen, unchanged } = await look(earlier, session, owner, helper);
-  if (unchanged) return compareBy({ before, base: unchanged, steps, seen, owner });
-  if (inUse) return compareByNames(before, await takeSnapshot(session), seen, owner, OTHERS_WORK_HERE);
-  const undo = steps.map((step) => step.undo);
+  const seen = await look(before, session, owner, helper);
+  if ('comparison' in seen) return seen.comparison;
+  const byNames = async (why: string) =>
+    compareByNames(before, await takeSnapshot(session), seen.section, owner, why);
+  if (inUse) return await byNames(OTHERS_WORK_HERE);
+  const { steps, section } = seen;
   try {
-    return compareBy({ before, base: await snapshotAfter(session, undo), steps, seen, owner });
+    const undo = steps.map((step) => step.undo);
+    const base = await snapshotAfter(session, undo);
+    return await ofPair(before, base, (pair) => compareBy(pair, { steps, section, owner }));
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
-    return compareByNames(before, await takeSnapshot(session), seen, owner, messageOf(error));
+    return await byNames(messageOf(error));
   }
-}
-
-/** One that is still to be worked up, which stalls the thread. */
-export interface LateSnapshot {
-  /** Begins with it. Idempotent. */
-  readonly begin: () => void;
-  readonly snapshot: Promise<Snapshot>;
 }
 
 const OTHERS_WORK_HERE = 'others would have waited for its locks';
 
-interface Seen {
-  readonly before: string;
-  readonly after: string;
-  readonly renames: SchemaSection['renames'];
-  readonly objects: SchemaSection['objects'];
-  readonly objectsLeftOut: SchemaSection['objectsLeftOut'];
-  readonly leftovers: SchemaSection['leftovers'];
-}
+/** What is told of the schema as it is, under the names that it has now. */
+type Seen = Omit<SchemaSection, 'changes' | 'unmodeled' | 'rollbackSql' | 'rollbackLoses'>;
 
-/** A function of its own, so that the facts are free again when they are to be read a third time. */
+/** Without renames that is all: then what was read is compared at once. */
 async function look(
-  earlier: Snapshot | LateSnapshot,
+  before: Snapshot,
   session: Session,
   owner: string,
   helper: Helper | undefined,
-): Promise<{ before: Snapshot; steps: Step[]; seen: Seen; unchanged: Snapshot | undefined }> {
-  const late = 'begin' in earlier ? earlier : undefined;
-  const after = await takeSnapshot(session, helper, late?.begin);
-  const before = 'begin' in earlier ? await earlier.snapshot : earlier;
+): Promise<{ comparison: Comparison } | { steps: Step[]; section: Seen }> {
+  const after = await takeSnapshot(session, helper, () => {
+    // Whether it fails is seen when it is needed.
+    fingerprint(before).catch(() => {});
+  });
   const { steps, renames } = keptObjects(before.identity, after.identity);
-  const seen = {
-    before: fingerprint(before),
-    after: fingerprint(after),
+  const known = {
+    before: await fingerprint(before),
+    after: await fingerprint(after),
     renames,
-    ...changedObjects(before, after, owner),
     leftovers: leftovers(before.identity, after.identity),
   };
-  return { before, steps, seen, unchanged: steps.length === 0 ? after : undefined };
+  const seen = (pair: Pair) => ({ ...known, ...changedObjects(pair.before, pair.after, owner) });
+  if (steps.length > 0) return { steps, section: await ofPair(before, after, seen) };
+  const compare = (pair: Pair) => compareBy(pair, { steps, section: seen(pair), owner });
+  return { comparison: await ofPair(before, after, compare) };
 }
 
-interface Sides {
-  readonly before: Snapshot;
-  /** The schema after, under the names of before. */
-  readonly base: Snapshot;
+interface Pair {
+  readonly before: Side;
+  /** Under the names of before, where they are compared by them. */
+  readonly after: Side;
+  readonly again: readonly Recreated[];
+}
+
+/** Both, with the facts of what their difference can touch. */
+async function ofPair<T>(before: Snapshot, after: Snapshot, compare: (pair: Pair) => T): Promise<T> {
+  const again = recreated(before.identity, after.identity);
+  const withFacts = async (answers: ReturnType<typeof narrowed>): Promise<Pair> => ({
+    before: { ...before, facts: await factsFrom(answers.before) },
+    after: { ...after, facts: await factsFrom(answers.after) },
+    again,
+  });
+  const ids = again.map(({ id }) => id);
+  try {
+    return compare(await withFacts(narrowed(before.answers, after.answers, ids)));
+  } catch {
+    // These facts miss a requirement of the plan: the whole ones have it, or fail for a reason of their own.
+    return compare(await withFacts({ before: before.answers, after: after.answers }));
+  }
+}
+
+interface Told {
   readonly steps: readonly Step[];
-  readonly seen: Seen;
+  readonly section: Seen;
   readonly owner: string;
 }
 
-function compareBy({ before, base, steps, seen, owner }: Sides): Comparison {
-  const again = recreated(before.identity, base.identity);
-  const forward = forwardPlan(before.facts, base.facts, again);
+function compareBy({ before, after, again }: Pair, { steps, section, owner }: Told): Comparison {
+  const forward = forwardPlan(before.facts, after.facts, again);
   const changes = forwardChanges(before.facts, forward, again, steps, owner);
-  const back = planBetween(base.facts, before.facts);
-  const wrong = dropsOfKept(back, base.identity, before.identity).join(', ');
+  const back = planBetween(after.facts, before.facts);
+  const wrong = dropsOfKept(back, after.identity, before.identity).join(', ');
   const statements = [...steps.map(({ undo }) => undo), ...statementsOf(back)];
   return {
     section: {
-      ...seen,
+      ...section,
       changes,
-      unmodeled: compareUnmodeled(before.unmodeled, base.unmodeled),
+      unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
       rollbackSql: wrong === '' ? statements.map((sql) => `${sql};\n`).join('') : null,
-      rollbackLoses: losses(before, base, back.deltas),
+      rollbackLoses: losses(before, after, back.deltas),
     },
-    dropped: dropped(before.facts, base.facts, forward.deltas),
+    dropped: dropped(before.facts, after.facts, forward.deltas),
     retyped: retypedIn(forward),
     limits: wrong === '' ? [] : limitsOf(wrong),
   };
@@ -158,49 +178,54 @@ function limitsOf(wrong: string): Limit[] {
 function compareByNames(
   before: Snapshot,
   after: Snapshot,
-  seen: Seen,
+  section: Seen,
   owner: string,
   why: string,
-): Comparison {
+): Promise<Comparison> {
   const reason = `renames were not taken back for it (${why}), so the comparison goes by names`;
-  const forward = planBetween(before.facts, after.facts);
-  return {
-    section: {
-      ...seen,
-      changes: changesOf(forward, owner),
-      unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
-      rollbackSql: null,
-      rollbackLoses: losses(before, after, []),
-    },
-    dropped: dropped(before.facts, after.facts, forward.deltas),
-    retyped: retypedIn(forward),
-    limits: [
-      { path: 'schema.changes', kind: 'estimate', reason },
-      { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
-    ],
-  };
+  return ofPair(before, after, (pair) => {
+    const forward = planBetween(pair.before.facts, pair.after.facts);
+    return {
+      section: {
+        ...section,
+        changes: changesOf(forward, owner),
+        unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
+        rollbackSql: null,
+        rollbackLoses: losses(before, after, []),
+      },
+      dropped: dropped(pair.before.facts, pair.after.facts, forward.deltas),
+      retyped: retypedIn(forward),
+      limits: [
+        { path: 'schema.changes', kind: 'estimate', reason },
+        { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
+      ],
+    };
+  });
 }
 
 /** The changes from one schema to that of another database, by names alone. */
-export function changesBetween(before: Snapshot, other: Snapshot): SchemaChange[] {
-  return changesOf(planBetween(before.facts, other.facts), '');
+export function changesBetween(before: Snapshot, other: Snapshot): Promise<SchemaChange[]> {
+  return ofPair(before, other, (pair) => changesOf(planBetween(pair.before.facts, pair.after.facts), ''));
 }
 
 interface Recreated {
   readonly object: Identified;
-  readonly id: StableId;
+  readonly id: Extract<StableId, { schema: string; name: string }>;
 }
 
 /** Same name, another OID: a comparison by names finds no difference, and yet every row or value is gone. */
 function recreated(before: Identity, base: Identity): Recreated[] {
-  const holders = new Map<string, string>();
-  const holdsRows = ({ kind }: Identified) => kind === 'table' || kind === 'column';
-  for (const object of before.values())
-    if (holdsRows(object)) holders.set(JSON.stringify([object.kind, path(object, before)]), object.key);
-  const found = [...base.values()].filter((object) => {
-    if (!holdsRows(object) || before.has(object.key)) return false;
-    return holders.has(JSON.stringify([object.kind, path(object, base)]));
-  });
+  const made = [...base.values()].filter(
+    ({ kind, key }) => (kind === 'table' || kind === 'column') && !before.has(key),
+  );
+  // The paths of everything would take longer than the comparison itself.
+  const names = new Set(made.map(({ name }) => name));
+  const placeOf = (object: Identified, identity: Identity) =>
+    JSON.stringify([object.kind, path(object, identity)]);
+  const were = new Set(
+    [...before.values()].filter(({ name }) => names.has(name)).map((object) => placeOf(object, before)),
+  );
+  const found = made.filter((object) => were.has(placeOf(object, base)));
   const tables = new Set(found.filter(({ kind }) => kind === 'table').map(({ key }) => key));
   return found
     .filter((object) => !(object.within && tables.has(object.within)))

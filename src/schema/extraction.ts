@@ -6,23 +6,31 @@ import type { Session } from '../target/session.ts';
 /**
  * pg-delta asks its questions one after the other, and works in between. What it asks depends on the server's version
  * and on what the role may read, not on the schema: so it is found out first, by letting it look at a database that
- * answers nothing; then everything is asked, by more than one session; and then it gets its answers.
+ * answers nothing; then everything is asked, by more than one session; and then it gets its answers, or those of them
+ * that matter: making facts of a row takes ten times as long as reading it.
  */
-export type Answers = Map<string, Rows>;
+export type Answers = ReadonlyMap<string, Answer>;
 
-interface Rows {
-  readonly rows: readonly object[];
+export interface Answer {
+  readonly columns: readonly string[];
+  /** Those columns whose values are JSON, which is text here. */
+  readonly json: readonly string[];
+  readonly rows: readonly Row[];
 }
 
-type Answer = (sql: string) => Promise<Rows>;
+export type Row = Readonly<Record<string, unknown>>;
+
+type Ask = (sql: string) => Promise<Pick<Answer, 'rows'>>;
 
 /** Decide what else is asked: the version, privileges, whether there is anything of a kind. */
 const DECIDES = /^\s*SELECT (current_setting|has_\w+_privilege|EXISTS)\b/i;
 
 /** What pg-delta asks of the session's database, in its order, and what has been answered of it already. */
-export async function questionsTo(session: Session): Promise<{ questions: string[]; answers: Answers }> {
+export async function questionsTo(
+  session: Session,
+): Promise<{ questions: string[]; answers: Map<string, Answer> }> {
   const questions: string[] = [];
-  const answers: Answers = new Map();
+  const answers = new Map<string, Answer>();
   await factsBy(async (sql) => {
     if (!DECIDES.test(sql)) {
       questions.push(sql);
@@ -35,32 +43,64 @@ export async function questionsTo(session: Session): Promise<{ questions: string
   return { questions, answers };
 }
 
-/** pg-delta's facts of the database that gave the answers, which are used up: they are large. */
-export async function factsFrom(answers: Answers): Promise<FactBase> {
-  return await factsBy(async (sql) => {
+/** pg-delta's facts of the database that gave the answers. */
+export function factsFrom(answers: Answers): Promise<FactBase> {
+  return factsBy(async (sql) => {
     const answer = answers.get(sql);
     if (!answer) throw new Error(`pg-delta asked what was not foreseen: ${sql}`);
-    answers.delete(sql);
-    return answer;
+    return { rows: parsed(answer) };
   });
 }
 
-export function ask(session: Session, sql: string): Promise<Rows> {
-  return session.client.query(leaner(sql));
+function parsed({ rows, json }: Answer): readonly Row[] {
+  if (json.length === 0) return rows;
+  return rows.map((row) => {
+    const values: Record<string, unknown> = { ...row };
+    for (const column of json) {
+      const value = values[column];
+      if (typeof value === 'string') values[column] = JSON.parse(value);
+    }
+    return values;
+  });
 }
+
+/** Type OIDs of json and jsonb. */
+const JSON_TYPES = new Set([114, 3802]);
+
+export async function ask({ client }: Session, sql: string): Promise<Answer> {
+  const getTypeParser = (oid: number, format?: 'text' | 'binary') =>
+    JSON_TYPES.has(oid) ? asItCame : client.getTypeParser(oid, format);
+  const { fields, rows } = await client.query<Row>({ text: leaner(sql), types: { getTypeParser } });
+  const json = fields.filter(({ dataTypeID }) => JSON_TYPES.has(dataTypeID));
+  return { columns: fields.map(({ name }) => name), json: json.map(({ name }) => name), rows };
+}
+
+const asItCame = (text: string) => text;
 
 /** The first OID that is not initdb's. */
 const FIRST_NORMAL_OID = 16_384;
 const of = (catalogue: string) =>
   `(SELECT e.objid FROM endpoints e WHERE e.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass)`;
+const ofNoUse = (catalogue: string, where: string) => `NOT EXISTS (SELECT FROM pg_catalog.${catalogue} c
+  WHERE d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass AND c.oid = d.objid AND ${where})`;
 /**
- * Of pg-delta's question for dependencies: what the server's own objects depend on is of no use to it, and of functions and
- * types only those that something depends on, or that depend on something, need names. Without that the server makes names
- * for all 3,000 functions of its own. The cast keeps the planner from taking a catalogue that was never analysed for one
- * without rows that were made since.
+ * Of pg-delta's question for dependencies: it has no use for what the server's own objects depend on, nor for indexes of TOAST
+ * tables and not-null constraints, which are no facts; and only what something depends on, or what depends on something, needs a
+ * name. Without that the server makes names for all 3,000 functions of its own, and of 10,000 tables for 60,000 columns,
+ * constraints and indexes too many. The cast keeps the planner from taking a catalogue that was never analysed for one without
+ * rows that were made since.
  */
 const NARROWER: readonly (readonly [string, string])[] = [
-  ["WHERE d.deptype IN ('n', 'a')", ` AND d.objid::pg_catalog.int8 >= ${FIRST_NORMAL_OID}`],
+  [
+    "WHERE d.deptype IN ('n', 'a')",
+    ` AND d.objid::pg_catalog.int8 >= ${FIRST_NORMAL_OID}
+      AND ${ofNoUse('pg_class', "c.relnamespace = 'pg_toast'::pg_catalog.regnamespace")}
+      AND ${ofNoUse('pg_constraint', "c.contype = 'n'")}`,
+  ],
+  ["WHERE rc.relkind IN ('r','p','f','v','m','i','I','S')", ` AND rc.oid IN ${of('pg_class')}`],
+  ["WHERE con.contype IN ('p','u','x') AND con.conindid <> 0", ` AND con.conindid IN ${of('pg_class')}`],
+  ['WHERE att.attnum > 0 AND NOT att.attisdropped', ` AND att.attrelid IN ${of('pg_class')}`],
+  ['WHERE con.conrelid <> 0', ` AND con.oid IN ${of('pg_constraint')}`],
   ["WHERE pp.prokind IN ('f','p','a','w')", ` AND pp.oid IN ${of('pg_proc')}`],
   ["WHERE base.typtype IN ('d', 'e', 'c', 'r')", ` AND tt.oid IN ${of('pg_type')}`],
 ];
@@ -71,13 +111,13 @@ export function leaner(sql: string): string {
   return NARROWER.reduce((text, [place, more]) => text.replace(place, place + more), sql);
 }
 
-const NONE: Rows = { rows: [] };
+const NONE = { rows: [] };
 /** The transaction and its settings are the caller's. */
 const OURS = /^\s*(BEGIN|SET|COMMIT|ROLLBACK)\b|\bset_config\(/i;
 
 /** pg-delta opens and commits a transaction of its own on a client of a pool: here there is neither. */
-async function factsBy(answer: Answer): Promise<FactBase> {
-  const query: Answer = async (sql) => (OURS.test(sql) ? NONE : await answer(sql));
+async function factsBy(answer: Ask): Promise<FactBase> {
+  const query: Ask = async (sql) => (OURS.test(sql) ? NONE : await answer(sql));
   const pool = { connect: async () => ({ query, release: () => undefined }) } as unknown as Pool;
   const { factBase } = await extract(pool);
   return factBase;

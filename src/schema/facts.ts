@@ -1,18 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { encodeId, type FactBase } from '@supabase/pg-delta/core';
+import type { FactBase } from '@supabase/pg-delta/core';
 import { sqlstateOf } from '../errors.ts';
 import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
-import { ask, factsFrom, questionsTo } from './extraction.ts';
+import { type Answers, ask, questionsTo } from './extraction.ts';
 import { type Identity, readIdentity } from './identity.ts';
 import { readUnmodeled, type Unmodeled } from './unmodeled.ts';
 import { Work } from './work.ts';
 
 /** All that is read of one schema at one moment. */
 export interface Snapshot {
-  readonly facts: FactBase;
+  readonly answers: Answers;
   readonly identity: Identity;
   readonly unmodeled: Unmodeled;
+}
+
+/** One of two schemas that are compared, with the facts of what is looked at. */
+export interface Side extends Omit<Snapshot, 'answers'> {
+  readonly facts: FactBase;
 }
 
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
@@ -40,42 +45,26 @@ export interface Helper {
   readonly open: () => Promise<Session>;
 }
 
-/** What has been read; the database is not needed any more. */
-export interface Reading {
-  /** Once. Stalls the event loop for half a second where there are 10,000 tables. */
-  workUp(): Promise<Snapshot>;
-}
-
 /**
  * Reads the schema of the session's database. Tried again a few times while others change it.
  * @param meanwhile called when the server has been asked what takes it longest, and this thread has only to wait.
  */
-export function readSchema(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Reading> {
+export function takeSnapshot(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Snapshot> {
   return retried(() => inTransaction(session, BEGIN, () => readAll(session, helper, meanwhile)));
-}
-
-export async function takeSnapshot(
-  session: Session,
-  helper?: Helper,
-  meanwhile?: () => void,
-): Promise<Snapshot> {
-  const reading = await readSchema(session, helper, meanwhile);
-  return await reading.workUp();
 }
 
 /**
  * Reads the schema as it would be after some statements, which are rolled back. Not tried again for what the
  * statements themselves raise.
  */
-export async function snapshotAfter(session: Session, statements: readonly string[]): Promise<Snapshot> {
-  const reading = await inTransaction(session, BEGIN_UNDOING, async () => {
+export function snapshotAfter(session: Session, statements: readonly string[]): Promise<Snapshot> {
+  return inTransaction(session, BEGIN_UNDOING, async () => {
     for (const sql of statements) await session.query(sql);
     return await readAll(session);
   });
-  return await reading.workUp();
 }
 
-async function readAll(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Reading> {
+async function readAll(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Snapshot> {
   const work = new Work();
   const { questions, answers } = await questionsTo(session);
   // pg-delta's last ones take longest, so they come first: none of them is waited for in the end.
@@ -88,9 +77,8 @@ async function readAll(session: Session, helper?: Helper, meanwhile?: () => void
   const taken = work.takeFromFront(session);
   if (meanwhile) setImmediate(meanwhile);
   await Promise.all([taken, help]);
-  const read = { identity: await identity, unmodeled: await unmodeled };
   await Promise.all(told);
-  return { workUp: async () => ({ ...read, facts: await factsFrom(answers) }) };
+  return { answers, identity: await identity, unmodeled: await unmodeled };
 }
 
 /** Asked beforehand: a statement that is refused would end the transaction. */
@@ -113,13 +101,6 @@ async function lendHand(work: Work, { room, open }: Helper, snapshot: string | u
   const begin = `${BEGIN}; SET TRANSACTION SNAPSHOT ${literal(snapshot)}`;
   await inTransaction(session, begin, () => work.takeFromBack(session)).catch(() => undefined);
   await session.close();
-}
-
-/** The identifiers of facts, in pg-delta's own spelling, that make up the content of a database's schema. */
-export function rootsOf(facts: FactBase): { id: string; hash: string }[] {
-  // Roles belong to the cluster: another database's migration may make one.
-  const own = facts.roots().filter(({ id }) => id.kind !== 'role' && id.kind !== 'membership');
-  return own.map(({ id }) => ({ id: encodeId(id), hash: facts.rollupOf(id) }));
 }
 
 async function inTransaction<T>(session: Session, begin: string, read: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import { plural } from '../format.ts';
 import type { SchemaObject, SchemaSection } from '../report/model.ts';
 import { described } from './changes.ts';
 import { definition, ownerOf } from './definition.ts';
-import type { Snapshot } from './facts.ts';
+import type { Side } from './facts.ts';
 import { path } from './names.ts';
 
 /** What is told with the object that it belongs to. */
@@ -31,8 +31,8 @@ interface Pair {
  * @param owner who owns what is made without saying so.
  */
 export function changedObjects(
-  before: Snapshot,
-  after: Snapshot,
+  before: Side,
+  after: Side,
   owner: string,
 ): Required<Pick<SchemaSection, 'objects' | 'objectsLeftOut'>> {
   const objects: SchemaObject[] = [];
@@ -76,7 +76,7 @@ function byName(one: Pair, other: Pair): number {
   return first < second ? -1 : Number(first > second);
 }
 
-function pairs(before: Snapshot, after: Snapshot): Pair[] {
+function pairs(before: Side, after: Side): Pair[] {
   const [then, now] = [new Map<string, Fact>(), new Map<string, Fact>()];
   for (const delta of diff(before.facts, after.facts)) {
     const id = subjectOf(delta);
@@ -113,7 +113,7 @@ function wholeOf(id: StableId, base: FactBase): Fact | undefined {
 }
 
 /** What was called otherwise, or lay elsewhere, by the encoded name that it has now. */
-function formerNames(before: Snapshot, after: Snapshot, changed: readonly Fact[]): Map<string, Fact> {
+function formerNames(before: Side, after: Side, changed: readonly Fact[]): Map<string, Fact> {
   const former = new Map<string, Fact>();
   const byPath = new Map<string, Fact[]>();
   for (const fact of changed) {

@@ -1,7 +1,7 @@
 import { buildFactBase, type Delta, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 
 /** Kinds that nearly everything refers to: what refers to an unchanged one of these is not looked at. */
-const HUBS = new Set(['schema', 'role', 'extension']);
+export const HUBS: ReadonlySet<string> = new Set(['schema', 'role', 'extension']);
 /** What an expression that uses one of these may evaluate hangs below it, not beside it. */
 const WHOLE = new Set(['domain', 'type', 'publication', 'server', 'fdw', 'subscription']);
 

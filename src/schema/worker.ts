@@ -6,11 +6,11 @@ import { openSession } from '../target/connect.ts';
 import { loadPg } from '../target/load-pg.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
-import { type Comparison, changesBetween, compareWith, fingerprint, type LateSnapshot } from './compare.ts';
-import { type Helper, type Reading, readSchema, type Snapshot, takeSnapshot } from './facts.ts';
+import { type Comparison, changesBetween, compareWith, fingerprint } from './compare.ts';
+import { type Helper, type Snapshot, takeSnapshot } from './facts.ts';
 
 /**
- * The thread that reads and compares schemas: both stall an event loop for more than a second where there are
+ * The thread that reads and compares schemas: both stall an event loop for half a second where there are
  * 10,000 tables, and the proxy must keep time. It lives as long as the run, because the facts of the schema before
  * are too many to be sent around.
  */
@@ -47,13 +47,12 @@ export interface Failure {
 }
 
 const STATEMENT_TIMEOUT_MS = 300_000;
-const SHORT_COMMAND_MS = 300;
 
 const port = parentPort;
 if (port) {
   void loadPg();
   let watched: ConnectionSettings | undefined;
-  let before: LateSnapshot | undefined;
+  let before: Snapshot | undefined;
   let makeRoom = () => {};
   const post = (message: Message) => port.postMessage(message);
   port.on('message', (job: Job | Room) => {
@@ -61,8 +60,6 @@ if (port) {
     answer(job).then(
       (value) => {
         post({ type: 'done', value });
-        // A short command is over before: then there is time while the server is asked for the schema after it.
-        if (job.kind === 'before') setTimeout(() => before?.begin(), SHORT_COMMAND_MS).unref();
       },
       (error: unknown) => post({ type: 'failed', failure: failureOf(error) }),
     );
@@ -71,7 +68,7 @@ if (port) {
   async function answer(job: Job): Promise<Answers[Job['kind']]> {
     if (job.kind === 'fingerprint') {
       if (!before) throw notReadBefore(job);
-      return fingerprint(await workedUp(before));
+      return await fingerprint(before);
     }
     if (job.kind === 'before') watched = job.settings;
     const settings = job.kind === 'after' ? watched : job.settings;
@@ -102,27 +99,13 @@ if (port) {
     helper: Helper,
   ): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
-      before = late(await readSchema(session, helper));
+      before = await takeSnapshot(session, helper);
       return null;
     }
     if (!before) throw notReadBefore(job);
     if (job.kind === 'after') return await compareWith(before, session, helper, job.inUse);
-    return changesBetween(await workedUp(before), await takeSnapshot(session));
+    return await changesBetween(before, await takeSnapshot(session));
   }
-}
-
-function late({ workUp }: Reading): LateSnapshot {
-  let begin = () => {};
-  const snapshot = new Promise<void>((resolve) => {
-    begin = resolve;
-  }).then(workUp);
-  snapshot.then(fingerprint).catch(() => {});
-  return { begin, snapshot };
-}
-
-function workedUp({ begin, snapshot }: LateSnapshot): Promise<Snapshot> {
-  begin();
-  return snapshot;
 }
 
 function notReadBefore({ kind }: Job): Error {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { compareRelations, readRelations, rowsGone } from '../../../src/observe/relations.ts';
+import { openSession } from '../../../src/target/connect.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -61,10 +62,33 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test('sizes are those of pg_relation_size, TOAST included, whoever asks', async () => {
+    const { session, settings, drop } = await scratch(version);
+    const role = `sizes_${process.pid}`;
+    try {
+      await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'sizes'; CREATE TABLE plain AS SELECT 1 AS a; CREATE TABLE empty (t text);
+        CREATE TABLE wide (t text); ALTER TABLE wide ALTER t SET STORAGE EXTERNAL; INSERT INTO wide SELECT repeat('x', 10000) FROM generate_series(1, 100);
+        CREATE MATERIALIZED VIEW seen AS SELECT * FROM wide; CREATE TABLE parts (a integer) PARTITION BY LIST (a)`);
+      const expected = await session.query<{ relname: string; bytes: string }>(`
+        SELECT relname, pg_relation_size(oid) + CASE reltoastrelid WHEN 0 THEN 0 ELSE pg_relation_size(reltoastrelid) END AS bytes
+        FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'm')`);
+      expect(Number(expected.find(({ relname }) => relname === 'wide')?.bytes)).toBeGreaterThan(1_000_000);
+      const reader = await openSession({ ...settings, user: role, password: 'sizes' }, { purpose: 'test' });
+      for (const asker of [session, reader]) {
+        const { relations } = await readRelations(asker);
+        const sizes = [...relations.values()].map(({ name, sizeBytes }) => [name, sizeBytes]);
+        expect(sizes.sort()).toEqual(expected.map(({ relname, bytes }) => [relname, Number(bytes)]).sort());
+      }
+      await reader.close();
+    } finally {
+      await session.query(`DROP ROLE ${role}`);
+      await drop();
+    }
+  });
+
   test('rows behind row-level security are not counted as if they were not there', async () => {
     const { session, settings, drop } = await scratch(version);
     const role = `rls_${process.pid}`;
-    const { openSession } = await import('../../../src/target/connect.ts');
     try {
       await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'rls'; CREATE TABLE hidden (a integer); INSERT INTO hidden VALUES (1);
         ALTER TABLE hidden ENABLE ROW LEVEL SECURITY; GRANT SELECT ON hidden TO ${role}`);
