@@ -17,7 +17,7 @@ import { Guard } from './observe/guard.ts';
 import { explainLoss, untouched } from './observe/loss.ts';
 import { authorship } from './observe/own-transactions.ts';
 import { schemaWithoutSecrets } from './observe/secrets.ts';
-import { compareTarget, type TargetState } from './observe/target-watch.ts';
+import { compareTarget, readTargetState, type TargetState } from './observe/target-watch.ts';
 import { weighTarget } from './observe/weigh.ts';
 import { toolVersion } from './package.ts';
 import type { Report, SwapSection } from './report/model.ts';
@@ -192,7 +192,17 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   await wire.end();
   // The command may have done harm: whatever happens from here on, the target is looked at.
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
-  const observed = await inPhase(emit, 'after', () => watch.after(wire.lockedRelations(), options.signal));
+  let stateAfter: Promise<TargetState> | undefined;
+  const onRead = () => {
+    // What runs once more on the clone may reach the target as well.
+    if (further.asked) return;
+    stateAfter = readTargetState(ending);
+    // A failure is told where it is waited for.
+    stateAfter.catch(() => {});
+  };
+  const observed = await inPhase(emit, 'after', () =>
+    watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead }),
+  );
   const seen = await wire.statements(observed.names, observed.data);
   const author = await authorship(wire.own, newcomers, sharesServer(context, clone));
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
@@ -201,6 +211,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,
+    after: stateAfter,
     reachedClone: wire.reached(),
     madeDatabases: [...seen.statements, ...followed.statements].some(({ tag }) =>
       OF_DATABASES.has(tag ?? ''),

@@ -46,8 +46,12 @@ export interface CloneWatch {
    * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
    * @param wanted OIDs of relations to be named.
+   * @param onRead called when all has been read and is only to be compared.
    */
-  after(wanted: Iterable<number>, interrupt?: AbortSignal): Promise<CloneObservations>;
+  after(
+    wanted: Iterable<number>,
+    options?: { interrupt?: AbortSignal | undefined; onRead?: () => void },
+  ): Promise<CloneObservations>;
 }
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
@@ -90,10 +94,10 @@ export function watchClone(
       const [row] = await control.query<{ position: string }>(POSITION);
       first = { ...read, walPosition: row?.position ?? '0/0' };
     },
-    async after(wanted, interrupt) {
+    async after(wanted, { interrupt, onRead } = {}) {
       if (interrupt?.aborted) return notObserved();
       try {
-        return await compare(wanted);
+        return await compare(wanted, onRead);
       } catch (error) {
         if (interrupt?.aborted) return notObserved();
         throw error;
@@ -111,7 +115,7 @@ export function watchClone(
     };
   }
 
-  async function compare(wanted: Iterable<number>): Promise<CloneObservations> {
+  async function compare(wanted: Iterable<number>, onRead = () => {}): Promise<CloneObservations> {
     const then = first;
     if (!then) throw new Error('the clone was not read before the command');
     const limits: Limit[] = [];
@@ -124,7 +128,8 @@ export function watchClone(
       })),
     );
     const [compared, read] = await Promise.all([
-      measured(limits, 'schema', () => schema.after({ room: data })),
+      // Three connections to a server are the most at any time.
+      measured(limits, 'schema', () => schema.after({ room: data, onRead: () => void data.then(onRead) })),
       data,
     ]);
     const relations = read?.relations ?? null;

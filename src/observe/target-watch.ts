@@ -126,6 +126,8 @@ export interface Meanwhile extends Seen {
   readonly reachedClone: boolean;
   /** What the command changed on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
+  /** The target after the command, where it is being read already. */
+  readonly after?: Promise<TargetState> | undefined;
   /** What the target has different from the clone before the command; asked only where something was written. */
   readonly describeTarget: () => Promise<readonly SchemaChange[]>;
 }
@@ -134,7 +136,7 @@ export interface Meanwhile extends Seen {
 export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile): Promise<TargetComparison> {
   let after: TargetState;
   try {
-    after = await readTargetState(options);
+    after = await (meanwhile.after ?? readTargetState(options));
   } catch (error) {
     const reason = `the target could not be read again: ${messageOf(error)}`;
     return {

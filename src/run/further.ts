@@ -56,6 +56,8 @@ export interface Further {
 
 /** What follows the migration on its clone, if it was asked for: the command once more, then the way back. */
 export interface FurtherRuns {
+  /** There is anything to follow. */
+  readonly asked: boolean;
   /** Remembers what the way back has to lead to. */
   before(): Promise<void>;
   /** @param schema what the migration did; null where it could not be compared. */
@@ -136,6 +138,7 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
   }
 
   return {
+    asked: options.rerun === true || down !== null,
     async before() {
       if (!down) return;
       try {

@@ -53,25 +53,31 @@ async function computeFingerprint({ answers, unmodeled, identity }: Snapshot): P
   return hash.digest('hex');
 }
 
+export interface CompareOptions {
+  readonly helper?: Helper;
+  /** Renames are not taken back: others would wait for the locks of that. */
+  readonly inUse?: boolean;
+  /** Called when the schema has been read; renames, if there are any, are still to be taken back. */
+  readonly onRead?: () => void;
+}
+
 /**
  * Compares the session's database, as it is now, with what it was.
  * Renames are taken back in a transaction that is rolled back; where that fails the comparison goes by names alone,
  * has no way back, and says so in its limits.
- * @param inUse renames are not taken back: others would wait for the locks of that.
  */
 export async function compareWith(
   before: Snapshot,
   session: Session,
-  helper?: Helper,
-  inUse = false,
+  options: CompareOptions = {},
 ): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const owner = who?.owner ?? '';
-  const seen = await look(before, session, owner, helper);
+  const seen = await look(before, session, owner, options);
   if ('comparison' in seen) return seen.comparison;
   const byNames = async (why: string) =>
     compareByNames(before, await takeSnapshot(session), seen.section, owner, why);
-  if (inUse) return await byNames(OTHERS_WORK_HERE);
+  if (options.inUse) return await byNames(OTHERS_WORK_HERE);
   const { steps, section } = seen;
   try {
     const undo = steps.map((step) => step.undo);
@@ -93,12 +99,13 @@ async function look(
   before: Snapshot,
   session: Session,
   owner: string,
-  helper: Helper | undefined,
+  { helper, onRead }: CompareOptions,
 ): Promise<{ comparison: Comparison } | { steps: Step[]; section: Seen }> {
   const after = await takeSnapshot(session, helper, () => {
     // Whether it fails is seen when it is needed.
     fingerprint(before).catch(() => {});
   });
+  onRead?.();
   const { steps, renames } = keptObjects(before.identity, after.identity);
   const known = {
     before: await fingerprint(before),

@@ -27,7 +27,12 @@ const lasting = (oid: string) => `${oid} not in (select oid from temporary)`;
 /** For each catalogue the columns that identify a row, and whose temporary objects are left out. */
 const CATALOGUES: readonly { name: string; row: string; where?: string }[] = [
   { name: 'pg_class', row: 'oid', where: lasting('oid') },
-  { name: 'pg_attribute', row: 'attrelid, attnum', where: lasting('attrelid') },
+  // Every table has six system columns, whose rows only a grant on one of them writes.
+  {
+    name: 'pg_attribute',
+    row: 'attrelid, attnum',
+    where: `(attnum > 0 or attacl is not null) and ${lasting('attrelid')}`,
+  },
   { name: 'pg_attrdef', row: 'oid', where: lasting('adrelid') },
   { name: 'pg_constraint', row: 'oid', where: `${lasting('conrelid')} and ${lasting('contypid')}` },
   { name: 'pg_index', row: 'indexrelid', where: lasting('indexrelid') },

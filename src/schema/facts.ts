@@ -64,13 +64,17 @@ export function snapshotAfter(session: Session, statements: readonly string[]): 
   });
 }
 
+/** pg-delta asks for the dependencies, and then for what it does not know, after everything else. */
+const LONG_ONES = -2;
+
 async function readAll(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Snapshot> {
   const work = new Work();
   const { questions, answers } = await questionsTo(session);
-  // pg-delta's last ones take longest, so they come first: none of them is waited for in the end.
-  const told = questions
-    .toReversed()
-    .map((sql) => work.add(async (asked) => answers.set(sql, await ask(asked, sql))));
+  // What takes longest comes first, from both ends: the dependencies, relations and what they consist of here, and there
+  // what is ours. In the end neither session waits long for the other.
+  const told = [...questions.slice(LONG_ONES), ...questions.slice(0, LONG_ONES)].map((sql) =>
+    work.add(async (asked) => answers.set(sql, await ask(asked, sql))),
+  );
   const [identity, unmodeled] = [work.add(readIdentity), work.add(readUnmodeled)];
 
   const help = helper && lendHand(work, helper, await exportSnapshot(session));

@@ -1,3 +1,4 @@
+import type { StableId } from '@supabase/pg-delta/core';
 import type { Answer, Answers, Row } from './extraction.ts';
 import { HUBS } from './reduce.ts';
 
@@ -12,9 +13,6 @@ const inSchema = (schema: unknown, name: unknown): Place => `${schema}\0${name}`
 const outside = (name: unknown): Place => `\0${name}`;
 const HUB = '\0\0';
 const hub = (name: unknown): Place => `${HUB}${name}`;
-/** Of what is no object of the database's users. */
-const NOWHERE: Place = '';
-
 function placeOf({ kind, schema, table, name }: Named): Place {
   if (schema !== undefined) return inSchema(schema, table ?? name);
   return HUBS.has(kind) ? hub(name) : outside(name);
@@ -57,24 +55,32 @@ export function narrowed(
   after: Answers,
   also: readonly Named[] = [],
 ): { before: Answers; after: Answers } {
+  const questions = [...before.keys()];
   // Of servers that are asked otherwise nothing can be told from the answers alone.
-  if (before.size !== after.size || [...before.keys()].some((sql) => !after.has(sql)))
-    return { before, after };
-  const links = new Links(before, after);
-  const changed = new Set(also.map(placeOf));
-  for (const [sql, then] of before) {
-    const now = after.get(sql);
-    if (now) for (const place of changedIn(then, now, links)) changed.add(place);
+  if (before.size !== after.size || questions.some((sql) => !after.has(sql))) return { before, after };
+  const pairs = questions.flatMap((sql): (readonly [Answer, Answer])[] => {
+    const [then, now] = [before.get(sql), after.get(sql)];
+    return then && now ? [[then, now]] : [];
+  });
+  const linked = linksIn(pairs.flat());
+  const changed = new Set(also.map((named) => placeOf(named)));
+  const links: Link[] = [];
+  for (const [then, now] of pairs) {
+    const different = differentRows(then, now);
+    for (const place of placesOf(then, different, linked)) changed.add(place);
+    if (isDependencies(then) || isInheritance(then))
+      for (const row of [...then.rows, ...different]) links.push(linked(row));
   }
-  const kept = links.around(changed);
+  const kept = around(changed, links);
   const keep = (answers: Answers) =>
-    new Map([...answers].map(([sql, answer]) => [sql, part(answer, kept, links)] as const));
+    new Map([...answers].map(([sql, answer]) => [sql, part(answer, kept, linked)] as const));
   return { before: keep(before), after: keep(after) };
 }
 
 /** The answers without any relation, and without what depends on what: that follows from the definitions. */
 export function withoutRelations(answers: Answers): Answers {
-  const leavesOut = (answer: Answer) => relationsIn(answer) || isDependencies(answer) || isInheritance(answer);
+  const leavesOut = (answer: Answer) =>
+    relationsIn(answer) || isDependencies(answer) || isInheritance(answer);
   return new Map(
     [...answers].map(([sql, answer]) => [sql, leavesOut(answer) ? { ...answer, rows: [] } : answer]),
   );
@@ -105,25 +111,27 @@ function told(column: string, value: unknown): unknown {
   return grants.map(({ grantee, privileges, grantable }) => [grantee, privileges, grantable]);
 }
 
-function part(answer: Answer, kept: ReadonlySet<Place>, links: Links): Answer {
+function part(answer: Answer, kept: ReadonlySet<Place>, linked: (row: Row) => Link): Answer {
   const relation = relationsIn(answer);
-  const isKept = (place: Place) => kept.has(place) || !links.relations.has(place);
-  if (relation) return { ...answer, rows: answer.rows.filter((row) => isKept(relation(row))) };
+  if (relation) return { ...answer, rows: answer.rows.filter((row) => kept.has(relation(row))) };
   if (!isDependencies(answer) && !isInheritance(answer)) return answer;
+  const isKept = ({ place, isRelation }: End) => !isRelation || kept.has(place);
   return {
     ...answer,
     rows: answer.rows.filter((row) => {
-      const { from, to } = links.of(answer, row);
+      const { from, to } = linked(row);
       return isKept(from) && isKept(to);
     }),
   };
 }
 
-function* changedIn(then: Answer, now: Answer, links: Links): Generator<Place> {
-  const relation = relationsIn(then);
-  for (const row of different(then, now)) {
+/** Where these rows of an answer belong. */
+function* placesOf(answer: Answer, rows: readonly Row[], linked: (row: Row) => Link): Generator<Place> {
+  const relation = relationsIn(answer);
+  const isLink = isDependencies(answer) || isInheritance(answer);
+  for (const row of rows) {
     if (relation) yield relation(row);
-    else if (isDependencies(then) || isInheritance(then)) yield links.of(then, row).from;
+    else if (isLink) yield linked(row).from.place;
     else {
       const { schema, name, domain, server } = row;
       if (schema !== undefined) yield inSchema(schema, domain ?? name);
@@ -137,85 +145,96 @@ function* changedIn(then: Answer, now: Answer, links: Links): Generator<Place> {
 }
 
 /** The rows that only one of the answers has. Both come in the same order, as far as there is one. */
-function different({ columns, rows: then }: Answer, { rows: now }: Answer): Row[] {
-  const equal = (one: Row | undefined, other: Row | undefined) =>
-    columns.every((column) => {
+function differentRows({ columns, rows: then }: Answer, { rows: now }: Answer): Row[] {
+  const equal = (one: Row | undefined, other: Row | undefined) => {
+    for (const column of columns) {
       const [a, b] = [one?.[column], other?.[column]];
-      return a === b || (Array.isArray(a) && JSON.stringify(a) === JSON.stringify(b));
-    });
+      if (a !== b && !(Array.isArray(a) && JSON.stringify(a) === JSON.stringify(b))) return false;
+    }
+    return true;
+  };
   const shorter = Math.min(then.length, now.length);
   let first = 0;
   while (first < shorter && equal(then[first], now[first])) first++;
   let last = 0;
   while (last < shorter - first && equal(then.at(-1 - last), now.at(-1 - last))) last++;
-  const [inThen, inNow] = [then, now].map(
-    (rows) => new Map(rows.slice(first, rows.length - last).map((row) => [JSON.stringify(row), row])),
-  ) as [Map<string, Row>, Map<string, Row>];
+  const between = (rows: readonly Row[]) =>
+    new Map(rows.slice(first, rows.length - last).map((row) => [JSON.stringify(row), row]));
+  const [inThen, inNow] = [between(then), between(now)];
   return [
     ...[...inThen].filter(([text]) => !inNow.has(text)).map(([, row]) => row),
     ...[...inNow].filter(([text]) => !inThen.has(text)).map(([, row]) => row),
   ];
 }
 
+/** One thing depends on another. */
 interface Link {
-  readonly from: Place;
-  readonly to: Place;
+  readonly from: End;
+  readonly to: End;
 }
 
-/** What depends on what, on either side. */
-class Links {
-  /** The places whose rows may be left out. */
-  readonly relations = new Set<Place>();
+interface End {
+  readonly place: Place;
+  /** Its rows may be left out. */
+  readonly isRelation: boolean;
+}
+
+/** Of what is no object of the database's users. */
+const NOWHERE: End = { place: '', isRelation: false };
+/** What is told in a schema of its own, and not with a relation. */
+const APART: ReadonlySet<string> = new Set([
+  'function',
+  'procedure',
+  'aggregate',
+  'type',
+  'domain',
+  'collation',
+  'foreignTable',
+] as const satisfies StableId['kind'][]);
+
+/** How to read the rows of the answers that tell what depends on what. */
+function linksIn(answers: readonly Answer[]): (row: Row) => Link {
   /** An index is told with its table. */
-  readonly #tables = new Map<Place, Place>();
-  readonly #places = new Map<unknown, Place>();
-  readonly #answers: Answer[];
-
-  constructor(before: Answers, after: Answers) {
-    this.#answers = [...before.values(), ...after.values()];
-    for (const answer of this.#answers) {
-      const relation = relationsIn(answer);
-      if (!relation) continue;
-      for (const row of answer.rows) this.relations.add(relation(row));
-      if (!isIndexes(answer)) continue;
-      for (const row of answer.rows) this.#tables.set(inSchema(row.schema, row.name), relation(row));
-    }
-  }
-
-  of(answer: Answer, row: Row): Link {
-    if (isDependencies(answer)) return { from: this.#place(row.dependent), to: this.#place(row.referenced) };
+  const tables = new Map<Place, Place>();
+  for (const answer of answers.filter(isIndexes))
+    for (const { schema, name, table } of answer.rows)
+      tables.set(inSchema(schema, name), inSchema(schema, table));
+  const ends = new Map<unknown, End>();
+  const endOf = (told: unknown): End => {
+    const known = ends.get(told);
+    if (known) return known;
+    const end = typeof told === 'string' ? read(JSON.parse(told)) : NOWHERE;
+    ends.set(told, end);
+    return end;
+  };
+  const read = (named: Named): End => {
+    const place = placeOf(named);
+    return {
+      place: named.kind === 'index' ? (tables.get(place) ?? place) : place,
+      isRelation: named.schema !== undefined && !APART.has(named.kind),
+    };
+  };
+  return (row) => {
+    if ('dependent' in row) return { from: endOf(row.dependent), to: endOf(row.referenced) };
     const { child_schema, child_name, parent_schema, parent_name } = row;
-    return { from: inSchema(child_schema, child_name), to: inSchema(parent_schema, parent_name) };
-  }
+    return {
+      from: { place: inSchema(child_schema, child_name), isRelation: true },
+      to: { place: inSchema(parent_schema, parent_name), isRelation: true },
+    };
+  };
+}
 
-  /** What depends on these, whatever it takes to get there, with all that it refers to. */
-  around(changed: ReadonlySet<Place>): ReadonlySet<Place> {
-    const [users, uses] = [new Map<Place, Place[]>(), new Map<Place, Place[]>()];
-    for (const answer of changed.size === 0 ? [] : this.#answers) {
-      if (!isDependencies(answer) && !isInheritance(answer)) continue;
-      for (const row of answer.rows) {
-        const { from, to } = this.of(answer, row);
-        if (from === to || from === NOWHERE || to === NOWHERE) continue;
-        add(users, to, from);
-        add(uses, from, to);
-      }
-    }
-    const leadsOn = (place: Place) => changed.has(place) || !place.startsWith(HUB);
-    return reached(reached(changed, users, leadsOn), uses, leadsOn);
+/** What depends on these, whatever it takes to get there, with all that it refers to. */
+function around(changed: ReadonlySet<Place>, links: readonly Link[]): ReadonlySet<Place> {
+  if (changed.size === 0) return changed;
+  const [users, uses] = [new Map<Place, Place[]>(), new Map<Place, Place[]>()];
+  for (const { from, to } of links) {
+    if (from.place === to.place || from === NOWHERE || to === NOWHERE) continue;
+    add(users, to.place, from.place);
+    add(uses, from.place, to.place);
   }
-
-  #place(endpoint: unknown): Place {
-    const known = this.#places.get(endpoint);
-    if (known !== undefined) return known;
-    const place = typeof endpoint === 'string' ? this.#placeOf(JSON.parse(endpoint)) : NOWHERE;
-    this.#places.set(endpoint, place);
-    return place;
-  }
-
-  #placeOf(endpoint: Named): Place {
-    const place = placeOf(endpoint);
-    return endpoint.kind === 'index' ? (this.#tables.get(place) ?? place) : place;
-  }
+  const leadsOn = (place: Place) => changed.has(place) || !place.startsWith(HUB);
+  return reached(reached(changed, users, leadsOn), uses, leadsOn);
 }
 
 function add(map: Map<Place, Place[]>, key: Place, value: Place): void {

@@ -19,8 +19,9 @@ export interface SchemaWatch {
   /**
    * Reads the schema again and compares. May be called more than once; before() must have been.
    * @param options.inUse others work there: nothing is locked, so that after renames there is no way back.
+   * @param options.onRead called when there is only the comparing left to do, and nothing for the server.
    */
-  after(options?: { room?: Promise<unknown>; inUse?: boolean }): Promise<Comparison>;
+  after(options?: { room?: Promise<unknown>; inUse?: boolean; onRead?: () => void }): Promise<Comparison>;
   /** What another database has different from the schema before, by names alone. */
   describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
   /** Ends the thread at once, with what it is doing: whoever waits gets `INTERRUPTED`. Idempotent. */
@@ -53,7 +54,13 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   early = undefined;
   let run: string | undefined;
   let ended: SafemigrateError | undefined;
-  let waiting: { resolve(value: Answers[Job['kind']]): void; reject(error: Error): void } | undefined;
+  let waiting:
+    | {
+        resolve(value: Answers[Job['kind']]): void;
+        reject(error: Error): void;
+        onRead?: (() => void) | undefined;
+      }
+    | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
   const settle = (use: (waiter: NonNullable<typeof waiting>) => void) => {
@@ -68,6 +75,7 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   };
   worker.on('message', (message: Message) => {
     if (message.type === 'audit') audit?.(message.entry);
+    else if (message.type === 'read') waiting?.onRead?.();
     else if (message.type === 'done') settle(({ resolve }) => resolve(message.value));
     else settle(({ reject }) => reject(errorOf(message.failure)));
   });
@@ -79,13 +87,13 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   /** One task at a time: the thread has one schema in its hands. */
   function ask<Kind extends Job['kind']>(
     job: Job & { kind: Kind },
-    room?: Promise<unknown>,
+    { room, onRead }: { room?: Promise<unknown> | undefined; onRead?: (() => void) | undefined } = {},
   ): Promise<Answers[Kind]> {
     const answer = last.then(
       () =>
         new Promise<Answers[Job['kind']]>((resolve, reject) => {
           if (ended) return reject(ended);
-          const waiter = { resolve, reject };
+          const waiter = { resolve, reject, onRead };
           waiting = waiter;
           worker.ref();
           worker.postMessage({ ...job, ...(run === undefined ? {} : { run }) });
@@ -102,10 +110,10 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   return {
     before: async (settings, options = {}) => {
       run = options.run;
-      await ask({ kind: 'before', settings }, options.room);
+      await ask({ kind: 'before', settings }, options);
     },
     fingerprint: () => ask({ kind: 'fingerprint' }),
-    after: ({ room, inUse = false } = {}) => ask({ kind: 'after', inUse }, room),
+    after: ({ inUse = false, ...options } = {}) => ask({ kind: 'after', inUse }, options),
     describe: (other) => ask({ kind: 'describe', settings: other }),
     close: async () => {
       await worker.terminate();

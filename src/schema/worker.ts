@@ -33,6 +33,8 @@ export interface Answers {
 
 export type Message =
   | { readonly type: 'audit'; readonly entry: AuditEntry }
+  /** The database is not needed for now. */
+  | { readonly type: 'read' }
   | { readonly type: 'done'; readonly value: Answers[Job['kind']] }
   | { readonly type: 'failed'; readonly failure: Failure };
 
@@ -103,7 +105,10 @@ if (port) {
       return null;
     }
     if (!before) throw notReadBefore(job);
-    if (job.kind === 'after') return await compareWith(before, session, helper, job.inUse);
+    if (job.kind === 'after') {
+      const onRead = () => post({ type: 'read' });
+      return await compareWith(before, session, { helper, inUse: job.inUse, onRead });
+    }
     return await changesBetween(before, await takeSnapshot(session));
   }
 }
