@@ -192,6 +192,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   await wire.end();
   // The command may have done harm: whatever happens from here on, the target is looked at.
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
+  const author = await authorship(wire.own, newcomers, sharesServer(context, clone));
   let stateAfter: Promise<TargetState> | undefined;
   const onRead = () => {
     // What runs once more on the clone may reach the target as well.
@@ -204,7 +205,6 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead }),
   );
   const seen = await wire.statements(observed.names, observed.data);
-  const author = await authorship(wire.own, newcomers, sharesServer(context, clone));
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
