@@ -1,5 +1,6 @@
 import type * as Tree from 'libpg-query';
 import type { Action, ConstraintKind, Conversion, Name } from '../judge/facts.ts';
+import { shown } from '../sql.ts';
 import { listed, nameOf, nameOfParts, strings } from './tree.ts';
 
 /** What ALTER TABLE, and ALTER of its like, asks for, subcommand by subcommand. */
@@ -151,6 +152,13 @@ function newColumn(table: Name, definition: Tree.ColumnDef): Action[] {
   ];
 }
 
+/** As it would be written: `numeric(12,2)`, `shop.mood[]`. Of an interval without its fields, which the parser tells by numbers. */
 function typeName({ typeName: type }: Tree.ColumnDef): string {
-  return nameOfParts(type?.names).name;
+  const { schema, name } = nameOfParts(type?.names);
+  // The parser puts the types of the standard there.
+  const isStandard = schema === null || schema === 'pg_catalog';
+  const word = isStandard ? shown(name) : shown(schema, name);
+  const modifiers = listed<Tree.A_Const>(type?.typmods, 'A_Const').map(({ ival }) => ival?.ival ?? 0);
+  const isWhole = name !== 'interval' && modifiers.length > 0 && modifiers.length === type?.typmods?.length;
+  return `${word}${isWhole ? `(${modifiers.join(',')})` : ''}${'[]'.repeat(type?.arrayBounds?.length ?? 0)}`;
 }

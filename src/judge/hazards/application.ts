@@ -7,6 +7,8 @@ import { type HazardRecord, metOn, sqlAdvice, type Words } from './record.ts';
 import { milder, weighBreakage } from './weight.ts';
 
 /** What the code that is running, or that depends on the tables, does not expect. */
+const JSON_TYPE = /^json(\[\])*$/;
+
 export const APPLICATION: readonly HazardRecord[] = [
   renamed(
     {
@@ -114,7 +116,7 @@ export const APPLICATION: readonly HazardRecord[] = [
     safer: 'jsonb.',
     find: (ground) =>
       [...metOn(ground, 'add column'), ...metOn(ground, 'alter type')]
-        .filter(({ action }) => action.type === 'json')
+        .filter(({ action }) => JSON_TYPE.test(action.type))
         .map(({ statement, relation, action }) => ({
           statement: statement.index,
           relation,

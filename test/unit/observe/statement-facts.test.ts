@@ -40,6 +40,12 @@ describe('what a statement asks for', () => {
     ['ALTER TABLE t DETACH PARTITION p CONCURRENTLY', { does: 'detach partition', concurrently: true }],
     ['ALTER TABLE t ADD a int GENERATED ALWAYS AS (b) STORED', { does: 'add column', stored: true }],
     ['ALTER TABLE t ADD a int GENERATED ALWAYS AS (b) VIRTUAL', { does: 'add column', stored: false }],
+    ['ALTER TABLE t ADD a numeric(12, 2)', { type: 'numeric(12,2)' }],
+    ['ALTER TABLE t ADD a character varying(20)[]', { type: 'varchar(20)[]' }],
+    ['ALTER TABLE t ADD a timestamp(3) with time zone', { type: 'timestamptz(3)' }],
+    ['ALTER TABLE t ALTER a TYPE interval day to second(2)', { type: 'interval' }],
+    ['ALTER TABLE t ALTER a TYPE shop."My Type"', { type: 'shop."My Type"' }],
+    ['ALTER TABLE t ALTER a TYPE geometry(Point, 4326)', { type: 'geometry' }],
     ['ALTER TABLE t ADD a bigserial', { does: 'add column', type: 'bigserial', hasDefault: false }],
   ])('%s', async (sql, expected) => {
     expect(await asked(sql)).toEqual([expect.objectContaining(expected)]);
