@@ -13,6 +13,7 @@ const inSchema = (schema: unknown, name: unknown): Place => `${schema}\0${name}`
 const outside = (name: unknown): Place => `\0${name}`;
 const HUB = '\0\0';
 const hub = (name: unknown): Place => `${HUB}${name}`;
+
 function placeOf({ kind, schema, table, name }: Named): Place {
   if (schema !== undefined) return inSchema(schema, table ?? name);
   return HUBS.has(kind) ? hub(name) : outside(name);
