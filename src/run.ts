@@ -204,7 +204,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const observed = await inPhase(emit, 'after', () =>
     watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead }),
   );
-  const seen = await wire.statements(observed.names, observed.data);
+  const seen = await wire.statements(observed.names, observed.data, observed.made);
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });

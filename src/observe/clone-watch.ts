@@ -15,7 +15,7 @@ import {
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
 import { measured } from './measured.ts';
-import { type RelationNames, relationNames } from './names.ts';
+import { newAmong, type RelationNames, relationNames } from './names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
 export interface CloneObservations {
@@ -24,6 +24,8 @@ export interface CloneObservations {
   readonly sizeBytes: number | null;
   /** Of the relations that were asked for, dropped ones included where they hold rows. */
   readonly names: RelationNames;
+  /** OIDs of those among them that the command made: nobody waits for their locks. */
+  readonly made: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   readonly retyped: readonly Retyped[];
   readonly limits: Limit[];
@@ -124,6 +126,11 @@ export function watchClone(
       inClone(async (session) => ({
         relations: await readRelations(session, then.relations),
         names: await relationNames(session, wanted),
+        made: await newAmong(
+          session,
+          wanted,
+          then.catalogue.relations.map(({ oid }) => Number(oid)),
+        ),
         unindexedForeignKeys: await readUnindexedForeignKeys(session),
       })),
     );
@@ -146,6 +153,7 @@ export function watchClone(
       data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
       names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
+      made: read?.made ?? new Set(),
       catalogue: catalogueFacts(then.catalogue, then.relations, compared?.dropped ?? new Map(), read),
       retyped: compared?.retyped ?? [],
       limits,
@@ -162,6 +170,7 @@ const NOT_OBSERVED: CloneObservations = {
   data: null,
   sizeBytes: null,
   names: new Map(),
+  made: new Set(),
   catalogue: {
     relations: new Map(),
     renamed: new Map(),

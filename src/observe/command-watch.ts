@@ -55,8 +55,12 @@ export interface CommandWatch {
   lockedRelations(): Set<number>;
   /** What it wrote, for telling it from what others wrote. */
   readonly own: OwnWork;
-  /** What the command sent, once it has ended. */
-  statements(names: RelationNames, data: DataSection | null): Promise<SeenStatements>;
+  /** What the command sent, once it has ended. @param made OIDs of relations that it made: nobody waits for their locks. */
+  statements(
+    names: RelationNames,
+    data: DataSection | null,
+    made?: ReadonlySet<number>,
+  ): Promise<SeenStatements>;
 }
 
 export interface SeenStatements {
@@ -145,9 +149,9 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     },
     lockedRelations: () => log.relations(cloneOid),
     own: { transactions: observe === 'exact' ? transactions : null, elsewhere },
-    statements: async (names, data) => {
+    statements: async (names, data, made) => {
       if (observe === 'off') return NOTHING_SEEN;
-      const statements = withRewrites(log.section(cloneOid, names), data);
+      const statements = withRewrites(log.section(cloneOid, names, made), data);
       return {
         statements,
         transactions: log.transactions(),

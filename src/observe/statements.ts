@@ -107,9 +107,10 @@ export class StatementLog {
   /**
    * The report's statements, in the order in which they began.
    * @param database OID of the one that the names are of.
+   * @param made of its relations those that the command made: their locks block nobody.
    */
-  section(database: number, names: RelationNames): StatementSection[] {
-    return this.#begun().map((entry) => this.#report(entry, database, names));
+  section(database: number, names: RelationNames, made: ReadonlySet<number> = new Set()): StatementSection[] {
+    return this.#begun().map((entry) => this.#report(entry, { database, names, made }));
   }
 
   /** One that was undone begins anew behind those of other sessions. */
@@ -145,7 +146,7 @@ export class StatementLog {
     }
   }
 
-  #report(entry: Entry, database: number, names: RelationNames): StatementSection {
+  #report(entry: Entry, known: Known): StatementSection {
     const { statement, outcome } = entry;
     const sampled = entry.locks === null && entry.sampled.length > 0;
     const locks = sampled ? entry.sampled : entry.locks;
@@ -161,18 +162,13 @@ export class StatementLog {
       explicit: statement.explicit,
       exactness: sampled ? 'sampled' : entry.exactness,
       error: outcome?.error ? errorOf(outcome.error, statement.sql) : null,
-      locks: locks?.map((lock) => this.#lock(entry, lock, database, names)).sort(strongestFirst) ?? null,
+      locks: locks?.map((lock) => this.#lock(entry, lock, known)).sort(strongestFirst) ?? null,
       rewrote: [],
       walBytes: entry.walBytes,
     };
   }
 
-  #lock(
-    { statement, outcome }: Entry,
-    lock: RelationLock,
-    database: number,
-    names: RelationNames,
-  ): ReportedLock {
+  #lock({ statement, outcome }: Entry, lock: RelationLock, { database, names, made }: Known): ReportedLock {
     const mode = lockModeOf(lock.mode);
     const until = this.#transactionEnds.get(statement.transaction);
     return {
@@ -180,9 +176,16 @@ export class StatementLog {
       mode: mode ?? lock.mode,
       acquiredBy: outcome?.tag ?? firstWord(statement.sql),
       heldMs: until ? Math.max(0, until.at.getTime() - statement.startedAt.getTime()) : null,
-      blocks: mode ? blocks(mode) : [],
+      blocks: mode && !(isOf(lock, database) && made.has(lock.relation)) ? blocks(mode) : [],
     };
   }
+}
+
+/** What is known of the relations of one database, by their OIDs. */
+interface Known {
+  readonly database: number;
+  readonly names: RelationNames;
+  readonly made: ReadonlySet<number>;
 }
 
 const LOCK_MODE_NAMES: readonly string[] = LOCK_MODES;

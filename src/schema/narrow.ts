@@ -105,11 +105,11 @@ export function contentOfRelations(answers: Answers): string[] {
 }
 
 function told(column: string, value: unknown): unknown {
-  if (column === 'reloptions' && Array.isArray(value)) return value.toSorted();
+  if (column === 'reloptions') return Array.isArray(value) ? value.toSorted() : [];
   if (column !== 'acl' || typeof value !== 'string') return value;
   // What the owner has by default differs from version to version.
   const grants: { grantee: string; privileges: string[]; grantable: string[] | null }[] = JSON.parse(value);
-  return grants.map(({ grantee, privileges, grantable }) => [grantee, privileges, grantable]);
+  return grants.map(({ grantee, privileges, grantable }) => [grantee, privileges, grantable ?? []]);
 }
 
 function part(answer: Answer, kept: ReadonlySet<Place>, linked: (row: Row) => Link): Answer {

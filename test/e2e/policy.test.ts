@@ -88,6 +88,21 @@ describe('a budget', () => {
     expect((await rehearse(target.url, slow, { args: [...general, '--max-lock', wider] })).exitCode).toBe(0);
   });
 
+  test('for locks is not overdrawn by those on what the command makes, which nobody else can see', async () => {
+    const making = sqlCommand(
+      'BEGIN; CREATE TABLE made (id bigint PRIMARY KEY); LOCK TABLE users IN SHARE MODE; SELECT pg_sleep(0.2); COMMIT',
+    );
+    const args = ['--max-lock', 'ACCESS EXCLUSIVE=100ms'];
+    const { exitCode, report } = await rehearse(target.url, making, { args });
+    expect(exitCode).toBe(0);
+    const locks = report.statements.flatMap((statement) => statement.locks ?? []);
+    const blocking = (mode: string) =>
+      locks.filter((lock) => lock.mode === mode).map(({ relation, blocks }) => [relation, blocks.length > 0]);
+    expect(blocking('SHARE')).toContainEqual(['public.users', true]);
+    expect(blocking('ACCESS EXCLUSIVE')).toContainEqual(['public.made_pkey', false]);
+    expect(blocking('ACCESS EXCLUSIVE').filter(([, blocks]) => blocks)).toEqual([]);
+  });
+
   test('for time, WAL and disk is overdrawn, each with its own reason', async () => {
     const args = ['--max-duration', '10ms', '--max-wal', '1kB', '--max-disk', '1kB'];
     const writing = sqlCommand('INSERT INTO sessions SELECT generate_series(1, 5000)');

@@ -5,7 +5,7 @@ import { factsFrom } from '../../../src/schema/extraction.ts';
 import { snapshotAfter, takeSnapshot } from '../../../src/schema/facts.ts';
 import { narrowed } from '../../../src/schema/narrow.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 
 /** Two groups of relations that have nothing to do with each other, and two tables alone. */
 const SCHEMA = `
@@ -53,7 +53,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     const { session, drop } = await scratch(version, SCHEMA);
     try {
       const before = await takeSnapshot(session);
-      for (const [change, expected] of CASES) {
+      for (const [change, expected] of shareOf(version, CASES)) {
         const path = (schema: string) => `SET LOCAL search_path = ${schema}`;
         const after = await snapshotAfter(session, [path('public'), change, path('pg_catalog')]);
         const relations = new Set<string>();
