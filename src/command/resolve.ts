@@ -39,7 +39,8 @@ function searched(program: string, where: Where): string {
     const file = resolve(where.folder, folder, program);
     const found = troubleWith(file);
     if (found === undefined) return file;
-    if (found !== MISSING) trouble ??= `${file} ${found}`;
+    // PATH often leads past folders of other users; a shell goes on to the next as well.
+    if (found !== MISSING && found !== OUT_OF_REACH) trouble ??= `${file} ${found}`;
   }
   throw cannotStart(program, trouble ?? 'it is not in PATH', hintFor(program, where));
 }
@@ -49,12 +50,15 @@ function adviceOn(trouble: string, program: string): string {
 }
 
 const MISSING = 'does not exist';
+const OUT_OF_REACH = 'lies where this user may not look';
 const NOT_EXECUTABLE = 'is not executable';
 
 function troubleWith(file: string): string | undefined {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (!stat) return MISSING;
-  if (stat.isDirectory()) return 'is a folder';
+  try {
+    if (statSync(file).isDirectory()) return 'is a folder';
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EACCES' ? OUT_OF_REACH : MISSING;
+  }
   return isExecutable(file) ? undefined : NOT_EXECUTABLE;
 }
 

@@ -31,8 +31,12 @@ export function surroundings(env: Surroundings['env'], folder: string): Surround
       }
     },
     isPrivate: (path) => {
-      const stat = statSync(resolve(folder, path), { throwIfNoEntry: false });
-      return stat?.isFile() === true && (stat.mode & 0o077) === 0;
+      try {
+        const stat = statSync(resolve(folder, path));
+        return stat.isFile() && (stat.mode & 0o077) === 0;
+      } catch {
+        return false;
+      }
     },
     exists: existsSync,
   };

@@ -23,6 +23,9 @@ beforeAll(() => {
   file('bin/noshebang', 'echo hello\n');
   file('bin/plain', '#!/bin/sh\n', 0o644);
   file('later/plain', '#!/bin/sh\n');
+  file('closed/tool', '#!/bin/sh\n');
+  chmodSync(folder, 0o755);
+  chmodSync(join(folder, 'closed'), 0);
   file('script.sh', '#!/bin/sh\n');
   file('notes.txt', 'text', 0o644);
   file('node_modules/.bin/prisma', '#!/bin/sh\n');
@@ -31,6 +34,19 @@ beforeAll(() => {
 });
 
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const NOBODY = 65_534;
+
+/** For root no folder is closed. */
+function asOrdinaryUser<T>(attempt: () => T): T {
+  if (process.getuid?.() !== 0) return attempt();
+  process.seteuid?.(NOBODY);
+  try {
+    return attempt();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 const where = (path = 'bin:later:/usr/bin:/bin') => ({ path, folder });
 
@@ -77,6 +93,16 @@ describe('what cannot be started', () => {
 
   test('a file that is only not executable in PATH is named', () => {
     expect(() => resolveCommand(['plain'], where('bin'))).toThrow(/bin\/plain is not executable/);
+  });
+
+  test('a file in a folder that this user may not enter is told as that, and passed over in PATH', () => {
+    expect(() => asOrdinaryUser(() => resolveCommand(['closed/tool'], where()))).toThrow(
+      /lies where this user may not look/,
+    );
+    expect(() => asOrdinaryUser(() => resolveCommand(['tool'], where('closed')))).toThrow(/not in PATH/);
+    expect(asOrdinaryUser(() => resolveCommand(['tool'], where('closed:bin')))).toBe(
+      join(folder, 'bin/tool'),
+    );
   });
 
   test('a package of a folder above is recognised', () => {
