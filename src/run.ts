@@ -196,7 +196,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   let stateAfter: Promise<TargetState> | undefined;
   const onRead = () => {
     // What runs once more on the clone may reach the target as well.
-    if (further.asked) return;
+    if (further.asked || options.signal?.aborted) return;
     stateAfter = readTargetState(ending);
     // A failure is told where it is waited for.
     stateAfter.catch(() => {});

@@ -121,16 +121,13 @@ export function watchClone(
     const then = first;
     if (!then) throw new Error('the clone was not read before the command');
     const limits: Limit[] = [];
+    const known = new Set(then.catalogue.relations.map(({ oid }) => Number(oid)));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [then.walPosition]);
     const data = measured(limits, 'data', () =>
       inClone(async (session) => ({
         relations: await readRelations(session, then.relations),
         names: await relationNames(session, wanted),
-        made: await newAmong(
-          session,
-          wanted,
-          then.catalogue.relations.map(({ oid }) => Number(oid)),
-        ),
+        made: await newAmong(session, wanted, (table) => known.has(table)),
         unindexedForeignKeys: await readUnindexedForeignKeys(session),
       })),
     );

@@ -20,16 +20,16 @@ export async function relationNames(session: Session, oids: Iterable<number>): P
   return new Map(rows.map(({ oid, schema, name }) => [Number(oid), shown(schema, name)]));
 }
 
-const NEW_TABLES = `SELECT c.oid::pg_catalog.int8 FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
- WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'i', 'I')
-   AND NOT coalesce(i.indrelid, c.oid) = ANY ($2::pg_catalog.oid[])`;
+const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_catalog.int8 AS table
+  FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
+ WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'i', 'I')`;
 
-/** Those of the relations, the system's own left out, that are new tables or materialized views, or indexes of one. @param known OIDs of the others. */
+/** Those of the relations, the system's own left out, that are new tables or materialized views, or indexes of one. */
 export async function newAmong(
   session: Session,
   oids: Iterable<number>,
-  known: Iterable<number>,
+  isKnown: (table: number) => boolean,
 ): Promise<ReadonlySet<number>> {
-  const rows = await session.query<{ oid: string }>(NEW_TABLES, [[...new Set(oids)], [...known]]);
-  return new Set(rows.map(({ oid }) => Number(oid)));
+  const rows = await session.query<{ oid: string; table: string }>(TABLES, [[...new Set(oids)]]);
+  return new Set(rows.filter(({ table }) => !isKnown(Number(table))).map(({ oid }) => Number(oid)));
 }
