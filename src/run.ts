@@ -159,6 +159,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const prepared = await untouched(stop, () => prepare(scope, stop, options));
   const { context, choice, stateBefore, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
+  const withoutClone = scope.depth;
   const clone = await inPhase(emit, 'clone', () =>
     untouched(stop, async () => {
       const made = await choice.method.create(context, choice.assessment, scope);
@@ -208,6 +209,10 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
+  const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
+  if (keep) await clone.keep();
+  // Nobody needs it any more, and dropping a large one takes a while. A server of its own ends with the run.
+  else if (clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
   const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,
@@ -223,7 +228,6 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     describeTarget: () => schema.describe(context.target.settings),
   });
   const weighed = await weighTarget(ending, { ...observed, ...seen });
-  if (keep) await clone.keep();
 
   const command = commandSection(
     withoutSecrets(options.command, logins.logins),
@@ -238,7 +242,6 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     seen.statements,
   );
   const target = targetSection(context.target, compared.changes, [...clone.touched, ...weighed.touched]);
-  const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
   const { queries, checks: ownChecks } = checked;
   const sections = {
     target,

@@ -20,6 +20,8 @@ interface Owned {
  */
 export class Scope {
   readonly #owned: Owned[] = [];
+  readonly #cleanup: Cleanup = { done: [], failed: [] };
+  #releasing: Promise<void> = Promise.resolve();
   #released: Promise<Cleanup> | undefined;
 
   async own<T>(
@@ -34,22 +36,32 @@ export class Scope {
     return value;
   }
 
+  /** How much is owned: for releaseDownTo(). */
+  get depth(): number {
+    return this.#owned.length;
+  }
+
+  /** Releases what was acquired beyond a depth. Never rejects: what fails is in the result of release(). */
+  releaseDownTo(depth: number): Promise<void> {
+    this.#releasing = this.#releasing.then(() => this.#release(depth));
+    return this.#releasing;
+  }
+
   /** Releases everything, whatever fails on the way; a second call gets the first one's result. */
   release(): Promise<Cleanup> {
-    this.#released ??= this.#releaseAll();
+    this.#released ??= this.releaseDownTo(0).then(() => this.#cleanup);
     return this.#released;
   }
 
-  async #releaseAll(): Promise<Cleanup> {
-    const cleanup: Cleanup = { done: [], failed: [] };
-    for (let owned = this.#owned.pop(); owned; owned = this.#owned.pop()) {
+  async #release(depth: number): Promise<void> {
+    while (this.#owned.length > depth) {
+      const { name, undo } = this.#owned.pop() as Owned;
       try {
-        await owned.undo();
-        cleanup.done.push(owned.name);
+        await undo();
+        this.#cleanup.done.push(name);
       } catch (error) {
-        cleanup.failed.push({ name: owned.name, reason: messageOf(error) });
+        this.#cleanup.failed.push({ name, reason: messageOf(error) });
       }
     }
-    return cleanup;
   }
 }

@@ -56,12 +56,19 @@ export async function inTarget<T>(
   }
 }
 
-/** @param session one in the target; default: a new one. */
-export async function readTargetState(options: WatchOptions, session?: Session): Promise<TargetState> {
+/**
+ * @param options.session one in the target; default: a new one.
+ * @param options.others what opens sessions in the target meanwhile: they are not to be among those that come from then on.
+ */
+export async function readTargetState(
+  options: WatchOptions,
+  { session, others }: { session?: Session; others?: Promise<unknown> } = {},
+): Promise<TargetState> {
   const { control, target } = options;
   const [read, shared] = await Promise.all([
     session ? readOver(session) : readWithin(options),
     sharedCatalogues(control, target.database.oid),
+    others,
   ]);
   const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
   const counted = target.server.versionNum >= COUNTS_AT_ONCE;

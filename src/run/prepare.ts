@@ -78,14 +78,14 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const down = back && { input: back, logins: await findLogins(back, compare) };
     // Nobody is at work on a server that was made for this run.
     const standard = named ? 'auto' : 'template';
-    const choice = await chooseMethod(context, options.clone ?? standard);
-    // After that, so that the sessions of ours that looked into the target are not among those that come from now on.
-    const { asked, stateBefore, freeBytes } = await inTarget(context, async (session) => ({
+    const choosing = chooseMethod(context, options.clone ?? standard);
+    const looking = inTarget(context, async (session) => ({
       asked: await askTarget(session, given, target.database.oid, options),
-      stateBefore: await readTargetState(context, session),
+      stateBefore: await readTargetState(context, { session, others: choosing }),
       // Before the clone takes any of it; of a server that was made for this run it would say nothing.
       freeBytes: named ? await freeDiskBytes(session, target) : null,
     }));
+    const [choice, { asked, stateBefore, freeBytes }] = await bothOf(choosing, looking);
     const questions = { ...asked, limits: [...limits, ...asked.limits] };
     return {
       input,
@@ -100,4 +100,10 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
       settings: located.settings,
     };
   });
+}
+
+/** Neither goes on when the other has failed; the first one's failure is the one that is told. */
+async function bothOf<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
+  await Promise.allSettled([one, other]);
+  return [await one, await other];
 }

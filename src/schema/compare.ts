@@ -76,12 +76,12 @@ export async function compareWith(
   const seen = await look(before, session, owner, options);
   if ('comparison' in seen) return seen.comparison;
   const byNames = async (why: string) =>
-    compareByNames(before, await takeSnapshot(session), seen.section, owner, why);
+    compareByNames(before, await takeSnapshot(session, { since: before }), seen.section, owner, why);
   if (options.inUse) return await byNames(OTHERS_WORK_HERE);
   const { steps, section } = seen;
   try {
     const undo = steps.map((step) => step.undo);
-    const base = await snapshotAfter(session, undo);
+    const base = await snapshotAfter(session, undo, before);
     return await ofPair(before, base, (pair) => compareBy(pair, { steps, section, owner }));
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
@@ -101,9 +101,13 @@ async function look(
   owner: string,
   { helper, onRead }: CompareOptions,
 ): Promise<{ comparison: Comparison } | { steps: Step[]; section: Seen }> {
-  const after = await takeSnapshot(session, helper, () => {
-    // Whether it fails is seen when it is needed.
-    fingerprint(before).catch(() => {});
+  const after = await takeSnapshot(session, {
+    helper,
+    since: before,
+    meanwhile: () => {
+      // Whether it fails is seen when it is needed.
+      fingerprint(before).catch(() => {});
+    },
   });
   onRead?.();
   const { steps, renames } = keptObjects(before.identity, after.identity);

@@ -111,6 +111,67 @@ export function leaner(sql: string): string {
   return NARROWER.reduce((text, [place, more]) => text.replace(place, place + more), sql);
 }
 
+/** What all questions for relations, and what these consist of, say of them. */
+const OF_USERS = "n.nspname NOT IN ('pg_catalog', 'information_schema')";
+const ITS_RELATION = / pg_class c ON c\.oid = (\w+\.\w+)/;
+
+/** A question for relations, asked of some of them only; undefined where it is not known how. */
+export function onlyOf(sql: string, relations: readonly number[]): string | undefined {
+  const [, relation = / FROM pg_class c\n/.test(sql) ? 'c.oid' : undefined] = ITS_RELATION.exec(sql) ?? [];
+  const parts = sql.split(OF_USERS);
+  if (relation === undefined || parts.length !== 2) return undefined;
+  return parts.join(`${relation} = ANY (${oids(relations)}) AND ${OF_USERS}`);
+}
+
+const oids = (list: readonly number[]) => `'{${list.join()}}'::pg_catalog.oid[]`;
+
+const isClass = (of: string, ...catalogues: string[]) =>
+  `${of} IN (${catalogues.map((name) => `'pg_catalog.${name}'::pg_catalog.regclass`).join()})`;
+const partsOf = (catalogue: string, relation: string, relations: string) =>
+  `SELECT 'pg_catalog.${catalogue}'::pg_catalog.regclass::pg_catalog.oid, x.oid FROM pg_catalog.${catalogue} x WHERE x.${relation} = ANY (${relations})`;
+
+/**
+ * The question for dependencies, asked of those that some relations have, or others have on them, and of whatever is not a part of a
+ * relation; undefined where it is not known how.
+ */
+export function dependenciesOf(sql: string, relations: readonly number[]): string | undefined {
+  const [first, where] = ['WITH dep AS (', "WHERE d.deptype IN ('n', 'a')"];
+  if (![first, where].every((place) => sql.split(place).length === 2)) return undefined;
+  const list = oids(relations);
+  const parts = [
+    partsOf('pg_class', 'oid', list),
+    partsOf('pg_constraint', 'conrelid', list),
+    partsOf('pg_attrdef', 'adrelid', list),
+    partsOf('pg_rewrite', 'ev_class', list),
+    partsOf('pg_trigger', 'tgrelid', list),
+    partsOf('pg_policy', 'polrelid', list),
+    `SELECT 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid, y.oid FROM pg_catalog.pg_class x
+      JOIN pg_catalog.pg_type t ON t.oid = x.reltype JOIN pg_catalog.pg_type y ON y.oid IN (t.oid, t.typarray) WHERE x.oid = ANY (${list})`,
+  ];
+  const ofRelations = isClass(
+    'd.classid',
+    'pg_class',
+    'pg_constraint',
+    'pg_attrdef',
+    'pg_rewrite',
+    'pg_trigger',
+    'pg_policy',
+  );
+  const apart = `SELECT x.oid FROM pg_catalog.pg_class x WHERE x.relkind IN ('c', 'f')`;
+  return sql
+    .replace(
+      first,
+      `WITH part(classid, objid) AS MATERIALIZED (${parts.join('\nUNION ALL\n')}),
+    ${first.slice('WITH '.length)}`,
+    )
+    .replace(
+      where,
+      `${where} AND ((d.classid, d.objid) IN (SELECT p.classid, p.objid FROM part p)
+        OR (d.refclassid, d.refobjid) IN (SELECT p.classid, p.objid FROM part p)
+        OR NOT ${ofRelations} OR (${isClass('d.classid', 'pg_class')} AND d.objid IN (${apart})))`,
+    );
+}
+
 const NONE = { rows: [] };
 /** The transaction and its settings are the caller's. */
 const OURS = /^\s*(BEGIN|SET|COMMIT|ROLLBACK)\b|\bset_config\(/i;

@@ -4,7 +4,9 @@ import { sqlstateOf } from '../errors.ts';
 import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 import { type Answers, ask, questionsTo } from './extraction.ts';
-import { type Identity, readIdentity } from './identity.ts';
+import { type Identity, readIdentity, readIdentityAgain } from './identity.ts';
+import { type Marks, readMarks, touchedSince } from './marks.ts';
+import { againOf } from './narrow.ts';
 import { readUnmodeled, type Unmodeled } from './unmodeled.ts';
 import { Work } from './work.ts';
 
@@ -13,10 +15,11 @@ export interface Snapshot {
   readonly answers: Answers;
   readonly identity: Identity;
   readonly unmodeled: Unmodeled;
+  readonly marks: Marks;
 }
 
 /** One of two schemas that are compared, with the facts of what is looked at. */
-export interface Side extends Omit<Snapshot, 'answers'> {
+export interface Side extends Omit<Snapshot, 'answers' | 'marks'> {
   readonly facts: FactBase;
 }
 
@@ -45,44 +48,66 @@ export interface Helper {
   readonly open: () => Promise<Session>;
 }
 
-/**
- * Reads the schema of the session's database. Tried again a few times while others change it.
- * @param meanwhile called when the server has been asked what takes it longest, and this thread has only to wait.
- */
-export function takeSnapshot(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Snapshot> {
-  return retried(() => inTransaction(session, BEGIN, () => readAll(session, helper, meanwhile)));
+export interface Reading {
+  readonly helper?: Helper | undefined;
+  /** What was read of the same database before: of relations only those are read again that were changed since. */
+  readonly since?: Snapshot;
+  /** Called when the server has been asked what takes it longest, and this thread has only to wait. */
+  readonly meanwhile?: () => void;
+}
+
+/** Reads the schema of the session's database. Tried again a few times while others change it. */
+export function takeSnapshot(session: Session, reading: Reading = {}): Promise<Snapshot> {
+  return retried(() => inTransaction(session, BEGIN, () => readAll(session, reading)));
 }
 
 /**
  * Reads the schema as it would be after some statements, which are rolled back. Not tried again for what the
  * statements themselves raise.
+ * @param since what was read of the same database before.
  */
-export function snapshotAfter(session: Session, statements: readonly string[]): Promise<Snapshot> {
+export function snapshotAfter(
+  session: Session,
+  statements: readonly string[],
+  since?: Snapshot,
+): Promise<Snapshot> {
   return inTransaction(session, BEGIN_UNDOING, async () => {
     for (const sql of statements) await session.query(sql);
-    return await readAll(session);
+    return await readAll(session, since ? { since } : {});
   });
 }
 
 /** pg-delta asks for the dependencies, and then for what it does not know, after everything else. */
 const LONG_ONES = -2;
 
-async function readAll(session: Session, helper?: Helper, meanwhile?: () => void): Promise<Snapshot> {
+async function readAll(session: Session, { helper, since, meanwhile }: Reading): Promise<Snapshot> {
   const work = new Work();
   const { questions, answers } = await questionsTo(session);
+  const marksNow = since && (await readMarks(session, since.marks));
+  const touched = since && marksNow && (await touchedSince(session, since, marksNow));
+  const again = since && touched && againOf(since.answers, touched);
   // What takes longest comes first, from both ends: the dependencies, relations and what they consist of here, and there
   // what is ours. In the end neither session waits long for the other.
   const told = [...questions.slice(LONG_ONES), ...questions.slice(0, LONG_ONES)].map((sql) =>
-    work.add(async (asked) => answers.set(sql, await ask(asked, sql))),
+    work.add(async (asked) => {
+      const part = again?.get(sql);
+      answers.set(sql, part ? part.whole(await ask(asked, part.sql)) : await ask(asked, sql));
+    }),
   );
-  const [identity, unmodeled] = [work.add(readIdentity), work.add(readUnmodeled)];
+  const marks = work.add(async (asked) => marksNow ?? (await readMarks(asked)));
+  const identity = work.add((asked) =>
+    since && touched
+      ? readIdentityAgain(asked, since.identity, touched.before.keys, touched.now)
+      : readIdentity(asked),
+  );
+  const unmodeled = work.add(readUnmodeled);
 
   const help = helper && lendHand(work, helper, await exportSnapshot(session));
   const taken = work.takeFromFront(session);
   if (meanwhile) setImmediate(meanwhile);
   await Promise.all([taken, help]);
   await Promise.all(told);
-  return { answers, identity: await identity, unmodeled: await unmodeled };
+  return { answers, identity: await identity, unmodeled: await unmodeled, marks: await marks };
 }
 
 /** Asked beforehand: a statement that is refused would end the transaction. */

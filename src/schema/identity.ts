@@ -60,7 +60,7 @@ select 'pg_namespace:' || n.oid as key, 'schema' as kind, n.nspname as name
 from pg_catalog.pg_namespace n
 where ${USER_SCHEMA} and ${notOfExtension('pg_namespace', 'n.oid')}`;
 
-const RELATIONS = `
+const RELATIONS = (only: string) => `
 select 'pg_class:' || c.oid as key,
   case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'f' then 'foreign table'
     when 'S' then 'sequence' when 'i' then 'index' when 'I' then 'index' when 'c' then 'type' else 'table' end as kind,
@@ -78,9 +78,9 @@ left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
 left join pg_catalog.pg_depend owned on c.relkind = 'S' and owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
   and owned.objid = c.oid and owned.refclassid = owned.classid and owned.refobjsubid > 0 and owned.deptype in ('a', 'i')
 where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 'c') and c.relpersistence <> 't'
-  and ${USER_SCHEMA} and ${notOfExtension('pg_class', 'c.oid')}`;
+  and c.oid ${only} and ${USER_SCHEMA} and ${notOfExtension('pg_class', 'c.oid')}`;
 
-const COLUMNS = `
+const COLUMNS = (only: string) => `
 select 'pg_attribute:' || a.attrelid || '.' || a.attnum as key,
   case c.relkind when 'c' then 'attribute' else 'column' end as kind,
   a.attname as name, 'pg_class:' || a.attrelid as within,
@@ -89,10 +89,10 @@ from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
-  and c.relpersistence <> 't' and ${USER_SCHEMA}`;
+  and c.relpersistence <> 't' and a.attrelid ${only} and ${USER_SCHEMA}`;
 
 // Renaming a check or not-null constraint reaches the children that inherit it; the other kinds are renamed one by one.
-const CONSTRAINTS = `
+const CONSTRAINTS = (only: string) => `
 select 'pg_constraint:' || con.oid as key,
   case when con.conrelid = 0 then 'domain constraint' else 'constraint' end as kind,
   con.conname as name,
@@ -102,7 +102,7 @@ select 'pg_constraint:' || con.oid as key,
   con.convalidated as valid
 from pg_catalog.pg_constraint con
 join pg_catalog.pg_namespace n on n.oid = con.connamespace
-where con.contype <> 't' and ${USER_SCHEMA}`;
+where con.contype <> 't' and (con.conrelid = 0 or con.conrelid ${only}) and ${USER_SCHEMA}`;
 
 const PARTS_OF_RELATIONS = `
 select 'pg_trigger:' || t.oid as key, 'trigger' as kind, t.tgname as name, 'pg_class:' || t.tgrelid as within,
@@ -164,11 +164,40 @@ interface Row {
 }
 
 /** Reads what every object of the user's schemas is called at this moment. */
-export async function readIdentity(session: Session): Promise<Identity> {
-  const identity = new Map<string, Identified>();
-  for (const sql of [NAMESPACES, RELATIONS, COLUMNS, CONSTRAINTS, PARTS_OF_RELATIONS, OTHERS]) {
+export function readIdentity(session: Session): Promise<Identity> {
+  return read(session, 'is not null', new Map());
+}
+
+/**
+ * The same, where only some relations may be called otherwise than before.
+ * @param keys of those that there were.
+ * @param now OIDs of those that there are.
+ */
+export function readIdentityAgain(
+  session: Session,
+  before: Identity,
+  keys: ReadonlySet<string>,
+  now: readonly number[],
+): Promise<Identity> {
+  const kept = [...before].filter(([key, { kind, within }]) => {
+    if (key.startsWith('pg_class:')) return !keys.has(key);
+    const ofRelation = kind === 'column' || kind === 'attribute' || kind === 'constraint';
+    return ofRelation && within !== null && !keys.has(within);
+  });
+  return read(session, `= any ('{${now.join()}}'::pg_catalog.oid[])`, new Map(kept));
+}
+
+async function read(session: Session, only: string, identity: Map<string, Identified>): Promise<Identity> {
+  const questions = [
+    NAMESPACES,
+    RELATIONS(only),
+    COLUMNS(only),
+    CONSTRAINTS(only),
+    PARTS_OF_RELATIONS,
+    OTHERS,
+  ];
+  for (const sql of questions)
     for (const row of await session.query<Row>(sql)) identity.set(row.key, identified(row));
-  }
   return identity;
 }
 

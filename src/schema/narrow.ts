@@ -1,5 +1,6 @@
 import type { StableId } from '@supabase/pg-delta/core';
-import type { Answer, Answers, Row } from './extraction.ts';
+import { type Answer, type Answers, dependenciesOf, onlyOf, type Row } from './extraction.ts';
+import type { Touched } from './marks.ts';
 import { HUBS } from './reduce.ts';
 
 /**
@@ -78,6 +79,47 @@ export function narrowed(
   return { before: keep(before), after: keep(after) };
 }
 
+/** How a question is asked again of what was touched, and how that becomes an answer about everything. */
+export interface Again {
+  readonly sql: string;
+  whole(answer: Answer): Answer;
+}
+
+/**
+ * For questions whose answers grow with the number of relations: how to ask them of the touched ones alone, and add what was
+ * told of the others before. Nothing for questions that are to be asked as they are.
+ */
+export function againOf(before: Answers, { now, before: were }: Touched): Map<string, Again> {
+  const touched = new Set(were.names.map(([schema, name]) => inSchema(schema, name)));
+  const linked = linksIn([...before.values()]);
+  const stays = ({ place, isRelation }: End) => isRelation && !touched.has(place);
+  const found = new Map<string, Again>();
+  for (const [question, then] of before) {
+    const relation = relationsIn(then);
+    const sql = relation
+      ? onlyOf(question, now)
+      : isDependencies(then)
+        ? dependenciesOf(question, now)
+        : undefined;
+    if (sql === undefined) continue;
+    const whole = (answer: Answer): Answer => {
+      if (relation)
+        return {
+          ...answer,
+          rows: [...then.rows.filter((row) => !touched.has(relation(row))), ...answer.rows],
+        };
+      const told = new Set(answer.rows.map((row) => JSON.stringify(row)));
+      const kept = then.rows.filter((row) => {
+        const { from, to } = linked(row);
+        return stays(from) && (stays(to) || !to.isRelation) && !told.has(JSON.stringify(row));
+      });
+      return { ...answer, rows: [...kept, ...answer.rows] };
+    };
+    found.set(question, { sql, whole });
+  }
+  return found;
+}
+
 /** The answers without any relation, and without what depends on what: that follows from the definitions. */
 export function withoutRelations(answers: Answers): Answers {
   const leavesOut = (answer: Answer) =>
@@ -154,6 +196,10 @@ function differentRows({ columns, rows: then }: Answer, { rows: now }: Answer): 
     }
     return true;
   };
+  // Rows of relations that were not read again are the same objects.
+  const [inThen, inNow] = [new Set(then), new Set(now)];
+  then = then.filter((row) => !inNow.has(row));
+  now = now.filter((row) => !inThen.has(row));
   const shorter = Math.min(then.length, now.length);
   let first = 0;
   while (first < shorter && equal(then[first], now[first])) first++;
@@ -161,10 +207,10 @@ function differentRows({ columns, rows: then }: Answer, { rows: now }: Answer): 
   while (last < shorter - first && equal(then.at(-1 - last), now.at(-1 - last))) last++;
   const between = (rows: readonly Row[]) =>
     new Map(rows.slice(first, rows.length - last).map((row) => [JSON.stringify(row), row]));
-  const [inThen, inNow] = [between(then), between(now)];
+  const [onlyThen, onlyNow] = [between(then), between(now)];
   return [
-    ...[...inThen].filter(([text]) => !inNow.has(text)).map(([, row]) => row),
-    ...[...inNow].filter(([text]) => !inThen.has(text)).map(([, row]) => row),
+    ...[...onlyThen].filter(([text]) => !onlyNow.has(text)).map(([, row]) => row),
+    ...[...onlyNow].filter(([text]) => !onlyThen.has(text)).map(([, row]) => row),
   ];
 }
 

@@ -101,7 +101,7 @@ if (port) {
     helper: Helper,
   ): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
-      before = await takeSnapshot(session, helper);
+      before = await takeSnapshot(session, { helper });
       return null;
     }
     if (!before) throw notReadBefore(job);

@@ -60,7 +60,7 @@ describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
         await late.close();
         return await openSession(settings, { purpose: 'helper' });
       };
-      const together = await takeSnapshot(session, { room: Promise.resolve(), open });
+      const together = await takeSnapshot(session, { helper: { room: Promise.resolve(), open } });
       expect(await fingerprint(together)).toBe(await fingerprint(alone));
       expect(together.identity).toEqual(alone.identity);
       expect(together.unmodeled).toEqual(alone.unmodeled);
@@ -95,10 +95,14 @@ describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
       const alone = await fingerprint(await takeSnapshot(session));
       const shutOut = () => Promise.reject(new Error('too many connections'));
       const never = new Promise<never>(() => {});
-      expect(await fingerprint(await takeSnapshot(session, { room: Promise.resolve(), open: shutOut }))).toBe(
+      expect(
+        await fingerprint(
+          await takeSnapshot(session, { helper: { room: Promise.resolve(), open: shutOut } }),
+        ),
+      ).toBe(alone);
+      expect(await fingerprint(await takeSnapshot(session, { helper: { room: never, open: shutOut } }))).toBe(
         alone,
       );
-      expect(await fingerprint(await takeSnapshot(session, { room: never, open: shutOut }))).toBe(alone);
     } finally {
       await drop();
     }
