@@ -108,10 +108,10 @@ export function againOf(before: Answers, { now, before: were }: Touched): Map<st
           ...answer,
           rows: [...then.rows.filter((row) => !touched.has(relation(row))), ...answer.rows],
         };
-      const told = new Set(answer.rows.map((row) => JSON.stringify(row)));
+      const told = new Set(answer.rows.map(textOf));
       const kept = then.rows.filter((row) => {
         const { from, to } = linked(row);
-        return stays(from) && (stays(to) || !to.isRelation) && !told.has(JSON.stringify(row));
+        return stays(from) && (stays(to) || !to.isRelation) && !(told.size > 0 && told.has(textOf(row)));
       });
       return { ...answer, rows: [...kept, ...answer.rows] };
     };
@@ -119,6 +119,8 @@ export function againOf(before: Answers, { now, before: were }: Touched): Map<st
   }
   return found;
 }
+
+const textOf = ({ dependent, referenced }: Row) => `${dependent}\0${referenced}`;
 
 /** The answers without any relation, and without what depends on what: that follows from the definitions. */
 export function withoutRelations(answers: Answers): Answers {
@@ -129,6 +131,8 @@ export function withoutRelations(answers: Answers): Answers {
   );
 }
 
+const contents = new WeakMap<Row, string>();
+
 /**
  * All that the answers tell of relations, as text that is equal for equal schemas: without what pg-delta does not compare
  * either, as the position of a column.
@@ -138,9 +142,11 @@ export function contentOfRelations(answers: Answers): string[] {
   for (const answer of answers.values()) {
     if (!relationsIn(answer)) continue;
     const compared = answer.columns.filter((column) => column !== 'position');
-    const rows = answer.rows.map((row) =>
-      JSON.stringify(compared.map((column) => told(column, row[column]))),
-    );
+    const rows = answer.rows.map((row) => {
+      const text = contents.get(row) ?? JSON.stringify(compared.map((column) => told(column, row[column])));
+      contents.set(row, text);
+      return text;
+    });
     content.set(compared.join(), rows.sort());
   }
   return [...content.keys()].sort().flatMap((kind) => [kind, ...(content.get(kind) ?? [])]);
@@ -239,6 +245,9 @@ const APART: ReadonlySet<string> = new Set([
   'foreignTable',
 ] as const satisfies StableId['kind'][]);
 
+/** A row that was not read again is the same object in both answers, and says the same. */
+const linksRead = new WeakMap<Row, Link>();
+
 /** How to read the rows of the answers that tell what depends on what. */
 function linksIn(answers: readonly Answer[]): (row: Row) => Link {
   /** An index is told with its table. */
@@ -261,13 +270,18 @@ function linksIn(answers: readonly Answer[]): (row: Row) => Link {
       isRelation: named.schema !== undefined && !APART.has(named.kind),
     };
   };
-  return (row) => {
+  const linkOf = (row: Row): Link => {
     if ('dependent' in row) return { from: endOf(row.dependent), to: endOf(row.referenced) };
     const { child_schema, child_name, parent_schema, parent_name } = row;
     return {
       from: { place: inSchema(child_schema, child_name), isRelation: true },
       to: { place: inSchema(parent_schema, parent_name), isRelation: true },
     };
+  };
+  return (row) => {
+    const link = linksRead.get(row) ?? linkOf(row);
+    linksRead.set(row, link);
+    return link;
   };
 }
 
