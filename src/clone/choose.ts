@@ -67,22 +67,21 @@ export async function assessMethods(context: CloneContext, wanted: 'auto' | Meth
   return byPreference(await assess(candidates, context, wanted));
 }
 
-/** One after the other: each may open a session, and there are three at most, of which two are others' at this time. */
-async function assess(
+function assess(
   methods: readonly CloneMethod[],
   context: CloneContext,
   wanted: 'auto' | MethodId,
 ): Promise<Considered[]> {
-  const considered: Considered[] = [];
-  for (const method of methods) {
-    const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
-    considered.push({
-      method,
-      assessment:
-        wanted === 'auto' ? withinLimit(assessment, method.id, context.limits.maxCopyBytes) : assessment,
-    });
-  }
-  return considered;
+  return Promise.all(
+    methods.map(async (method) => {
+      const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
+      return {
+        method,
+        assessment:
+          wanted === 'auto' ? withinLimit(assessment, method.id, context.limits.maxCopyBytes) : assessment,
+      };
+    }),
+  );
 }
 
 /** Rows that are not wanted in the clone may be ones that must not be there. */

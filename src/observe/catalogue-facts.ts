@@ -99,9 +99,8 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
 export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
-  dropped: CatalogueFacts['dropped'],
   after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
-): CatalogueFacts {
+): Omit<CatalogueFacts, 'dropped'> {
   const relations = new Map<string, RelationFacts>();
   const renamed = new Map<string, string>();
   const partitions = new Map<string, RelationRow[]>();
@@ -127,7 +126,6 @@ export function catalogueFacts(
       before.unindexedForeignKeys,
       after?.unindexedForeignKeys ?? new Map(),
     ),
-    dropped,
     lockTimeoutByDefault: before.lockTimeoutByDefault,
   };
 }

@@ -112,7 +112,7 @@ export function watchClone(
       ...NOT_OBSERVED,
       names: new Map(first ? namesOf(first.relations) : []),
       catalogue: first
-        ? catalogueFacts(first.catalogue, first.relations, new Map(), null)
+        ? { ...catalogueFacts(first.catalogue, first.relations, null), dropped: new Map() }
         : NOT_OBSERVED.catalogue,
     };
   }
@@ -131,27 +131,32 @@ export function watchClone(
         unindexedForeignKeys: await readUnindexedForeignKeys(session),
       })),
     );
-    const [compared, read] = await Promise.all([
+    const bytes = Number(wal?.bytes ?? 0);
+    // While the schema is being read: of 10,000 relations it takes a while.
+    const worked = data.then((read) => ({
+      relations: read?.relations ?? null,
+      rows:
+        read &&
+        compareRelations(then.relations, read.relations, {
+          bytes,
+          shared: clone.isolation === 'same-cluster',
+        }),
+      names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
+      made: read?.made ?? new Set<number>(),
+      catalogue: catalogueFacts(then.catalogue, then.relations, read),
+    }));
+    const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([
       // Three connections to a server are the most at any time.
       measured(limits, 'schema', () => schema.after({ room: data, onRead: () => void data.then(onRead) })),
-      data,
+      worked,
     ]);
-    const relations = read?.relations ?? null;
-    const bytes = Number(wal?.bytes ?? 0);
-    const rows =
-      relations &&
-      compareRelations(then.relations, relations, {
-        bytes,
-        shared: clone.isolation === 'same-cluster',
-      });
     limits.push(...(compared?.limits ?? []), ...(rows?.limits ?? []));
     return {
       schema: compared && withLostRows(compared.section, then.relations, relations),
       data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
-      names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
-      made: read?.made ?? new Set(),
-      catalogue: catalogueFacts(then.catalogue, then.relations, compared?.dropped ?? new Map(), read),
+      ...{ names, made },
+      catalogue: { ...catalogue, dropped: compared?.dropped ?? new Map() },
       retyped: compared?.retyped ?? [],
       limits,
     };

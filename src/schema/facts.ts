@@ -52,7 +52,7 @@ export interface Reading {
   readonly helper?: Helper | undefined;
   /** What was read of the same database before: of relations only those are read again that were changed since. */
   readonly since?: Snapshot;
-  /** Called when the server has been asked what takes it longest, and this thread has only to wait. */
+  /** Called when the server has been asked for something that takes it long, and this thread has only to wait. */
   readonly meanwhile?: () => void;
 }
 
@@ -83,7 +83,9 @@ const LONG_ONES = -2;
 async function readAll(session: Session, { helper, since, meanwhile }: Reading): Promise<Snapshot> {
   const work = new Work();
   const { questions, answers } = await questionsTo(session);
-  const marksNow = since && (await readMarks(session, since.marks));
+  const asking = since && readMarks(session, since.marks);
+  if (meanwhile) setImmediate(meanwhile);
+  const marksNow = await asking;
   const touched = since && marksNow && (await touchedSince(session, since, marksNow));
   const again = since && touched && againOf(since.answers, touched);
   // What takes longest comes first, from both ends: the dependencies, relations and what they consist of here, and there
@@ -104,7 +106,6 @@ async function readAll(session: Session, { helper, since, meanwhile }: Reading):
 
   const help = helper && lendHand(work, helper, await exportSnapshot(session));
   const taken = work.takeFromFront(session);
-  if (meanwhile) setImmediate(meanwhile);
   await Promise.all([taken, help]);
   await Promise.all(told);
   return { answers, identity: await identity, unmodeled: await unmodeled, marks: await marks };

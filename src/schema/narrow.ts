@@ -120,6 +120,13 @@ export function againOf(before: Answers, { now, before: were }: Touched): Map<st
   return found;
 }
 
+/** Does what takes time in againOf() and narrowed() beforehand. */
+export function readLinks(before: Answers): void {
+  const linked = linksIn([...before.values()]);
+  for (const answer of before.values())
+    if (isDependencies(answer) || isInheritance(answer)) for (const row of answer.rows) linked(row);
+}
+
 const textOf = ({ dependent, referenced }: Row) => `${dependent}\0${referenced}`;
 
 /** The answers without any relation, and without what depends on what: that follows from the definitions. */

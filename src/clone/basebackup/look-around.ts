@@ -10,6 +10,7 @@ import { identifier } from '../../sql.ts';
 import { tryReplication } from '../../target/connect.ts';
 import type { CloneContext, Impossible } from '../method.ts';
 import { floorOf } from '../private/place.ts';
+import { inTurn } from '../turns.ts';
 
 /** All that a base backup needs, found without changing anything. */
 export interface BackupServer {
@@ -88,9 +89,12 @@ export async function lookAround(context: CloneContext): Promise<BackupServer | 
 const NOT_LET_IN = '28000';
 
 /** The server's answer when it is asked: its pg_hba.conf can be read by superusers only, and is matched by nobody else. */
-async function refusalOf({ source, target, run, signal }: CloneContext): Promise<Impossible | undefined> {
+async function refusalOf(context: CloneContext): Promise<Impossible | undefined> {
+  const { source, target, run, signal } = context;
   try {
-    await tryReplication((source ?? target).settings, { run, signal, purpose: 'inspect' });
+    await inTurn(context, () =>
+      tryReplication((source ?? target).settings, { run, signal, purpose: 'inspect' }),
+    );
     return undefined;
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.code !== 'CONNECTION') throw error;

@@ -5,7 +5,7 @@ import { type ClientPrograms, findClientPrograms } from '../../server/client-pro
 import { identifier } from '../../sql.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
-import { readDumpFacts } from './facts.ts';
+import { unreadableTables } from './facts.ts';
 
 /** Beyond what is transferred: starting programs, reading the catalogue, making each relation again. */
 export const FIXED_MS = 700;
@@ -103,7 +103,7 @@ async function obstacleTo(
       };
     }
   }
-  const { unreadable } = await readDumpFacts(context);
+  const unreadable = await unreadableTables(context);
   if (unreadable.length === 0) return undefined;
   const [first = '', ...more] = unreadable;
   const name = identifier(target.role.name);

@@ -1,11 +1,10 @@
 import { openSession } from '../../target/connect.ts';
 import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
+import { inTurn } from '../turns.ts';
 
-/** What decides whether the target can be dumped by this role, and what a restored copy of it needs. */
+/** What a restored copy of the target needs. */
 export interface DumpFacts {
-  /** Tables that the role may not read; pg_dump fails on the first. */
-  readonly unreadable: readonly string[];
   /** Roles that own something in the target. */
   readonly owners: readonly string[];
   /** Roles that something was granted to, or that a policy names. */
@@ -57,25 +56,44 @@ const SUBSCRIPTIONS = `
 SELECT count(*)::int AS n FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
  WHERE d.datname = current_database()`;
 
+type Asking = Pick<CloneContext, 'target' | 'control' | 'run' | 'audit' | 'signal'>;
+
+/** Tables that the role may not read; pg_dump fails on the first. */
+export function unreadableTables(context: Asking): Promise<string[]> {
+  return inTarget(context, (session) => namesIn(session, UNREADABLE));
+}
+
 /** Reads, over one session in the target. */
-export async function readDumpFacts(
-  context: Pick<CloneContext, 'target' | 'run' | 'audit' | 'signal'>,
-): Promise<DumpFacts> {
-  const { target, ...options } = context;
-  const session = await openSession(target.settings, { ...options, purpose: 'inspect', readOnly: true });
-  const names = async (sql: string) => (await session.query<{ name: string }>(sql)).map(({ name }) => name);
-  try {
+export function readDumpFacts(context: Asking): Promise<DumpFacts> {
+  return inTarget(context, async (session) => {
     const [row] = await session.query<{ n: number }>(SUBSCRIPTIONS);
     return {
-      unreadable: await names(UNREADABLE),
-      owners: await names(OWNERS),
-      grantees: await names(GRANTEES),
-      guests: await names(GUESTS),
+      owners: await namesIn(session, OWNERS),
+      grantees: await namesIn(session, GRANTEES),
+      guests: await namesIn(session, GUESTS),
       subscriptions: row?.n ?? 0,
     };
-  } finally {
-    await session.close();
-  }
+  });
+}
+
+async function namesIn(session: Session, sql: string): Promise<string[]> {
+  return (await session.query<{ name: string }>(sql)).map(({ name }) => name);
+}
+
+function inTarget<T>(context: Asking, read: (session: Session) => Promise<T>): Promise<T> {
+  const { target, run, audit, signal } = context;
+  return inTurn(context, async () => {
+    const session = await openSession(target.settings, {
+      ...{ run, audit, signal },
+      purpose: 'inspect',
+      readOnly: true,
+    });
+    try {
+      return await read(session);
+    } finally {
+      await session.close();
+    }
+  });
 }
 
 /** Version 16 made it a right of its own to take on a role; before, every member may. */

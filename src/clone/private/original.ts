@@ -2,6 +2,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../target/connect.ts';
 import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
+import { inTurn } from '../turns.ts';
 import type { Places } from './cage.ts';
 import { outwardObjects } from './outward.ts';
 
@@ -69,7 +70,7 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
   }
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
   const [outward, own, copied] = await Promise.all([
-    within(openSession(target.settings, options), outwardObjects),
+    inTurn(context, () => within(openSession(target.settings, options), outwardObjects)),
     readPlaces(control),
     source ? within(openSession(source.settings, options), readPlaces) : [],
   ]);
