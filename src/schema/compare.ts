@@ -12,7 +12,7 @@ import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } fr
 import type { Identified, Identity } from './identity.ts';
 import { leftovers } from './leftovers.ts';
 import { label, path } from './names.ts';
-import { contentOfRelations, narrowed, readLinks, withoutRelations } from './narrow.ts';
+import { contentOfRelations, narrowed, withoutRelations } from './narrow.ts';
 import { changedObjects } from './objects.ts';
 import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
@@ -105,7 +105,6 @@ async function look(
     helper,
     since: before,
     meanwhile: () => {
-      readLinks(before.answers);
       // Whether it fails is seen when it is needed.
       fingerprint(before).catch(() => {});
     },

@@ -71,7 +71,7 @@ export function narrowed(
     const different = differentRows(then, now);
     for (const place of placesOf(then, different, linked)) changed.add(place);
     if (isDependencies(then) || isInheritance(then))
-      for (const row of [...then.rows, ...different]) links.push(linked(row));
+      for (const link of [...linksOf.each(then.rows, linked), ...different.map(linked)]) links.push(link);
   }
   const kept = around(changed, links);
   const keep = (answers: Answers) =>
@@ -104,27 +104,68 @@ export function againOf(before: Answers, { now, before: were }: Touched): Map<st
     if (sql === undefined) continue;
     const whole = (answer: Answer): Answer => {
       if (relation)
-        return {
-          ...answer,
-          rows: [...then.rows.filter((row) => !touched.has(relation(row))), ...answer.rows],
-        };
+        return { ...answer, rows: following(then.rows, answer.rows, (row) => !touched.has(relation(row))) };
       const told = new Set(answer.rows.map(textOf));
-      const kept = then.rows.filter((row) => {
-        const { from, to } = linked(row);
-        return stays(from) && (stays(to) || !to.isRelation) && !(told.size > 0 && told.has(textOf(row)));
-      });
-      return { ...answer, rows: [...kept, ...answer.rows] };
+      const links = linksOf.each(then.rows, linked);
+      const keeps = (row: Row, { from, to }: Link) =>
+        stays(from) && (stays(to) || !to.isRelation) && !(told.size > 0 && told.has(textOf(row)));
+      return {
+        ...answer,
+        rows: following(then.rows, answer.rows, (row, index) => keeps(row, links[index] as Link)),
+      };
     };
     found.set(question, { sql, whole });
   }
   return found;
 }
 
-/** Does what takes time in againOf() and narrowed() beforehand. */
+/** Does beforehand what takes time in againOf() and narrowed(). */
 export function readLinks(before: Answers): void {
   const linked = linksIn([...before.values()]);
   for (const answer of before.values())
-    if (isDependencies(answer) || isInheritance(answer)) for (const row of answer.rows) linked(row);
+    if (isDependencies(answer) || isInheritance(answer)) linksOf.each(answer.rows, linked);
+}
+
+/**
+ * What was made of the rows of an answer, by their order: rows that were not read again say the same in the next answer. Kept beside
+ * the rows and not with each of them, which would cost the collector more than making it again.
+ */
+class Derived<T> {
+  readonly #known = new WeakMap<readonly Row[], T[]>();
+
+  each(rows: readonly Row[], make: (row: Row) => T): readonly T[] {
+    const known = this.#known.get(rows) ?? [];
+    for (let index = known.length; index < rows.length; index++) known.push(make(rows[index] as Row));
+    this.#known.set(rows, known);
+    return known;
+  }
+
+  /** Of the first rows of another answer that they are known, as far as they are. */
+  carry(from: readonly Row[], indexes: readonly number[], to: readonly Row[]): void {
+    const known = this.#known.get(from);
+    if (known?.length === from.length)
+      this.#known.set(
+        to,
+        indexes.map((index) => known[index] as T),
+      );
+  }
+}
+
+const linksOf = new Derived<Link>();
+const contentOf = new Derived<string>();
+
+/** The rows that stay, and then the new ones. */
+function following(
+  then: readonly Row[],
+  now: readonly Row[],
+  stays: (row: Row, index: number) => boolean,
+): Row[] {
+  const indexes: number[] = [];
+  for (const [index, row] of then.entries()) if (stays(row, index)) indexes.push(index);
+  const rows = indexes.map((index) => then[index] as Row);
+  for (const derived of [linksOf, contentOf]) derived.carry(then, indexes, rows);
+  rows.push(...now);
+  return rows;
 }
 
 const textOf = ({ dependent, referenced }: Row) => `${dependent}\0${referenced}`;
@@ -138,8 +179,6 @@ export function withoutRelations(answers: Answers): Answers {
   );
 }
 
-const contents = new WeakMap<Row, string>();
-
 /**
  * All that the answers tell of relations, as text that is equal for equal schemas: without what pg-delta does not compare
  * either, as the position of a column.
@@ -149,12 +188,10 @@ export function contentOfRelations(answers: Answers): string[] {
   for (const answer of answers.values()) {
     if (!relationsIn(answer)) continue;
     const compared = answer.columns.filter((column) => column !== 'position');
-    const rows = answer.rows.map((row) => {
-      const text = contents.get(row) ?? JSON.stringify(compared.map((column) => told(column, row[column])));
-      contents.set(row, text);
-      return text;
-    });
-    content.set(compared.join(), rows.sort());
+    const rows = contentOf.each(answer.rows, (row) =>
+      JSON.stringify(compared.map((column) => told(column, row[column]))),
+    );
+    content.set(compared.join(), rows.toSorted());
   }
   return [...content.keys()].sort().flatMap((kind) => [kind, ...(content.get(kind) ?? [])]);
 }
@@ -172,10 +209,11 @@ function part(answer: Answer, kept: ReadonlySet<Place>, linked: (row: Row) => Li
   if (relation) return { ...answer, rows: answer.rows.filter((row) => kept.has(relation(row))) };
   if (!isDependencies(answer) && !isInheritance(answer)) return answer;
   const isKept = ({ place, isRelation }: End) => !isRelation || kept.has(place);
+  const links = linksOf.each(answer.rows, linked);
   return {
     ...answer,
-    rows: answer.rows.filter((row) => {
-      const { from, to } = linked(row);
+    rows: answer.rows.filter((_, index) => {
+      const { from, to } = links[index] as Link;
       return isKept(from) && isKept(to);
     }),
   };
@@ -252,9 +290,6 @@ const APART: ReadonlySet<string> = new Set([
   'foreignTable',
 ] as const satisfies StableId['kind'][]);
 
-/** A row that was not read again is the same object in both answers, and says the same. */
-const linksRead = new WeakMap<Row, Link>();
-
 /** How to read the rows of the answers that tell what depends on what. */
 function linksIn(answers: readonly Answer[]): (row: Row) => Link {
   /** An index is told with its table. */
@@ -277,18 +312,13 @@ function linksIn(answers: readonly Answer[]): (row: Row) => Link {
       isRelation: named.schema !== undefined && !APART.has(named.kind),
     };
   };
-  const linkOf = (row: Row): Link => {
+  return (row) => {
     if ('dependent' in row) return { from: endOf(row.dependent), to: endOf(row.referenced) };
     const { child_schema, child_name, parent_schema, parent_name } = row;
     return {
       from: { place: inSchema(child_schema, child_name), isRelation: true },
       to: { place: inSchema(parent_schema, parent_name), isRelation: true },
     };
-  };
-  return (row) => {
-    const link = linksRead.get(row) ?? linkOf(row);
-    linksRead.set(row, link);
-    return link;
   };
 }
 

@@ -8,6 +8,7 @@ import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare.ts';
 import { type Helper, type Snapshot, takeSnapshot } from './facts.ts';
+import { readLinks } from './narrow.ts';
 
 /**
  * The thread that reads and compares schemas: both stall an event loop for half a second where there are
@@ -101,7 +102,10 @@ if (port) {
     helper: Helper,
   ): Promise<Answers[Job['kind']]> {
     if (job.kind === 'before') {
-      before = await takeSnapshot(session, { helper });
+      const read = await takeSnapshot(session, { helper });
+      before = read;
+      // While the command starts.
+      setTimeout(() => readLinks(read.answers), 0);
       return null;
     }
     if (!before) throw notReadBefore(job);
