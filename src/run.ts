@@ -210,9 +210,8 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
-  if (keep) await clone.keep();
   // Nobody needs it any more, and dropping a large one takes a while. A server of its own ends with the run.
-  else if (clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
+  if (!keep && clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
   const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,
@@ -228,6 +227,7 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
     describeTarget: () => schema.describe(context.target.settings),
   });
   const weighed = await weighTarget(ending, { ...observed, ...seen });
+  if (keep) await clone.keep();
 
   const command = commandSection(
     withoutSecrets(options.command, logins.logins),
