@@ -67,12 +67,23 @@ function parsed({ rows, json }: Answer): readonly Row[] {
 /** Type OIDs of json and jsonb. */
 const JSON_TYPES = new Set([114, 3802]);
 
-export async function ask({ client }: Session, sql: string): Promise<Answer> {
+export async function ask(session: Session, sql: string): Promise<Answer> {
+  const [answer] = await askAll(session, [sql]);
+  if (!answer) throw new Error('a question without an answer');
+  return answer;
+}
+
+/** Waits once for the answers to all. */
+export async function askAll({ client }: Session, questions: readonly string[]): Promise<Answer[]> {
   const getTypeParser = (oid: number, format?: 'text' | 'binary') =>
     JSON_TYPES.has(oid) ? asItCame : client.getTypeParser(oid, format);
-  const { fields, rows } = await client.query<Row>({ text: leaner(sql), types: { getTypeParser } });
-  const json = fields.filter(({ dataTypeID }) => JSON_TYPES.has(dataTypeID));
-  return { columns: fields.map(({ name }) => name), json: json.map(({ name }) => name), rows };
+  // A comment at the end of one must not swallow the next; of several the client gives a list of results.
+  const text = questions.map(leaner).join('\n;');
+  const results = [await client.query<Row>({ text, types: { getTypeParser } })].flat();
+  return results.map(({ fields, rows }) => {
+    const json = fields.filter(({ dataTypeID }) => JSON_TYPES.has(dataTypeID));
+    return { columns: fields.map(({ name }) => name), json: json.map(({ name }) => name), rows };
+  });
 }
 
 const asItCame = (text: string) => text;
@@ -202,6 +213,11 @@ export function dependenciesOf(sql: string, relations: readonly number[]): strin
         OR (d.refclassid, d.refobjid) IN (SELECT p.classid, p.objid FROM part p)
         OR NOT ${ofRelations} OR (${isClass('d.classid', 'pg_class')} AND d.objid IN (${apart})))`,
     );
+}
+
+/** Its answer grows with the number of relations. */
+export function isLarge(sql: string): boolean {
+  return onlyOf(sql, []) !== undefined || dependenciesOf(sql, []) !== undefined;
 }
 
 const NONE = { rows: [] };

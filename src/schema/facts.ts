@@ -3,7 +3,7 @@ import type { FactBase } from '@supabase/pg-delta/core';
 import { sqlstateOf } from '../errors.ts';
 import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
-import { type Answers, ask, questionsTo } from './extraction.ts';
+import { type Answers, ask, askAll, isLarge, questionsTo } from './extraction.ts';
 import { type Identity, readIdentity, readIdentityAgain } from './identity.ts';
 import { type Marks, readMarks, touchedSince } from './marks.ts';
 import { againOf } from './narrow.ts';
@@ -51,7 +51,7 @@ export interface Helper {
 export interface Reading {
   readonly helper?: Helper | undefined;
   /** What was read of the same database before: of relations only those are read again that were changed since. */
-  readonly since?: Snapshot;
+  readonly since?: Snapshot | undefined;
   /** Called when the server has been asked for something that takes it long, and this thread has only to wait. */
   readonly meanwhile?: () => void;
 }
@@ -73,12 +73,12 @@ export function snapshotAfter(
 ): Promise<Snapshot> {
   return inTransaction(session, BEGIN_UNDOING, async () => {
     for (const sql of statements) await session.query(sql);
-    return await readAll(session, since ? { since } : {});
+    return await readAll(session, { since });
   });
 }
 
-/** pg-delta asks for the dependencies, and then for what it does not know, after everything else. */
-const LONG_ONES = -2;
+/** Small questions that one session asks at once; the other may take the next ones. */
+const TOGETHER = 6;
 
 async function readAll(session: Session, { helper, since, meanwhile }: Reading): Promise<Snapshot> {
   const work = new Work();
@@ -89,13 +89,24 @@ async function readAll(session: Session, { helper, since, meanwhile }: Reading):
   const touched = since && marksNow && (await touchedSince(session, since, marksNow));
   const again = since && touched && againOf(since.answers, touched);
   // What takes longest comes first, from both ends: the dependencies, relations and what they consist of here, and there
-  // what is ours. In the end neither session waits long for the other.
-  const told = [...questions.slice(LONG_ONES), ...questions.slice(0, LONG_ONES)].map((sql) =>
+  // what is ours. In the end neither session waits long for the other. What is small is asked together.
+  const [large, small] = [questions.filter(isLarge), questions.filter((sql) => !isLarge(sql))];
+  // pg-delta asks for the dependencies last.
+  const told = [...large.slice(-1), ...large.slice(0, -1)].map((sql) =>
     work.add(async (asked) => {
       const part = again?.get(sql);
       answers.set(sql, part ? part.whole(await ask(asked, part.sql)) : await ask(asked, sql));
     }),
   );
+  for (let first = 0; first < small.length; first += TOGETHER) {
+    const some = small.slice(first, first + TOGETHER);
+    told.push(
+      work.add(async (asked) => {
+        for (const [index, answer] of (await askAll(asked, some)).entries())
+          answers.set(some[index] ?? '', answer);
+      }),
+    );
+  }
   const marks = work.add(async (asked) => marksNow ?? (await readMarks(asked)));
   const identity = work.add((asked) =>
     since && touched

@@ -196,8 +196,8 @@ async function read(session: Session, only: string, identity: Map<string, Identi
     PARTS_OF_RELATIONS,
     OTHERS,
   ];
-  for (const sql of questions)
-    for (const row of await session.query<Row>(sql)) identity.set(row.key, identified(row));
+  for (const rows of await session.queryAll<Row>(questions))
+    for (const row of rows) identity.set(row.key, identified(row));
   return identity;
 }
 

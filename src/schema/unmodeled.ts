@@ -181,24 +181,36 @@ const UNREADABLE = 'could not be read';
 const SAVEPOINT = 'SAVEPOINT probe';
 const BACK = 'ROLLBACK TO SAVEPOINT probe';
 
+interface Found {
+  readonly kind?: string;
+  readonly name: string;
+  readonly content: string | null;
+}
+
 /** To be called inside a transaction: a probe that fails is rolled back and marked as unreadable. */
 export async function readUnmodeled(session: Session): Promise<Unmodeled> {
   const found = new Map<string, ReadonlyMap<string, string>>();
   await session.query(SAVEPOINT);
-  for (const { kind, sql } of PROBES) {
+  const answers = await unlessRefused(session, () => session.queryAll<Found>(PROBES.map(({ sql }) => sql)));
+  for (const [index, { kind, sql }] of PROBES.entries()) {
     const kinds = [kind].flat();
     const of = new Map(kinds.map((each) => [each, new Map<string, string>()]));
-    try {
-      const rows = await session.query<{ kind?: string; name: string; content: string | null }>(sql);
-      for (const row of rows) of.get(row.kind ?? kinds[0] ?? '')?.set(row.name, row.content ?? '');
-    } catch (error) {
-      if (error instanceof Error && !('severity' in error)) throw error;
-      await session.query(BACK);
-      for (const objects of of.values()) objects.set(UNREADABLE, '');
-    }
-    for (const [each, objects] of of) found.set(each, objects);
+    // Where one was refused, each is tried by itself.
+    const rows = answers?.[index] ?? (await unlessRefused(session, () => session.query<Found>(sql)));
+    for (const row of rows ?? []) of.get(row.kind ?? kinds[0] ?? '')?.set(row.name, row.content ?? '');
+    for (const [each, objects] of of) found.set(each, rows ? objects : new Map([[UNREADABLE, '']]));
   }
   return found;
+}
+
+async function unlessRefused<T>(session: Session, ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof Error && !('severity' in error)) throw error;
+    await session.query(BACK);
+    return undefined;
+  }
 }
 
 /** The part of the schema's content fingerprint that pg-delta does not see. */

@@ -80,7 +80,22 @@ export class PgSession implements Session {
     sql: string,
     values: readonly unknown[] = [],
   ): Promise<Row[]> {
-    const result = this.#turn.then(() => this.#send<Row>(sql, values));
+    return this.#inTurn(async () => (await this.#send<QueryResult<Row>>(sql, values)).rows);
+  }
+
+  async queryAll<Row extends object = Record<string, unknown>>(
+    statements: readonly string[],
+  ): Promise<Row[][]> {
+    if (statements.length === 0) return [];
+    // A comment at the end of one must not swallow the next.
+    const sent = this.#inTurn(() =>
+      this.#send<QueryResult<Row> | QueryResult<Row>[]>(statements.join('\n;'), []),
+    );
+    return [await sent].flat().map(({ rows }) => rows);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
     this.#turn = result.catch(() => {});
     return result;
   }
@@ -108,13 +123,13 @@ export class PgSession implements Session {
     return this.#closing;
   }
 
-  async #send<Row extends object>(sql: string, values: readonly unknown[]): Promise<Row[]> {
+  async #send<Result>(sql: string, values: readonly unknown[]): Promise<Result> {
     // A cancel request on its way must not meet the next query.
     await this.#cancelling;
     if (this.#lost !== undefined) throw this.#lostError();
     try {
-      const result: QueryResult<Row> = await this.client.query<Row>(sql, [...values]);
-      return result.rows;
+      // Of several statements in one text the client gives a list of results.
+      return (await this.client.query(sql, [...values])) as Result;
     } catch (error) {
       throw this.#explain(error);
     }

@@ -19,6 +19,11 @@ export interface Session {
     sql: string,
     values?: readonly unknown[],
   ): Promise<Row[]>;
+  /**
+   * Sends statements without parameters together, and waits once for all: a server may be far away. With the first that fails
+   * none of the others has a result. @returns the rows of each.
+   */
+  queryAll<Row extends object = Record<string, unknown>>(statements: readonly string[]): Promise<Row[][]>;
   /** Called once when the connection ends without close(); the reason is readable. */
   onLost(listener: (reason: string) => void): void;
   /** Asks the server to end the running query, which then fails with 57014. Does nothing when idle; never throws. */
