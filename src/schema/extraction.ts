@@ -188,8 +188,8 @@ export function dependenciesOf(sql: string, relations: readonly number[]): strin
     partsOf('pg_rewrite', 'ev_class', list),
     partsOf('pg_trigger', 'tgrelid', list),
     partsOf('pg_policy', 'polrelid', list),
-    `SELECT 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid, y.oid FROM pg_catalog.pg_class x
-      JOIN pg_catalog.pg_type t ON t.oid = x.reltype JOIN pg_catalog.pg_type y ON y.oid IN (t.oid, t.typarray) WHERE x.oid = ANY (${list})`,
+    `SELECT 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid, named.oid FROM pg_catalog.pg_class x
+      JOIN pg_catalog.pg_type t ON t.oid = x.reltype CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) named(oid) WHERE x.oid = ANY (${list})`,
   ];
   const ofRelations = isClass(
     'd.classid',

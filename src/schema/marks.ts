@@ -93,9 +93,9 @@ const AROUND = `with recursive reached(classid, objid) as (
     select n.classid, n.objid from reached r cross join lateral (
       select d.classid, d.objid from pg_catalog.pg_depend d where d.refclassid = r.classid and d.refobjid = r.objid
       union all
-      select 'pg_catalog.pg_type'::pg_catalog.regclass, y.oid from pg_catalog.pg_type x
-        join pg_catalog.pg_type y on y.oid in (x.oid, x.typarray)
-        where ${isA('pg_class')} and x.oid = (select c.reltype from pg_catalog.pg_class c where c.oid = r.objid)
+      select 'pg_catalog.pg_type'::pg_catalog.regclass, named.oid
+        from pg_catalog.pg_class c join pg_catalog.pg_type t on t.oid = c.reltype
+        cross join lateral (values (t.oid), (t.typarray)) named(oid) where ${isA('pg_class')} and c.oid = r.objid
     ) n),
   owner(oid) as (
     select n.oid from reached r cross join lateral (
@@ -110,7 +110,7 @@ const AROUND = `with recursive reached(classid, objid) as (
       union all ${ownerOf('pg_policy', 'polrelid')}
     ) n(oid)),
   whole(oid) as (select oid from owner union select x.indexrelid from pg_catalog.pg_index x join owner on owner.oid = x.indrelid)
-  select c.oid, c.relkind as kind from pg_catalog.pg_class c join whole on whole.oid = c.oid
+  select c.oid from pg_catalog.pg_class c join whole on whole.oid = c.oid
   where c.relkind <> 't' and c.relnamespace <> ${TOAST} and c.relpersistence <> 't'`;
 
 /** Beyond this part of all relations it takes less time to read everything. */
@@ -131,12 +131,13 @@ export async function touchedSince(
     .filter(([oid, at]) => then.relations.get(oid) !== at)
     .map(([oid]) => oid);
   if (changed.length > then.relations.size * MOST) return undefined;
-  const around = await session.query<{ oid: number; kind: string }>(AROUND, [changed]);
+  const rows = await session.query<{ oid: number }>(AROUND, [changed]);
+  const around = rows.map(({ oid }) => oid);
   const gone = [...then.relations.keys()].filter((oid) => !now.relations.has(oid));
   const keys = new Set<string>();
   const names: string[][] = [];
   const isChanged = new Set([...changed, ...gone]);
-  for (const oid of [...around.map((each) => each.oid), ...gone]) {
+  for (const oid of [...around, ...gone]) {
     if (!then.relations.has(oid)) continue;
     const key = `pg_class:${oid}`;
     const known = identity.get(key);
@@ -146,7 +147,7 @@ export async function touchedSince(
     keys.add(key);
     names.push(name);
   }
-  return { now: around.map(({ oid }) => oid), before: { keys, names } };
+  return { now: around, before: { keys, names } };
 }
 
 /** A role that objects refer to cannot go, and a new one is referred to by what is changed only. */

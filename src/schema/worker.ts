@@ -104,8 +104,12 @@ if (port) {
     if (job.kind === 'before') {
       const read = await takeSnapshot(session, { helper });
       before = read;
-      // While the command starts.
-      setTimeout(() => readLinks(read.answers), 0);
+      // While the command starts. A failure is told where the links are needed.
+      setTimeout(() => {
+        try {
+          readLinks(read.answers);
+        } catch {}
+      }, 0);
       return null;
     }
     if (!before) throw notReadBefore(job);
