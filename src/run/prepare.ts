@@ -102,7 +102,7 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
   });
 }
 
-/** Neither goes on when the other has failed; the first one's failure is the one that is told. */
+/** Waits for both to end, so that neither goes on after the other has failed; of two failures the first one's is told. */
 async function bothOf<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
   await Promise.allSettled([one, other]);
   return [await one, await other];

@@ -108,7 +108,7 @@ export function againOf(before: Answers, { now, before: were }: Touched): Map<st
       const told = new Set(answer.rows.map(textOf));
       const links = linksOf.each(then.rows, linked);
       const keeps = (row: Row, { from, to }: Link) =>
-        stays(from) && (stays(to) || !to.isRelation) && !(told.size > 0 && told.has(textOf(row)));
+        stays(from) && (stays(to) || !to.isRelation) && !told.has(textOf(row));
       return {
         ...answer,
         rows: following(then.rows, answer.rows, (row, index) => keeps(row, links[index] as Link)),
@@ -140,7 +140,7 @@ class Derived<T> {
     return known;
   }
 
-  /** Of the first rows of another answer that they are known, as far as they are. */
+  /** The first rows of the other answer are these of the one; what was made of them is taken over, if it was. */
   carry(from: readonly Row[], indexes: readonly number[], to: readonly Row[]): void {
     const known = this.#known.get(from);
     if (known?.length === from.length)
@@ -162,9 +162,8 @@ function following(
 ): Row[] {
   const indexes: number[] = [];
   for (const [index, row] of then.entries()) if (stays(row, index)) indexes.push(index);
-  const rows = indexes.map((index) => then[index] as Row);
+  const rows = [...indexes.map((index) => then[index] as Row), ...now];
   for (const derived of [linksOf, contentOf]) derived.carry(then, indexes, rows);
-  rows.push(...now);
   return rows;
 }
 
