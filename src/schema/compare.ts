@@ -81,7 +81,7 @@ export async function compareWith(
   const { steps, section } = seen;
   try {
     const undo = steps.map((step) => step.undo);
-    const base = await snapshotAfter(session, undo, before.marks.relations.size < MANY ? undefined : before);
+    const base = await snapshotAfter(session, undo, before);
     return await ofPair(before, base, (pair) => compareBy(pair, { steps, section, owner }));
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
@@ -94,9 +94,6 @@ const OTHERS_WORK_HERE = 'others would have waited for its locks';
 /** What is told of the schema as it is, under the names that it has now. */
 type Seen = Omit<SchemaSection, 'changes' | 'unmodeled' | 'rollbackSql' | 'rollbackLoses'>;
 
-/** Of fewer relations, indexes among them, everything is read sooner than it is found out what was touched. */
-const MANY = 500;
-
 /** Without renames that is all: then what was read is compared at once. */
 async function look(
   before: Snapshot,
@@ -104,10 +101,9 @@ async function look(
   owner: string,
   { helper, onRead }: CompareOptions,
 ): Promise<{ comparison: Comparison } | { steps: Step[]; section: Seen }> {
-  const since = before.marks.relations.size < MANY ? undefined : before;
   const after = await takeSnapshot(session, {
     helper,
-    since,
+    since: before,
     meanwhile: () => {
       // Whether it fails is seen when it is needed.
       fingerprint(before).catch(() => {});

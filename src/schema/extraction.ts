@@ -20,24 +20,43 @@ export interface Answer {
 
 export type Row = Readonly<Record<string, unknown>>;
 
+/** To a question that need not be asked. What its columns would be is not known. */
+export const NO_ROWS: Answer = { columns: [], json: [], rows: [] };
+
 type Ask = (sql: string) => Promise<Pick<Answer, 'rows'>>;
 
 /** Decide what else is asked: the version, privileges, whether there is anything of a kind. */
 const DECIDES = /^\s*SELECT (current_setting|has_\w+_privilege|EXISTS)\b/i;
+/** Those that came up: they are the same for every server. */
+const deciding = new Set<string>();
+/** What a server would say to all of them. */
+const ANY_SERVER = { version: '18.0', num: 180_000, ok: true, present: false };
+
+/** Finds out what decides, and has the code compiled that asks, so that both need no time later. */
+export async function getReadyToAsk(): Promise<void> {
+  await factsBy(async (sql) => {
+    if (!DECIDES.test(sql)) return NO_ROWS;
+    deciding.add(sql);
+    return { rows: [ANY_SERVER] };
+  });
+}
 
 /** What pg-delta asks of the session's database, in its order, and what has been answered of it already. */
 export async function questionsTo(
   session: Session,
 ): Promise<{ questions: string[]; answers: Map<string, Answer> }> {
   const questions: string[] = [];
-  const answers = new Map<string, Answer>();
+  const known = [...deciding];
+  const together = known.length === 0 ? [] : await askAll(session, known);
+  const answers = new Map(together.map((answer, index) => [known[index] ?? '', answer]));
   await factsBy(async (sql) => {
     if (!DECIDES.test(sql)) {
       questions.push(sql);
-      return NONE;
+      return NO_ROWS;
     }
-    const answer = await ask(session, sql);
+    const answer = answers.get(sql) ?? (await ask(session, sql));
     answers.set(sql, answer);
+    deciding.add(sql);
     return answer;
   });
   return { questions, answers };
@@ -220,13 +239,12 @@ export function isLarge(sql: string): boolean {
   return onlyOf(sql, []) !== undefined || dependenciesOf(sql, []) !== undefined;
 }
 
-const NONE = { rows: [] };
 /** The transaction and its settings are the caller's. */
 const OURS = /^\s*(BEGIN|SET|COMMIT|ROLLBACK)\b|\bset_config\(/i;
 
 /** pg-delta opens and commits a transaction of its own on a client of a pool: here there is neither. */
 async function factsBy(answer: Ask): Promise<FactBase> {
-  const query: Ask = async (sql) => (OURS.test(sql) ? NONE : await answer(sql));
+  const query: Ask = async (sql) => (OURS.test(sql) ? NO_ROWS : await answer(sql));
   const pool = { connect: async () => ({ query, release: () => undefined }) } as unknown as Pool;
   const { factBase } = await extract(pool);
   return factBase;

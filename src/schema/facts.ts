@@ -3,11 +3,12 @@ import type { FactBase } from '@supabase/pg-delta/core';
 import { sqlstateOf } from '../errors.ts';
 import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
-import { type Answers, ask, askAll, isLarge, questionsTo } from './extraction.ts';
-import { type Identity, readIdentity, readIdentityAgain } from './identity.ts';
+import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo } from './extraction.ts';
+import { IDENTITY_BY_KIND, type Identity, readIdentity, readIdentityAgain } from './identity.ts';
 import { type Marks, readMarks, touchedSince } from './marks.ts';
 import { againOf } from './narrow.ts';
-import { readUnmodeled, type Unmodeled } from './unmodeled.ts';
+import { withoutAnswer } from './presence.ts';
+import { readUnmodeled, UNMODELED, type Unmodeled } from './unmodeled.ts';
 import { Work } from './work.ts';
 
 /** All that is read of one schema at one moment. */
@@ -15,7 +16,8 @@ export interface Snapshot {
   readonly answers: Answers;
   readonly identity: Identity;
   readonly unmodeled: Unmodeled;
-  readonly marks: Marks;
+  /** For reading again what was touched; none of fewer relations than are worth it. */
+  readonly marks: Marks | undefined;
 }
 
 /** One of two schemas that are compared, with the facts of what is looked at. */
@@ -50,8 +52,10 @@ export interface Helper {
 
 export interface Reading {
   readonly helper?: Helper | undefined;
-  /** What was read of the same database before: of relations only those are read again that were changed since. */
+  /** What was read of the same database before: of many relations only those are read again that were changed since. */
   readonly since?: Snapshot | undefined;
+  /** So many relations, their indexes among them, have marks. Of fewer everything is read sooner than it is found out what was touched. */
+  readonly many?: number;
   /** Called when the server has been asked for something that takes it long, and this thread has only to wait. */
   readonly meanwhile?: () => void;
 }
@@ -79,14 +83,24 @@ export function snapshotAfter(
 
 /** Small questions that one session asks at once; the other may take the next ones. */
 const TOGETHER = 6;
+const MANY = 500;
+const COUNT = `select pg_catalog.count(*)::int as relations from pg_catalog.pg_class
+  where relkind <> 't' and relnamespace <> 'pg_toast'::pg_catalog.regnamespace`;
 
-async function readAll(session: Session, { helper, since, meanwhile }: Reading): Promise<Snapshot> {
+async function readAll(
+  session: Session,
+  { helper, since, many = MANY, meanwhile }: Reading,
+): Promise<Snapshot> {
   const work = new Work();
-  const { questions, answers } = await questionsTo(session);
-  const asking = since && readMarks(session, since.marks);
+  const { questions: all, answers } = await questionsTo(session);
+  const empty = await withoutAnswer(session, [...all, ...IDENTITY_BY_KIND, ...UNMODELED]);
+  for (const sql of all) if (empty.has(sql)) answers.set(sql, NO_ROWS);
+  const questions = all.filter((sql) => !empty.has(sql));
+  const asking = since?.marks && readMarks(session, since.marks);
   if (meanwhile) setImmediate(meanwhile);
   const marksNow = await asking;
-  const touched = since && marksNow && (await touchedSince(session, since, marksNow));
+  const touched =
+    since?.marks && marksNow && (await touchedSince(session, since.marks, since.identity, marksNow));
   const again = since && touched && againOf(since.answers, touched);
   // What takes longest comes first, from both ends: the dependencies, relations and what they consist of here, and there
   // what is ours. In the end neither session waits long for the other. What is small is asked together.
@@ -107,19 +121,24 @@ async function readAll(session: Session, { helper, since, meanwhile }: Reading):
       }),
     );
   }
-  const marks = work.add(async (asked) => marksNow ?? (await readMarks(asked)));
+  const marks = since ? marksNow : work.add((asked) => marksOf(asked, many));
   const identity = work.add((asked) =>
     since && touched
-      ? readIdentityAgain(asked, since.identity, touched.before.keys, touched.now)
-      : readIdentity(asked),
+      ? readIdentityAgain(asked, since.identity, { keys: touched.before.keys, now: touched.now }, empty)
+      : readIdentity(asked, empty),
   );
-  const unmodeled = work.add(readUnmodeled);
+  const unmodeled = work.add((asked) => readUnmodeled(asked, empty));
 
   const help = helper && lendHand(work, helper, await exportSnapshot(session));
   const taken = work.takeFromFront(session);
   await Promise.all([taken, help]);
   await Promise.all(told);
   return { answers, identity: await identity, unmodeled: await unmodeled, marks: await marks };
+}
+
+async function marksOf(session: Session, many: number): Promise<Marks | undefined> {
+  const [count] = await session.query<{ relations: number }>(COUNT);
+  return (count?.relations ?? 0) < many ? undefined : await readMarks(session);
 }
 
 /** Asked beforehand: a statement that is refused would end the transaction. */
@@ -145,9 +164,8 @@ async function lendHand(work: Work, { room, open }: Helper, snapshot: string | u
 }
 
 async function inTransaction<T>(session: Session, begin: string, read: () => Promise<T>): Promise<T> {
-  await session.query(begin);
   try {
-    await session.query(SETTINGS);
+    await session.queryAll([begin, SETTINGS]);
     return await read();
   } finally {
     // A lost connection has rolled back by itself, and the failure that is under way says so.

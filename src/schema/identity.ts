@@ -104,51 +104,45 @@ from pg_catalog.pg_constraint con
 join pg_catalog.pg_namespace n on n.oid = con.connamespace
 where con.contype <> 't' and (con.conrelid = 0 or con.conrelid ${only}) and ${USER_SCHEMA}`;
 
-const PARTS_OF_RELATIONS = `
-select 'pg_trigger:' || t.oid as key, 'trigger' as kind, t.tgname as name, 'pg_class:' || t.tgrelid as within,
+/** Each of one catalogue: where there is nothing of a kind it need not be asked. */
+export const IDENTITY_BY_KIND: readonly string[] = [
+  `select 'pg_trigger:' || t.oid as key, 'trigger' as kind, t.tgname as name, 'pg_class:' || t.tgrelid as within,
   case when t.tgparentid <> 0 then 'name' end as follows
 from pg_catalog.pg_trigger t
 join pg_catalog.pg_class c on c.oid = t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where not t.tgisinternal and ${USER_SCHEMA}
-union all
-select 'pg_policy:' || p.oid, 'policy', p.polname, 'pg_class:' || p.polrelid, null
+where not t.tgisinternal and ${USER_SCHEMA}`,
+  `select 'pg_policy:' || p.oid as key, 'policy' as kind, p.polname as name, 'pg_class:' || p.polrelid as within
 from pg_catalog.pg_policy p
 join pg_catalog.pg_class c on c.oid = p.polrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where ${USER_SCHEMA}
-union all
-select 'pg_rewrite:' || r.oid, 'rule', r.rulename, 'pg_class:' || r.ev_class, null
+where ${USER_SCHEMA}`,
+  `select 'pg_rewrite:' || r.oid as key, 'rule' as kind, r.rulename as name, 'pg_class:' || r.ev_class as within
 from pg_catalog.pg_rewrite r
 join pg_catalog.pg_class c on c.oid = r.ev_class join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where r.rulename <> '_RETURN' and ${USER_SCHEMA}
-union all
-select 'pg_enum:' || e.oid, 'enum value', e.enumlabel, 'pg_type:' || e.enumtypid, null
+where r.rulename <> '_RETURN' and ${USER_SCHEMA}`,
+  `select 'pg_enum:' || e.oid as key, 'enum value' as kind, e.enumlabel as name, 'pg_type:' || e.enumtypid as within
 from pg_catalog.pg_enum e
 join pg_catalog.pg_type t on t.oid = e.enumtypid join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-where ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}`;
-
-const OTHERS = `
-select 'pg_type:' || t.oid as key, case t.typtype when 'd' then 'domain' else 'type' end as kind, t.typname as name,
-  'pg_namespace:' || t.typnamespace as within, null as args
+where ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}`,
+  `select 'pg_type:' || t.oid as key, case t.typtype when 'd' then 'domain' else 'type' end as kind, t.typname as name,
+  'pg_namespace:' || t.typnamespace as within
 from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-where t.typtype in ('d', 'e', 'r') and ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}
-union all
-select 'pg_proc:' || p.oid, case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, p.proname,
-  'pg_namespace:' || p.pronamespace, pg_catalog.pg_get_function_identity_arguments(p.oid)
+where t.typtype in ('d', 'e', 'r') and ${USER_SCHEMA} and ${notOfExtension('pg_type', 't.oid')}`,
+  `select 'pg_proc:' || p.oid as key,
+  case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end as kind, p.proname as name,
+  'pg_namespace:' || p.pronamespace as within, pg_catalog.pg_get_function_identity_arguments(p.oid) as args
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-where ${USER_SCHEMA} and ${notOfExtension('pg_proc', 'p.oid')}
-union all
-select 'pg_collation:' || o.oid, 'collation', o.collname, 'pg_namespace:' || o.collnamespace, null
+where ${USER_SCHEMA} and ${notOfExtension('pg_proc', 'p.oid')}`,
+  `select 'pg_collation:' || o.oid as key, 'collation' as kind, o.collname as name, 'pg_namespace:' || o.collnamespace as within
 from pg_catalog.pg_collation o join pg_catalog.pg_namespace n on n.oid = o.collnamespace
-where ${USER_SCHEMA} and ${notOfExtension('pg_collation', 'o.oid')}
-union all
-select 'pg_statistic_ext:' || s.oid, 'statistics', s.stxname, 'pg_namespace:' || s.stxnamespace, null
+where ${USER_SCHEMA} and ${notOfExtension('pg_collation', 'o.oid')}`,
+  `select 'pg_statistic_ext:' || s.oid as key, 'statistics' as kind, s.stxname as name, 'pg_namespace:' || s.stxnamespace as within
 from pg_catalog.pg_statistic_ext s join pg_catalog.pg_namespace n on n.oid = s.stxnamespace
-where ${USER_SCHEMA}
-union all
-select 'pg_event_trigger:' || e.oid, 'event trigger', e.evtname, null, null from pg_catalog.pg_event_trigger e
-where ${notOfExtension('pg_event_trigger', 'e.oid')}
-union all
-select 'pg_publication:' || p.oid, 'publication', p.pubname, null, null from pg_catalog.pg_publication p`;
+where ${USER_SCHEMA}`,
+  `select 'pg_event_trigger:' || e.oid as key, 'event trigger' as kind, e.evtname as name
+from pg_catalog.pg_event_trigger e
+where ${notOfExtension('pg_event_trigger', 'e.oid')}`,
+  `select 'pg_publication:' || p.oid as key, 'publication' as kind, p.pubname as name from pg_catalog.pg_publication p`,
+];
 
 interface Row {
   key: string;
@@ -163,9 +157,12 @@ interface Row {
   valid?: boolean;
 }
 
-/** Reads what every object of the user's schemas is called at this moment. */
-export function readIdentity(session: Session): Promise<Identity> {
-  return read(session, 'is not null', new Map());
+/**
+ * Reads what every object of the user's schemas is called at this moment.
+ * @param empty questions of IDENTITY_BY_KIND that have no answer.
+ */
+export function readIdentity(session: Session, empty: ReadonlySet<string> = new Set()): Promise<Identity> {
+  return read(session, { only: 'is not null', empty }, new Map());
 }
 
 /**
@@ -176,27 +173,25 @@ export function readIdentity(session: Session): Promise<Identity> {
 export function readIdentityAgain(
   session: Session,
   before: Identity,
-  keys: ReadonlySet<string>,
-  now: readonly number[],
+  { keys, now }: { readonly keys: ReadonlySet<string>; readonly now: readonly number[] },
+  empty: ReadonlySet<string>,
 ): Promise<Identity> {
   const kept = [...before].filter(([key, { kind, within }]) => {
     if (key.startsWith('pg_class:')) return !keys.has(key);
     const ofRelation = kind === 'column' || kind === 'attribute' || kind === 'constraint';
     return ofRelation && within !== null && !keys.has(within);
   });
-  return read(session, `= any ('{${now.join()}}'::pg_catalog.oid[])`, new Map(kept));
+  return read(session, { only: `= any ('{${now.join()}}'::pg_catalog.oid[])`, empty }, new Map(kept));
 }
 
-async function read(session: Session, only: string, identity: Map<string, Identified>): Promise<Identity> {
-  const questions = [
-    NAMESPACES,
-    RELATIONS(only),
-    COLUMNS(only),
-    CONSTRAINTS(only),
-    PARTS_OF_RELATIONS,
-    OTHERS,
-  ];
-  for (const rows of await session.queryAll<Row>(questions))
+async function read(
+  session: Session,
+  { only, empty }: { readonly only: string; readonly empty: ReadonlySet<string> },
+  identity: Map<string, Identified>,
+): Promise<Identity> {
+  const byKind = IDENTITY_BY_KIND.filter((sql) => !empty.has(sql));
+  const asked = [NAMESPACES, RELATIONS(only), COLUMNS(only), CONSTRAINTS(only), ...byKind];
+  for (const rows of await session.queryAll<Row>(asked))
     for (const row of rows) identity.set(row.key, identified(row));
   return identity;
 }

@@ -117,15 +117,15 @@ const AROUND = `with recursive reached(classid, objid) as (
 const MOST = 0.25;
 
 /**
- * Compares marks. undefined where all relations may be told differently: something was changed that they refer to, or it is
+ * Compares marks with those of before. undefined where all relations may be told differently: something was changed that they refer to, or it is
  * not known what was.
  */
 export async function touchedSince(
   session: Session,
-  before: { readonly marks: Marks; readonly identity: Identity },
+  then: Marks,
+  identity: Identity,
   now: Marks,
 ): Promise<Touched | undefined> {
-  const { marks: then, identity } = before;
   if (then.others !== now.others || isRenamed(then.roles, now.roles)) return undefined;
   const changed = [...now.relations]
     .filter(([oid, at]) => then.relations.get(oid) !== at)

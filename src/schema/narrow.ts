@@ -62,7 +62,7 @@ export function narrowed(
   if (before.size !== after.size || questions.some((sql) => !after.has(sql))) return { before, after };
   const pairs = questions.flatMap((sql): (readonly [Answer, Answer])[] => {
     const [then, now] = [before.get(sql), after.get(sql)];
-    return then && now ? [[then, now]] : [];
+    return then && now ? [[inColumnsOf(now, then), inColumnsOf(then, now)]] : [];
   });
   const linked = linksIn(pairs.flat());
   const changed = new Set(also.map((named) => placeOf(named)));
@@ -77,6 +77,11 @@ export function narrowed(
   const keep = (answers: Answers) =>
     new Map([...answers].map(([sql, answer]) => [sql, part(answer, kept, linked)] as const));
   return { before: keep(before), after: keep(after) };
+}
+
+/** What was not asked has no columns of its own. */
+function inColumnsOf({ columns, json }: Answer, answer: Answer): Answer {
+  return answer.columns.length === 0 ? { ...answer, columns, json } : answer;
 }
 
 /** How a question is asked again of what was touched, and how that becomes an answer about everything. */
@@ -185,7 +190,8 @@ export function withoutRelations(answers: Answers): Answers {
 export function contentOfRelations(answers: Answers): string[] {
   const content = new Map<string, string[]>();
   for (const answer of answers.values()) {
-    if (!relationsIn(answer)) continue;
+    // A question may have been left out since it has no answer.
+    if (!relationsIn(answer) || answer.rows.length === 0) continue;
     const compared = answer.columns.filter((column) => column !== 'position');
     const rows = contentOf.each(answer.rows, (row) =>
       JSON.stringify(compared.map((column) => told(column, row[column]))),

@@ -144,6 +144,8 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   },
 ];
 
+export const UNMODELED: readonly string[] = PROBES.map(({ sql }) => sql);
+
 function textSearch(): { kind: string; sql: string }[] {
   return [
     {
@@ -187,16 +189,22 @@ interface Found {
   readonly content: string | null;
 }
 
-/** To be called inside a transaction: a probe that fails is rolled back and marked as unreadable. */
-export async function readUnmodeled(session: Session): Promise<Unmodeled> {
+/**
+ * To be called inside a transaction: a probe that fails is rolled back and marked as unreadable.
+ * @param empty probes of UNMODELED that have no answer.
+ */
+export async function readUnmodeled(session: Session, empty: ReadonlySet<string>): Promise<Unmodeled> {
   const found = new Map<string, ReadonlyMap<string, string>>();
   await session.query(SAVEPOINT);
-  const answers = await unlessRefused(session, () => session.queryAll<Found>(PROBES.map(({ sql }) => sql)));
-  for (const [index, { kind, sql }] of PROBES.entries()) {
+  const asked = UNMODELED.filter((sql) => !empty.has(sql));
+  const answers = await unlessRefused(session, () => session.queryAll<Found>(asked));
+  for (const { kind, sql } of PROBES) {
     const kinds = [kind].flat();
     const of = new Map(kinds.map((each) => [each, new Map<string, string>()]));
     // Where one was refused, each is tried by itself.
-    const rows = answers?.[index] ?? (await unlessRefused(session, () => session.query<Found>(sql)));
+    const rows = empty.has(sql)
+      ? []
+      : (answers?.[asked.indexOf(sql)] ?? (await unlessRefused(session, () => session.query<Found>(sql))));
     for (const row of rows ?? []) of.get(row.kind ?? kinds[0] ?? '')?.set(row.name, row.content ?? '');
     for (const [each, objects] of of) found.set(each, rows ? objects : new Map([[UNREADABLE, '']]));
   }

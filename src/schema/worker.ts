@@ -7,6 +7,7 @@ import { loadPg } from '../target/load-pg.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare.ts';
+import { getReadyToAsk } from './extraction.ts';
 import { type Helper, type Snapshot, takeSnapshot } from './facts.ts';
 import { readLinks } from './narrow.ts';
 
@@ -54,6 +55,8 @@ const STATEMENT_TIMEOUT_MS = 300_000;
 const port = parentPort;
 if (port) {
   void loadPg();
+  // It fails where pg-delta asks for more than it was told: then it does so on the server as well, and says so there.
+  getReadyToAsk().catch(() => {});
   let watched: ConnectionSettings | undefined;
   let before: Snapshot | undefined;
   let makeRoom = () => {};

@@ -1,0 +1,105 @@
+import { sqlstateOf } from '../errors.ts';
+import type { Session } from '../target/session.ts';
+
+/**
+ * Most schemas consist of tables and little else, and a question that has no answer is as much work for a server as any other: it
+ * plans for longer than it reads. So first of all it is asked, at once for all questions, what there is anything of.
+ */
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** The first OID that is not initdb's. What has a lower one is the server's own, of which no question is told. */
+const FIRST_NORMAL_OID = 16_384;
+
+/** Catalogues that everybody may read, with the column that holds the OID of what somebody made. */
+const MADE: ReadonlyMap<string, string> = new Map([
+  ...[
+    'pg_cast',
+    'pg_class',
+    'pg_collation',
+    'pg_constraint',
+    'pg_default_acl',
+    'pg_enum',
+    'pg_event_trigger',
+    'pg_foreign_data_wrapper',
+    'pg_foreign_server',
+    'pg_opclass',
+    'pg_operator',
+    'pg_opfamily',
+    'pg_policy',
+    'pg_proc',
+    'pg_publication',
+    'pg_rewrite',
+    'pg_statistic_ext',
+    'pg_transform',
+    'pg_trigger',
+    'pg_ts_config',
+    'pg_ts_dict',
+    'pg_ts_parser',
+    'pg_ts_template',
+    'pg_type',
+  ].map((name) => [name, 'oid'] as const),
+  ['pg_foreign_table', 'ftrelid'],
+  ['pg_inherits', 'inhrelid'],
+  ['pg_range', 'rngtypid'],
+  ['pg_sequence', 'seqrelid'],
+]);
+
+const SAVEPOINT = 'SAVEPOINT presence';
+const RELEASE = 'RELEASE SAVEPOINT presence';
+const BACK = 'ROLLBACK TO SAVEPOINT presence';
+
+/**
+ * Of the questions, those that have no row for an answer; none where that may not be read. To be called inside a transaction, whose
+ * snapshot is what it holds for.
+ */
+export async function withoutAnswer(session: Session, questions: readonly string[]): Promise<Set<string>> {
+  const rowsFor = new Map(questions.map((sql) => [sql, neededRows(sql)]));
+  const needed = [...new Set(rowsFor.values())].filter((rows) => rows !== undefined);
+  const look = `SELECT ${needed.map((rows, index) => `EXISTS (${rows}) AS "${index}"`).join(', ')}`;
+  try {
+    const [, [present] = []] = await session.queryAll<Record<string, boolean>>([SAVEPOINT, look, RELEASE]);
+    const absent = new Set(needed.filter((_, index) => present?.[index] === false));
+    return new Set(questions.filter((sql) => absent.has(rowsFor.get(sql) ?? '')));
+  } catch (error) {
+    if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    await session.query(BACK);
+    return new Set();
+  }
+}
+
+/**
+ * Without which rows a question has no answer: its answer is made of those of the catalogue that it begins with, as far as joins and
+ * conditions let them through. undefined where that cannot be told.
+ */
+export function neededRows(sql: string): string | undefined {
+  const text = outermost(sql);
+  if (/\b(or|union|intersect|except|right|full)\b/i.test(text)) return undefined;
+  const [, name = '', alias] =
+    /^\s*select\b.*?\sfrom\s+(?:pg_catalog\.)?(pg_\w+)\s+(\w+)\b/is.exec(text) ?? [];
+  const oid = MADE.get(name);
+  if (oid === undefined) return undefined;
+  const where = text.slice(text.search(/\bwhere\b/i));
+  const kinds = new RegExp(
+    String.raw`\b(?:where|and)\s+${alias}\.((?:(?:relkind|typtype|prokind)\s*(?:=\s*'\w'|in\s*\[[^\]]*\]))|contypid\s*<>\s*0)`,
+    'gi',
+  );
+  const conditions = [...where.matchAll(kinds)].map(
+    ([, condition = '']) => ` AND x.${condition.replace('[', '(').replace(']', ')')}`,
+  );
+  return `SELECT FROM pg_catalog.${name} x WHERE x.${oid} >= ${FIRST_NORMAL_OID}${conditions.join('')}`;
+}
+
+/** What stands in no parentheses; lists of literals are put into brackets, and literals are kept that may name a kind. */
+function outermost(sql: string): string {
+  const listed = sql.replace(/\bin\s*\(((?:\s*'[^']*'\s*,?)+)\)/gi, 'in [$1]');
+  let depth = 0;
+  let text = '';
+  for (const [token] of listed.matchAll(/--[^\n]*|'(?:[^']|'')*'|[()]|[^-'()]+|-/g)) {
+    if (token.startsWith('--')) continue;
+    if (token === ')') depth--;
+    if (depth === 0) text += /^'..+'$/s.test(token) ? "''" : token;
+    if (token === '(') depth++;
+  }
+  return text;
+}
