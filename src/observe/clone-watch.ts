@@ -48,13 +48,16 @@ export interface CloneWatch {
    * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
    * @param wanted OIDs of relations to be named.
-   * @param onRead called when all has been read and is only to be compared.
+   * @param onRead called when there is room for another connection: there is little left to be read, or nothing.
    */
   after(
     wanted: Iterable<number>,
     options?: { interrupt?: AbortSignal | undefined; onRead?: () => void },
   ): Promise<CloneObservations>;
 }
+
+/** Of fewer relations one session reads the schema while another one reads the target already. */
+const WORTH_HELP = 500;
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
@@ -107,6 +110,14 @@ export function watchClone(
     },
   };
 
+  /** Three connections to a server are the most at any time: whoever comes third has to wait for the one that reads the data. */
+  function readSchema({ relations }: Snapshot, data: Promise<unknown>, onRead: () => void) {
+    const isSmall = relations.relations.size < WORTH_HELP;
+    if (!isSmall) return schema.after({ room: data, onRead: () => void data.then(onRead) });
+    void data.then(onRead);
+    return schema.after();
+  }
+
   function notObserved(): CloneObservations {
     return {
       ...NOT_OBSERVED,
@@ -146,8 +157,7 @@ export function watchClone(
       catalogue: catalogueFacts(then.catalogue, then.relations, read),
     }));
     const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([
-      // Three connections to a server are the most at any time.
-      measured(limits, 'schema', () => schema.after({ room: data, onRead: () => void data.then(onRead) })),
+      measured(limits, 'schema', () => readSchema(then, data, onRead)),
       worked,
     ]);
     limits.push(...(compared?.limits ?? []), ...(rows?.limits ?? []));

@@ -1,3 +1,4 @@
+import { loadParser } from '../parser.ts';
 import type {
   ApplySection,
   FurtherRunSection,
@@ -185,8 +186,9 @@ function escaped(text: string): string {
 
 /** Literals, those within literals (bodies of functions, dynamic SQL) too, and comments. */
 async function wordsIn(sql: string): Promise<string[]> {
-  const { scan } = await import('libpg-query');
-  const { tokens } = await scan(sql).catch(() => ({ tokens: [] }));
+  const { tokens } = await loadParser()
+    .scan(sql)
+    .catch(() => ({ tokens: [] }));
   const words: string[] = [];
   for (const { text } of tokens) {
     const content = contentOf(text);

@@ -1,3 +1,4 @@
+import { loadParser } from '../parser.ts';
 import type { StatementSection } from '../report/model.ts';
 
 /** How a literal may begin: quotes, dollar quotes, numbers, and the letters that stand before quotes (B'', X'', U&'', E''). */
@@ -72,10 +73,9 @@ export async function bothWithoutStrings<T extends string | null>(
 async function replaced(sql: string, instead: (token: string) => string | undefined): Promise<string> {
   // A note of ours in the place of a text that is not shown.
   if (sql.startsWith('[')) return sql;
-  const { scan } = await import('libpg-query');
   const bytes = Buffer.from(sql);
   try {
-    const { tokens } = await scan(sql);
+    const { tokens } = await loadParser().scan(sql);
     const parts: string[] = [];
     let done = 0;
     for (const { start, end, text } of tokens) {

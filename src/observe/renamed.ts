@@ -1,3 +1,4 @@
+import { loadParser } from '../parser.ts';
 import { identifier } from '../sql.ts';
 import type { Names } from './reach.ts';
 
@@ -21,9 +22,8 @@ export async function renamed(
   replacements: readonly Replacement[],
   names: Names,
 ): Promise<string> {
-  const { scan } = await import('libpg-query');
   const bytes = Buffer.from(text);
-  const { tokens } = await scan(text);
+  const { tokens } = await loadParser().scan(text);
   const edits = replacements.flatMap((replacement) => editsOf(replacement, tokens, names));
   const parts: Buffer[] = [];
   let done = 0;

@@ -118,14 +118,14 @@ const PROBES: readonly Probe[] = [
  * Objects of the target that name a role or a tablespace. Temporary relations come and go, and they can be told from
  * others only inside the target.
  */
-const DEPENDENCIES = `
+const dependenciesOf = (database: number) => `
 select 'dependencies on shared objects' as object, null as database, pg_catalog.jsonb_build_object(
   'count', pg_catalog.count(*)::text,
   'sum', pg_catalog.sum(pg_catalog.hash_record_extended(row(d.classid, d.objid, d.objsubid, d.refclassid, d.refobjid, d.deptype), 0))::text) as properties
 from pg_catalog.pg_shdepend d
-where d.dbid = $1 and not exists (select from pg_catalog.pg_class c where c.oid = d.objid
+where d.dbid = ${database} and not exists (select from pg_catalog.pg_class c where c.oid = d.objid
   and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and c.relpersistence = 't')
-  and exists (select from pg_catalog.pg_database b where b.oid = $1 and b.datname = pg_catalog.current_database())
+  and exists (select from pg_catalog.pg_database b where b.oid = ${database} and b.datname = pg_catalog.current_database())
 having pg_catalog.count(*) > 0`;
 
 const SERVER = `select pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text as xid,
@@ -159,21 +159,31 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
       written.set(object, { ...written.get(object), ...numbers(xmins) });
     }
   };
-  for (const { sql, since = 0, unread: words, readsPasswords } of PROBES) {
-    if ((server?.n ?? 0) < since) continue;
-    if (readsPasswords && !server?.passwords) {
-      unread.push(words ?? '');
-      continue;
-    }
-    try {
-      add(await session.query<Row>(sql));
-    } catch (error) {
-      if (words === undefined || sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-      unread.push(words);
-    }
+  const asked: Probe[] = [];
+  for (const probe of PROBES) {
+    if ((server?.n ?? 0) < (probe.since ?? 0)) continue;
+    if (probe.readsPasswords && !server?.passwords) unread.push(probe.unread ?? '');
+    else asked.push(probe);
   }
-  add(await session.query<Row>(DEPENDENCIES, [targetOid]));
+  asked.push({ sql: dependenciesOf(targetOid) });
+  const together = await unlessRefused(() => session.queryAll<Row>(asked.map(({ sql }) => sql)));
+  for (const [index, { sql, unread: words }] of asked.entries()) {
+    // Where one was refused, each is tried by itself.
+    const alone = () => session.query<Row>(sql);
+    const rows = together?.[index] ?? (await (words === undefined ? alone() : unlessRefused(alone)));
+    if (rows) add(rows);
+    else unread.push(words ?? '');
+  }
   return { objects, rows: written, nextXid: Number(server?.xid ?? 0) % EPOCH, unread };
+}
+
+async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    return undefined;
+  }
 }
 
 function texts(properties: Record<string, unknown>): Record<string, string | null> {

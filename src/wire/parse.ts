@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
+import { loadParser, parserPath } from '../parser.ts';
 import { LARGEST_TEXT_BYTES } from './frames.ts';
 import { shapeOf } from './shape.ts';
 import { isDml, meansTheSameInBlock, type Node, type Role, roleOf } from './statement-kind.ts';
@@ -78,13 +78,9 @@ function read(text: Buffer, raw: RawStatement): ParsedStatement {
   };
 }
 
-let parser: typeof import('libpg-query') | undefined;
-
 async function parseHere(sql: string): Promise<readonly RawStatement[] | null> {
-  // WebAssembly of 2 MB; a run that never sees a statement need not load it.
-  parser ??= await import('libpg-query');
   try {
-    return ((await parser.parse(sql)).stmts as RawStatement[] | undefined) ?? [];
+    return ((await loadParser().parse(sql)).stmts as RawStatement[] | undefined) ?? [];
   } catch {
     return null;
   }
@@ -111,8 +107,7 @@ function parseInWorker(sql: string): Promise<readonly RawStatement[] | null> {
 }
 
 function startWorker(): Worker {
-  const parser = createRequire(import.meta.url).resolve('libpg-query');
-  const started = new Worker(WORKER, { eval: true, workerData: parser });
+  const started = new Worker(WORKER, { eval: true, workerData: parserPath() });
   started.on('message', ({ id, stmts }: { id: number; stmts: readonly RawStatement[] | null }) => {
     waiting.get(id)?.(stmts);
     waiting.delete(id);
