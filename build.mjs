@@ -38,7 +38,8 @@ const { metafile } = await build({
   // Half of what is left is white space, and parsing it takes 30 ms of each run. Names stay, for the sake of stack traces.
   ...{ minifyWhitespace: true, minifySyntax: true },
   ...{ absWorkingDir: root, outbase: path.join(root, 'src'), outdir: made, chunkNames: 'chunks/[hash]' },
-  external: Object.keys({ ...dependencies, ...optionalDependencies }),
+  // pg would use pg-native where somebody asks for it, and nobody does.
+  external: ['pg-native', ...Object.keys({ ...dependencies, ...optionalDependencies })],
   // Some of what is bundled is CommonJS, and asks for modules of Node.
   banner: {
     js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
@@ -76,9 +77,13 @@ function licences(inputs) {
 
 function licence(folder) {
   const file = readdirSync(path.join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
-  const { name, version, license } = JSON.parse(
+  const { name, version, license, author } = JSON.parse(
     readFileSync(path.join(root, folder, 'package.json'), 'utf8'),
   );
-  const text = file === undefined ? '' : readFileSync(path.join(root, folder, file), 'utf8');
+  // A package without the text says at least whose it is.
+  const text =
+    file === undefined
+      ? `By ${author?.name ?? author}.`
+      : readFileSync(path.join(root, folder, file), 'utf8');
   return `${name} ${version} (${license})\n\n${text.trim()}\n`;
 }

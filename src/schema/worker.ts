@@ -107,12 +107,7 @@ if (port) {
     if (job.kind === 'before') {
       const read = await takeSnapshot(session, { helper });
       before = read;
-      // While the command starts. A failure is told where the links are needed.
-      setTimeout(() => {
-        try {
-          readLinks(read.answers);
-        } catch {}
-      }, 0);
+      setTimeout(() => makeReadyToCompare(read), 0);
       return null;
     }
     if (!before) throw notReadBefore(job);
@@ -122,6 +117,15 @@ if (port) {
     }
     return await changesBetween(before, await takeSnapshot(session));
   }
+}
+
+/** While the command starts. A failure is told where what it makes is needed. */
+function makeReadyToCompare(before: Snapshot): void {
+  try {
+    readLinks(before.answers);
+  } catch {}
+  // Of many relations it takes so long that the command would notice.
+  if (!before.marks) fingerprint(before).catch(() => {});
 }
 
 function notReadBefore({ kind }: Job): Error {
