@@ -37,6 +37,13 @@ interface Setting {
   readonly value: string;
 }
 
+interface DatabaseRow {
+  owner: string;
+  shares_ownership: boolean;
+  connection_limit: number;
+  default_privileges: boolean;
+}
+
 /** A property that could not be carried over, and why. */
 export interface NotCarried {
   readonly property: string;
@@ -44,42 +51,40 @@ export interface NotCarried {
   readonly reason: string;
 }
 
-const DATABASE = `
+const DATABASE = (oid: number) => `
 SELECT pg_get_userbyid(datdba) AS owner, pg_has_role(datdba, 'USAGE') AS shares_ownership,
        datconnlimit AS connection_limit, datacl IS NULL AS default_privileges
-  FROM pg_database WHERE oid = $1`;
+  FROM pg_database WHERE oid = ${oid}`;
 
 /** The owner's own grants first: others' grants may rest on them. */
-const GRANTS = `
+const GRANTS = (oid: number) => `
 SELECT pg_get_userbyid(a.grantor) AS grantor,
        CASE WHEN a.grantee <> 0 THEN pg_get_userbyid(a.grantee) END AS grantee,
        a.privilege_type AS privilege, a.is_grantable AS grantable
   FROM pg_database d, aclexplode(d.datacl) a
- WHERE d.oid = $1
+ WHERE d.oid = ${oid}
  ORDER BY a.grantor <> d.datdba, a.grantor, a.grantee, a.privilege_type`;
 
-const SETTINGS = `
+const SETTINGS = (oid: number) => `
 SELECT CASE WHEN s.setrole <> 0 THEN pg_get_userbyid(s.setrole) END AS role,
        split_part(c.setting, '=', 1) AS name, substr(c.setting, strpos(c.setting, '=') + 1) AS value
   FROM pg_db_role_setting s, unnest(s.setconfig) WITH ORDINALITY c(setting, position)
- WHERE s.setdatabase = $1
+ WHERE s.setdatabase = ${oid}
  ORDER BY s.setrole, c.position`;
 
-const LABELS = `
+const LABELS = (oid: number) => `
 SELECT provider, label FROM pg_shseclabel
- WHERE classoid = 'pg_catalog.pg_database'::regclass AND objoid = $1 ORDER BY provider`;
+ WHERE classoid = 'pg_catalog.pg_database'::regclass AND objoid = ${oid} ORDER BY provider`;
 
 export async function readProperties(session: Session, databaseOid: number): Promise<DatabaseProperties> {
-  const [database] = await session.query<{
-    owner: string;
-    shares_ownership: boolean;
-    connection_limit: number;
-    default_privileges: boolean;
-  }>(DATABASE, [databaseOid]);
+  const asked = [DATABASE, GRANTS, SETTINGS, LABELS].map((question) => question(databaseOid));
+  const [[database], grants, settings, labels] = (await session.queryAll(asked)) as [
+    DatabaseRow[],
+    Grant[],
+    Setting[],
+    Label[],
+  ];
   if (!database) throw new Error(`no database with OID ${databaseOid}`);
-  const grants = await session.query<Grant>(GRANTS, [databaseOid]);
-  const settings = await session.query<Setting>(SETTINGS, [databaseOid]);
-  const labels = await session.query<Label>(LABELS, [databaseOid]);
   return {
     owner: database.owner,
     sharesOwnership: database.shares_ownership,

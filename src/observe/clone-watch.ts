@@ -59,6 +59,12 @@ export interface CloneWatch {
 /** Of fewer relations one session reads the schema while another one reads the target already. */
 const WORTH_HELP = 500;
 
+/** Three connections to a server are the most at any time, so the schema gets its second one when the data is read; if it is worth it. */
+async function roomAfter(data: Promise<{ relations: RelationsData }>): Promise<void> {
+  const { relations } = await data;
+  if (relations.relations.size < WORTH_HELP) await new Promise<never>(() => {});
+}
+
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
@@ -93,8 +99,7 @@ export function watchClone(
         relations: await readRelations(session),
         catalogue: await readCatalogueBefore(session),
       }));
-      // Three connections to a server are the most at any time, so the schema gets its second one when this is over.
-      const schemaRead = schema.before(clone.connect, { run, room: data });
+      const schemaRead = schema.before(clone.connect, { run, room: roomAfter(data) });
       const [read] = await Promise.all([data, schemaRead, data.then(meanwhile)]);
       const [row] = await control.query<{ position: string }>(POSITION);
       first = { ...read, walPosition: row?.position ?? '0/0' };
@@ -110,7 +115,7 @@ export function watchClone(
     },
   };
 
-  /** Three connections to a server are the most at any time: whoever comes third has to wait for the one that reads the data. */
+  /** Whoever is to be told that all was read: where the schema is small the room is not needed for it. */
   function readSchema({ relations }: Snapshot, data: Promise<unknown>, onRead: () => void) {
     const isSmall = relations.relations.size < WORTH_HELP;
     if (!isSmall) return schema.after({ room: data, onRead: () => void data.then(onRead) });

@@ -5,7 +5,7 @@ import { resolveCommand } from '../command/resolve.ts';
 import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { inTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
+import { openInTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { freeDiskBytes } from '../target/data-folders.ts';
@@ -15,6 +15,7 @@ import type { ConnectionSettings } from '../target/settings.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
 import { inspectOrReopen } from '../upkeep/reopen.ts';
+import { newRunId } from '../upkeep/run-id.ts';
 import type { RehearseOptions } from './asked.ts';
 import { restoreFile } from './from-file.ts';
 import type { Order } from './further.ts';
@@ -56,15 +57,20 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
       emit({ type: 'notice', message });
     }),
   );
-  return inPhase(emit, 'inspect', async () => {
+  const run = newRunId();
+  // To connect takes longer than most of what is asked: so both at once.
+  const opening = openInTarget({ target, run, audit, signal });
+  // A failure is told where it is waited for.
+  opening.catch(() => {});
+  const inspecting = async () => {
     const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
     const input = { argv: options.command, around, target: target.settings, urlVariable };
-    const claim = await claimRun(target, scope, { audit, signal });
+    const claim = await claimRun(target, scope, { run, audit, signal });
     claim.control.onLost((reason) => stop.now(lostControl(reason)));
     const context = {
       target,
       ...claim,
-      ...(await otherServers(options, target, claim.run, around, { scope, stop, audit })),
+      ...(await otherServers(options, target, run, around, { scope, stop, audit })),
       limits: limitsOf(options),
       wishes: wishesOf(options),
       emit,
@@ -76,16 +82,17 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
     const logins = await findLogins(input, compare);
     const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
     const down = back && { input: back, logins: await findLogins(back, compare) };
+    const session = await opening;
     // Nobody is at work on a server that was made for this run.
     const standard = named ? 'auto' : 'template';
     const choosing = chooseMethod(context, options.clone ?? standard);
-    const looking = inTarget(context, async (session) => ({
+    const look = async () => ({
       asked: await askTarget(session, given, target.database.oid, options),
       stateBefore: await readTargetState(context, { session, others: choosing }),
       // Before the clone takes any of it; of a server that was made for this run it would say nothing.
       freeBytes: named ? await freeDiskBytes(session, target) : null,
-    }));
-    const [choice, { asked, stateBefore, freeBytes }] = await bothOf(choosing, looking);
+    });
+    const [choice, { asked, stateBefore, freeBytes }] = await bothOf(choosing, look());
     const questions = { ...asked, limits: [...limits, ...asked.limits] };
     return {
       input,
@@ -99,6 +106,14 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
       choice,
       settings: located.settings,
     };
+  };
+  return inPhase(emit, 'inspect', async () => {
+    try {
+      return await inspecting();
+    } finally {
+      // It would be in the way of the clone.
+      await opening.then((session) => session.close()).catch(() => {});
+    }
   });
 }
 

@@ -110,13 +110,14 @@ type HolderRow = Omit<Holder, 'relation'> & { schema: string; name: string };
 
 /** One reading of the statistics of the session's database: four queries that only read catalogues and shared memory. */
 export async function readTraffic(session: Session): Promise<TrafficReading> {
-  const [now] = await session.query<SituationRow>(SITUATION);
+  const answers = await session.queryAll([SITUATION, COUNTERS, INDEXES, HOLDERS]);
+  const [[now] = [], counters, indexes, holders] = answers as [
+    SituationRow[],
+    CountersRow[],
+    { schema: string; name: string; tableSchema: string; table: string }[],
+    HolderRow[],
+  ];
   if (!now) throw new Error('a query without FROM had no row');
-  const counters = await session.query<CountersRow>(COUNTERS);
-  const indexes = await session.query<{ schema: string; name: string; tableSchema: string; table: string }>(
-    INDEXES,
-  );
-  const holders = await session.query<HolderRow>(HOLDERS);
   return {
     atMs: now.atMs,
     countedSinceMs: now.since,

@@ -11,17 +11,17 @@ export interface ServerIdentity {
   readonly startedAt: string;
 }
 
-const MAY_READ = `SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS may`;
 const SYSTEM = 'SELECT system_identifier::pg_catalog.text AS id FROM pg_catalog.pg_control_system()';
 // pg_control_checkpoint() has the timeline of the last checkpoint, and a promotion may come long before the next one.
-const TIMELINE = `SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+// The right to read the identifier is asked beforehand: a statement that is refused stands in the server's log.
+const WAL = `SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
     THEN pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) END AS timeline,
-  pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.text AS started`;
+  pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.text AS started,
+  pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS may`;
 
 export async function readServerIdentity(session: Session): Promise<ServerIdentity> {
-  const [privilege] = await session.query<{ may: boolean }>(MAY_READ);
-  const [system] = privilege?.may ? await session.query<{ id: string }>(SYSTEM) : [];
-  const [wal] = await session.query<{ timeline: string | null; started: string }>(TIMELINE);
+  const [wal] = await session.query<{ timeline: string | null; started: string; may: boolean }>(WAL);
+  const [system] = wal?.may ? await session.query<{ id: string }>(SYSTEM) : [];
   const timeline = wal?.timeline ?? null;
   return {
     systemIdentifier: system?.id ?? null,
