@@ -3,11 +3,11 @@ import type { FactBase } from '@supabase/pg-delta/core';
 import { sqlstateOf } from '../errors.ts';
 import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
-import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo } from './extraction.ts';
+import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo, withoutJoins } from './extraction.ts';
 import { IDENTITY_BY_KIND, type Identity, readIdentity, readIdentityAgain } from './identity.ts';
 import { type Marks, readMarks, touchedSince } from './marks.ts';
 import { againOf } from './narrow.ts';
-import { withoutAnswer } from './presence.ts';
+import { lookAround } from './presence.ts';
 import { readUnmodeled, UNMODELED, type Unmodeled } from './unmodeled.ts';
 import { Work } from './work.ts';
 
@@ -93,7 +93,7 @@ async function readAll(
 ): Promise<Snapshot> {
   const work = new Work();
   const { questions: all, answers } = await questionsTo(session);
-  const empty = await withoutAnswer(session, [...all, ...IDENTITY_BY_KIND, ...UNMODELED]);
+  const { empty, linked } = await lookAround(session, [...all, ...IDENTITY_BY_KIND, ...UNMODELED]);
   for (const sql of all) if (empty.has(sql)) answers.set(sql, NO_ROWS);
   const questions = all.filter((sql) => !empty.has(sql));
   const asking = since?.marks && readMarks(session, since.marks);
@@ -109,7 +109,8 @@ async function readAll(
   const told = [...large.slice(-1), ...large.slice(0, -1)].map((sql) =>
     work.add(async (asked) => {
       const part = again?.get(sql);
-      answers.set(sql, part ? part.whole(await ask(asked, part.sql)) : await ask(asked, sql));
+      const answer = await ask(asked, withoutJoins(part?.sql ?? sql, linked));
+      answers.set(sql, part ? part.whole(answer) : answer);
     }),
   );
   for (let first = 0; first < small.length; first += TOGETHER) {

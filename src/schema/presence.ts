@@ -49,22 +49,37 @@ const SAVEPOINT = 'SAVEPOINT presence';
 const RELEASE = 'RELEASE SAVEPOINT presence';
 const BACK = 'ROLLBACK TO SAVEPOINT presence';
 
-/**
- * Of the questions, those that have no row for an answer; none where that may not be read. To be called inside a transaction, whose
- * snapshot is what it holds for.
- */
-export async function withoutAnswer(session: Session, questions: readonly string[]): Promise<Set<string>> {
+export interface Presence {
+  /** Of the questions, those that have no row for an answer. */
+  readonly empty: ReadonlySet<string>;
+  /** Catalogues of the objects that have dependencies, or that others depend on; undefined where that is not known. */
+  readonly linked: ReadonlySet<string> | undefined;
+}
+
+const LINKED = `ARRAY(SELECT DISTINCT c.relname::pg_catalog.text
+  FROM (SELECT DISTINCT classid, refclassid FROM pg_catalog.pg_depend WHERE objid >= ${FIRST_NORMAL_OID}) d
+  JOIN pg_catalog.pg_class c ON c.oid IN (d.classid, d.refclassid))`;
+
+/** What there is, at the moment that the session's transaction sees; where that may not be read, anything may be there. */
+export async function lookAround(session: Session, questions: readonly string[]): Promise<Presence> {
   const rowsFor = new Map(questions.map((sql) => [sql, neededRows(sql)]));
   const needed = [...new Set(rowsFor.values())].filter((rows) => rows !== undefined);
-  const look = `SELECT ${needed.map((rows, index) => `EXISTS (${rows}) AS "${index}"`).join(', ')}`;
+  const look = `SELECT ${LINKED} AS linked, ARRAY[${needed.map((rows) => `EXISTS (${rows})`).join(', ')}] AS present`;
   try {
-    const [, [present] = []] = await session.queryAll<Record<string, boolean>>([SAVEPOINT, look, RELEASE]);
-    const absent = new Set(needed.filter((_, index) => present?.[index] === false));
-    return new Set(questions.filter((sql) => absent.has(rowsFor.get(sql) ?? '')));
+    const [, [found] = []] = await session.queryAll<{ linked: string[]; present: boolean[] }>([
+      SAVEPOINT,
+      look,
+      RELEASE,
+    ]);
+    const absent = new Set(needed.filter((_, index) => found?.present[index] === false));
+    return {
+      empty: new Set(questions.filter((sql) => absent.has(rowsFor.get(sql) ?? ''))),
+      linked: found && new Set(found.linked),
+    };
   } catch (error) {
     if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
     await session.query(BACK);
-    return new Set();
+    return { empty: new Set(), linked: undefined };
   }
 }
 

@@ -1,3 +1,6 @@
+export const TABLES =
+  'CREATE TABLE public.one (id bigint PRIMARY KEY, v text); CREATE TABLE public.two (v text)';
+
 export const SCHEMA = `CREATE TYPE public.mood AS ENUM ('good', 'bad');
   CREATE TABLE public.people (id bigint PRIMARY KEY, mood public.mood, at timestamptz DEFAULT now());
   CREATE VIEW public.names AS SELECT id FROM public.people;

@@ -1,21 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { questionsTo } from '../../../src/schema/extraction.ts';
 import { IDENTITY_BY_KIND } from '../../../src/schema/identity.ts';
-import { withoutAnswer } from '../../../src/schema/presence.ts';
+import { lookAround, type Presence } from '../../../src/schema/presence.ts';
 import { UNMODELED } from '../../../src/schema/unmodeled.ts';
 import type { Session } from '../../../src/target/session.ts';
-import { DEPENDING, SCHEMA } from '../../helpers/every-kind.ts';
+import { DEPENDING, SCHEMA, TABLES } from '../../helpers/every-kind.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
-const TABLES = 'CREATE TABLE public.one (id bigint PRIMARY KEY, v text); CREATE TABLE public.two (v text)';
-
-async function look(session: Session): Promise<{ asked: string[]; empty: Set<string> }> {
+async function look(session: Session): Promise<Presence> {
   await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
   await session.query('SET LOCAL search_path = pg_catalog');
   const { questions } = await questionsTo(session);
-  const asked = [...questions, ...IDENTITY_BY_KIND, ...UNMODELED];
-  return { asked, empty: await withoutAnswer(session, asked) };
+  return await lookAround(session, [...questions, ...IDENTITY_BY_KIND, ...UNMODELED]);
 }
 
 describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
@@ -41,7 +38,8 @@ describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
       await session.query(
         'REVOKE SELECT ON pg_catalog.pg_ts_parser FROM PUBLIC; SET LOCAL ROLE pg_read_all_settings',
       );
-      expect((await withoutAnswer(session, UNMODELED)).size).toBe(0);
+      const { empty, linked } = await lookAround(session, UNMODELED);
+      expect([empty.size, linked]).toEqual([0, undefined]);
       // The transaction goes on.
       expect(await session.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
     } finally {
