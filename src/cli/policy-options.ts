@@ -1,4 +1,4 @@
-import { KNOWN_HAZARDS } from '../judge/known.ts';
+import { HAZARD_CODES } from '../judge/codes.ts';
 import { LOCK_MODES } from '../judge/lock-modes.ts';
 import type { Allowance, LockLimit, Policy } from '../judge/policy.ts';
 import { list, oneOf, option, parseDuration, parseSize } from './values.ts';
@@ -85,7 +85,7 @@ function allowanceOf(value: Readonly<Record<string, unknown>>): Allowance {
   const wrong = KEYS.find((key) => value[key] !== undefined && typeof value[key] !== 'string');
   if (wrong !== undefined) throw new Error(`has a ${wrong} that is no text.`);
   const { code = '', relation, reason = '', until } = value as Partial<Record<string, string>>;
-  if (!KNOWN_HAZARDS.some((hazard) => hazard.code === code))
+  if (!HAZARD_CODES.includes(code))
     throw new Error(`names "${code}", which is no hazard: \`safemigrate explain\` lists them.`);
   if (reason === '' || reason === '…')
     throw new Error(`allows ${code} without a reason: add reason="…", for whoever reads it later.`);

@@ -40,8 +40,16 @@ export interface Prepared {
   readonly settings: ConnectionSettings;
 }
 
-/** Everything that comes before the first statement that changes anything on the server. */
-export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Prepared> {
+/**
+ * Everything that comes before the first statement that changes anything on the server.
+ * @param meanwhile called while there is nothing to do but wait for connections.
+ */
+export async function prepare(
+  scope: Scope,
+  stop: Stop,
+  options: RehearseOptions,
+  meanwhile: () => unknown = () => {},
+): Promise<Prepared> {
   const { emit = ignore, audit = ignore } = options;
   const { signal } = stop;
   const outside = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
@@ -65,7 +73,9 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
   const inspecting = async () => {
     const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
     const input = { argv: options.command, around, target: target.settings, urlVariable };
-    const claim = await claimRun(target, scope, { run, audit, signal });
+    const claiming = claimRun(target, scope, { run, audit, signal });
+    meanwhile();
+    const claim = await claiming;
     claim.control.onLost((reason) => stop.now(lostControl(reason)));
     const context = {
       target,

@@ -5,7 +5,7 @@ import { formatDuration } from '../../format.ts';
 import { formatOfFile } from '../../report/formats.ts';
 import type { Report } from '../../report/model.ts';
 import { rendererOf } from '../../report/render.ts';
-import { type PlannedStatements, planRehearsal } from '../../run/plan.ts';
+import type { PlannedStatements } from '../../run/plan.ts';
 import { apply, rehearse, swap } from '../../run.ts';
 import type { Audit } from '../../target/audit.ts';
 import { confirm } from '../confirm.ts';
@@ -47,6 +47,7 @@ export async function rehearseCommand(
   };
   try {
     if (options.plan) {
+      const { planRehearsal } = await import('../../run/plan.ts');
       process.stdout.write(visibleLines(planText(await planRehearsal(settings))));
       return 0;
     }

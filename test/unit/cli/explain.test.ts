@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { explanation, listOfHazards, recordOf } from '../../../src/cli/commands/explain.ts';
+import { HAZARD_CODES } from '../../../src/judge/codes.ts';
 import { KNOWN_HAZARDS } from '../../../src/judge/known.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 
@@ -8,6 +9,10 @@ describe('explain', () => {
     const lines = listOfHazards().split('\n');
     for (const { code, title } of KNOWN_HAZARDS)
       expect(lines.filter((line) => line.startsWith(`${code} `) && line.endsWith(title))).toHaveLength(1);
+  });
+
+  test('knows the hazards that options may name, and no other', () => {
+    expect(KNOWN_HAZARDS.map(({ code }) => code).sort()).toEqual([...HAZARD_CODES].sort());
   });
 
   test.each(KNOWN_HAZARDS)('says of $code when it is found, what happens and what to do', (record) => {

@@ -1,0 +1,174 @@
+import type { Identity } from '../apply/receipt.ts';
+import { watchChecks } from '../checks/watch.ts';
+import { prepareClone } from '../clone/after-clone.ts';
+import { cloneSection } from '../clone/section.ts';
+import { rewriteCommand } from '../command/rewrite.ts';
+import { withoutSecrets } from '../command/secrets.ts';
+import { commandSection } from '../command/section.ts';
+import { inPhase } from '../events.ts';
+import { reachJudgement } from '../judge/judgement.ts';
+import { DEFAULT_POLICY } from '../judge/policy.ts';
+import { watchClone } from '../observe/clone-watch.ts';
+import { watchCommand } from '../observe/command-watch.ts';
+import { runWatched } from '../observe/contact.ts';
+import { Guard } from '../observe/guard.ts';
+import { explainLoss, untouched } from '../observe/loss.ts';
+import { authorship } from '../observe/own-transactions.ts';
+import { schemaWithoutSecrets } from '../observe/secrets.ts';
+import { compareTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
+import { weighTarget } from '../observe/weigh.ts';
+import type { Report } from '../report/model.ts';
+import type { SchemaWatch } from '../schema/watch.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import { targetSection } from '../target/section.ts';
+import type { RunId } from '../upkeep/run-id.ts';
+import { identityOf } from './apply/receipt-file.ts';
+import type { RehearseOptions } from './asked.ts';
+import { furtherRuns } from './further.ts';
+import { contactOptions, guardOptions, ignore, sharesServer, toRun, wireOptions } from './options.ts';
+import type { Prepared } from './prepare.ts';
+import { warmUp } from './warm-up.ts';
+
+/** What a rehearsal finds out. */
+export type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & {
+  readonly run: RunId;
+  readonly before: TargetState;
+  readonly identity: Identity;
+};
+
+/** Makes the clone, runs the command on it, and compares: all of a rehearsal that comes after looking at the server. */
+export async function rehearseOnClone(
+  prepared: Prepared,
+  { scope, stop, schema }: { scope: Scope; stop: Stop; schema: SchemaWatch },
+  options: RehearseOptions,
+): Promise<Sections> {
+  const { emit = ignore, keep = false } = options;
+  const { context, choice, stateBefore, logins, input, down, questions } = prepared;
+  const { signal: _, ...ending } = context;
+  const withoutClone = scope.depth;
+  const clone = await inPhase(emit, 'clone', () =>
+    untouched(stop, async () => {
+      const made = await choice.method.create(context, choice.assessment, scope);
+      return prepareClone(made, prepared.afterClone, context);
+    }),
+  );
+  const watch = watchClone(clone, { ...context, schema });
+  const checks = watchChecks(clone, { ...context, ...questions });
+  const further = furtherRuns({
+    ...{ scope, stop, options, context, clone, schema, down },
+    command: prepared,
+  });
+  await inPhase(emit, 'before', () =>
+    untouched(stop, async () => {
+      await watch.before(() => {
+        emit({ type: 'idle' });
+        return warmUp();
+      });
+      await checks.before();
+      await further.before();
+    }),
+  );
+
+  const guard = new Guard(guardOptions(context, clone, options));
+  const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));
+  const rewritten = rewriteCommand(input, logins, wire.routes);
+  const { result, newcomers, ...ran } = await inPhase(emit, 'command', () =>
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
+  );
+
+  await wire.end();
+  // The command may have done harm: whatever happens from here on, the target is looked at.
+  if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
+  const author = await authorship(wire.own, newcomers, sharesServer(context, clone));
+  let stateAfter: Promise<TargetState> | undefined;
+  const onRead = () => {
+    // What runs once more on the clone may reach the target as well.
+    if (further.asked || options.signal?.aborted) return;
+    stateAfter = readTargetState(ending);
+    // A failure is told where it is waited for.
+    stateAfter.catch(() => {});
+  };
+  const observed = await inPhase(emit, 'after', () =>
+    watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead }),
+  );
+  const seen = await wire.statements(observed.names, observed.data, observed.made);
+  const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
+  const followed = await further.run(result, observed.schema);
+  if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
+  const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
+  // Nobody needs it any more, and dropping a large one takes a while. A server of its own ends with the run.
+  if (!keep && clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
+  const contact = [...ran.contact, ...followed.contact];
+  const compared = await compareTarget(ending, {
+    before: stateBefore,
+    after: stateAfter,
+    reachedClone: wire.reached(),
+    madeDatabases: [...seen.statements, ...followed.statements].some(({ tag }) =>
+      OF_DATABASES.has(tag ?? ''),
+    ),
+    ownDatabases: clone.made.names,
+    contact,
+    authors: [author, ...followed.authors],
+    cloneChanges: observed.schema?.changes ?? [],
+    describeTarget: () => schema.describe(context.target.settings),
+  });
+  const weighed = await weighTarget(ending, { ...observed, ...seen });
+  if (keep) await clone.keep();
+
+  const command = commandSection(
+    withoutSecrets(options.command, logins.logins),
+    rewritten,
+    result,
+    {
+      reachedClone: wire.reached(),
+      refused: guard.refused,
+      allowed: guard.allowed,
+      redirected: guard.redirected,
+    },
+    seen.statements,
+  );
+  const target = targetSection(context.target, compared.changes, [...clone.touched, ...weighed.touched]);
+  const { queries, checks: ownChecks } = checked;
+  const sections = {
+    target,
+    command,
+    statements: seen.statements,
+    transactions: seen.transactions,
+    schema: weighed.schema && schemaWithoutSecrets(weighed.schema),
+    data: weighed.data,
+    ...{ queries, checks: ownChecks, rerun: followed.rerun, down: followed.down },
+    contact,
+  };
+  const limits = [made, seen, observed, ran, compared, weighed, questions, checked, followed];
+  const judgement = reachJudgement(
+    {
+      ...sections,
+      parsed: seen.parsed,
+      sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
+      catalogue: observed.catalogue,
+      traffic: compared.traffic,
+      rewrittenBytes: weighed.rewrittenBytes,
+      freeBytes: prepared.freeBytes,
+      targetWasEmptied: choice.assessment.endsSessions,
+      pastApplies: (await options.pastApplies?.(target)) ?? [],
+      limits: limits.flatMap((part) => part.limits),
+      interrupted: options.signal?.aborted ?? false,
+    },
+    { ...DEFAULT_POLICY, ...options.policy },
+    new Date().toISOString().slice(0, 10),
+  );
+  const identity = identityOf(prepared.context.target, logins, options);
+  return {
+    ...{ ...NOT_YET, run: context.run, before: stateBefore, identity },
+    ...{ clone: made.clone, ...sections, ...judgement },
+  };
+}
+
+const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
+
+/** Sections that later parts of the tool fill. */
+const NOT_YET = {
+  apply: null,
+  swap: null,
+} satisfies Partial<Report>;
