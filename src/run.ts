@@ -135,6 +135,8 @@ async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions
   let loading: Promise<typeof import('./run/on-clone.ts')> | undefined;
   const load = () => {
     loading ??= import('./run/on-clone.ts');
+    // A failure is told where it is waited for.
+    loading.catch(() => {});
     return loading;
   };
   const prepared = await untouched(stop, () => prepare(scope, stop, options, load));

@@ -61,8 +61,9 @@ const WORTH_HELP = 500;
 
 /** Three connections to a server are the most at any time, so the schema gets its second one when the data is read; if it is worth it. */
 async function roomAfter(data: Promise<{ relations: RelationsData }>): Promise<void> {
-  const { relations } = await data;
-  if (relations.relations.size < WORTH_HELP) await new Promise<never>(() => {});
+  // A failure is told where the data is waited for.
+  const read = await data.catch(() => undefined);
+  if (!read || read.relations.relations.size < WORTH_HELP) await new Promise<never>(() => {});
 }
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
@@ -115,11 +116,12 @@ export function watchClone(
     },
   };
 
-  /** Whoever is to be told that all was read: where the schema is small the room is not needed for it. */
+  /** Where the schema is small, the room for a second session that reads it is given to whoever waits for all to be read. */
   function readSchema({ relations }: Snapshot, data: Promise<unknown>, onRead: () => void) {
-    const isSmall = relations.relations.size < WORTH_HELP;
-    if (!isSmall) return schema.after({ room: data, onRead: () => void data.then(onRead) });
-    void data.then(onRead);
+    // Whether the data could be read is told where it is waited for.
+    const tell = () => void data.then(onRead, () => {});
+    if (relations.relations.size >= WORTH_HELP) return schema.after({ room: data, onRead: tell });
+    tell();
     return schema.after();
   }
 
