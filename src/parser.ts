@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 
 /** PostgreSQL's own parser, compiled to WebAssembly. */
-export type Parser = typeof import('libpg-query');
+type Parser = typeof import('libpg-query');
 
 /**
  * How much is parsed before V8 optimises the parser, in V8's unit: some hundred statements. By default it would with the first

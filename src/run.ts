@@ -132,14 +132,10 @@ function tooLong(expectedMs: number): string {
 
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
   const schema = await startSchemaReader(scope, options);
-  let loading: Promise<typeof import('./run/on-clone.ts')> | undefined;
-  const load = () => {
-    loading ??= import('./run/on-clone.ts');
-    // A failure is told where it is waited for.
-    loading.catch(() => {});
-    return loading;
-  };
-  const prepared = await untouched(stop, () => prepare(scope, stop, options, load));
+  const load = () => import('./run/on-clone.ts');
+  // A failure is told where it is waited for.
+  const loadEarly = () => void load().catch(() => {});
+  const prepared = await untouched(stop, () => prepare(scope, stop, options, loadEarly));
   const { rehearseOnClone } = await load();
   return rehearseOnClone(prepared, { scope, stop, schema }, options);
 }

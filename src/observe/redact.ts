@@ -73,9 +73,10 @@ export async function bothWithoutStrings<T extends string | null>(
 async function replaced(sql: string, instead: (token: string) => string | undefined): Promise<string> {
   // A note of ours in the place of a text that is not shown.
   if (sql.startsWith('[')) return sql;
+  const parser = loadParser();
   const bytes = Buffer.from(sql);
   try {
-    const { tokens } = await loadParser().scan(sql);
+    const { tokens } = await parser.scan(sql);
     const parts: string[] = [];
     let done = 0;
     for (const { start, end, text } of tokens) {

@@ -48,7 +48,7 @@ export async function prepare(
   scope: Scope,
   stop: Stop,
   options: RehearseOptions,
-  meanwhile: () => unknown = () => {},
+  meanwhile: () => void = () => {},
 ): Promise<Prepared> {
   const { emit = ignore, audit = ignore } = options;
   const { signal } = stop;

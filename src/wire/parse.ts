@@ -79,8 +79,9 @@ function read(text: Buffer, raw: RawStatement): ParsedStatement {
 }
 
 async function parseHere(sql: string): Promise<readonly RawStatement[] | null> {
+  const parser = loadParser();
   try {
-    return ((await loadParser().parse(sql)).stmts as RawStatement[] | undefined) ?? [];
+    return ((await parser.parse(sql)).stmts as RawStatement[] | undefined) ?? [];
   } catch {
     return null;
   }
