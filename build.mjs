@@ -1,11 +1,11 @@
-// npm run build: types by tsc, programs by esbuild, and the JSON Schema of the report, into dist/.
+// npm run build: types by tsc, programs by rolldown, and the JSON Schema of the report, into dist/.
 //
 // Loading 300 small files takes longer than making a small clone, so each program is bundled with our own code and with
 // what is listed under devDependencies; what is listed under dependencies stays outside, for its users to update.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { build } from 'esbuild';
+import { build } from 'rolldown';
 
 const root = import.meta.dirname;
 /** Made beside dist and then put in its place, so that what runs meanwhile finds one or the other. */
@@ -26,32 +26,79 @@ if (types.status !== 0) {
 }
 keepReachable(path.join(made, 'index.d.ts'));
 const common = {
-  ...{ bundle: true, format: 'esm', platform: 'node', target: 'node20.19', metafile: true },
-  // Half of what is left is white space, and parsing it takes 30 ms of each run. Names stay, for the sake of stack traces.
-  ...{ minifyWhitespace: true, minifySyntax: true },
-  ...{ absWorkingDir: root, outbase: path.join(root, 'src'), outdir: made, chunkNames: 'chunks/[hash]' },
+  platform: 'node',
   // pg would use pg-native where somebody asks for it, and nobody does.
-  external: ['pg-native', ...Object.keys({ ...dependencies, ...optionalDependencies })],
-  // Some of what is bundled is CommonJS, and asks for modules of Node.
-  banner: {
-    js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
-  },
-  logLevel: 'warning',
+  external: [/^node:/, 'pg-native', ...Object.keys({ ...dependencies, ...optionalDependencies })],
+  transform: { target: 'node20.19' },
 };
-const inSrc = (files) => files.map((file) => path.join(root, 'src', file));
-// What shares code is loaded in more and smaller pieces: so threads and processes of their own share none.
+const output = {
+  dir: made,
+  // Half of what is left is white space, and parsing it takes 30 ms of each run. Names stay, for the sake of stack traces.
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+  comments: { legal: false },
+  entryFileNames: '[name].js',
+  chunkFileNames: 'chunks/[name]-[hash].js',
+};
+const inSrc = (files) =>
+  Object.fromEntries(
+    files.map((file) => [file.replace(/\.ts$/, ''), path.join(root, 'src', file)]),
+  );
+// Threads and processes of their own: each is one file.
 const alone = ['schema/worker.ts', 'swap/guard-process.ts', 'cli/demo/migrate.ts', 'report/schema.ts'];
-const built = await Promise.all([
-  build({ ...common, entryPoints: inSrc(['index.ts', 'cli/main.ts']), splitting: true }),
-  build({ ...common, entryPoints: inSrc(alone) }),
+const pieces = together([
+  ['version', 'cli/main.ts'],
+  ['help', 'cli/dispatch.ts'],
+  ['run', 'cli/commands/rehearse.ts'],
+  ['clone', 'run/on-clone.ts'],
 ]);
-const inputs = built.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+const built = await Promise.all([
+  build({
+    ...common,
+    input: inSrc(['index.ts', 'cli/main.ts']),
+    plugins: [pieces.plugin],
+    output: { ...output, codeSplitting: { groups: pieces.groups } },
+  }),
+  ...alone.map((file) =>
+    build({ ...common, input: inSrc([file]), output: { ...output, codeSplitting: false } }),
+  ),
+]);
+const inputs = built.flatMap((each) => each.output.flatMap(({ moduleIds = [] }) => moduleIds));
 const { reportJsonSchema } = await import(path.join(made, 'report', 'schema.js'));
 writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), licences(inputs));
 
 rmSync(dist, { recursive: true, force: true });
 renameSync(made, dist);
+
+/**
+ * Whatever is loaded at one moment goes into one file, since finding 40 small ones takes as long as all else that a start
+ * does.
+ * @param moments in the order in which they come: a name, and the module whose static imports are needed then. What an
+ * earlier moment has loaded is not loaded again.
+ */
+function together(moments) {
+  const names = new Map();
+  const plugin = {
+    name: 'together',
+    buildEnd() {
+      for (const [name, file] of moments) {
+        const visit = (id) => {
+          const info = this.getModuleInfo(id);
+          if (names.has(id) || !info || info.isExternal) return;
+          names.set(id, info.isEntry ? null : name);
+          for (const imported of info.importedIds) visit(imported);
+        };
+        visit(path.join(root, 'src', file));
+      }
+    },
+  };
+  const groups = moments.map(([name], index) => ({
+    name,
+    priority: moments.length - index,
+    test: (id) => names.get(id) === name,
+  }));
+  return { plugin, groups };
+}
 
 /** Types that nobody comes to from those of the package are of no use, and name packages that are bundled. */
 function keepReachable(first) {
@@ -71,19 +118,19 @@ function keepReachable(first) {
 
 /** Of every package of which something was bundled. @param inputs paths, relative to the root. */
 function licences(inputs) {
-  const folders = new Set(inputs.flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? []));
+  const folders = new Set(inputs.flatMap((file) => /^\/.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? []));
   return [...folders].sort().map(licence).join('\n');
 }
 
 function licence(folder) {
-  const file = readdirSync(path.join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
+  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
   const { name, version, license, author } = JSON.parse(
-    readFileSync(path.join(root, folder, 'package.json'), 'utf8'),
+    readFileSync(path.join(folder, 'package.json'), 'utf8'),
   );
   // A package without the text says at least whose it is.
   const text =
     file === undefined
       ? `By ${author?.name ?? author}.`
-      : readFileSync(path.join(root, folder, file), 'utf8');
+      : readFileSync(path.join(folder, file), 'utf8');
   return `${name} ${version} (${license})\n\n${text.trim()}\n`;
 }

@@ -30,6 +30,8 @@ export interface Checked {
 
 /** What must hold before the command and after it: queries of the application, and the user's own checks. */
 export interface ChecksWatch {
+  /** There is anything to be looked at. */
+  readonly asked: boolean;
   before(): Promise<void>;
   /** What could not be looked at, the limits say. */
   after(interrupt?: AbortSignal): Promise<Checked>;
@@ -38,7 +40,7 @@ export interface ChecksWatch {
 /** Nothing of ours stays connected to the clone between the two. */
 export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
   const { queries, checks, run, audit, signal } = options;
-  const nothingToDo = queries === null && checks.length === 0;
+  const asked = queries !== null || checks.length > 0;
   const texts = (queries?.queries ?? []).map(({ sql }) => sql);
   const limits: Limit[] = [];
   let trials: readonly Trial[] | null = null;
@@ -61,8 +63,9 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
   };
 
   return {
+    asked,
     async before() {
-      if (nothingToDo) return;
+      if (!asked) return;
       await inClone(async (session) => {
         trials = queries && (await measured(limits, 'queries.checked', () => tryQueries(session, texts)));
         const needed = checks.filter(({ rule }) => rule === 'same');
@@ -74,7 +77,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
         queries: null,
         checks: [],
       };
-      if (nothingToDo || interrupt?.aborted) return { ...sections, limits };
+      if (!asked || interrupt?.aborted) return { ...sections, limits };
       const then = trials;
       try {
         await inClone(async (session) => {

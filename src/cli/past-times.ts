@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { PastApply } from '../judge/experience.ts';
+import { type PastApply, telling } from '../judge/experience.ts';
 import type { Report } from '../report/model.ts';
 import { stateFolder } from '../upkeep/state-files.ts';
 
@@ -25,7 +25,9 @@ function keyOf({ host, port, database }: Place): string {
 
 /** What was applied, for later forecasts. @throws the system's error. */
 export async function keepTimes({ run, target, apply }: Report): Promise<void> {
-  const times = (apply?.comparedTimes ?? []).map(({ rehearsedMs, appliedMs }) => [rehearsedMs, appliedMs]);
+  const times = telling(
+    (apply?.comparedTimes ?? []).map(({ rehearsedMs, appliedMs }) => [rehearsedMs, appliedMs] as const),
+  );
   if (apply?.outcome !== 'applied' || times.length === 0) return;
   await mkdir(path.dirname(file()), { recursive: true, mode: 0o700 });
   await appendFile(file(), `${JSON.stringify({ run: run.id, target: keyOf(target), times })}\n`, {
@@ -39,8 +41,11 @@ export async function keepTimes({ run, target, apply }: Report): Promise<void> {
 export async function pastApplies(target: Place): Promise<PastApply[]> {
   const text = await readFile(file(), 'utf8').catch(() => '');
   const key = keyOf(target);
+  // Lines of other targets may be many, and an apply of many statements has a long one.
+  const written = JSON.stringify(key);
   return text
     .split('\n')
+    .filter((line) => line.includes(written))
     .flatMap((line) => parsed(line) ?? [])
     .filter((line) => line.target === key)
     .slice(-LOOKED_AT);

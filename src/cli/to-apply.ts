@@ -6,6 +6,7 @@ import { confirm, refuseUnasked } from './confirm.ts';
 import { duringOf } from './during-options.ts';
 import type { RUN_OPTIONS, Values } from './options.ts';
 import type { Progress } from './progress.ts';
+import { forReader } from './publish.ts';
 import { styleOf } from './style.ts';
 
 /** What an apply is told beyond a rehearsal. @throws SafemigrateError `USAGE`, `REFUSED` where nobody can be asked. */
@@ -28,7 +29,6 @@ export function toApply(
       if (yes) return true;
       display.finish();
       const style = styleOf({ stream: process.stderr, env: process.env });
-      const { forReader } = await import('./publish.ts');
       process.stderr.write(`\n${await render(await forReader(report, 'text', redact), 'text', style)}`);
       const { database, host, port } = report.target;
       const took = `It took ${formatDuration(report.command.durationMs)} on the clone.`;

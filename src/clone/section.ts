@@ -2,14 +2,18 @@ import type { CloneSection, Limit } from '../report/model.ts';
 import type { Choice } from './choose.ts';
 import type { Clone } from './method.ts';
 
-/** The report's clone section. @param sizeBytes after the command; null where it was not read. */
-export async function cloneSection(
+/**
+ * The report's clone section.
+ * @param sizeBytes after the command; null where it was not read.
+ * @param unique what it takes of its own.
+ */
+export function cloneSection(
   clone: Clone,
   choice: Pick<Choice, 'considered'>,
   sizeBytes: number | null,
+  unique: Awaited<ReturnType<Clone['uniqueBytes']>>,
   kept: boolean,
-): Promise<{ clone: CloneSection; limits: Limit[] }> {
-  const unique = await clone.uniqueBytes();
+): { clone: CloneSection; limits: Limit[] } {
   const { method, strategy, isolation, database, durationMs, reason, notCarried } = clone;
   const limits: Limit[] = notCarried.map(({ property, reason }) => ({
     path: 'clone',

@@ -8,12 +8,14 @@ export interface PastApply {
 /** Below that, it is the network's time and not the statement's. */
 const NOTICEABLE_MS = 5;
 
+/** Those of an apply's times that tell anything. */
+export function telling(times: PastApply['times']): PastApply['times'] {
+  return times.filter((pair) => Math.min(...pair) > 0 && Math.max(...pair) >= NOTICEABLE_MS);
+}
+
 /** How times on the target compared with rehearsed ones so far; null where nothing was applied yet that took any. */
 export function experienceOf(past: readonly PastApply[]): ForecastSection['experience'] {
-  const applies = past
-    .map(({ times }) => times.filter(([rehearsedMs, appliedMs]) => Math.min(rehearsedMs, appliedMs) > 0))
-    .map((times) => times.filter((pair) => Math.max(...pair) >= NOTICEABLE_MS))
-    .filter(({ length }) => length > 0);
+  const applies = past.map(({ times }) => telling(times)).filter(({ length }) => length > 0);
   if (applies.length === 0) return null;
   const ratios = applies
     .flat()

@@ -48,12 +48,16 @@ export interface CloneWatch {
    * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
    * @param wanted OIDs of relations to be named.
-   * @param onRead called when there is room for another connection: there is little left to be read, or nothing.
    */
-  after(
-    wanted: Iterable<number>,
-    options?: { interrupt?: AbortSignal | undefined; onRead?: () => void },
-  ): Promise<CloneObservations>;
+  after(wanted: Iterable<number>, options?: AfterOptions): Promise<CloneObservations>;
+}
+
+interface AfterOptions {
+  readonly interrupt?: AbortSignal | undefined;
+  /** Called when there is room for another connection: there is little left to be read, or nothing. */
+  readonly onRead?: () => void;
+  /** Called when all is read: then there is only the comparing left to do. */
+  readonly onLeft?: () => void;
 }
 
 /** Of fewer relations one session reads the schema while another one reads the target already. */
@@ -105,10 +109,11 @@ export function watchClone(
       const [row] = await control.query<{ position: string }>(POSITION);
       first = { ...read, walPosition: row?.position ?? '0/0' };
     },
-    async after(wanted, { interrupt, onRead } = {}) {
+    async after(wanted, options = {}) {
+      const { interrupt } = options;
       if (interrupt?.aborted) return notObserved();
       try {
-        return await compare(wanted, onRead);
+        return await compare(wanted, options);
       } catch (error) {
         if (interrupt?.aborted) return notObserved();
         throw error;
@@ -117,12 +122,13 @@ export function watchClone(
   };
 
   /** Where the schema is small, the room for a second session that reads it is given to whoever waits for all to be read. */
-  function readSchema({ relations }: Snapshot, data: Promise<unknown>, onRead: () => void) {
+  function readSchema({ relations }: Snapshot, data: Promise<unknown>, tell: AfterOptions) {
     // Whether the data could be read is told where it is waited for.
-    const tell = () => void data.then(onRead, () => {});
-    if (relations.relations.size >= WORTH_HELP) return schema.after({ room: data, onRead: tell });
-    tell();
-    return schema.after();
+    const onRead = () => void data.then(tell.onRead, () => {});
+    const onLeft = () => void data.then(tell.onLeft, () => {});
+    if (relations.relations.size >= WORTH_HELP) return schema.after({ room: data, onRead, onLeft });
+    onRead();
+    return schema.after({ onLeft });
   }
 
   function notObserved(): CloneObservations {
@@ -135,7 +141,7 @@ export function watchClone(
     };
   }
 
-  async function compare(wanted: Iterable<number>, onRead = () => {}): Promise<CloneObservations> {
+  async function compare(wanted: Iterable<number>, tell: AfterOptions): Promise<CloneObservations> {
     const then = first;
     if (!then) throw new Error('the clone was not read before the command');
     const limits: Limit[] = [];
@@ -164,7 +170,7 @@ export function watchClone(
       catalogue: catalogueFacts(then.catalogue, then.relations, read),
     }));
     const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([
-      measured(limits, 'schema', () => readSchema(then, data, onRead)),
+      measured(limits, 'schema', () => readSchema(then, data, tell)),
       worked,
     ]);
     limits.push(...(compared?.limits ?? []), ...(rows?.limits ?? []));

@@ -89,16 +89,27 @@ export async function rehearseOnClone(
     // A failure is told where it is waited for.
     stateAfter.catch(() => {});
   };
+  let leaving: ReturnType<typeof clone.uniqueBytes> | undefined;
+  const leaveClone = () => {
+    leaving ??= clone.uniqueBytes().finally(() => {
+      // Dropping a large one takes a while. A server of its own ends with the run.
+      if (!keep && clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
+    });
+    // As above.
+    leaving.catch(() => {});
+    return leaving;
+  };
+  const onLeft = () => {
+    if (!checks.asked && !further.asked) leaveClone();
+  };
   const observed = await inPhase(emit, 'after', () =>
-    watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead }),
+    watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead, onLeft }),
   );
   const seen = await wire.statements(observed.names, observed.data, observed.made);
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
-  const made = await cloneSection(clone, choice, observed.sizeBytes, keep);
-  // Nobody needs it any more, and dropping a large one takes a while. A server of its own ends with the run.
-  if (!keep && clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
+  const made = cloneSection(clone, choice, observed.sizeBytes, await leaveClone(), keep);
   const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,

@@ -5,16 +5,17 @@ import { resolveCommand } from '../command/resolve.ts';
 import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { openInTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
+import { readTargetState, type TargetState } from '../observe/target-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { freeDiskBytes } from '../target/data-folders.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { comparer } from '../target/same-target.ts';
+import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { surroundings } from '../target/surroundings.ts';
-import { claimRun, lostControl } from '../upkeep/claim.ts';
-import { inspectOrReopen } from '../upkeep/reopen.ts';
+import { claimOver, lostControl, openControl } from '../upkeep/claim.ts';
+import { enterOrReopen } from '../upkeep/reopen.ts';
 import { newRunId } from '../upkeep/run-id.ts';
 import type { RehearseOptions } from './asked.ts';
 import { restoreFile } from './from-file.ts';
@@ -60,22 +61,24 @@ export async function prepare(
   const { located, around, limits } = named
     ? { located: named, around: outside, limits: [] }
     : await restoreFile(scope, stop, options, outside);
-  const target = await inPhase(emit, 'connect', () =>
-    inspectOrReopen(located.settings, located.source, { audit, signal }, (message) => {
+  const run = newRunId();
+  // To connect takes longer than most of what is asked: so one session is opened while the other one asks.
+  let opening: Promise<Session> | undefined;
+  const onLogin = (settings: ConnectionSettings) => {
+    opening = openControl({ settings, database: { name: settings.database } }, scope, { run, audit, signal });
+    // A failure is told where it is waited for.
+    opening.catch(() => {});
+    meanwhile();
+  };
+  const { target, session } = await inPhase(emit, 'connect', () =>
+    enterOrReopen(located.settings, located.source, { run, audit, signal, onLogin }, (message) => {
       emit({ type: 'notice', message });
     }),
   );
-  const run = newRunId();
-  // To connect takes longer than most of what is asked: so both at once.
-  const opening = openInTarget({ target, run, audit, signal });
-  // A failure is told where it is waited for.
-  opening.catch(() => {});
-  const inspecting = async () => {
+  const inspecting = async (control: Session) => {
     const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
     const input = { argv: options.command, around, target: target.settings, urlVariable };
-    const claiming = claimRun(target, scope, { run, audit, signal });
-    meanwhile();
-    const claim = await claiming;
+    const claim = await claimOver(control, run);
     claim.control.onLost((reason) => stop.now(lostControl(reason)));
     const context = {
       target,
@@ -92,7 +95,6 @@ export async function prepare(
     const logins = await findLogins(input, compare);
     const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
     const down = back && { input: back, logins: await findLogins(back, compare) };
-    const session = await opening;
     // Nobody is at work on a server that was made for this run.
     const standard = named ? 'auto' : 'template';
     const choosing = chooseMethod(context, options.clone ?? standard);
@@ -119,10 +121,10 @@ export async function prepare(
   };
   return inPhase(emit, 'inspect', async () => {
     try {
-      return await inspecting();
+      return await inspecting(await (opening as Promise<Session>));
     } finally {
       // It would be in the way of the clone.
-      await opening.then((session) => session.close()).catch(() => {});
+      await session.close();
     }
   });
 }

@@ -59,6 +59,8 @@ export interface CompareOptions {
   readonly inUse?: boolean;
   /** Called when the schema has been read; renames, if there are any, are still to be taken back. */
   readonly onRead?: () => void;
+  /** Called when the session is not needed any more, before what takes long without it. */
+  readonly leave?: () => Promise<void>;
 }
 
 /**
@@ -75,13 +77,17 @@ export async function compareWith(
   const owner = who?.owner ?? '';
   const seen = await look(before, session, owner, options);
   if ('comparison' in seen) return seen.comparison;
-  const byNames = async (why: string) =>
-    compareByNames(before, await takeSnapshot(session), seen.section, owner, why);
+  const byNames = async (why: string) => {
+    const after = await takeSnapshot(session);
+    await options.leave?.();
+    return compareByNames(before, after, seen.section, owner, why);
+  };
   if (options.inUse) return await byNames(OTHERS_WORK_HERE);
   const { steps, section } = seen;
   try {
     const undo = steps.map((step) => step.undo);
     const base = await snapshotAfter(session, undo, before);
+    await options.leave?.();
     return await ofPair(before, base, (pair) => compareBy(pair, { steps, section, owner }));
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
@@ -99,7 +105,7 @@ async function look(
   before: Snapshot,
   session: Session,
   owner: string,
-  { helper, onRead }: CompareOptions,
+  { helper, onRead, leave }: CompareOptions,
 ): Promise<{ comparison: Comparison } | { steps: Step[]; section: Seen }> {
   const after = await takeSnapshot(session, {
     helper,
@@ -111,6 +117,7 @@ async function look(
   });
   onRead?.();
   const { steps, renames } = keptObjects(before.identity, after.identity);
+  if (steps.length === 0) await leave?.();
   const known = {
     before: await fingerprint(before),
     after: await fingerprint(after),

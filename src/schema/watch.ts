@@ -19,13 +19,19 @@ export interface SchemaWatch {
   /**
    * Reads the schema again and compares. May be called more than once; before() must have been.
    * @param options.inUse others work there: nothing is locked, so that after renames there is no way back.
-   * @param options.onRead called when there is only the comparing left to do, and nothing for the server.
+   * @param options.onRead called when the schema is read; renames, if there are any, are still to be taken back.
+   * @param options.onLeft called when there is only the comparing left to do, and no session any more.
    */
-  after(options?: { room?: Promise<unknown>; inUse?: boolean; onRead?: () => void }): Promise<Comparison>;
+  after(options?: Listeners & { room?: Promise<unknown>; inUse?: boolean }): Promise<Comparison>;
   /** What another database has different from the schema before, by names alone. */
   describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
   /** Ends the thread at once, with what it is doing: whoever waits gets `INTERRUPTED`. Idempotent. */
   close(): Promise<void>;
+}
+
+interface Listeners {
+  readonly onRead?: () => void;
+  readonly onLeft?: () => void;
 }
 
 const YOUNG_MB = 32;
@@ -55,11 +61,10 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   let run: string | undefined;
   let ended: SafemigrateError | undefined;
   let waiting:
-    | {
+    | (Listeners & {
         resolve(value: Answers[Job['kind']]): void;
         reject(error: Error): void;
-        onRead?: (() => void) | undefined;
-      }
+      })
     | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -76,6 +81,7 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   worker.on('message', (message: Message) => {
     if (message.type === 'audit') audit?.(message.entry);
     else if (message.type === 'read') waiting?.onRead?.();
+    else if (message.type === 'left') waiting?.onLeft?.();
     else if (message.type === 'done') settle(({ resolve }) => resolve(message.value));
     else settle(({ reject }) => reject(errorOf(message.failure)));
   });
@@ -87,13 +93,13 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   /** One task at a time: the thread has one schema in its hands. */
   function ask<Kind extends Job['kind']>(
     job: Job & { kind: Kind },
-    { room, onRead }: { room?: Promise<unknown> | undefined; onRead?: (() => void) | undefined } = {},
+    { room, ...listeners }: Listeners & { room?: Promise<unknown> } = {},
   ): Promise<Answers[Kind]> {
     const answer = last.then(
       () =>
         new Promise<Answers[Job['kind']]>((resolve, reject) => {
           if (ended) return reject(ended);
-          const waiter = { resolve, reject, onRead };
+          const waiter = { resolve, reject, ...listeners };
           waiting = waiter;
           worker.ref();
           worker.postMessage({ ...job, ...(run === undefined ? {} : { run }) });

@@ -35,8 +35,10 @@ export interface Answers {
 
 export type Message =
   | { readonly type: 'audit'; readonly entry: AuditEntry }
-  /** The database is not needed for now. */
+  /** Most of the database is read: there is room for a session of somebody else's. */
   | { readonly type: 'read' }
+  /** Nothing of ours is connected to the database any more. */
+  | { readonly type: 'left' }
   | { readonly type: 'done'; readonly value: Answers[Job['kind']] }
   | { readonly type: 'failed'; readonly failure: Failure };
 
@@ -113,7 +115,11 @@ if (port) {
     if (!before) throw notReadBefore(job);
     if (job.kind === 'after') {
       const onRead = () => post({ type: 'read' });
-      return await compareWith(before, session, { helper, inUse: job.inUse, onRead });
+      const leave = async () => {
+        await session.close();
+        post({ type: 'left' });
+      };
+      return await compareWith(before, session, { helper, inUse: job.inUse, onRead, leave });
     }
     return await changesBetween(before, await takeSnapshot(session));
   }

@@ -1,31 +1,56 @@
 import type { Audit } from './audit.ts';
 import { openSession } from './connect.ts';
 import { readFacts } from './facts.ts';
+import type { Session } from './session.ts';
 import type { ConnectionSettings, HostAndPort } from './settings.ts';
 import type { Target } from './target.ts';
 
+export interface InspectOptions {
+  readonly run?: string;
+  readonly audit?: Audit;
+  readonly signal?: AbortSignal;
+  /** A standby is what is looked for as well. */
+  readonly standbyToo?: boolean;
+  /** Called when the login has succeeded, with the settings of the host that answered: whoever wants to connect as well need not wait. */
+  readonly onLogin?: (settings: ConnectionSettings) => void;
+}
+
+/** The target, and a session in it for reading. */
+export interface Entered {
+  readonly target: Target;
+  readonly session: Session;
+}
+
 /**
- * Connects once, reads what there is to know, and closes.
+ * Connects, and reads what there is to know.
  * @throws SafemigrateError `CONNECTION`, `SERVER`, `CONFIGURATION`, `INTERRUPTED`
  */
+export async function enterTarget(
+  settings: ConnectionSettings,
+  source: string,
+  options: InspectOptions = {},
+): Promise<Entered> {
+  const session = await openSession(settings, { ...options, purpose: 'inspect', readOnly: true });
+  try {
+    const answered = onlyHost(settings, session.address);
+    options.onLogin?.(answered);
+    const facts = await readFacts(session, options.standbyToo);
+    return { target: { settings: answered, source, ...facts }, session };
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+/** As enterTarget, and closes. */
 export async function inspectTarget(
   settings: ConnectionSettings,
   source: string,
-  options: {
-    readonly run?: string;
-    readonly audit?: Audit;
-    readonly signal?: AbortSignal;
-    /** A standby is what is looked for as well. */
-    readonly standbyToo?: boolean;
-  } = {},
+  options?: InspectOptions,
 ): Promise<Target> {
-  const session = await openSession(settings, { ...options, purpose: 'inspect', readOnly: true });
-  try {
-    const facts = await readFacts(session, options.standbyToo);
-    return { settings: onlyHost(settings, session.address), source, ...facts };
-  } finally {
-    await session.close();
-  }
+  const { target, session } = await enterTarget(settings, source, options);
+  await session.close();
+  return target;
 }
 
 /** The settings of the one host that answered: from here on there must be no second choice. */

@@ -1,13 +1,12 @@
 import { SafemigrateError } from '../errors.ts';
-import type { Audit } from '../target/audit.ts';
-import { inspectTarget } from '../target/inspect.ts';
+import { type Entered, enterTarget, type InspectOptions } from '../target/inspect.ts';
 import { onPrimary } from '../target/server-identity.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
-import type { Target } from '../target/target.ts';
 import { openMaintenanceSession } from './claim.ts';
 import { openDatabase } from './door.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
+import type { RunId } from './run-id.ts';
 
 /** For a lock on the database's row, which somebody who has just commented on it may hold. */
 const LOCK_MS = 5_000;
@@ -29,17 +28,17 @@ export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> 
 const CLOSED = '55000';
 
 /**
- * As inspectTarget, for a target that a dead run may have left closed: then it is opened first.
+ * As enterTarget, for a target that a dead run may have left closed: then it is opened first.
  * @param onReopened is told what was opened, in a sentence.
  */
-export async function inspectOrReopen(
+export async function enterOrReopen(
   settings: ConnectionSettings,
   source: string,
-  options: { readonly audit?: Audit; readonly signal?: AbortSignal },
+  options: InspectOptions & { readonly run?: RunId },
   onReopened: (words: string) => void,
-): Promise<Target> {
+): Promise<Entered> {
   try {
-    return await inspectTarget(settings, source, options);
+    return await enterTarget(settings, source, options);
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.sqlstate !== CLOSED) throw error;
     const place = { settings: onPrimary(settings), database: { name: settings.database } };
@@ -53,7 +52,7 @@ export async function inspectOrReopen(
     } finally {
       await session.close();
     }
-    return inspectTarget(settings, source, options);
+    return enterTarget(settings, source, options);
   }
 }
 
