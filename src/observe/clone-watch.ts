@@ -41,9 +41,10 @@ interface Snapshot {
 export interface CloneWatch {
   /**
    * Reads schema and data. Nothing of ours stays connected to the clone afterwards.
-   * @param meanwhile begun when this thread has nothing left to do but wait.
+   * @param onIdle called when this thread has nothing left to do but wait.
+   * @param inRoom begun when there is room for another connection. @returns what it resolves with.
    */
-  before(meanwhile?: () => Promise<unknown>): Promise<void>;
+  before<T>(onIdle: () => Promise<unknown>, inRoom: () => Promise<T>): Promise<T>;
   /**
    * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
@@ -63,11 +64,13 @@ interface AfterOptions {
 /** Of fewer relations one session reads the schema while another one reads the target already. */
 const WORTH_HELP = 500;
 
+const worthHelp = ({ relations }: RelationsData) => relations.size >= WORTH_HELP;
+
 /** Three connections to a server are the most at any time, so the schema gets its second one when the data is read; if it is worth it. */
 async function roomAfter(data: Promise<{ relations: RelationsData }>): Promise<void> {
   // A failure is told where the data is waited for.
   const read = await data.catch(() => undefined);
-  if (!read || read.relations.relations.size < WORTH_HELP) await new Promise<never>(() => {});
+  if (!read || !worthHelp(read.relations)) await new Promise<never>(() => {});
 }
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
@@ -99,15 +102,17 @@ export function watchClone(
   };
 
   return {
-    async before(meanwhile) {
+    async before(onIdle, inRoom) {
       const data = inClone(async (session) => ({
         relations: await readRelations(session),
         catalogue: await readCatalogueBefore(session),
       }));
       const schemaRead = schema.before(clone.connect, { run, room: roomAfter(data) });
-      const [read] = await Promise.all([data, schemaRead, data.then(meanwhile)]);
+      const room = data.then(({ relations }) => (worthHelp(relations) ? schemaRead : undefined));
+      const [read, filled] = await Promise.all([data, room.then(inRoom), schemaRead, data.then(onIdle)]);
       const [row] = await control.query<{ position: string }>(POSITION);
       first = { ...read, walPosition: row?.position ?? '0/0' };
+      return filled;
     },
     async after(wanted, options = {}) {
       const { interrupt } = options;
@@ -126,7 +131,7 @@ export function watchClone(
     // Whether the data could be read is told where it is waited for.
     const onRead = () => void data.then(tell.onRead, () => {});
     const onLeft = () => void data.then(tell.onLeft, () => {});
-    if (relations.relations.size >= WORTH_HELP) return schema.after({ room: data, onRead, onLeft });
+    if (worthHelp(relations)) return schema.after({ room: data, onRead, onLeft });
     onRead();
     return schema.after({ onLeft });
   }

@@ -45,6 +45,8 @@ export interface CommandWatchOptions {
 export interface CommandWatch {
   /** What the command is told: the proxy, under the names that it knows. */
   readonly routes: readonly Route[];
+  /** Looks at the server once more: to be called right before the command where this watch was opened some time ago. */
+  lookAround(): Promise<void>;
   /** The command connected at least once. */
   reached(): boolean;
   /** Ends what the command may have left connected; it may come again. */
@@ -94,6 +96,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
   const elsewhere: number[] = [];
   const known = new Set(options.logins.map(({ database }) => database));
   const lookAround = async () => {
+    if (observe !== 'exact') return;
     const reading = await reader.read(NO_PID);
     if (reading) transactions.observe({ type: 'reading', transaction: null, reading });
   };
@@ -139,11 +142,12 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
   );
   return {
     routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
+    lookAround,
     reached: () => proxy.sessions > 0,
     disconnect: () => proxy.disconnect(),
     end: async () => {
       await proxy.close();
-      if (observe === 'exact') await lookAround();
+      await lookAround();
       await sampler.close();
       await reader.close();
     },

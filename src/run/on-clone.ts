@@ -59,19 +59,22 @@ export async function rehearseOnClone(
     ...{ scope, stop, options, context, clone, schema, down },
     command: prepared,
   });
-  await inPhase(emit, 'before', () =>
+  const guard = new Guard(guardOptions(context, clone, options));
+  const onIdle = () => {
+    emit({ type: 'idle' });
+    return warmUp();
+  };
+  const openWire = () => watchCommand(scope, wireOptions(context, clone, logins, guard, options));
+  const wire = await inPhase(emit, 'before', () =>
     untouched(stop, async () => {
-      await watch.before(() => {
-        emit({ type: 'idle' });
-        return warmUp();
-      });
+      const opened = await watch.before(onIdle, openWire);
       await checks.before();
       await further.before();
+      await opened.lookAround();
+      return opened;
     }),
   );
 
-  const guard = new Guard(guardOptions(context, clone, options));
-  const wire = await watchCommand(scope, wireOptions(context, clone, logins, guard, options));
   const rewritten = rewriteCommand(input, logins, wire.routes);
   const { result, newcomers, ...ran } = await inPhase(emit, 'command', () =>
     stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
