@@ -40,16 +40,15 @@ const output = {
   chunkFileNames: 'chunks/[name]-[hash].js',
 };
 const inSrc = (files) =>
-  Object.fromEntries(
-    files.map((file) => [file.replace(/\.ts$/, ''), path.join(root, 'src', file)]),
-  );
+  Object.fromEntries(files.map((file) => [file.replace(/\.ts$/, ''), path.join(root, 'src', file)]));
 // Threads and processes of their own: each is one file.
 const alone = ['schema/worker.ts', 'swap/guard-process.ts', 'cli/demo/migrate.ts', 'report/schema.ts'];
 const pieces = together([
-  ['version', 'cli/main.ts'],
-  ['help', 'cli/dispatch.ts'],
-  ['run', 'cli/commands/rehearse.ts'],
-  ['clone', 'run/on-clone.ts'],
+  ['version', ['src/cli/main.ts']],
+  ['help', ['src/cli/dispatch.ts']],
+  ['run', ['src/cli/commands/rehearse.ts']],
+  ['pg', ['node_modules/pg/esm/index.mjs', 'node_modules/pg/lib/crypto/utils.js']],
+  ['clone', ['src/run/on-clone.ts']],
 ]);
 const built = await Promise.all([
   build({
@@ -73,7 +72,7 @@ renameSync(made, dist);
 /**
  * Whatever is loaded at one moment goes into one file, since finding 40 small ones takes as long as all else that a start
  * does.
- * @param moments in the order in which they come: a name, and the module whose static imports are needed then. What an
+ * @param moments in the order in which they come: a name, and the modules that are needed then. What an
  * earlier moment has loaded is not loaded again.
  */
 function together(moments) {
@@ -81,14 +80,14 @@ function together(moments) {
   const plugin = {
     name: 'together',
     buildEnd() {
-      for (const [name, file] of moments) {
+      for (const [name, files] of moments) {
         const visit = (id) => {
           const info = this.getModuleInfo(id);
           if (names.has(id) || !info || info.isExternal) return;
           names.set(id, info.isEntry ? null : name);
           for (const imported of info.importedIds) visit(imported);
         };
-        visit(path.join(root, 'src', file));
+        for (const file of files) visit(path.join(root, file));
       }
     },
   };
@@ -129,8 +128,6 @@ function licence(folder) {
   );
   // A package without the text says at least whose it is.
   const text =
-    file === undefined
-      ? `By ${author?.name ?? author}.`
-      : readFileSync(path.join(folder, file), 'utf8');
+    file === undefined ? `By ${author?.name ?? author}.` : readFileSync(path.join(folder, file), 'utf8');
   return `${name} ${version} (${license})\n\n${text.trim()}\n`;
 }

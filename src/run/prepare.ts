@@ -43,7 +43,7 @@ export interface Prepared {
 
 /**
  * Everything that comes before the first statement that changes anything on the server.
- * @param meanwhile called while there is nothing to do but wait for connections.
+ * @param meanwhile called while there is nothing to do but wait for the server.
  */
 export async function prepare(
   scope: Scope,
@@ -68,7 +68,6 @@ export async function prepare(
     opening = openControl({ settings, database: { name: settings.database } }, scope, { run, audit, signal });
     // A failure is told where it is waited for.
     opening.catch(() => {});
-    meanwhile();
   };
   const { target, session } = await inPhase(emit, 'connect', () =>
     enterOrReopen(located.settings, located.source, { run, audit, signal, onLogin }, (message) => {
@@ -104,6 +103,8 @@ export async function prepare(
       // Before the clone takes any of it; of a server that was made for this run it would say nothing.
       freeBytes: named ? await freeDiskBytes(session, target) : null,
     });
+    // The target takes longer to be read than this.
+    choosing.then(meanwhile, () => {});
     const [choice, { asked, stateBefore, freeBytes }] = await bothOf(choosing, look());
     const questions = { ...asked, limits: [...limits, ...asked.limits] };
     return {
