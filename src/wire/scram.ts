@@ -1,5 +1,5 @@
-import { createHash, createHmac, pbkdf2, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
-import { promisify } from 'node:util';
+import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { saltedPassword } from '../target/salted-password.ts';
 
 /** Both sides of SCRAM-SHA-256 (RFC 5802, RFC 7677); the client's also with channel binding (RFC 5929). */
 export const SCRAM = 'SCRAM-SHA-256';
@@ -41,13 +41,7 @@ export class ScramClient {
     const { r: nonce, s: salt, i: iterations } = attributes(serverFirst);
     if (!nonce?.startsWith(this.#nonce) || salt === undefined || !(Number(iterations) > 0))
       throw new ScramError('the server sent a SCRAM message that makes no sense');
-    const salted = await promisify(pbkdf2)(
-      this.#password,
-      Buffer.from(salt, 'base64'),
-      Number(iterations),
-      KEY_BYTES,
-      'sha256',
-    );
+    const salted = await saltedPassword(this.#password, Buffer.from(salt, 'base64'), Number(iterations));
     const { clientKey, serverKey } = keys(salted);
     const bound = Buffer.concat([Buffer.from(this.#header), this.#binding]).toString('base64');
     const withoutProof = `c=${bound},r=${nonce}`;

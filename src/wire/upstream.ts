@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { signatureAlgorithmHashFromCertificate } from 'pg/lib/crypto/cert-signatures.js';
 import { dial, type Link } from '../target/dial.ts';
 import { openLink } from '../target/link.ts';
@@ -147,9 +147,13 @@ function unbound(): LoginFailed {
   );
 }
 
+function isEncrypted(socket: Socket): socket is TLSSocket {
+  return 'encrypted' in socket;
+}
+
 /** undefined without TLS, or where the certificate's signature has no hash that both sides would choose. */
 function certificateHash(socket: Socket): Buffer | undefined {
-  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate().raw : undefined;
+  const certificate = isEncrypted(socket) ? socket.getPeerCertificate().raw : undefined;
   if (!certificate) return undefined;
   try {
     const signed = signatureAlgorithmHashFromCertificate(certificate);
