@@ -32,6 +32,34 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test.each([
+    ['without renames', 'ALTER TABLE t ADD COLUMN c integer'],
+    ['with renames, which it takes back there', 'ALTER TABLE t RENAME TO u'],
+  ])('tells when it has left the database, before it compares: %s', async (_how, sql) => {
+    const { session, settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
+    const watch = await openSchemaWatch();
+    try {
+      await watch.before(settings);
+      await session.query(sql);
+      const told: string[] = [];
+      let left: Promise<unknown> | undefined;
+      const onLeft = () => {
+        told.push('left');
+        left = session.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'safemigrate schema'",
+        );
+      };
+      const { section } = await watch.after({ onRead: () => told.push('read'), onLeft });
+      told.push('compared');
+      expect(told).toEqual(['read', 'left', 'compared']);
+      expect(await left).toEqual([]);
+      expect(section.changes).not.toEqual([]);
+    } finally {
+      await watch.close();
+      await drop();
+    }
+  });
+
   test('closing it ends what it is waiting for at once', async () => {
     const { session, settings, drop } = await scratch(
       version,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { experienceOf } from '../../../src/judge/experience.ts';
+import { experienceOf, telling } from '../../../src/judge/experience.ts';
 
 describe('what earlier applies tell', () => {
   test('is nothing where there were none, or none took any time', () => {
@@ -16,6 +16,14 @@ describe('what earlier applies tell', () => {
       median: 6,
       high: 10,
     });
+  });
+
+  test('is kept only of statements that took a noticeable time in one of the two places', () => {
+    const noticed = [
+      [4.9, 5],
+      [30, 2],
+    ] as const;
+    expect(telling([[4.9, 4.9], ...noticed, [0, 50]])).toEqual(noticed);
   });
 
   test('leaves out what cannot be divided by', () => {
