@@ -202,7 +202,7 @@ describe.skipIf(skipReason(hasOpenssl() ? null : 'openssl is not installed'))('a
   test('pg logs in with the key that is derived once, bound to TLS as well', async () => {
     const derive = vi.spyOn(webcrypto.subtle, 'deriveBits');
     const sign = vi.spyOn(webcrypto.subtle, 'sign');
-    onTestFinished(() => vi.restoreAllMocks());
+    onTestFinished(() => void vi.restoreAllMocks());
     expect(await outcome('plain_only', '?sslmode=disable')).toBe('plain');
     expect(await outcome('tls_only', '?sslmode=require&channel_binding=require')).toBe('tls');
     expect(derive).not.toHaveBeenCalled();
