@@ -93,12 +93,13 @@ export async function rehearseOnClone(
     stateAfter.catch(() => {});
   };
   let leaving: ReturnType<typeof clone.uniqueBytes> | undefined;
+  /** As soon as nobody needs it any more: dropping a large one takes a while. */
   const leaveClone = () => {
     leaving ??= clone.uniqueBytes().finally(() => {
-      // Dropping a large one takes a while. A server of its own ends with the run.
+      // A server of its own ends with the run.
       if (!keep && clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
     });
-    // As above.
+    // A failure is told where it is waited for.
     leaving.catch(() => {});
     return leaving;
   };
