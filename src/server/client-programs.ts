@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, constants, readdir } from 'node:fs/promises';
+import { access, constants, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -82,7 +82,9 @@ async function programsInAll(
   folders: readonly string[],
   programs: WantedPrograms['programs'],
 ): Promise<ClientPrograms[]> {
-  const found = await Promise.all([...new Set(folders)].map((folder) => programsIn(folder, programs)));
+  // On many systems /bin is /usr/bin by another name.
+  const places = await Promise.all(folders.map((folder) => realpath(folder).catch(() => folder)));
+  const found = await Promise.all([...new Set(places)].map((folder) => programsIn(folder, programs)));
   return found.filter((each) => each !== undefined);
 }
 
