@@ -43,19 +43,11 @@ export interface WatchOptions {
 const COUNTS_AT_ONCE = 150000;
 const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_stat_database WHERE datid = $1';
 
-/** A session for reading in the target. It is to be closed soon: there it would be in the way of the clone. */
-export function openInTarget({
-  target: { settings },
-  ...options
-}: Omit<WatchOptions, 'control'>): Promise<Session> {
-  return openSession(settings, { ...options, purpose: 'watch', readOnly: true });
-}
-
 export async function inTarget<T>(
-  options: Omit<WatchOptions, 'control'>,
+  { target: { settings }, ...options }: Omit<WatchOptions, 'control'>,
   read: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openInTarget(options);
+  const session = await openSession(settings, { ...options, purpose: 'watch', readOnly: true });
   try {
     return await read(session);
   } finally {

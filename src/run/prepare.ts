@@ -15,7 +15,7 @@ import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { surroundings } from '../target/surroundings.ts';
 import { claimOver, lostControl, openControl } from '../upkeep/claim.ts';
-import { enterOrReopen } from '../upkeep/reopen.ts';
+import { visitOrReopen } from '../upkeep/reopen.ts';
 import { newRunId } from '../upkeep/run-id.ts';
 import type { RehearseOptions } from './asked.ts';
 import { restoreFile } from './from-file.ts';
@@ -70,7 +70,7 @@ export async function prepare(
     opening.catch(() => {});
   };
   const { target, session } = await inPhase(emit, 'connect', () =>
-    enterOrReopen(located.settings, located.source, { run, audit, signal, onLogin }, (message) => {
+    visitOrReopen(located.settings, located.source, { run, audit, signal, onLogin }, (message) => {
       emit({ type: 'notice', message });
     }),
   );

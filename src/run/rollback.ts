@@ -12,7 +12,7 @@ import { surroundings } from '../target/surroundings.ts';
 import { parseSettings } from '../target/url.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
 import { type OwnedDatabase, ownedDatabases } from '../upkeep/owned.ts';
-import { enterOrReopen } from '../upkeep/reopen.ts';
+import { visitOrReopen } from '../upkeep/reopen.ts';
 import type { SwapOptions } from './asked.ts';
 import { refused } from './exchange.ts';
 import { LOCK_MS } from './open-again.ts';
@@ -53,7 +53,7 @@ export async function rollback(options: RollbackOptions): Promise<SwapSection & 
     const { signal } = stop;
     const found = (message: string) => emit({ type: 'notice', message });
     const { target, session } = await inPhase(emit, 'connect', () =>
-      enterOrReopen(located.settings, located.source, { audit, signal }, found),
+      visitOrReopen(located.settings, located.source, { audit, signal }, found),
     );
     await session.close();
     const claim = await claimRun(target, scope, { audit, signal });

@@ -16,7 +16,7 @@ export interface InspectOptions {
 }
 
 /** The target, and a session in it for reading. */
-export interface Entered {
+export interface Visit {
   readonly target: Target;
   readonly session: Session;
 }
@@ -25,11 +25,11 @@ export interface Entered {
  * Connects, and reads what there is to know.
  * @throws SafemigrateError `CONNECTION`, `SERVER`, `CONFIGURATION`, `INTERRUPTED`
  */
-export async function enterTarget(
+export async function visitTarget(
   settings: ConnectionSettings,
   source: string,
   options: InspectOptions = {},
-): Promise<Entered> {
+): Promise<Visit> {
   const session = await openSession(settings, { ...options, purpose: 'inspect', readOnly: true });
   try {
     const answered = onlyHost(settings, session.address);
@@ -42,13 +42,13 @@ export async function enterTarget(
   }
 }
 
-/** As enterTarget, and closes. */
+/** As visitTarget, and closes. */
 export async function inspectTarget(
   settings: ConnectionSettings,
   source: string,
   options?: InspectOptions,
 ): Promise<Target> {
-  const { target, session } = await enterTarget(settings, source, options);
+  const { target, session } = await visitTarget(settings, source, options);
   await session.close();
   return target;
 }

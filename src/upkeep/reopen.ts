@@ -1,5 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
-import { type Entered, enterTarget, type InspectOptions } from '../target/inspect.ts';
+import { type InspectOptions, type Visit, visitTarget } from '../target/inspect.ts';
 import { onPrimary } from '../target/server-identity.ts';
 import type { Session } from '../target/session.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
@@ -28,17 +28,17 @@ export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> 
 const CLOSED = '55000';
 
 /**
- * As enterTarget, for a target that a dead run may have left closed: then it is opened first.
+ * As visitTarget, for a target that a dead run may have left closed: then it is opened first.
  * @param onReopened is told what was opened, in a sentence.
  */
-export async function enterOrReopen(
+export async function visitOrReopen(
   settings: ConnectionSettings,
   source: string,
   options: InspectOptions & { readonly run?: RunId },
   onReopened: (words: string) => void,
-): Promise<Entered> {
+): Promise<Visit> {
   try {
-    return await enterTarget(settings, source, options);
+    return await visitTarget(settings, source, options);
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.sqlstate !== CLOSED) throw error;
     const place = { settings: onPrimary(settings), database: { name: settings.database } };
@@ -52,7 +52,7 @@ export async function enterOrReopen(
     } finally {
       await session.close();
     }
-    return enterTarget(settings, source, options);
+    return visitTarget(settings, source, options);
   }
 }
 
