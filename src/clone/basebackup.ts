@@ -5,7 +5,7 @@ import { formatBytes } from '../format.ts';
 import type { Limit } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import { usableInstallation } from '../server/installation.ts';
-import { assessBaseBackup, FIXED_MS } from './basebackup/assess.ts';
+import { assessBaseBackup, estimateReadyMs } from './basebackup/assess.ts';
 import { type BackupServer, lookAround } from './basebackup/look-around.ts';
 import { receive, receivingWords } from './basebackup/receive.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
@@ -13,7 +13,10 @@ import { startPrivateCluster } from './private-cluster.ts';
 
 /** A copy of the whole cluster over a replication connection, started here as a server of its own. */
 export const basebackup: CloneMethod = {
-  ...{ id: 'basebackup', atLeastMs: FIXED_MS },
+  id: 'basebackup',
+  // It brings the other databases as well.
+  atLeastMs: ({ target: { database } }) =>
+    estimateReadyMs({ bytes: database.sizeBytes, files: database.files }),
   ...{ assess: assessBaseBackup, create, describe },
 };
 

@@ -42,22 +42,26 @@ export async function chooseMethod(context: CloneContext, wanted: 'auto' | Metho
  */
 async function considerMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
   if (wanted !== 'auto') return assessMethods(context, wanted);
-  const soon = METHODS.filter(({ atLeastMs }) => atLeastMs === 0);
+  const soon = METHODS.filter((method) => method.atLeastMs(context) === 0);
   const considered = byPreference(await assess(soon, context, wanted));
   const best = considered[0]?.assessment;
-  const isFirst = ({ atLeastMs }: CloneMethod) =>
-    best?.possible === true && (best.asked || (!best.endsSessions && best.readyMs <= atLeastMs));
+  const isFirst = (method: CloneMethod) =>
+    best?.possible === true &&
+    (best.asked || (!best.endsSessions && best.readyMs <= method.atLeastMs(context)));
   const others = METHODS.filter((method) => !soon.includes(method));
   const assessed = await assess(
     others.filter((method) => !isFirst(method)),
     context,
     wanted,
   );
-  return [...byPreference([...considered, ...assessed]), ...others.filter(isFirst).map(notLookedAt)];
+  return [
+    ...byPreference([...considered, ...assessed]),
+    ...others.filter(isFirst).map((method) => notLookedAt(method, context)),
+  ];
 }
 
-function notLookedAt(method: CloneMethod): Considered {
-  const reason = `not looked at: it would take ${formatDuration(method.atLeastMs)} or more`;
+function notLookedAt(method: CloneMethod, context: CloneContext): Considered {
+  const reason = `not looked at: estimated ${formatDuration(method.atLeastMs(context))} or more`;
   return { method, assessment: { possible: false, reason } };
 }
 

@@ -15,7 +15,7 @@ import { cageObstacle, type PrivateCluster, startPrivateCluster } from './privat
 /** A copy of the whole cluster's files, taken while it works, and started as a server of its own. */
 export const cluster: CloneMethod = {
   id: 'cluster',
-  atLeastMs: AT_LEAST_MS,
+  atLeastMs: () => AT_LEAST_MS,
   assess,
   create,
   describe: async (context, assessment) => describeCluster(context, await survey(context, assessment)),

@@ -9,7 +9,7 @@ import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { droppingStatement } from '../upkeep/drop.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { birthLimit } from '../upkeep/run-id.ts';
-import { assessDump, clientPrograms, FIXED_MS, workFolder } from './dump/assess.ts';
+import { assessDump, clientPrograms, estimateReadyMs, workFolder } from './dump/assess.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
 import {
   createEmpty,
@@ -30,7 +30,7 @@ import { carryingStatements, carryProperties, readProperties } from './propertie
 
 /** pg_dump and pg_restore: works wherever a login works, disturbs nobody, and is the slowest way there is. */
 export const dump: CloneMethod = {
-  ...{ id: 'dump', atLeastMs: FIXED_MS },
+  ...{ id: 'dump', atLeastMs: estimateReadyMs },
   ...{ assess: assessDump, create, describe },
 };
 

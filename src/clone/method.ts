@@ -14,8 +14,11 @@ import type { NotCarried } from './properties.ts';
 /** One way to make a clone. Each stands in a file or folder of its own beside this one; choose.ts picks. */
 export interface CloneMethod {
   readonly id: MethodId;
-  /** However small the target is, such a clone is not ready sooner: where another one is, this one is not looked at. */
-  readonly atLeastMs: number;
+  /**
+   * By estimate such a clone is not ready sooner, whatever is found out about this server: where another one is, this one is
+   * not looked at. Asks nobody.
+   */
+  atLeastMs(context: CloneContext): number;
   /** What this way would cost here, or why it cannot work. Changes nothing, leaves nothing. */
   assess(context: CloneContext): Promise<Assessment>;
   /** Makes the clone; whatever it acquires is owned by the scope before it exists. */

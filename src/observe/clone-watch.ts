@@ -161,6 +161,8 @@ export function watchClone(
       })),
     );
     const bytes = Number(wal?.bytes ?? 0);
+    // First of all, so that what waits for the data in there does not wait for what is made of it here.
+    const schemaRead = measured(limits, 'schema', () => readSchema(then, data, tell));
     // While the schema is being read: of 10,000 relations it takes a while.
     const worked = data.then((read) => ({
       relations: read?.relations ?? null,
@@ -174,10 +176,7 @@ export function watchClone(
       made: read?.made ?? new Set<number>(),
       catalogue: catalogueFacts(then.catalogue, then.relations, read),
     }));
-    const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([
-      measured(limits, 'schema', () => readSchema(then, data, tell)),
-      worked,
-    ]);
+    const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([schemaRead, worked]);
     limits.push(...(compared?.limits ?? []), ...(rows?.limits ?? []));
     return {
       schema: compared && withLostRows(compared.section, then.relations, relations),

@@ -1,4 +1,5 @@
 import type { ProcessSocket } from '../command/process-sockets.ts';
+import { COUNTS_AT_ONCE } from '../target/activity.ts';
 import type { Session } from '../target/session.ts';
 
 interface Row {
@@ -18,8 +19,6 @@ SELECT pid, pid || ' ' || backend_start AS key, application_name LIKE 'safemigra
  WHERE datid <> $1 AND backend_type = 'client backend' AND backend_start > $2::timestamptz`;
 const COUNTED = `
 SELECT coalesce(sum(sessions), 0)::int8 AS count FROM pg_stat_database WHERE datid <> 0 AND datid <> $1`;
-/** In version 14 a collector counts sessions up to half a second after they came. */
-const COUNTS_AT_ONCE = 150000;
 
 export interface NewcomersOptions {
   /** A session on the target's server. */

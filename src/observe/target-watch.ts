@@ -7,6 +7,7 @@ import {
   type SharedChange,
   sharedCatalogues,
 } from '../schema/shared.ts';
+import { COUNTS_AT_ONCE, readArrivals } from '../target/activity.ts';
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { readTraffic } from '../target/read-traffic.ts';
@@ -39,10 +40,6 @@ export interface WatchOptions {
   readonly signal?: AbortSignal;
 }
 
-/** In version 14 a collector counts sessions up to half a second after they came. */
-const COUNTS_AT_ONCE = 150000;
-const ARRIVALS = 'SELECT coalesce(sum(sessions), 0)::int8 AS arrivals FROM pg_stat_database WHERE datid = $1';
-
 export async function inTarget<T>(
   { target: { settings }, ...options }: Omit<WatchOptions, 'control'>,
   read: (session: Session) => Promise<T>,
@@ -56,7 +53,7 @@ export async function inTarget<T>(
 }
 
 /**
- * @param options.session one in the target; default: a new one.
+ * @param options.session one in the target, for the first time; default: a new one.
  * @param options.others what opens sessions in the target meanwhile: they are not to be among those that come from then on.
  */
 export async function readTargetState(
@@ -65,20 +62,19 @@ export async function readTargetState(
 ): Promise<TargetState> {
   const { control, target } = options;
   const [read, shared] = await Promise.all([
-    session ? readOver(session) : readWithin(options),
+    session ? readOver(session, 'first') : readWithin(options),
     sharedCatalogues(control, target.database.oid),
     others,
   ]);
-  const [row] = await control.query<{ arrivals: string }>(ARRIVALS, [target.database.oid]);
-  const counted = target.server.versionNum >= COUNTS_AT_ONCE;
-  return { ...read, shared, arrivals: counted ? Number(row?.arrivals ?? 0) : null };
+  const { sessions } = await readArrivals(control, target.database.oid);
+  return { ...read, shared, arrivals: target.server.versionNum >= COUNTS_AT_ONCE ? sessions : null };
 }
 
 type ReadInTarget = Pick<TargetState, 'digest' | 'traffic' | 'server'>;
 
 async function readWithin(options: WatchOptions): Promise<ReadInTarget> {
   try {
-    return await inTarget(options, readOver);
+    return await inTarget(options, (session) => readOver(session, 'again'));
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
       return { digest: 'gone', traffic: { unmeasured: 'the target is gone' }, server: null };
@@ -86,18 +82,18 @@ async function readWithin(options: WatchOptions): Promise<ReadInTarget> {
   }
 }
 
-async function readOver(session: Session): Promise<ReadInTarget> {
+async function readOver(session: Session, when: 'first' | 'again'): Promise<ReadInTarget> {
   return {
     digest: await catalogueDigest(session),
-    traffic: await trafficOf(session),
+    traffic: await trafficOf(session, when),
     server: await readServerIdentity(session),
   };
 }
 
 /** Without a forecast a rehearsal is still worth making. */
-async function trafficOf(session: Session): Promise<TargetState['traffic']> {
+async function trafficOf(session: Session, when: 'first' | 'again'): Promise<TargetState['traffic']> {
   try {
-    return await readTraffic(session);
+    return await readTraffic(session, when === 'again');
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return { unmeasured: messageOf(error) };

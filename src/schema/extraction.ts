@@ -109,8 +109,18 @@ const asItCame = (text: string) => text;
 
 /** The first OID that is not initdb's. */
 const FIRST_NORMAL_OID = 16_384;
-const of = (catalogue: string) =>
-  `(SELECT e.objid FROM endpoints e WHERE e.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass)`;
+/** What has a dependency, or what others depend on, in that catalogue. */
+const wanted = (catalogue: string) =>
+  `(SELECT DISTINCT e.objid FROM endpoints e WHERE e.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass)`;
+/** These rows of a catalogue before all else that a name is made of. */
+const wantedFirst = (rows: string, column: string, catalogue: string) =>
+  `FROM ${wanted(catalogue)} wanted JOIN ${rows} ON ${column} = wanted.objid`;
+const OF_TABLES = `
+      JOIN pg_class cc ON cc.oid = con.conrelid
+      JOIN pg_namespace cn ON cn.oid = cc.relnamespace
+      WHERE con.`;
+/** Each of its columns is looked for, where there are few. */
+const COLUMN_NAMES = 'FROM pg_attribute att';
 const ofNoUse = (catalogue: string, where: string) => `NOT EXISTS (SELECT FROM pg_catalog.${catalogue} c
   WHERE d.classid = 'pg_catalog.${catalogue}'::pg_catalog.regclass AND c.oid = d.objid AND ${where})`;
 /**
@@ -120,35 +130,45 @@ const ofNoUse = (catalogue: string, where: string) => `NOT EXISTS (SELECT FROM p
  * constraints and indexes too many. The cast keeps the planner from taking a catalogue that was never analysed for one without
  * rows that were made since.
  */
-const NARROWER: readonly (readonly [string, string])[] = [
+const NARROWER: readonly (readonly [place: string, instead: string])[] = [
   [
     "WHERE d.deptype IN ('n', 'a')",
-    ` AND d.objid::pg_catalog.int8 >= ${FIRST_NORMAL_OID}
+    `WHERE d.deptype IN ('n', 'a') AND d.objid::pg_catalog.int8 >= ${FIRST_NORMAL_OID}
       AND ${ofNoUse('pg_class', "c.relnamespace = 'pg_toast'::pg_catalog.regnamespace")}
       AND ${ofNoUse('pg_constraint', "c.contype = 'n'")}`,
   ],
-  ["WHERE rc.relkind IN ('r','p','f','v','m','i','I','S')", ` AND rc.oid IN ${of('pg_class')}`],
-  ["WHERE con.contype IN ('p','u','x') AND con.conindid <> 0", ` AND con.conindid IN ${of('pg_class')}`],
-  ['WHERE att.attnum > 0 AND NOT att.attisdropped', ` AND att.attrelid IN ${of('pg_class')}`],
-  ['WHERE con.conrelid <> 0', ` AND con.oid IN ${of('pg_constraint')}`],
-  ["WHERE pp.prokind IN ('f','p','a','w')", ` AND pp.oid IN ${of('pg_proc')}`],
-  ["WHERE base.typtype IN ('d', 'e', 'c', 'r')", ` AND tt.oid IN ${of('pg_type')}`],
+  ['FROM pg_class rc', wantedFirst('pg_class rc', 'rc.oid', 'pg_class')],
+  [
+    `FROM pg_constraint con${OF_TABLES}contype`,
+    `${wantedFirst('pg_constraint con', 'con.conindid', 'pg_class')}${OF_TABLES}contype`,
+  ],
+  [
+    `FROM pg_constraint con${OF_TABLES}conrelid`,
+    `${wantedFirst('pg_constraint con', 'con.oid', 'pg_constraint')}${OF_TABLES}conrelid`,
+  ],
+  // Of many columns this takes less time than looking for each.
+  [
+    'WHERE att.attnum > 0 AND NOT att.attisdropped',
+    `WHERE att.attnum > 0 AND NOT att.attisdropped AND att.attrelid IN ${wanted('pg_class')}`,
+  ],
+  ['FROM pg_proc pp', wantedFirst('pg_proc pp', 'pp.oid', 'pg_proc')],
+  ['FROM pg_type tt', wantedFirst('pg_type tt', 'tt.oid', 'pg_type')],
 ];
 
 /** Of its question for columns: what most columns cannot have is looked for all the same. Each place is there as often as it says. */
-const COLUMNS: readonly (readonly [string, number, string])[] = [
+const COLUMNS: readonly (readonly [place: string, times: number, more: string])[] = [
   ['AND d.refobjid = c.oid AND d.refobjsubid = a.attnum', 2, " AND a.attidentity <> ''"],
   ['WHERE a.grantee = c.relowner)\n     ) acl', 1, ' WHERE a.attacl IS NOT NULL'],
 ];
 
 /** The same question with an answer that leads to the same facts, sooner; any other question as it is. */
 export function leaner(sql: string): string {
-  const adding = (places: readonly (readonly [string, string])[]) =>
-    places.reduce((text, [place, more]) => text.replaceAll(place, place + more), sql);
   const has = (place: string, times: number) => sql.split(place).length === times + 1;
-  if (NARROWER.every(([place]) => has(place, 1))) return adding(NARROWER);
+  const putting = (places: readonly (readonly [place: string, instead: string])[]) =>
+    places.reduce((text, [place, instead]) => text.replaceAll(place, () => instead), sql);
+  if (NARROWER.every(([place]) => has(place, 1))) return putting(NARROWER);
   if (COLUMNS.every(([place, times]) => has(place, times)))
-    return adding(COLUMNS.map(([place, , more]) => [place, more]));
+    return putting(COLUMNS.map(([place, , more]) => [place, place + more]));
   return withPrivilegesOnce(sql);
 }
 
@@ -218,7 +238,7 @@ const partsOf = (catalogue: string, relation: string, relations: string) =>
  */
 export function dependenciesOf(sql: string, relations: readonly number[]): string | undefined {
   const [first, where] = ['WITH dep AS (', "WHERE d.deptype IN ('n', 'a')"];
-  if (![first, where].every((place) => sql.split(place).length === 2)) return undefined;
+  if (![first, where, COLUMN_NAMES].every((place) => sql.split(place).length === 2)) return undefined;
   const list = oids(relations);
   const parts = [
     partsOf('pg_class', 'oid', list),
@@ -241,6 +261,7 @@ export function dependenciesOf(sql: string, relations: readonly number[]): strin
   );
   const apart = `SELECT x.oid FROM pg_catalog.pg_class x WHERE x.relkind IN ('c', 'f')`;
   return sql
+    .replace(COLUMN_NAMES, wantedFirst('pg_attribute att', 'att.attrelid', 'pg_class'))
     .replace(
       first,
       `WITH part(classid, objid) AS MATERIALIZED (${parts.join('\nUNION ALL\n')}),

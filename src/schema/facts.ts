@@ -5,7 +5,7 @@ import { literal } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo, withoutJoins } from './extraction.ts';
 import { IDENTITY_BY_KIND, type Identity, readIdentity, readIdentityAgain } from './identity.ts';
-import { type Marks, readMarks, touchedSince } from './marks.ts';
+import { type Marks, marksFrom, marksQuestions, readMarks, touchedSince } from './marks.ts';
 import { againOf } from './narrow.ts';
 import { lookAround } from './presence.ts';
 import { readUnmodeled, UNMODELED, type Unmodeled } from './unmodeled.ts';
@@ -93,14 +93,18 @@ async function readAll(
 ): Promise<Snapshot> {
   const work = new Work();
   const { questions: all, answers } = await questionsTo(session);
-  const { empty, linked } = await lookAround(session, [...all, ...IDENTITY_BY_KIND, ...UNMODELED]);
+  const then = since?.marks;
+  const looking = lookAround(
+    session,
+    [...all, ...IDENTITY_BY_KIND, ...UNMODELED],
+    then && marksQuestions(then.version, then),
+  );
+  if (meanwhile) setImmediate(meanwhile);
+  const { empty, linked, rows } = await looking;
   for (const sql of all) if (empty.has(sql)) answers.set(sql, NO_ROWS);
   const questions = all.filter((sql) => !empty.has(sql));
-  const asking = since?.marks && readMarks(session, since.marks);
-  if (meanwhile) setImmediate(meanwhile);
-  const marksNow = await asking;
-  const touched =
-    since?.marks && marksNow && (await touchedSince(session, since.marks, since.identity, marksNow));
+  const marksNow = then && marksFrom(rows, then.version);
+  const touched = marksNow && (await touchedSince(session, then, since.identity, marksNow));
   const again = since && touched && againOf(since.answers, touched);
   // What takes longest comes first, from both ends: the dependencies, relations and what they consist of here, and there
   // what is ours. In the end neither session waits long for the other. What is small is asked together.

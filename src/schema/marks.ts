@@ -16,6 +16,8 @@ export interface Marks {
   readonly roles: ReadonlyMap<number, string>;
   /** Whatever was written later has this transaction number (32 bits of it) or one that came after. */
   readonly horizon: string;
+  /** Of the server, as server_version_num: it says which catalogues there are. */
+  readonly version: number;
 }
 
 const mark = (row: string, seed: number) => `pg_catalog.hash_record_extended(row(${row}), ${seed})`;
@@ -36,37 +38,54 @@ function foldOf({ name, row, where, relation, mayGrow }: Catalogue, seed: number
 const MEMBERS = `select 0, ${mark('classid, objid, refobjid, xmin', -1)} from pg_catalog.pg_depend
    where refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass`;
 
-const SERVER = `select pg_catalog.current_setting('server_version_num')::int as version,
-  pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text as horizon`;
+const VERSION = "select pg_catalog.current_setting('server_version_num')::int as version";
+const HORIZON = 'pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text';
 const TOAST = `'pg_toast'::pg_catalog.regnamespace`;
 const OF_XID = 2n ** 32n;
 
 const ROLES = 'select oid, rolname as name from pg_catalog.pg_roles';
 
-/** To be called inside a transaction with one snapshot. @param since growth from there on is left out, where it matters to nobody. */
-export async function readMarks(session: Session, since?: Marks): Promise<Marks> {
-  const [server] = await session.query<{ version: number; horizon: string }>(SERVER);
-  const { version = 0, horizon = '0' } = server ?? {};
+/** To be called inside a transaction with one snapshot. */
+export async function readMarks(session: Session): Promise<Marks> {
+  const [server] = await session.query<{ version: number }>(VERSION);
+  const version = server?.version ?? 0;
+  return marksFrom(await session.queryAll(marksQuestions(version)), version);
+}
+
+/**
+ * To be asked inside a transaction with one snapshot, and given to marksFrom().
+ * @param since growth from there on is left out, where it matters to nobody.
+ */
+export function marksQuestions(version: number, since?: Marks): string[] {
   const catalogues = cataloguesOf(version).filter(({ relation }) => relation !== null);
   const folds = catalogues.map((catalogue, seed) => foldOf(catalogue, seed, since));
-  const rows = await session.query<{ marks: string }>(
+  return [
     `with ${leavingOut(`relpersistence = 't' or relnamespace = ${TOAST}`)}, part(relation, mark) as (${[...folds, MEMBERS].join('\nunion all\n')}),
       folded as (select relation, pg_catalog.bit_xor(mark) as mark from part where relation is not null group by relation)
-     select pg_catalog.string_agg(pg_catalog.concat(relation, ':', mark), ' ') as marks from folded`,
-  );
+     select pg_catalog.string_agg(pg_catalog.concat(relation, ':', mark), ' ') as marks, ${HORIZON} as horizon from folded`,
+    ROLES,
+  ];
+}
+
+/** @param answers the rows of each of marksQuestions(). */
+export function marksFrom(answers: readonly object[][], version: number): Marks {
+  const [[found] = [], roles = []] = answers as [
+    { marks: string; horizon: string }[],
+    { oid: number; name: string }[],
+  ];
   const relations = new Map<number, string>();
-  for (const each of rows[0]?.marks.split(' ') ?? []) {
+  for (const each of found?.marks.split(' ') ?? []) {
     const at = each.indexOf(':');
     relations.set(Number(each.slice(0, at)), each.slice(at + 1));
   }
   const others = relations.get(0) ?? '';
   relations.delete(0);
-  const roles = await session.query<{ oid: number; name: string }>(ROLES);
   return {
     relations,
     others,
     roles: new Map(roles.map(({ oid, name }) => [oid, name])),
-    horizon: String(BigInt(horizon) % OF_XID),
+    horizon: String(BigInt(found?.horizon ?? 0) % OF_XID),
+    version,
   };
 }
 

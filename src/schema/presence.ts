@@ -60,26 +60,35 @@ const LINKED = `ARRAY(SELECT DISTINCT c.relname::pg_catalog.text
   FROM (SELECT DISTINCT classid, refclassid FROM pg_catalog.pg_depend WHERE objid >= ${FIRST_NORMAL_OID}) d
   JOIN pg_catalog.pg_class c ON c.oid IN (d.classid, d.refclassid))`;
 
-/** What there is, at the moment that the session's transaction sees; where that may not be read, anything may be there. */
-export async function lookAround(session: Session, questions: readonly string[]): Promise<Presence> {
+/**
+ * What there is, at the moment that the session's transaction sees; where that may not be read, anything may be there.
+ * @param also statements that are sent along, so that they wait for nobody. @returns their rows as well.
+ */
+export async function lookAround(
+  session: Session,
+  questions: readonly string[],
+  also: readonly string[] = [],
+): Promise<Presence & { readonly rows: readonly object[][] }> {
   const rowsFor = new Map(questions.map((sql) => [sql, neededRows(sql)]));
   const needed = [...new Set(rowsFor.values())].filter((rows) => rows !== undefined);
   const look = `SELECT ${LINKED} AS linked, ARRAY[${needed.map((rows) => `EXISTS (${rows})`).join(', ')}] AS present`;
   try {
-    const [, [found] = []] = await session.queryAll<{ linked: string[]; present: boolean[] }>([
+    const [, [found] = [], , ...rows] = await session.queryAll<{ linked: string[]; present: boolean[] }>([
       SAVEPOINT,
       look,
       RELEASE,
+      ...also,
     ]);
     const absent = new Set(needed.filter((_, index) => found?.present[index] === false));
     return {
       empty: new Set(questions.filter((sql) => absent.has(rowsFor.get(sql) ?? ''))),
       linked: found && new Set(found.linked),
+      rows,
     };
   } catch (error) {
     if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-    await session.query(BACK);
-    return { empty: new Set(), linked: undefined };
+    const [, ...rows] = await session.queryAll([BACK, ...also]);
+    return { empty: new Set(), linked: undefined, rows };
   }
 }
 

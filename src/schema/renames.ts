@@ -34,11 +34,15 @@ const LAYERS: readonly (readonly ObjectKind[])[] = [
 ];
 
 export function keptObjects(before: Identity, after: Identity): Kept {
-  const changed = [...after.values()].flatMap((now) => {
+  const changed: { then: Identified; now: Identified }[] = [];
+  const partitions: Identified[] = [];
+  for (const now of after.values()) {
     const then = before.get(now.key);
-    return then && (renamed(then, now) || moved(then, now)) ? [{ then, now }] : [];
-  });
-  const partitions = [...after.values()].filter((now) => reattached(before.get(now.key), now, before, after));
+    // What was not read again is the same object.
+    if (!then || then === now) continue;
+    if (renamed(then, now) || moved(then, now)) changed.push({ then, now });
+    if (reattached(then, now, before, after)) partitions.push(now);
+  }
   if (changed.length === 0 && partitions.length === 0) return { renames: [], steps: [] };
 
   const path = new WayBack(after);
@@ -68,13 +72,8 @@ const renamed = (then: Identified, now: Identified) =>
 const moved = (then: Identified, now: Identified) =>
   then.within !== now.within && then.follows === null && now.follows === null;
 
-function reattached(
-  then: Identified | undefined,
-  now: Identified,
-  before: Identity,
-  after: Identity,
-): boolean {
-  if (!then || then.partition?.of === now.partition?.of) return false;
+function reattached(then: Identified, now: Identified, before: Identity, after: Identity): boolean {
+  if (then.partition?.of === now.partition?.of) return false;
   return (
     (!then.partition || after.has(then.partition.of)) && (!now.partition || before.has(now.partition.of))
   );

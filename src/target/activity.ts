@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Session } from './session.ts';
 
 /** Somebody connected to a database. What the role may not see is null. */
@@ -52,33 +51,25 @@ export function preparedTransactions(session: Session, database: string): Promis
   return session.query<PreparedTransaction>(PREPARED, [database]);
 }
 
-const TRANSACTIONS = `
-SELECT xact_commit + xact_rollback AS transactions, extract(epoch FROM clock_timestamp())::float8 AS now,
-       extract(epoch FROM coalesce(stats_reset, pg_postmaster_start_time()))::float8 AS since
+/** In version 14 a collector counts sessions up to half a second after they came. */
+export const COUNTS_AT_ONCE = 150000;
+
+export interface Arrivals {
+  /** Established to the database since its statistics began. */
+  readonly sessions: number;
+  /** When they were counted: the server's clock, in ms since 1970. */
+  readonly atMs: number;
+}
+
+const ARRIVALS = `
+SELECT coalesce(sum(sessions), 0)::int8 AS sessions, extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs"
   FROM pg_stat_database WHERE datid = $1`;
 
 /**
- * Transactions per second in the database: over `observeMs` from now, or with 0 on average since the counters were
- * reset. Backends report at most once a second, so that a shorter observation sees only part.
+ * Counts who came to the database, whether they are still there or not. A session is counted when it ends, or up to a second
+ * after it came; ours are at once (connect.ts).
  */
-export async function transactionsPerSecond(
-  session: Session,
-  databaseOid: number,
-  observeMs: number,
-): Promise<number> {
-  const read = async () => {
-    const [row] = await session.query<{ transactions: string; now: number; since: number }>(TRANSACTIONS, [
-      databaseOid,
-    ]);
-    return { transactions: Number(row?.transactions ?? 0), now: row?.now ?? 0, since: row?.since ?? 0 };
-  };
-  const last = await read();
-  if (observeMs === 0) return rate(last.transactions, last.now - last.since);
-  await pause(observeMs);
-  const next = await read();
-  return rate(next.transactions - last.transactions, next.now - last.now);
-}
-
-function rate(transactions: number, seconds: number): number {
-  return seconds > 0 ? Math.max(0, transactions) / seconds : 0;
+export async function readArrivals(session: Session, databaseOid: number): Promise<Arrivals> {
+  const [row] = await session.query<{ sessions: string; atMs: number }>(ARRIVALS, [databaseOid]);
+  return { sessions: Number(row?.sessions ?? 0), atMs: row?.atMs ?? 0 };
 }

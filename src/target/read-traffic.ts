@@ -108,14 +108,17 @@ interface CountersRow extends Omit<RelationCounters, 'partitionOf'> {
 
 type HolderRow = Omit<Holder, 'relation'> & { schema: string; name: string };
 
-/** One reading of the statistics of the session's database: four queries that only read catalogues and shared memory. */
-export async function readTraffic(session: Session): Promise<TrafficReading> {
-  const answers = await session.queryAll([SITUATION, COUNTERS, INDEXES, HOLDERS]);
-  const [[now] = [], counters, indexes, holders] = answers as [
+/**
+ * One reading of the statistics of the session's database: queries that only read catalogues and shared memory.
+ * @param withIndexes for a reading that is the second of two.
+ */
+export async function readTraffic(session: Session, withIndexes: boolean): Promise<TrafficReading> {
+  const asked = [SITUATION, COUNTERS, HOLDERS, ...(withIndexes ? [INDEXES] : [])];
+  const [[now] = [], counters, holders, indexes] = (await session.queryAll(asked)) as [
     SituationRow[],
     CountersRow[],
-    { schema: string; name: string; tableSchema: string; table: string }[],
     HolderRow[],
+    { schema: string; name: string; tableSchema: string; table: string }[]?,
   ];
   if (!now) throw new Error('a query without FROM had no row');
   return {
@@ -137,9 +140,15 @@ export async function readTraffic(session: Session): Promise<TrafficReading> {
         },
       ]),
     ),
-    tableOfIndex: new Map(
-      indexes.map(({ schema, name, tableSchema, table }) => [shown(schema, name), shown(tableSchema, table)]),
-    ),
+    tableOfIndex:
+      indexes === undefined
+        ? null
+        : new Map(
+            indexes.map(({ schema, name, tableSchema, table }) => [
+              shown(schema, name),
+              shown(tableSchema, table),
+            ]),
+          ),
     holders: holders.map(({ schema, name, ...held }) => ({ ...held, relation: shown(schema, name) })),
   };
 }

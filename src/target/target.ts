@@ -1,3 +1,4 @@
+import type { Arrivals } from './activity.ts';
 import type { ConnectionSettings } from './settings.ts';
 
 /** The database that must not change, as it was found. Never holds an open connection. */
@@ -50,4 +51,6 @@ export interface DatabaseFacts {
   readonly files: number;
   readonly relations: number;
   readonly tablespace: string;
+  /** Who had come by then, the session that asked among them. */
+  readonly arrivals: Arrivals;
 }

@@ -54,6 +54,7 @@ export interface RelationCounters {
   readonly partitionOf: string | null;
 }
 
+/** One reading. Of two the second one tells which table an index belongs to, so that the first one need not know. */
 export interface TrafficReading extends Situation {
   /** The server's clock, in ms since 1970. */
   readonly atMs: number;
@@ -63,8 +64,8 @@ export interface TrafficReading extends Situation {
   readonly transactions: number | null;
   /** By qualified name; tables, materialized views and partitioned tables of users. */
   readonly relations: ReadonlyMap<string, RelationCounters>;
-  /** Tables by the names of their indexes. */
-  readonly tableOfIndex: ReadonlyMap<string, string>;
+  /** Tables by the names of their indexes; null where they were not asked for. */
+  readonly tableOfIndex: ReadonlyMap<string, string> | null;
   /** The oldest of each relation and mode. */
   readonly holders: readonly Holder[];
 }
@@ -91,6 +92,7 @@ export interface Traffic extends Situation {
   readonly relations: ReadonlyMap<string, RelationRates>;
   /** null where it is not known since when was counted. */
   readonly average: Averages | null;
+  /** Tables by the names of their indexes. */
   readonly tableOfIndex: ReadonlyMap<string, string>;
   readonly holders: readonly Holder[];
 }
@@ -103,6 +105,7 @@ export function trafficBetween(first: TrafficReading, second: TrafficReading): T
     ...latest,
     sessions: { ...second.sessions, open: Math.max(first.sessions.open, second.sessions.open) },
     oldestTransaction: oldest([first.oldestTransaction, second.oldestTransaction]),
+    tableOfIndex: second.tableOfIndex ?? new Map(),
     holders: [...first.holders, ...second.holders],
     sampledMs,
     transactionsPerSecond:

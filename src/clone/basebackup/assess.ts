@@ -4,9 +4,11 @@ import { cageObstacle } from '../private-cluster.ts';
 import { lookAround } from './look-around.ts';
 
 /** The checkpoint, the end of the backup, the start of the second server and its recovery. */
-export const FIXED_MS = 1_500;
+const FIXED_MS = 1_500;
 /** Of a fast network and a local disk; slower ones are common. */
 const BYTES_PER_MS = 100_000;
+/** Files are made and read one by one: as many small ones take longer. */
+const PER_FILE_MS = 0.05;
 
 export async function assessBaseBackup(context: CloneContext): Promise<Assessment> {
   const found = await lookAround(context);
@@ -14,7 +16,7 @@ export async function assessBaseBackup(context: CloneContext): Promise<Assessmen
   const danger = await cageObstacle(context, found);
   if (danger) return danger;
   const { bytes, client } = found;
-  const readyMs = Math.round(FIXED_MS + bytes / BYTES_PER_MS);
+  const readyMs = estimateReadyMs({ bytes, files: context.target.database.files });
   return {
     possible: true,
     strategy: 'stream',
@@ -27,4 +29,12 @@ export async function assessBaseBackup(context: CloneContext): Promise<Assessmen
       `the whole cluster, ${formatBytes(bytes)}, copied here by pg_basebackup ${client.version}: estimated ` +
       formatDuration(readyMs),
   };
+}
+
+/**
+ * @param size of the cluster; where it is not known, that of the target is the least that it can be.
+ * @returns milliseconds until the clone can be used.
+ */
+export function estimateReadyMs(size: { readonly bytes: number; readonly files: number }): number {
+  return Math.round(FIXED_MS + PER_FILE_MS * size.files + size.bytes / BYTES_PER_MS);
 }

@@ -100,21 +100,35 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   const snapshot = await findSnapshot(found, fileSystem, shares);
   if (snapshot) return { ...snapshot, fileSystem, files: 0, bytes: 0, unshared: [] };
   refuseWithoutBackup(server);
-  const skipped = ['pg_wal', layout.logFolder ?? ''].map((name) => path.join(layout.data, name));
+  const { database } = found.ground;
+  const notCopied = ['pg_wal', layout.logFolder ?? ''].map((name) => path.join(layout.data, name));
+  // What the target's own hold the server has told, and often they are nearly all that there is.
+  const isSkipped = (folder: string) => notCopied.includes(folder) || isOfDatabase(folder, database.oid);
   if (shares) {
-    const { files } = await measureFolder(layout.data, false, skipped);
-    return { strategy: 'reflink', fileSystem, files, ...(await measureUnshared(found, probe)) };
+    const { files } = await measureFolder(layout.data, false, isSkipped);
+    return {
+      strategy: 'reflink',
+      fileSystem,
+      files: files + database.files,
+      ...(await measureUnshared(found, probe)),
+    };
   }
   if (context.wishes.folder === undefined) await refuseMountPoint(layout.data, place);
   const parts = [layout.data, ...layout.tablespaces.map(({ folder }) => folder)];
-  const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true, skipped)));
+  const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true, isSkipped)));
   return {
     strategy: 'copy',
     fileSystem,
-    files: sum(sizes.map(({ files }) => files)),
-    bytes: sum(sizes.map(({ bytes }) => bytes)),
+    files: database.files + sum(sizes.map(({ files }) => files)),
+    bytes: database.sizeBytes + sum(sizes.map(({ bytes }) => bytes)),
     unshared: [],
   };
+}
+
+/** Of the data directory itself, or of a tablespace: a folder for each version and catalogue, in there one for each database. */
+function isOfDatabase(folder: string, oid: number): boolean {
+  const { dir, base } = path.parse(folder);
+  return base === String(oid) && /^(base|PG_\d+_\d+)$/.test(path.basename(dir));
 }
 
 /**

@@ -1,7 +1,6 @@
-import { openSession } from '../../target/connect.ts';
 import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
-import { inTurn } from '../turns.ts';
+import { visit } from '../turns.ts';
 
 /** What a restored copy of the target needs. */
 export interface DumpFacts {
@@ -60,12 +59,12 @@ type Asking = Pick<CloneContext, 'target' | 'control' | 'run' | 'audit' | 'signa
 
 /** Tables that the role may not read; pg_dump fails on the first. */
 export function unreadableTables(context: Asking): Promise<string[]> {
-  return inTarget(context, (session) => namesIn(session, UNREADABLE));
+  return visit(context, (session) => namesIn(session, UNREADABLE));
 }
 
 /** Reads, over one session in the target. */
 export function readDumpFacts(context: Asking): Promise<DumpFacts> {
-  return inTarget(context, async (session) => {
+  return visit(context, async (session) => {
     const [row] = await session.query<{ n: number }>(SUBSCRIPTIONS);
     return {
       owners: await namesIn(session, OWNERS),
@@ -78,22 +77,6 @@ export function readDumpFacts(context: Asking): Promise<DumpFacts> {
 
 async function namesIn(session: Session, sql: string): Promise<string[]> {
   return (await session.query<{ name: string }>(sql)).map(({ name }) => name);
-}
-
-function inTarget<T>(context: Asking, read: (session: Session) => Promise<T>): Promise<T> {
-  const { target, run, audit, signal } = context;
-  return inTurn(context, async () => {
-    const session = await openSession(target.settings, {
-      ...{ run, audit, signal },
-      purpose: 'inspect',
-      readOnly: true,
-    });
-    try {
-      return await read(session);
-    } finally {
-      await session.close();
-    }
-  });
 }
 
 /** Version 16 made it a right of its own to take on a role; before, every member may. */

@@ -2,7 +2,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../target/connect.ts';
 import type { Session } from '../../target/session.ts';
 import type { CloneContext } from '../method.ts';
-import { inTurn } from '../turns.ts';
+import { visit } from '../turns.ts';
 import type { Places } from './cage.ts';
 import { outwardObjects } from './outward.ts';
 
@@ -58,7 +58,7 @@ interface PlacesRow {
 
 /** @throws SafemigrateError `CLONE` where no superuser may log in. */
 export async function readOriginal(context: CloneContext): Promise<Original> {
-  const { control, target, source, run, audit, signal } = context;
+  const { control, source, run, audit, signal } = context;
   const rows = await control.query<{ name: string; value: string }>(SETTINGS);
   const [facts] = await control.query<Facts>(FACTS);
   if (!facts?.superuser) {
@@ -70,7 +70,7 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
   }
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
   const [outward, own, copied] = await Promise.all([
-    inTurn(context, () => within(openSession(target.settings, options), outwardObjects)),
+    visit(context, outwardObjects),
     readPlaces(control),
     source ? within(openSession(source.settings, options), readPlaces) : [],
   ]);

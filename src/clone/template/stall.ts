@@ -1,9 +1,11 @@
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
-import { type ActivitySession, transactionsPerSecond } from '../../target/activity.ts';
+import { type ActivitySession, type Arrivals, COUNTS_AT_ONCE, readArrivals } from '../../target/activity.ts';
 import type { CloneContext } from '../method.ts';
+import { visitsOf } from '../turns.ts';
 import { rankHere } from './assess.ts';
 import type { Strategy } from './estimate.ts';
+import { pause } from './sessions.ts';
 
 /**
  * How long the statement may take: where the target is in use, newcomers wait no longer than --max-stall. An attempt
@@ -54,11 +56,22 @@ export function stalled(context: CloneContext, limitMs: number): SafemigrateErro
   );
 }
 
-/** Nobody is connected, but before a statement that would be felt somebody comes within a moment. */
-async function isFelt({ control, target }: CloneContext, expectedMs: number): Promise<boolean> {
-  return expectedMs >= FELT_MS && (await transactionsPerSecond(control, target.database.oid, 250)) > 0;
+/** Nobody is connected, but a statement that would be felt is to come where others come and go. */
+async function isFelt(context: CloneContext, expectedMs: number): Promise<boolean> {
+  if (expectedMs < FELT_MS) return false;
+  const { control, target } = context;
+  const { oid, arrivals: first } = target.database;
+  const uncounted = target.server.versionNum < COUNTS_AT_ONCE ? 1 : 0;
+  const areOurs = ({ sessions }: Arrivals) => sessions - first.sessions <= visitsOf(context) + uncounted;
+  const now = await readArrivals(control, oid);
+  if (areOurs(now) && now.atMs - first.atMs >= OBSERVED_MS) return false;
+  // There may be more of ours, of which nobody keeps count; but none comes from now on.
+  await pause(OBSERVED_MS, context.signal);
+  const later = await readArrivals(control, oid);
+  return later.sessions > now.sessions && !areOurs(later);
 }
 
+const OBSERVED_MS = 250;
 const FELT_MS = 1_000;
 /** The longest statement_timeout. */
 export const NO_LIMIT_MS = 2 ** 31 - 1;

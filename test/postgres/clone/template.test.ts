@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { assessMethods, chooseMethod } from '../../../src/clone/choose.ts';
+import type { CloneContext } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 import { identifier, literal } from '../../../src/sql.ts';
 import { parseMark, parseOwnedName } from '../../../src/upkeep/mark.ts';
@@ -35,6 +37,11 @@ afterAll(async () => {
       await client.query(`DROP ROLE ${ROLE}, ${PLAIN}`);
     });
 });
+
+/** The same, as if the target consisted of so many files. */
+function withFiles({ target, ...context }: CloneContext, files: number): CloneContext {
+  return { ...context, target: { ...target, database: { ...target.database, files } } };
+}
 
 /** A session in the way, closed with the test; what it is told may end it. */
 async function session(url: string, application = 'psql'): Promise<Client> {
@@ -335,6 +342,42 @@ describe('the stall', () => {
     await begun;
     expect(await isConnected(other)).toBe(true);
   });
+
+  test('is refused where nobody stays, but somebody comes now and then', async () => {
+    const database = await temporaryDatabase(LAST);
+    await withCloning(database.url, { waitMs: 10_000 }, async ({ context, scope, sent }) => {
+      const many = withFiles(context, 200_000);
+      let over = false;
+      const coming = (async () => {
+        while (!over) {
+          await withClient(database.url, (client) => client.query('SELECT 1'));
+          await delay(20);
+        }
+      })();
+      try {
+        const { method, assessment } = await chooseMethod(many, 'template');
+        await expect(method.create(many, assessment, scope)).rejects.toMatchObject({ code: 'STALL' });
+        expect(creating(sent)).toEqual([]);
+      } finally {
+        over = true;
+        await coming;
+      }
+    });
+  });
+
+  test.each([14, LAST] as const)(
+    'on PostgreSQL %d is nobody’s where nobody comes but ourselves',
+    async (version) => {
+      const database = await temporaryDatabase(version);
+      await withCloning(database.url, {}, async ({ context, scope }) => {
+        const many = withFiles(context, 200_000);
+        await assessMethods(many, 'auto');
+        const { method, assessment } = await chooseMethod(many, 'template');
+        expect(assessment.stallMs).toBeGreaterThan(context.limits.maxStallMs);
+        await method.create(many, assessment, scope);
+      });
+    },
+  );
 
   test('is nobody’s where nobody is connected', async () => {
     const database = await temporaryDatabase(LAST);

@@ -14,6 +14,8 @@ function told(base: FactBase) {
   return {
     facts: base
       .facts()
+      // Roles are the whole server's: other tests make some meanwhile.
+      .filter(({ id }) => id.kind !== 'role' && id.kind !== 'membership')
       .map(({ id }) => `${encodeId(id)} ${base.rollupOf(id)}`)
       .sort(),
     edges: base.edges.map(({ from, to }) => `${encodeId(from)} -> ${encodeId(to)}`).sort(),

@@ -15,6 +15,8 @@ async function look(session: Session): Promise<Presence> {
   return await lookAround(session, [...questions, ...IDENTITY_BY_KIND, ...UNMODELED]);
 }
 
+const ALSO = ['SELECT 7 AS seven', 'SELECT 8 AS eight'];
+
 describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
   test.each([
     ['nothing', '', 40],
@@ -31,6 +33,18 @@ describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
     }
   });
 
+  test('what is to be asked as well is answered along with it', async () => {
+    const { session, drop } = await scratch(version, TABLES);
+    try {
+      await session.query('BEGIN');
+      const { empty, rows } = await lookAround(session, UNMODELED, ALSO);
+      expect(empty.size).toBeGreaterThan(0);
+      expect(rows).toEqual([[{ seven: 7 }], [{ eight: 8 }]]);
+    } finally {
+      await drop();
+    }
+  });
+
   test('all are asked of a role that may not look', async () => {
     const { session, drop } = await scratch(version, TABLES);
     try {
@@ -38,8 +52,9 @@ describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
       await session.query(
         'REVOKE SELECT ON pg_catalog.pg_ts_parser FROM PUBLIC; SET LOCAL ROLE pg_read_all_settings',
       );
-      const { empty, linked } = await lookAround(session, UNMODELED);
+      const { empty, linked, rows } = await lookAround(session, UNMODELED, ALSO);
       expect([empty.size, linked]).toEqual([0, undefined]);
+      expect(rows).toEqual([[{ seven: 7 }], [{ eight: 8 }]]);
       // The transaction goes on.
       expect(await session.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
     } finally {

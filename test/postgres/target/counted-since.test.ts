@@ -13,7 +13,7 @@ async function readingOf(url: string): Promise<TrafficReading> {
   const settings = parseSettings(url, surroundings({}, '.'));
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {
-    return await readTraffic(session);
+    return await readTraffic(session, true);
   } finally {
     await session.close();
   }

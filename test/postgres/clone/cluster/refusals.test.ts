@@ -8,7 +8,7 @@ import { recogniseDataDirectory } from '../../../../src/clone/cluster/recognise.
 import { Reflinker } from '../../../../src/clone/cluster/reflink.ts';
 import { readSourceServer, type SourceServer } from '../../../../src/clone/cluster/source-server.ts';
 import { cluster } from '../../../../src/clone/cluster.ts';
-import type { Assessment, CloneContext } from '../../../../src/clone/method.ts';
+import type { Assessment, CloneContext, Possible } from '../../../../src/clone/method.ts';
 import type { ServerVersion } from '../../../../src/server/binaries.ts';
 import { openSession } from '../../../../src/target/connect.ts';
 import type { Session } from '../../../../src/target/session.ts';
@@ -87,7 +87,17 @@ describe('the data directory', () => {
   test('is copied in full on a file system that shares no blocks, and its size is told', async () => {
     const assessment = await assess(one.url);
     expect(assessment).toMatchObject({ possible: true, strategy: 'copy', isolation: 'own-cluster' });
-    expect(assessment.possible && assessment.bytes).toBeGreaterThan(20 * MB);
+    const databases = await withClient(one.url, async (client) => {
+      const { rows } = await client.query<{ bytes: string }>(
+        'SELECT sum(pg_database_size(oid)) AS bytes FROM pg_database',
+      );
+      return Number(rows[0]?.bytes);
+    });
+    const { bytes } = assessment as Possible;
+    expect(databases).toBeGreaterThan(20 * MB);
+    expect(bytes).toBeGreaterThan(databases);
+    // Beside them there is what belongs to all of them.
+    expect(bytes).toBeLessThan(databases + 3 * MB);
     expect(assessment.reason).toMatch(/are copied in full, because .*cannot share blocks/);
   });
 });
