@@ -6,13 +6,16 @@ type Asking = Pick<CloneContext, 'target' | 'control' | 'run' | 'audit' | 'signa
 
 interface Turns {
   last: Promise<unknown>;
-  visits: number;
+  readonly visits: { sessions: number; transactions: number };
 }
 
 const turns = new WeakMap<Session, Turns>();
 
 function turnsOf({ control }: Pick<Asking, 'control'>): Turns {
-  const known = turns.get(control) ?? { last: Promise.resolve(), visits: 0 };
+  const known = turns.get(control) ?? {
+    last: Promise.resolve(),
+    visits: { sessions: 0, transactions: 0 },
+  };
   turns.set(control, known);
   return known;
 }
@@ -32,7 +35,8 @@ export function inTurn<T>(context: Pick<Asking, 'control'>, work: () => Promise<
 export function visit<T>(context: Asking, read: (session: Session) => Promise<T>): Promise<T> {
   const { target, run, audit, signal } = context;
   return inTurn(context, async () => {
-    turnsOf(context).visits += 1;
+    const { visits } = turnsOf(context);
+    visits.sessions += 1;
     const session = await openSession(target.settings, {
       ...{ run, audit, signal },
       purpose: 'inspect',
@@ -41,12 +45,13 @@ export function visit<T>(context: Asking, read: (session: Session) => Promise<T>
     try {
       return await read(session);
     } finally {
+      visits.transactions += session.transactions;
       await session.close();
     }
   });
 }
 
-/** So many of the sessions that the target has counted by now were for visit(). */
-export function visitsOf(context: Pick<Asking, 'control'>): number {
+/** So many of the sessions, and of their transactions, that the target has counted by now were visit()'s. */
+export function visitsOf(context: Pick<Asking, 'control'>): Readonly<Turns['visits']> {
   return turnsOf(context).visits;
 }

@@ -10,7 +10,7 @@ import {
 import { COUNTS_AT_ONCE, readArrivals } from '../target/activity.ts';
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
-import { readTraffic } from '../target/read-traffic.ts';
+import { countOwn, readTraffic } from '../target/read-traffic.ts';
 import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
 import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
@@ -62,7 +62,7 @@ export async function readTargetState(
 ): Promise<TargetState> {
   const { control, target } = options;
   const [read, shared] = await Promise.all([
-    session ? readOver(session, 'first') : readWithin(options),
+    session ? readFirst(session, target) : readWithin(options),
     sharedCatalogues(control, target.database.oid),
     others,
   ]);
@@ -74,7 +74,7 @@ type ReadInTarget = Pick<TargetState, 'digest' | 'traffic' | 'server'>;
 
 async function readWithin(options: WatchOptions): Promise<ReadInTarget> {
   try {
-    return await inTarget(options, (session) => readOver(session, 'again'));
+    return await inTarget(options, (session) => readOver(session, true));
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
       return { digest: 'gone', traffic: { unmeasured: 'the target is gone' }, server: null };
@@ -82,18 +82,24 @@ async function readWithin(options: WatchOptions): Promise<ReadInTarget> {
   }
 }
 
-async function readOver(session: Session, when: 'first' | 'again'): Promise<ReadInTarget> {
+async function readFirst(session: Session, { server }: Target): Promise<ReadInTarget> {
+  await countOwn(session, server.versionNum);
+  return readOver(session, false);
+}
+
+/** The traffic first: what the session does after that the next reading need not know of. */
+async function readOver(session: Session, withIndexes: boolean): Promise<ReadInTarget> {
   return {
+    traffic: await trafficOf(session, withIndexes),
     digest: await catalogueDigest(session),
-    traffic: await trafficOf(session, when),
     server: await readServerIdentity(session),
   };
 }
 
 /** Without a forecast a rehearsal is still worth making. */
-async function trafficOf(session: Session, when: 'first' | 'again'): Promise<TargetState['traffic']> {
+async function trafficOf(session: Session, withIndexes: boolean): Promise<TargetState['traffic']> {
   try {
-    return await readTraffic(session, when === 'again');
+    return await readTraffic(session, withIndexes);
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return { unmeasured: messageOf(error) };
@@ -128,6 +134,8 @@ export interface Meanwhile extends Seen {
   readonly reachedClone: boolean;
   /** What the command changed on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
+  /** Transactions that we made in the target since its traffic was first read, or by the same session before that. */
+  readonly ours?: number;
   /** The target after the command, where it is being read already. */
   readonly after?: Promise<TargetState> | undefined;
   /** What the target has different from the clone before the command; asked only where something was written. */
@@ -157,7 +165,7 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
   if (moved === undefined)
     return {
       changes: attribute(compare),
-      traffic: sampled(meanwhile.before.traffic, after.traffic),
+      traffic: sampled(meanwhile, after),
       limits,
     };
   // Sessions and statements are counted by each server for itself.
@@ -174,9 +182,10 @@ function movedSince(before: TargetState, after: TargetState): string | undefined
   return before.server && after.server ? movedBetween(before.server, after.server) : undefined;
 }
 
-function sampled(first: TargetState['traffic'], second: TargetState['traffic']): TargetComparison['traffic'] {
+function sampled({ before, ours }: Meanwhile, after: TargetState): TargetComparison['traffic'] {
+  const [first, second] = [before.traffic, after.traffic];
   if ('unmeasured' in first) return first;
-  return 'unmeasured' in second ? second : trafficBetween(first, second);
+  return 'unmeasured' in second ? second : trafficBetween(first, second, ours);
 }
 
 /** Where the target's catalogues differ, in words; nothing, where they are as they were. */

@@ -117,6 +117,7 @@ export async function rehearseOnClone(
   const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,
+    ours: prepared.ours(),
     after: stateAfter,
     reachedClone: wire.reached(),
     madeDatabases: [...seen.statements, ...followed.statements].some(({ tag }) =>

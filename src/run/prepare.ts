@@ -1,6 +1,7 @@
 import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
+import { visitsOf } from '../clone/turns.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
 import type { SafemigrateError } from '../errors.ts';
@@ -33,6 +34,8 @@ export interface Prepared {
   /** To be run on the clone before it is looked at. */
   readonly afterClone: readonly Script[];
   readonly stateBefore: TargetState;
+  /** Transactions that we have made in the target by now, to look at it. */
+  readonly ours: () => number;
   /** Where the target's files lie, before anything was made; null where that cannot be seen from here. */
   readonly freeBytes: number | null;
   readonly context: CloneContext;
@@ -114,6 +117,7 @@ export async function prepare(
       questions,
       afterClone,
       stateBefore,
+      ours: () => session.transactions + visitsOf(context).transactions,
       freeBytes,
       context,
       choice,

@@ -30,6 +30,7 @@ export class PgSession implements Session {
   readonly #onAbort = () => void this.cancel();
   #key: BackendKey | undefined;
   #pid = 0;
+  #transactions = 0;
   /** Queries sent and not yet answered by ReadyForQuery. */
   #running = 0;
   /** pg wants one query at a time; the others wait here. */
@@ -57,6 +58,10 @@ export class PgSession implements Session {
 
   get pid(): number {
     return this.#pid;
+  }
+
+  get transactions(): number {
+    return this.#transactions;
   }
 
   /** To be called once after the login. @throws SafemigrateError `SERVER` when a pooler is in the way. */
@@ -158,8 +163,9 @@ export class PgSession implements Session {
     client.connection.on('backendKeyData', (key: BackendKey) => {
       this.#key = key;
     });
-    client.connection.on('readyForQuery', () => {
+    client.connection.on('readyForQuery', ({ status }: { status: string }) => {
       this.#running = Math.max(0, this.#running - 1);
+      if (status === 'I') this.#transactions += 1;
     });
     client.on('error', (error) => this.#lose(messageOf(error)));
     client.on('end', () => this.#lose('the connection was closed'));

@@ -1,4 +1,5 @@
 import { shown } from '../sql.ts';
+import { COUNTS_AT_ONCE } from './activity.ts';
 import type { Session } from './session.ts';
 import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
 
@@ -108,11 +109,17 @@ interface CountersRow extends Omit<RelationCounters, 'partitionOf'> {
 
 type HolderRow = Omit<Holder, 'relation'> & { schema: string; name: string };
 
+/** Backends report what they did once a second at most: what this one did is to be counted by the next reading. */
+export async function countOwn(session: Session, versionNum: number): Promise<void> {
+  if (versionNum >= COUNTS_AT_ONCE) await session.query('SELECT pg_stat_force_next_flush()');
+}
+
 /**
  * One reading of the statistics of the session's database: queries that only read catalogues and shared memory.
  * @param withIndexes for a reading that is the second of two.
  */
 export async function readTraffic(session: Session, withIndexes: boolean): Promise<TrafficReading> {
+  const own = session.transactions;
   const asked = [SITUATION, COUNTERS, HOLDERS, ...(withIndexes ? [INDEXES] : [])];
   const [[now] = [], counters, holders, indexes] = (await session.queryAll(asked)) as [
     SituationRow[],
@@ -124,7 +131,7 @@ export async function readTraffic(session: Session, withIndexes: boolean): Promi
   return {
     atMs: now.atMs,
     countedSinceMs: now.since,
-    transactions: now.transactions,
+    transactions: now.transactions === null ? null : now.transactions - own,
     sessions: { open: now.open, max: now.max, reserved: now.reserved },
     hiddenSessions: now.hidden,
     oldestTransaction: now.oldest,

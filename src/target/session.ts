@@ -12,6 +12,8 @@ export interface Session {
   readonly address: HostAndPort;
   /** The backend's process id. */
   readonly pid: number;
+  /** Transactions of it that have ended, its login among them: as many as the server counts. */
+  readonly transactions: number;
   /** For libraries that want a `pg` client; what they send is audited as well. */
   readonly client: Client;
   /** Runs one statement. @throws pg's DatabaseError, or SafemigrateError `LOST` when the connection is gone. */

@@ -60,7 +60,7 @@ export interface TrafficReading extends Situation {
   readonly atMs: number;
   /** When the counters began, as far as the server knows; null where it does not. */
   readonly countedSinceMs: number | null;
-  /** Ended transactions of the database since its statistics began. */
+  /** Transactions of the database that ended since its statistics began, but for those of the session that asked. */
   readonly transactions: number | null;
   /** By qualified name; tables, materialized views and partitioned tables of users. */
   readonly relations: ReadonlyMap<string, RelationCounters>;
@@ -87,7 +87,7 @@ export interface Averages {
 /** Two readings as one: what was counted in between, and the graver of the two situations. */
 export interface Traffic extends Situation {
   readonly sampledMs: number;
-  /** A few of them are ours; null where the statistics were reset in between. */
+  /** null where the statistics were reset in between. */
   readonly transactionsPerSecond: number | null;
   readonly relations: ReadonlyMap<string, RelationRates>;
   /** null where it is not known since when was counted. */
@@ -97,7 +97,8 @@ export interface Traffic extends Situation {
   readonly holders: readonly Holder[];
 }
 
-export function trafficBetween(first: TrafficReading, second: TrafficReading): Traffic {
+/** @param ours transactions that we ourselves made there, in sessions that have ended in between. */
+export function trafficBetween(first: TrafficReading, second: TrafficReading, ours = 0): Traffic {
   const sampledMs = Math.max(0, Math.round(second.atMs - first.atMs));
   const rate = rateOver(sampledMs);
   const { atMs: _, countedSinceMs: __, transactions, ...latest } = second;
@@ -108,11 +109,17 @@ export function trafficBetween(first: TrafficReading, second: TrafficReading): T
     tableOfIndex: second.tableOfIndex ?? new Map(),
     holders: [...first.holders, ...second.holders],
     sampledMs,
-    transactionsPerSecond:
-      transactions === null || first.transactions === null ? null : rate(first.transactions, transactions),
+    transactionsPerSecond: ratePerSecond(first.transactions, transactions, ours, rate),
     relations: withPartitions(second.relations, (name, now) => ratesOf(first.relations.get(name), now, rate)),
     average: averages(first, second),
   };
+}
+
+/** Of ours the server may not have counted all by then, or more. */
+function ratePerSecond(first: number | null, second: number | null, ours: number, rate: Rate): number | null {
+  return first === null || second === null || second < first
+    ? null
+    : rate(0, Math.max(0, second - first - ours));
 }
 
 function averages(

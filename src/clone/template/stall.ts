@@ -62,7 +62,8 @@ async function isFelt(context: CloneContext, expectedMs: number): Promise<boolea
   const { control, target } = context;
   const { oid, arrivals: first } = target.database;
   const uncounted = target.server.versionNum < COUNTS_AT_ONCE ? 1 : 0;
-  const areOurs = ({ sessions }: Arrivals) => sessions - first.sessions <= visitsOf(context) + uncounted;
+  const areOurs = ({ sessions }: Arrivals) =>
+    sessions - first.sessions <= visitsOf(context).sessions + uncounted;
   const now = await readArrivals(control, oid);
   if (areOurs(now) && now.atMs - first.atMs >= OBSERVED_MS) return false;
   // There may be more of ours, of which nobody keeps count; but none comes from now on.

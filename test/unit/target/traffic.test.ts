@@ -42,6 +42,12 @@ describe('the traffic between two readings', () => {
     });
   });
 
+  test('leaves out what we did ourselves, of which the server may have counted less', () => {
+    const [first, second] = [reading(), reading({ atMs: 5000, transactions: 300 })];
+    expect(trafficBetween(first, second, 20).transactionsPerSecond).toBe(45);
+    expect(trafficBetween(first, second, 201).transactionsPerSecond).toBe(0);
+  });
+
   describe('beside the average since the server began to count', () => {
     const orders = counters({ scans: 400, inserted: 200, updated: 50, deleted: 50 });
     const relations = new Map([['public.orders', orders]]);
