@@ -27,7 +27,7 @@ export interface TargetState {
   /** What it is used for, for the forecast; the reason where that could not be read. */
   readonly traffic: TrafficReading | { readonly unmeasured: string };
   readonly shared: SharedCatalogues;
-  /** Sessions established to the target since its statistics began; null where the server counts them late. */
+  /** Sessions established to the target until the command began, or until now; null where the server counts them late. */
   readonly arrivals: number | null;
 }
 
@@ -68,6 +68,15 @@ export async function readTargetState(
   ]);
   const { sessions } = await readArrivals(control, target.database.oid);
   return { ...read, shared, arrivals: target.server.versionNum >= COUNTS_AT_ONCE ? sessions : null };
+}
+
+/** To be called right before the command: whoever came before that, while the clone was made and read, was not it. */
+export async function beginningNow(
+  state: TargetState,
+  { control, target }: WatchOptions,
+): Promise<TargetState> {
+  if (state.arrivals === null) return state;
+  return { ...state, arrivals: (await readArrivals(control, target.database.oid)).sessions };
 }
 
 type ReadInTarget = Pick<TargetState, 'digest' | 'traffic' | 'server'>;

@@ -15,7 +15,7 @@ import { Guard } from '../observe/guard.ts';
 import { explainLoss, untouched } from '../observe/loss.ts';
 import { authorship } from '../observe/own-transactions.ts';
 import { schemaWithoutSecrets } from '../observe/secrets.ts';
-import { compareTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
+import { beginningNow, compareTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
 import { weighTarget } from '../observe/weigh.ts';
 import type { Report } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
@@ -44,7 +44,7 @@ export async function rehearseOnClone(
   options: RehearseOptions,
 ): Promise<Sections> {
   const { emit = ignore, keep = false } = options;
-  const { context, choice, stateBefore, logins, input, down, questions } = prepared;
+  const { context, choice, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
   const withoutClone = scope.depth;
   const clone = await inPhase(emit, 'clone', () =>
@@ -65,13 +65,13 @@ export async function rehearseOnClone(
     return warmUp();
   };
   const openWire = () => watchCommand(scope, wireOptions(context, clone, logins, guard, options));
-  const wire = await inPhase(emit, 'before', () =>
+  const { wire, stateBefore } = await inPhase(emit, 'before', () =>
     untouched(stop, async () => {
       const opened = await watch.before(onIdle, openWire);
       await checks.before();
       await further.before();
       await opened.lookAround();
-      return opened;
+      return { wire: opened, stateBefore: await beginningNow(prepared.stateBefore, ending) };
     }),
   );
 

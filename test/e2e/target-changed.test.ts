@@ -8,7 +8,7 @@ import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helper
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
-import { useOwnServers } from '../helpers/servers.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
 
 let target: TemporaryDatabase;
@@ -222,6 +222,29 @@ describe('others who change the target meanwhile', () => {
     ]);
     expect(report.verdict).toEqual({ pass: true, reasons: [] });
     expect(exitCode).toBe(0);
+  });
+
+  test('are told from it where they were gone before it began, though they did the very same', async () => {
+    const others = 'FROM pg_stat_activity WHERE application_name';
+    const untilOver = `DO $$ BEGIN LOOP PERFORM pg_stat_clear_snapshot();
+      EXIT WHEN EXISTS (SELECT ${others} = 'visit over'); PERFORM pg_sleep(0.02); END LOOP; END $$`;
+    const sql = 'CREATE TABLE other (id int)';
+    await withClient(serverUrl(18), async (watcher) => {
+      const running = rehearse(sqlCommand(sql), {}, ['--after-clone', untilOver]);
+      const waits = `SELECT ${others} LIKE 'safemigrate % after-clone' AND query LIKE 'DO%'`;
+      while ((await watcher.query(waits)).rowCount === 0);
+      await withClient(target.url, (client) => client.query(sql));
+      await watcher.query("SET application_name = 'visit over'");
+      const { exitCode, report } = await running;
+      expect(report.target.changes).toMatchObject([
+        {
+          what: 'create table public.other',
+          madeBy: 'others',
+          evidence: 'no session connected to the target while the command ran',
+        },
+      ]);
+      expect(exitCode).toBe(0);
+    });
   });
 
   test('and rows alone are not a change that anybody is warned of', async () => {

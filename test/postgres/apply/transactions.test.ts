@@ -124,17 +124,18 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   test('behind an attempt that was rolled back, was committed by the one that followed', async () => {
     const sql = 'CREATE TABLE made (id int)';
     const attempt = statement(1, sql, false);
-    watch.observe({ type: 'begin', statement: attempt });
+    // It is looked at once, a moment after it is told of: by then it is to have its id, on a slow machine too.
     await command.query('BEGIN');
     await command.query(sql);
+    watch.observe({ type: 'begin', statement: attempt });
     await until('it is looked at', async () => looks() > 0);
     await watch.settled();
     await command.query('ROLLBACK');
     watch.observe({ type: 'undone', session: 1, transaction: 1, statements: [attempt] });
-    watch.observe({ type: 'begin', statement: statement(1, sql, false) });
-    const before = looks();
     await command.query('BEGIN');
     await command.query(sql);
+    const before = looks();
+    watch.observe({ type: 'begin', statement: statement(1, sql, false) });
     await until('it is looked at again', async () => looks() > before);
     await watch.settled();
     await command.query('COMMIT');
