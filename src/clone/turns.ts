@@ -2,7 +2,8 @@ import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
 import type { CloneContext } from './method.ts';
 
-type Asking = Pick<CloneContext, 'target' | 'control' | 'run' | 'audit' | 'signal'>;
+/** What it takes to look into the target. */
+export type Asking = Pick<CloneContext, 'target' | 'control' | 'run' | 'audit' | 'signal'>;
 
 interface Turns {
   last: Promise<unknown>;

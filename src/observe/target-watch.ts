@@ -218,7 +218,7 @@ export interface Evidence extends Seen {
   readonly targetChanges: readonly SchemaChange[];
 }
 
-/** The session that read the digest before the command is counted after it. */
+/** The session that reads the target after the command. */
 const OWN_ARRIVALS = 1;
 
 /**

@@ -1,5 +1,6 @@
 import type { Client } from 'pg';
 import { SafemigrateError } from '../errors.ts';
+import { COUNTS_AT_ONCE } from './activity.ts';
 import type { Audit } from './audit.ts';
 import { dial, type Link } from './dial.ts';
 import { loadPg } from './load-pg.ts';
@@ -51,7 +52,6 @@ const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
  * taken for somebody's who came meanwhile (observe/newcomers.ts, observe/target-watch.ts).
  */
 const COUNTED_AT_ONCE = `${SET_UP},\n  pg_catalog.pg_stat_force_next_flush()`;
-const COUNTS_AT_ONCE_SINCE = 15;
 
 /**
  * Opens a session of our own.
@@ -105,8 +105,8 @@ async function login(
   await client.connect();
   link.accept(reported);
   refuseUnsupported(reported);
-  const counts = Number.parseInt(reported.get('server_version') ?? '', 10) >= COUNTS_AT_ONCE_SINCE;
-  await session.setUp(counts ? COUNTED_AT_ONCE : SET_UP, sessionSettings(options));
+  const major = Number.parseInt(reported.get('server_version') ?? '', 10);
+  await session.setUp(major * 10_000 >= COUNTS_AT_ONCE ? COUNTED_AT_ONCE : SET_UP, sessionSettings(options));
   return session;
 }
 

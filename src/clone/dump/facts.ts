@@ -1,6 +1,5 @@
 import type { Session } from '../../target/session.ts';
-import type { CloneContext } from '../method.ts';
-import { visit } from '../turns.ts';
+import { type Asking, visit } from '../turns.ts';
 
 /** What a restored copy of the target needs. */
 export interface DumpFacts {
@@ -54,8 +53,6 @@ SELECT DISTINCT r.rolname AS name
 const SUBSCRIPTIONS = `
 SELECT count(*)::int AS n FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
  WHERE d.datname = current_database()`;
-
-type Asking = Pick<CloneContext, 'target' | 'control' | 'run' | 'audit' | 'signal'>;
 
 /** Tables that the role may not read; pg_dump fails on the first. */
 export function unreadableTables(context: Asking): Promise<string[]> {

@@ -70,9 +70,7 @@ function tableRow(each: Table, schema: Report['schema'], style: TextStyle): Row 
   const rows = (count: number | null) => (count === null ? null : `${about}${formatCount(count)}`);
   const size = (bytes: number | null) => (bytes === null ? null : formatBytes(bytes));
   const lost = each.exact ? (each.rowsBefore ?? 0) - (each.rowsAfter ?? each.rowsBefore ?? 0) : 0;
-  const verb = schema?.changes.find(
-    (change) => change.object === each.relation && (change.verb === 'create' || change.verb === 'drop'),
-  )?.verb;
+  const verb = verbOf(each, schema);
   const sides = { arrow: marks(style).arrow, verb };
   return {
     columns: [
@@ -85,6 +83,17 @@ function tableRow(each: Table, schema: Report['schema'], style: TextStyle): Row 
     ],
     align: ['left', 'right', 'right'],
   };
+}
+
+function verbOf(each: Table, schema: Report['schema']): 'create' | 'drop' | undefined {
+  const made = schema?.changes.filter(({ object }) => object === each.relation).map(({ verb }) => verb) ?? [];
+  const [isNew, isGone] = [made.includes('create'), made.includes('drop')];
+  if (isNew !== isGone) return isNew ? 'create' : 'drop';
+  if (!isNew) return undefined;
+  // Made anew under its name it has a row for each; of two empty ones it cannot be told which is which.
+  const difference = (each.bytesAfter ?? 0) - (each.bytesBefore ?? 0);
+  if (difference === 0) return undefined;
+  return difference > 0 ? 'create' : 'drop';
 }
 
 interface Sides {

@@ -48,6 +48,31 @@ test('the first line is the verdict, even when the policy gave no reason', () =>
   );
 });
 
+test('what was dropped and made anew under its name is told as gone once and as new once', () => {
+  const row = (before: number, after: number) => ({
+    ...{ relation: 'public.sums', exact: true, rewritten: false },
+    ...{ rowsBefore: before, rowsAfter: after, bytesBefore: before * 100, bytesAfter: after * 100 },
+  });
+  const change = (verb: 'create' | 'drop') => ({
+    ...{ verb, kind: 'materialized view', object: 'public.sums', sql: '', dataLoss: verb === 'drop' },
+  });
+  const sample = sampleReport();
+  const tables = [row(24, 0), row(0, 25)];
+  const text = renderText(
+    {
+      ...sample,
+      schema: sample.schema && { ...sample.schema, changes: [change('drop'), change('create')] },
+      data: sample.data && { ...sample.data, tables },
+    },
+    plain,
+  );
+  const rows = text.split('\n').filter((line) => /^ *public\.sums .* rows /.test(line));
+  expect(rows).toEqual([
+    expect.stringMatching(/0 → 25 rows .*NEW/),
+    expect.stringMatching(/24 → 0 rows .*DROPPED {2}LOST 24 ROWS/),
+  ]);
+});
+
 test('a hazard of many tables is told once, and its SQL stands a statement a line', () => {
   const hazard = (relation: string) => ({
     code: 'INDEX_NOT_CONCURRENT',
