@@ -8,6 +8,7 @@ import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../hel
 import { bindFrames, executeFrame, parseFrame, syncFrame } from '../../helpers/frames.ts';
 import { withGuarded } from '../../helpers/guarded.ts';
 import { ownServer } from '../../helpers/own-server.ts';
+import { pending } from '../../helpers/pending.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 
 const TABLE =
@@ -57,7 +58,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
     await withGuarded(database.url, [sql], { lockTimeoutMs: LOCK_TIMEOUT_MS }, async ({ url, wire }) => {
       const other = await holding(database.url, "insert into t values (0, '')");
       await withClient(url, async (client) => {
-        const built = run(client, sql);
+        const built = pending(run(client, sql));
         await untilWaiting(database, 'create index%');
         await delay(3 * LOCK_TIMEOUT_MS);
         await other.end();
@@ -84,7 +85,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
       const stop = new AbortController();
       const longest = Promise.all([1, 2, 3, 4].map(() => hammer(database.url, stop.signal)));
       await withClient(url, async (client) => {
-        const altered = run(client, sql);
+        const altered = pending(run(client, sql));
         const ended = delay(3 * lockTimeoutMs).then(reader.end);
         expect((await altered).command).toBe('ALTER');
         await ended;
@@ -189,7 +190,9 @@ test('a long statement is cancelled before others wait behind it for longer than
         }),
       );
       const begun = performance.now();
-      const written = writer.query("update t set v = 'w' where id = 1").then(() => performance.now() - begun);
+      const written = pending(
+        writer.query("update t set v = 'w' where id = 1").then(() => performance.now() - begun),
+      );
       expect(await updated).toMatchObject({ code: CANCELED });
       const waitedMs = await written;
       console.log(`the writer waited ${Math.round(waitedMs)} ms with --max-blocked 1s`);
@@ -229,7 +232,7 @@ test('what a failed CREATE INDEX CONCURRENTLY leaves is dropped before it is tri
     const other = await holding(database.url, "insert into t values (0, '')");
     await withClient(url, async (client) => {
       await client.query("set lock_timeout = '300ms'");
-      const built = client.query(sql);
+      const built = pending(client.query(sql));
       await untilWaiting(database, 'create index%');
       await delay(1_000);
       await other.end();
@@ -327,7 +330,7 @@ test('an apply takes orders between statements', async () => {
       await client.query(rehearsed[0] ?? '');
       await client.query('commit');
       const before = begun();
-      const second = client.query(rehearsed[1] ?? '');
+      const second = pending(client.query(rehearsed[1] ?? ''));
       await delay(300);
       expect(begun()).toBe(before);
       expect(await order(run, 'resume', env)).toBe('Resumed.');
@@ -355,7 +358,7 @@ test('a statement that waits for a synchronous standby has committed, and is lef
     await wait('nobody');
     await withGuarded(server.url, [sql], { maxBlockedMs: 300 }, async ({ url, wire, notices }) => {
       await withClient(url, async (client) => {
-        const altered = client.query(sql);
+        const altered = pending(client.query(sql));
         await withClient(server.url, (own) =>
           until('it waits for a standby', async () => {
             const { rowCount } = await own.query(

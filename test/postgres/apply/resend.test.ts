@@ -5,6 +5,7 @@ import { message, query } from '../../../src/wire/messages.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { type Guarded, withGuarded } from '../../helpers/guarded.ts';
+import { pending } from '../../helpers/pending.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -96,7 +97,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     await guarded(database, sent, async ({ url, wire, notices, events }) => {
       const reader = await reading(database, 't');
       const client = await RawClient.connect(url);
-      const told = client.query(text);
+      const told = pending(client.query(text));
       await untilAgain(notices, 2);
       expect(client.upstream.socket.bytesRead).toBeLessThan(1_000);
       await reader.end();
@@ -128,7 +129,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     await guarded(database, sent, async ({ url, notices }) => {
       const reader = await reading(database, 't');
       const client = await RawClient.connect(url);
-      const told = client.query(text);
+      const told = pending(client.query(text));
       await untilAgain(notices);
       await reader.end();
       expect(await told).toEqual(expected);
@@ -143,7 +144,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     await guarded(database, [text], async ({ url, wire, notices }) => {
       const [one, two] = [await reading(database, 't'), await reading(database, 'other')];
       const client = await RawClient.connect(url);
-      const told = client.query(text);
+      const told = pending(client.query(text));
       await untilAgain(notices);
       await one.end();
       await until('the second is in the way', async () =>
@@ -336,7 +337,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     await guarded(database, [text], async ({ url, notices }) => {
       const reader = await reading(database, 't');
       const client = await RawClient.connect(url);
-      const told = client.query(text);
+      const told = pending(client.query(text));
       await untilAgain(notices);
       await withClient(database.url, (free) => free.query("set lock_timeout = '200ms'; lock table other"));
       await reader.end();

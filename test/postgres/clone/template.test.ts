@@ -6,10 +6,12 @@ import { assessMethods, chooseMethod } from '../../../src/clone/choose.ts';
 import type { CloneContext } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 import { identifier, literal } from '../../../src/sql.ts';
+import type { Session } from '../../../src/target/session.ts';
 import { parseMark, parseOwnedName } from '../../../src/upkeep/mark.ts';
 import { birthLimit } from '../../../src/upkeep/run-id.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { pending } from '../../helpers/pending.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 
 const suffix = randomBytes(4).toString('hex');
@@ -59,6 +61,20 @@ async function isConnected(client: Client): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** The same session, which waits for what `act` does before each statement that begins so. */
+function acting(session: Session, start: string, act: () => Promise<unknown>): Session {
+  const query: Session['query'] = async (sql, values) => {
+    if (sql.startsWith(start)) await act();
+    return session.query(sql, values);
+  };
+  return new Proxy(session, {
+    get(_, name) {
+      const value = name === 'query' ? query : Reflect.get(session, name, session);
+      return typeof value === 'function' ? value.bind(session) : value;
+    },
+  });
 }
 
 const creating = (sent: readonly { sql: string }[]) =>
@@ -220,7 +236,7 @@ describe('sessions on the target', () => {
     const database = await temporaryDatabase(LAST);
     const other = await session(database.url);
     await withCloning(database.url, { waitMs: 20_000 }, async ({ make, events }) => {
-      const clone = make();
+      const clone = pending(make());
       while (!events.some((event) => event.type === 'phase' && event.phase === 'wait')) await delay(5);
       expect(await isConnected(other)).toBe(true);
       await other.end();
@@ -328,18 +344,15 @@ describe('the stall', () => {
   test('is not blamed where a session stayed that began to work in the last moment: that one is named', async () => {
     const database = await temporaryDatabase(LAST);
     const other = await session(database.url, 'late');
-    let begun: Promise<unknown> | undefined;
-    const onSent = ({ sql }: { sql: string }) => {
-      if (sql.startsWith('SET statement_timeout')) begun ??= other.query('BEGIN');
-    };
-    const limits = { disconnect: 'idle', waitMs: 100, maxStallMs: 1500, onSent } as const;
-    await withCloning(database.url, limits, async ({ make }) => {
-      await expect(make()).rejects.toMatchObject({
+    const limits = { disconnect: 'idle', waitMs: 100, maxStallMs: 1500 } as const;
+    await withCloning(database.url, limits, async ({ context, scope }) => {
+      const { method, assessment } = await chooseMethod(context, 'template');
+      const control = acting(context.control, 'SET statement_timeout', () => other.query('BEGIN'));
+      await expect(method.create({ ...context, control }, assessment, scope)).rejects.toMatchObject({
         code: 'SESSIONS',
         message: expect.stringContaining('late'),
       });
     });
-    await begun;
     expect(await isConnected(other)).toBe(true);
   });
 

@@ -8,6 +8,7 @@ import { openSession } from '../../../src/target/connect.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { pending } from '../../helpers/pending.ts';
 import { withProxy } from '../../helpers/proxy.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -120,7 +121,7 @@ describe('the report tells of every statement', () => {
         await writer.query('begin; update t set g = 0 where g = 1');
         const { rows } = await writer.query<{ pid: number }>('select pg_backend_pid() as pid');
         await withClient(url, async (client) => {
-          const created = client.query('create index concurrently made on t (g)');
+          const created = pending(client.query('create index concurrently made on t (g)'));
           await waitsFor(database.url, rows[0]?.pid ?? 0);
           await writer.query('select pg_sleep(0.2)');
           await writer.query('commit');
