@@ -35,16 +35,6 @@ export function list<T>(shape: Shape<T>): Shape<T[]> {
   return (value) => (Array.isArray(value) ? value.map(shape) : refuse(value, 'a list'));
 }
 
-export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
-  return (value) => {
-    try {
-      return first(value);
-    } catch {
-      return second(value);
-    }
-  };
-}
-
 type Fields = Readonly<Record<string, Shape<unknown>>>;
 type Required<F extends Fields> = { [Key in keyof F]: Shaped<F[Key]> };
 

@@ -7,8 +7,10 @@ import { applicationName, openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { droppingStatement } from '../upkeep/drop.ts';
+import { nameTarget } from '../upkeep/folders.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { birthLimit } from '../upkeep/run-id.ts';
+import { makeWorkFolder } from '../upkeep/work-folder.ts';
 import { assessDump, clientPrograms, estimateReadyMs, workFolder } from './dump/assess.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
 import {
@@ -166,8 +168,7 @@ async function restoreInto(
   try {
     return await transfer({
       ...{ programs, wishes, sizeBytes, withoutRoles, signal },
-      parent: workFolder(context),
-      name: `safemigrate_dump_${run}`,
+      place: await makeWorkFolder(workFolder(context), 'dump', nameTarget(context.target)),
       from: {
         environment: clientEnvironment((context.source ?? target).settings, named),
         database: target.database.name,

@@ -89,7 +89,7 @@ async function dropClone(
     if (mark) await markAgain(session, name, mark);
     for (const made of mark?.databases ?? [])
       await dropOwnedDatabase(session, { ...order, name: made, oid: undefined, role: 'made' });
-    const oid = mark && 'oid' in mark.at ? mark.at.oid : undefined;
+    const oid = mark?.at.oid;
     await dropOwnedDatabase(session, { ...order, name, oid, role: 'clone' });
   } finally {
     await session.close();
@@ -99,7 +99,7 @@ async function dropClone(
 /** Only where name and OID are still those of the database that this run made. */
 async function markAgain(session: Session, name: string, mark: Mark): Promise<void> {
   const [row] = await session.query<{ oid: string }>(OID, [name]);
-  if ('oid' in mark.at && Number(row?.oid) === mark.at.oid) await session.query(markingStatement(name, mark));
+  if (Number(row?.oid) === mark.at.oid) await session.query(markingStatement(name, mark));
 }
 
 function markOf(

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { type Emit, inPhase } from '../events.ts';
@@ -13,6 +14,7 @@ import { DEFAULT_URL_VARIABLE, type Located, readDotenv } from '../target/locate
 import type { ConnectionSettings } from '../target/settings.ts';
 import { type Surroundings, surroundings } from '../target/surroundings.ts';
 import { formatUrl, parseSettings, VARIABLES } from '../target/url.ts';
+import { makeWorkFolder } from '../upkeep/work-folder.ts';
 import type { RehearseOptions } from './asked.ts';
 import { type DumpFile, openDump } from './from-file/dump-file.ts';
 import { runDump } from './from-file/restore.ts';
@@ -55,7 +57,7 @@ export async function restoreFile(
   return inPhase(emit, 'connect', async () => {
     const server = await scope.own(
       `server of ${from}`,
-      () => startServer({ version }),
+      async () => startServer({ version, place: await makeWorkFolder(tmpdir(), 'restored dump', from) }),
       async (started) => started?.stop(),
     );
     const name = databaseName(dump, from);

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { embeddedBinaries, type ServerVersion } from './binaries.ts';
-import { type Guard, guardFolder } from './guard.ts';
+import { type Guard, type GuardedFolder, guardFolder } from './guard.ts';
 import { reachableByOthers, usableInstallation } from './installation.ts';
 import { freePort, isFree } from './port.ts';
 
@@ -18,6 +18,8 @@ export interface ServerOptions {
   readonly binaries?: string;
   /** The folder in which the server's own folder is made. Default: the system's for temporary files. */
   readonly parent?: string;
+  /** Its own folder, new and empty but for a mark, where it is not to be made here; it goes with the server. */
+  readonly place?: GuardedFolder;
   /** The superuser's name. Default: `postgres`. */
   readonly user?: string;
   /** Over the socket, whose folder nobody else may enter, every role is let in without a password. Default: false. */
@@ -58,7 +60,7 @@ const PORT_TRIES = 5;
 const THROWAWAY = { fsync: 'off', huge_pages: 'off', shared_buffers: '64MB', logging_collector: 'off' };
 
 /**
- * Makes and starts a server of its own, which ends with this process, however that ends.
+ * Makes and starts a server of its own, which ends with this process, however that ends, and takes its folder along.
  * @param initialize makes its data directory.
  * @throws SafemigrateError `SERVER`, with the end of the server's log.
  */
@@ -68,20 +70,11 @@ export async function startServer(
 ): Promise<Server> {
   const version = options.version ?? 18;
   const binaries = options.binaries ?? (await embeddedBinaries(version));
-  const parent = options.parent ?? tmpdir();
   const uid = process.getuid?.() === 0 ? UNPRIVILEGED_UID : undefined;
-  if (uid !== undefined && !(await reachableByOthers(parent))) {
-    throw new SafemigrateError(
-      'SERVER',
-      `PostgreSQL does not run as root, and other users cannot enter ${parent}`,
-      {
-        hint: 'Set TMPDIR to a folder that every user may enter, or run as an ordinary user.',
-      },
-    );
-  }
-  const folder = path.join(parent, `safemigrate-server-${randomBytes(5).toString('hex')}`);
-  const guard = guardFolder(folder);
+  const { folder, guard } = options.place ?? temporaryPlace(options.parent ?? tmpdir());
   try {
+    if (!options.place) await mkdir(folder, { mode: 0o700 });
+    if (uid !== undefined) await requireReachable(path.dirname(folder));
     await ownedFolder(folder, uid);
     const programs = await usableInstallation(binaries, path.join(folder, 'installation'), uid !== undefined);
     const place: Place = { folder, programs, uid, guard };
@@ -111,8 +104,22 @@ export interface Login {
 /** Makes the folder `data` in that of a new server. */
 export type Initialize = (place: Place, options: ServerOptions) => Promise<Login>;
 
+/** Of nothing that anybody would miss or look for. */
+function temporaryPlace(parent: string): GuardedFolder {
+  const folder = path.join(parent, `safemigrate-server-${randomBytes(5).toString('hex')}`);
+  return { folder, guard: guardFolder(folder) };
+}
+
+async function requireReachable(parent: string): Promise<void> {
+  if (await reachableByOthers(parent)) return;
+  throw new SafemigrateError(
+    'SERVER',
+    `PostgreSQL does not run as root, and other users cannot enter ${parent}`,
+    { hint: 'Set TMPDIR to a folder that every user may enter, or run as an ordinary user.' },
+  );
+}
+
 async function ownedFolder(folder: string, uid: number | undefined): Promise<void> {
-  await mkdir(folder, { mode: 0o700 });
   await mkdir(path.join(folder, 'socket'), { mode: 0o700 });
   if (uid === undefined) return;
   await chown(path.join(folder, 'socket'), uid, uid);

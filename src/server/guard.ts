@@ -26,27 +26,40 @@ until rm -rf "$1" || [ $tries -ge 50 ]; do
   sleep 0.1
   tries=$((tries + 1))
 done
-[ ! -e "$1" ]`;
+[ ! -e "$1" ] || exit 1
+[ -z "$2" ] || rm -f "$2"`;
 
 /** A small process of its own that outlives us by as long as it takes to clean up. */
 export interface Guard {
+  readonly pid: number;
   /** Starts a program in a process group of its own that the guard knows about before the program runs. */
   launch(file: string, args: string[], options: LaunchOptions): Promise<ChildProcess>;
   /** Ends what still runs and removes the folder. @throws SafemigrateError `SERVER` when the folder is still there. */
   dismiss(): Promise<void>;
 }
 
+/** A folder, and who removes it. */
+export interface GuardedFolder {
+  readonly folder: string;
+  readonly guard: Guard;
+}
+
 export interface LaunchOptions {
   readonly environment: NodeJS.ProcessEnv;
+  /** Where it works. Default: the root folder. */
+  readonly folder?: string;
   /** The user to run as; undefined for our own. */
   readonly uid: number | undefined;
   /** File descriptor that takes the program's output. */
   readonly output: number;
 }
 
-/** Watches over `folder`, which is best made after this call: the guard removes it also if we are cut off right here. */
-export function guardFolder(folder: string): Guard {
-  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'safemigrate-guard', folder], {
+/**
+ * Watches over `folder`, which is best made after this call: the guard removes it also if we are cut off right here.
+ * @param record a file that goes after it.
+ */
+export function guardFolder(folder: string, record = ''): Guard {
+  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'safemigrate-guard', folder, record], {
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
@@ -64,10 +77,11 @@ export function guardFolder(folder: string): Guard {
     });
 
   return {
-    async launch(file, args, { environment, uid, output }) {
+    pid: guard.pid ?? 0,
+    async launch(file, args, { environment, uid, output, folder: cwd = '/' }) {
       // The shell waits for a line from us, so that there is no moment at which the program runs unknown to the guard.
       const child = spawn('/bin/sh', ['-c', 'read -r line && exec "$0" "$@"', file, ...args], {
-        cwd: '/',
+        cwd,
         detached: true,
         env: environment,
         stdio: ['pipe', output, output],

@@ -10,8 +10,8 @@ import { SafemigrateError } from '../errors.ts';
  * folder was removed by somebody else. It says why on its output before it does so.
  *
  * A shell, because it stays for hours: 1 MB, where Node takes 40. The server says its number itself, in
- * `<folder>/server.pid`, before it becomes the server; it is signalled only while it works inside the folder, since
- * numbers are used again. The folder is removed only if it holds the run's mark, or nothing.
+ * `<folder>/server.pid`, before it becomes the server, or else in PostgreSQL's own file; it is signalled only while it
+ * works inside the folder, since numbers are used again. The folder is removed only if it holds the run's mark, or nothing.
  * Backends are process groups of their own, and what they or a copying tool have started may miss the end of its parent:
  * whatever works in the folder is ended, but for people who have gone there to look, on their terminals.
  */
@@ -56,7 +56,7 @@ done
 trap '' USR1 TERM
 echo "$reason"
 
-pid=$(cat "$folder/server.pid")
+pid=$(cat "$folder/server.pid" || head -n 1 "$folder/data/postmaster.pid")
 if server_lives; then
   kill -s QUIT "$pid"
   tries=0

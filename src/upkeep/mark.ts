@@ -1,8 +1,8 @@
-import { either, list, object, oneOf, positiveInteger, text, textThat, truth } from '../shape.ts';
+import { list, object, oneOf, positiveInteger, text, textThat, truth } from '../shape.ts';
 import { parseRunId, RUN_ID_LENGTH, type RunId } from './run-id.ts';
 
 /**
- * What safemigrate writes on the things it makes (COMMENT ON DATABASE, a file in a folder), so that a later
+ * What safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-mark.ts), so that a later
  * process can tell whose they are, whether their owner lives, and whether this really is the thing that was marked:
  * a copy of a cluster carries production's marks inside it, so a mark names the identity of its thing.
  */
@@ -13,10 +13,7 @@ export interface Mark {
   /** OID of the database that was cloned. */
   readonly targetOid: number;
   readonly state: 'creating' | 'ready' | 'fenced' | 'migrated' | 'renamed';
-  readonly at:
-    | { database: string; oid: number }
-    | { folder: string; path: string }
-    | { external: string; id: string };
+  readonly at: { database: string; oid: number };
   /** Advisory locks are per database: the OID of the one in which the owner holds the run's lock. */
   readonly lockDatabaseOid: number;
   /** The user asked to keep it (`--keep`): `clean` leaves it unless told otherwise. */
@@ -46,10 +43,7 @@ const mark = object(
     role: oneOf('clone', 'original', 'probe'),
     targetOid: positiveInteger,
     state: oneOf('creating', 'ready', 'fenced', 'migrated', 'renamed'),
-    at: either(
-      object({ database: text, oid: positiveInteger }),
-      either(object({ folder: text, path: text }), object({ external: text, id: text })),
-    ),
+    at: object({ database: text, oid: positiveInteger }),
     lockDatabaseOid: positiveInteger,
   },
   {

@@ -144,7 +144,6 @@ function doubtOfMark(
   facts: { name: string; oid: number },
   row: Row,
 ): string | null {
-  if (!('oid' in mark.at)) return 'its mark belongs to something that is not a database';
   if (mark.at.database !== facts.name) return `it was renamed by somebody: its mark says ${mark.at.database}`;
   if (mark.at.oid !== facts.oid) return `its mark belongs to the database with OID ${mark.at.oid}`;
   if (named?.run !== mark.run || roleOfName(named.kind) !== mark.role)

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { recordedFolders } from '../../src/upkeep/recorded-folders.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { changedUrl } from '../helpers/cloning.ts';
@@ -39,6 +40,7 @@ describe.skipIf(skip)('a run that is killed while it dumps and restores', () => 
     process.kill(pid, 'SIGKILL');
     expect((await killed).signal).toBe('SIGKILL');
     await until(serverUrl(15), async (client) => (await programs(client)) === 0);
+    while ((await recordedFolders()).length > 0) await delay(20);
     const { stdout, exitCode } = await safemigrate(['clean'], { env });
     expect(stdout).toMatch(new RegExp(`^dropped ${database.name}_rehearsal_\\w+\\n$`));
     expect(exitCode).toBe(0);

@@ -10,7 +10,7 @@ import { parseSettings } from '../../target/url.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type CleanOptions, clean } from '../../upkeep/clean.ts';
 import { cleanExternals } from '../../upkeep/external-clones.ts';
-import { cleanFolders } from '../../upkeep/folder-clones.ts';
+import { cleanFolders } from '../../upkeep/recorded-folders.ts';
 import { whoMayWait } from '../../upkeep/reopen.ts';
 import { EXIT } from '../exit-codes.ts';
 import { CLEAN_OPTIONS, type Values } from '../options.ts';

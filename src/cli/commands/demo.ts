@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -8,6 +9,7 @@ import { verdictSection } from '../../report/text/verdict.ts';
 import { rehearse } from '../../run.ts';
 import { Scope } from '../../scope.ts';
 import { startServer } from '../../server/embedded.ts';
+import { makeWorkFolder } from '../../upkeep/work-folder.ts';
 import { LAST_SAFE, SHOP } from '../demo/shop.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
 import { DEMO_OPTIONS } from '../options.ts';
@@ -32,7 +34,7 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
     say('Starting a PostgreSQL 18 of its own, with a small shop in it …');
     const server = await scope.own(
       'demo server',
-      () => startServer({ version: 18 }),
+      async () => startServer({ version: 18, place: await makeWorkFolder(tmpdir(), 'server', 'the demo') }),
       async (started) => started?.stop(),
     );
     const url = server.url.replace(/\/postgres$/, '/shop');

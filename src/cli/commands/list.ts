@@ -2,13 +2,13 @@ import { formatBytes, formatDuration } from '../../format.ts';
 import { type Aftermath, lookAtCutOff } from '../../run/apply/cut-off.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type ExternalClone, externalClones } from '../../upkeep/external-clones.ts';
-import {
-  type FolderClone,
-  folderBytes,
-  folderClones,
-  type UnreadableEntry,
-} from '../../upkeep/folder-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
+import {
+  folderBytes,
+  type RecordedFolder,
+  recordedFolders,
+  type UnreadableEntry,
+} from '../../upkeep/recorded-folders.ts';
 import { whoMayWait } from '../../upkeep/reopen.ts';
 import { startOf } from '../../upkeep/run-id.ts';
 import type { UnreadableFile } from '../../upkeep/state-files.ts';
@@ -23,7 +23,7 @@ import { table } from '../table.ts';
  */
 export async function listCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(LIST_OPTIONS, flags);
-  const folders = await withBytes(await folderClones());
+  const folders = await withBytes(await recordedFolders());
   const externals = await externalClones();
   if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
   const applies = await lookAtCutOff(findNamedPlace(options)?.settings);
@@ -39,9 +39,9 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
 export const NOTHING_HERE =
   'Nothing of safemigrate is on this machine. For what is on a server, name a database there with --url.\n';
 
-type Listed = (FolderClone & { bytes: number | null }) | UnreadableEntry;
+type Listed = (RecordedFolder & { bytes: number | null }) | UnreadableEntry;
 
-function withBytes(found: (FolderClone | UnreadableEntry)[]): Promise<Listed[]> {
+function withBytes(found: (RecordedFolder | UnreadableEntry)[]): Promise<Listed[]> {
   return Promise.all(
     found.map(async (each) => ('unreadable' in each ? each : { ...each, bytes: await folderBytes(each) })),
   );
@@ -77,13 +77,13 @@ function asJson(
   }));
   const clones = folders.map((each) => {
     if ('unreadable' in each) return each;
-    const { run, folder, socketFolder, target, endsAt, kept } = each.entry;
+    const { run, holds, folder, socketFolder, target, endsAt, kept } = each.entry;
     const startedAt = new Date(startOf(run)).toISOString();
     const { state: owning, present, bytes: sizeBytes } = each;
     return {
       folder,
       run,
-      role: 'clone',
+      role: holds,
       owning,
       present,
       kept,
@@ -141,18 +141,20 @@ const EXTERNAL: Record<ExternalClone['state'], string> = {
   unknown: 'clone; whether its run is alive is not known;',
 };
 
-function folderState({ state, present }: FolderClone): string {
-  if (!present) return 'clone whose folder is gone,';
+function folderState({ entry, state, present }: RecordedFolder): string {
+  const { holds } = entry;
+  if (!present) return `${holds} whose folder is gone,`;
   const words = {
-    alive: 'clone in use,',
-    kept: 'kept clone',
-    dead: 'clone left by a dead run,',
-    unknown: 'clone; whether its run is alive is not known;',
+    alive: `${holds} in use,`,
+    kept: `kept ${holds}`,
+    dead: `${holds} left by a dead run,`,
+    unknown: `${holds}; whether its run is alive is not known;`,
   };
   return words[state];
 }
 
-function endsIn(endsAt: string): string {
+function endsIn(endsAt: string | null): string {
+  if (endsAt === null) return 'with its run';
   const left = Date.parse(endsAt) - Date.now();
   return left > 0 ? `in ${formatDuration(left)}` : 'overdue';
 }

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { mkdir, open, readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
-import { guardFolder } from '../../server/guard.ts';
 import { clientEnvironment } from '../../target/client-environment.ts';
 import { applicationName } from '../../target/connect.ts';
+import { nameTarget } from '../../upkeep/folders.ts';
+import { makeWorkFolder } from '../../upkeep/work-folder.ts';
 import type { CloneContext } from '../method.ts';
 import type { BackupServer } from './look-around.ts';
 
@@ -51,10 +52,8 @@ function mapped(place: string): string {
  */
 export async function receive(context: CloneContext, found: BackupServer, folder: string): Promise<void> {
   const { signal, run } = context;
-  const place = path.join(tmpdir(), `safemigrate_basebackup_${run}`);
-  const guard = guardFolder(place);
+  const { folder: place, guard } = await makeWorkFolder(tmpdir(), 'log', nameTarget(context.target));
   try {
-    await mkdir(place, { mode: 0o700 });
     const log = await open(path.join(place, 'log'), 'wx', 0o600);
     try {
       const [program = '', ...words] = receivingWords(context, found, folder);

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { SafemigrateError } from '../../errors.ts';
 import type { Limit } from '../../report/model.ts';
 import type { Scope } from '../../scope.ts';
@@ -6,6 +7,8 @@ import { startServer } from '../../server/embedded.ts';
 import type { ConnectionSettings } from '../../target/settings.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
+import { nameTarget } from '../../upkeep/folders.ts';
+import { makeWorkFolder } from '../../upkeep/work-folder.ts';
 import type { CloneContext, Ground } from '../method.ts';
 import { repeatRoles } from './roles.ts';
 
@@ -59,9 +62,10 @@ async function startOwn(context: CloneContext, scope: Scope): Promise<Destinatio
   const { target: found, run, audit, signal } = context;
   const server = await scope.own(
     'server of the clone',
-    () =>
+    async () =>
       startServer({
         version: majorOf(found) as ServerVersion,
+        place: await makeWorkFolder(tmpdir(), 'clone', nameTarget(found)),
         // Not a name that a role of the target could have: it is more than any of them.
         user: `safemigrate_${run}`,
         openSocket: true,

@@ -1,11 +1,11 @@
 import type { ClientPrograms } from '../../server/client-programs.ts';
+import type { GuardedFolder } from '../../server/guard.ts';
 import type { CloneWishes } from '../method.ts';
 
 export interface Transfer {
   readonly programs: ClientPrograms;
-  /** A folder of its own is made in it, for logs and, where there is room, the dump. */
-  readonly parent: string;
-  readonly name: string;
+  /** A new one of its own, for logs and, where there is room, the dump; it is removed at the end. */
+  readonly place: GuardedFolder;
   /** The environments in which the programs connect, and the databases there. */
   readonly from: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
   readonly to: { readonly environment: Readonly<Record<string, string>>; readonly database: string };

@@ -1,8 +1,7 @@
-import { chown, mkdir, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import { chown, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
-
-type Owner = { readonly uid: number; readonly gid: number };
+import type { Owner } from '../../upkeep/folder-mark.ts';
 
 /** Files of the original's that must not be obeyed, and those of the server that it was; a link is removed as such. */
 const FOREIGN = [
@@ -50,11 +49,6 @@ export async function tameDataFolder(folder: string, configuration: string, owne
   await write(path.join(data, 'postgresql.auto.conf'), '');
   await write(path.join(folder, 'pg_hba.conf'), HBA);
   await write(path.join(folder, 'pg_ident.conf'), '');
-}
-
-export async function ownedFolder(folder: string, owner: Owner): Promise<void> {
-  await mkdir(folder, { mode: 0o700 });
-  if (process.getuid?.() === 0) await chown(folder, owner.uid, owner.gid);
 }
 
 /** Through a link that leads out, the second server would write into the first one's files. */

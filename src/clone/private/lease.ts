@@ -1,4 +1,4 @@
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
@@ -7,12 +7,18 @@ import type { Scope } from '../../scope.ts';
 import type { CopiedServer } from '../../server/copied.ts';
 import { stampOf } from '../../server/process-stamp.ts';
 import { type Ending, startWatchdog, type Watchdog } from '../../server/watchdog.ts';
-import { entryFile, type FolderEntry, ourStamp, removeEntry, writeEntry } from '../../upkeep/folders.ts';
-import { formatMark, type Mark } from '../../upkeep/mark.ts';
+import { makeFolder, markFolder } from '../../upkeep/folder-mark.ts';
+import {
+  entryFile,
+  type FolderEntry,
+  nameTarget,
+  ourStamp,
+  removeEntry,
+  writeEntry,
+} from '../../upkeep/folders.ts';
 import { endFolder } from '../../upkeep/remove-folder.ts';
 import type { CloneContext } from '../method.ts';
 import type { PrivateCluster } from './cluster.ts';
-import { ownedFolder } from './data-folder.ts';
 import type { Place } from './place.ts';
 
 /** How long a watchdog that ended the server may take to have said why. */
@@ -43,8 +49,9 @@ export async function takeLease(
   let kept = false;
   let entry: FolderEntry = {
     version: 1,
+    holds: 'clone',
     ...common,
-    target: targetName(context),
+    target: nameTarget(target),
     endsAt: new Date(Date.now() + limits.ttlMs).toISOString(),
     kept,
     owner: await ourStamp(),
@@ -68,19 +75,9 @@ export async function takeLease(
   );
   entry = { ...entry, watchdog: (await stampOf(watchdog.pid)) ?? null };
   await writeEntry(entry);
-  await ownedFolder(folder, owner);
-  const mark: Mark = {
-    version: 1,
-    run,
-    role: 'clone',
-    targetOid: target.database.oid,
-    state: 'ready',
-    // A copy of the folder has the same mark in it, and another number.
-    at: { folder: String((await stat(folder)).ino), path: folder },
-    lockDatabaseOid: context.lockDatabaseOid,
-  };
-  await writeMark(folder, mark, owner);
-  await ownedFolder(socketFolder, owner);
+  await makeFolder(folder, owner);
+  await markFolder(folder, run, owner);
+  await makeFolder(socketFolder, owner);
 
   let ending: Ending | undefined;
   const lost = (reason: string) => {
@@ -109,7 +106,6 @@ export async function takeLease(
       // In this order a death in between leaves a clone that ends, never one that nobody lists as kept.
       entry = { ...entry, kept: true };
       await writeEntry(entry);
-      await writeMark(folder, { ...mark, kept: true }, owner);
       await watchdog.keep();
       kept = true;
     },
@@ -145,29 +141,9 @@ function endedEarly(
   }
 }
 
-/** The folder belongs to the server's user: nothing that may stand there already is written through. */
-async function writeMark(folder: string, mark: Mark, owner: PrivateCluster['owner']): Promise<void> {
-  const file = path.join(folder, 'mark.json');
-  const fresh = `${file}.new`;
-  await rm(fresh, { recursive: true, force: true });
-  const handle = await open(fresh, 'wx', 0o600);
-  try {
-    await handle.writeFile(JSON.stringify({ mark: formatMark(mark) }));
-    if (process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
-  } finally {
-    await handle.close();
-  }
-  await rename(fresh, file);
-}
-
 async function exists(place: string): Promise<boolean> {
   return stat(place).then(
     () => true,
     () => false,
   );
-}
-
-function targetName({ target: { settings, database } }: CloneContext): string {
-  const [address] = settings.hosts;
-  return `${address?.host}:${address?.port}/${database.name}`;
 }

@@ -10,6 +10,7 @@ import type { Clone, CloneContext, Possible } from '../../../src/clone/method.ts
 import { SafemigrateError } from '../../../src/errors.ts';
 import type { Server } from '../../../src/server/embedded.ts';
 import { openSession } from '../../../src/target/connect.ts';
+import { recordedFolders } from '../../../src/upkeep/recorded-folders.ts';
 import { withoutClientPrograms } from '../../helpers/client-programs.ts';
 import { type Cloning, changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
@@ -117,7 +118,7 @@ describe.skipIf(skip)('a base backup', () => {
     };
     await expect(attempt).rejects.toBe(reason);
     expect(readdirSync(parent)).toEqual([]);
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('safemigrate_basebackup_'))).toEqual([]);
+    expect(await recordedFolders()).toEqual([]);
   });
 
   test.each([

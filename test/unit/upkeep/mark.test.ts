@@ -79,7 +79,6 @@ describe('a mark', () => {
     expect(parseMark(formatMark({ ...mark, kept: true }))).toEqual({ ...mark, kept: true });
     const original: Mark = { ...mark, role: 'original', keepUntil: '2026-11-28T16:00:00.000Z' };
     expect(parseMark(formatMark(original))).toEqual(original);
-    expect(parseMark(formatMark({ ...mark, at: { folder: 'f', path: '/p' } }))).not.toBe('unreadable');
   });
 
   test('that knows more than this version does is still read', () => {

@@ -16,9 +16,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { livenessOf, type ProcessStamp, stampOf } from '../../../src/server/process-stamp.ts';
-import { cleanFolders, folderClones } from '../../../src/upkeep/folder-clones.ts';
+import type { FolderMark } from '../../../src/upkeep/folder-mark.ts';
 import { type FolderEntry, ourStamp, registryFolder, writeEntry } from '../../../src/upkeep/folders.ts';
-import { formatMark, type Mark } from '../../../src/upkeep/mark.ts';
+import { cleanFolders, recordedFolders } from '../../../src/upkeep/recorded-folders.ts';
 import { newRunId } from '../../../src/upkeep/run-id.ts';
 
 let parent: string;
@@ -35,7 +35,7 @@ afterEach(async () => {
 
 interface Changes {
   readonly entry?: Partial<FolderEntry>;
-  readonly mark?: (mark: Mark) => object;
+  readonly mark?: (mark: FolderMark) => object;
   readonly unmarked?: true;
 }
 
@@ -46,6 +46,7 @@ async function left({ entry, mark = (same) => same, unmarked }: Changes = {}): P
   const written: FolderEntry = {
     version: 1,
     run,
+    holds: 'clone',
     folder,
     socketFolder: path.join(folder, 'socket'),
     target: 'localhost:5432/shop',
@@ -59,22 +60,18 @@ async function left({ entry, mark = (same) => same, unmarked }: Changes = {}): P
   await writeEntry(written);
   await mkdir(path.join(folder, 'data'), { recursive: true });
   await writeFile(path.join(folder, 'data', 'PG_VERSION'), '18');
-  const made: Mark = {
+  const made: FolderMark = {
     version: 1,
     run,
-    role: 'clone',
-    targetOid: 5,
-    state: 'ready',
-    at: { folder: String((await stat(folder)).ino), path: folder },
-    lockDatabaseOid: 5,
+    at: { path: folder, inode: String((await stat(folder)).ino) },
   };
-  const text = JSON.stringify({ mark: formatMark(mark(made) as Mark) });
+  const text = JSON.stringify(mark(made));
   if (!unmarked) await writeFile(path.join(folder, 'mark.json'), text);
   return written;
 }
 
 const states = async () =>
-  (await folderClones()).map((found) => ('unreadable' in found ? 'unreadable' : found.state));
+  (await recordedFolders()).map((found) => ('unreadable' in found ? 'unreadable' : found.state));
 
 async function stays({ folder }: FolderEntry, reason: RegExp): Promise<void> {
   const { removed, left: stayed, failed } = await cleanFolders({ kept: false });
@@ -132,7 +129,7 @@ test('a kept folder stays until it is asked for, whether its watchdog lives or n
 test.each<[string, Changes, RegExp]>([
   ['of another run', { mark: (mark) => ({ ...mark, run: newRunId() }) }, /mark is that of run/],
   ['of another place', { mark: (mark) => ({ ...mark, at: { ...mark.at, path: '/' } }) }, /another place/],
-  ['of another folder', { mark: (mark) => ({ ...mark, at: { ...mark.at, folder: '1' } }) }, /another folder/],
+  ['of another folder', { mark: (mark) => ({ ...mark, at: { ...mark.at, inode: '1' } }) }, /another folder/],
   ['of a newer version', { mark: (mark) => ({ ...mark, version: 2 }) }, /cannot be read/],
 ])('a folder with a mark %s stays', async (_, changes, reason) => {
   await stays(await left(changes), reason);

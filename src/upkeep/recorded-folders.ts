@@ -5,11 +5,11 @@ import { uniqueBytesOf } from '../server/unique-bytes.ts';
 import { type FolderEntry, readEntries } from './folders.ts';
 import { endFolder } from './remove-folder.ts';
 
-/** A clone that is a server of its own, in a folder of this machine, as this user's state folder tells of it. */
-export interface FolderClone {
+/** A folder that a run has made on this machine, as this user's state folder tells of it. */
+export interface RecordedFolder {
   readonly entry: FolderEntry;
   /**
-   * `alive`: its run is, or its watchdog is at removing it. `kept`: on request, with or without a watchdog.
+   * `alive`: its run is, or its watchdog or guard is at removing it. `kept`: on request, with or without a watchdog.
    * `unknown`: made where this process cannot look (another container, another machine).
    */
   readonly state: 'alive' | 'kept' | 'dead' | 'unknown';
@@ -22,18 +22,18 @@ export interface UnreadableEntry {
   readonly unreadable: string;
 }
 
-export async function folderClones(): Promise<(FolderClone | UnreadableEntry)[]> {
+export async function recordedFolders(): Promise<(RecordedFolder | UnreadableEntry)[]> {
   const entries = await readEntries();
   return Promise.all(entries.map((entry) => ('unreadable' in entry ? entry : judge(entry))));
 }
 
 /** Space that it takes beyond what it shares, in bytes; null where that cannot be told. */
-export async function folderBytes({ entry, present }: FolderClone): Promise<number | null> {
+export async function folderBytes({ entry, present }: RecordedFolder): Promise<number | null> {
   const bytes = present ? await uniqueBytesOf(entry.folder) : 0;
   return typeof bytes === 'number' ? bytes : null;
 }
 
-async function judge(entry: FolderEntry): Promise<FolderClone> {
+async function judge(entry: FolderEntry): Promise<RecordedFolder> {
   const owner = await livenessOf(entry.owner);
   const watchdog = entry.watchdog ? await livenessOf(entry.watchdog) : 'dead';
   const present = await stat(entry.folder).then(
@@ -43,7 +43,7 @@ async function judge(entry: FolderEntry): Promise<FolderClone> {
   return { entry, present, state: stateOf(entry, owner, watchdog) };
 }
 
-function stateOf({ kept }: FolderEntry, owner: Liveness, watchdog: Liveness): FolderClone['state'] {
+function stateOf({ kept }: FolderEntry, owner: Liveness, watchdog: Liveness): RecordedFolder['state'] {
   if (owner === 'alive') return 'alive';
   if (owner === 'unknown' || watchdog === 'unknown') return 'unknown';
   if (kept) return 'kept';
@@ -56,10 +56,10 @@ export interface FolderCleaning {
   readonly failed: { folder: string; reason: string }[];
 }
 
-/** Ends and removes the clones whose run and watchdog are dead, and drops entries of folders that are gone. */
+/** Ends and removes those whose run and watchdog are dead, and drops entries of folders that are gone. */
 export async function cleanFolders(options: { kept: boolean }): Promise<FolderCleaning> {
   const result: FolderCleaning = { removed: [], left: [], failed: [] };
-  for (const found of await folderClones()) {
+  for (const found of await recordedFolders()) {
     if ('unreadable' in found) {
       if (await dropIfNeverWritten(found.file)) continue;
       result.left.push({ folder: found.file, reason: `it cannot be read: ${found.unreadable}` });
@@ -91,7 +91,7 @@ async function dropIfNeverWritten(file: string): Promise<boolean> {
 
 const BEING_WRITTEN_MS = 60_000;
 
-function reasonToLeave({ state, present }: FolderClone, options: { kept: boolean }): string | null {
+function reasonToLeave({ state, present }: RecordedFolder, options: { kept: boolean }): string | null {
   if (state === 'alive') return 'its run is still alive';
   if (!present) return null;
   if (state === 'unknown') return 'whether its run is alive cannot be told from here';

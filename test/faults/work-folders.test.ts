@@ -1,0 +1,128 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { identifier } from '../../src/sql.ts';
+import type { FolderEntry } from '../../src/upkeep/folders.ts';
+import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
+import { withoutClientPrograms } from '../helpers/client-programs.ts';
+import { changedUrl } from '../helpers/cloning.ts';
+import { temporaryDatabase, withClient } from '../helpers/database.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+const skip = await withoutClientPrograms('pg_dump', 'pg_restore', 'psql');
+
+/** What a run that is killed together with the guards of its folders leaves is found by its record. */
+describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
+  beforeAll(() => useOwnServers(15));
+
+  /** A folder for temporary files, which a server of another user may enter too, and a state folder. */
+  function place() {
+    const folder = temporaryFolder();
+    chmodSync(folder, 0o755);
+    return { TMPDIR: folder, XDG_STATE_HOME: temporaryFolder() };
+  }
+
+  function entriesIn({ XDG_STATE_HOME }: ReturnType<typeof place>): FolderEntry[] {
+    const registry = path.join(XDG_STATE_HOME, 'safemigrate', 'clones');
+    if (!existsSync(registry)) return [];
+    return readdirSync(registry).map((name) =>
+      JSON.parse(readFileSync(path.join(registry, name), 'utf8').trimEnd().split('\n').at(-1) ?? ''),
+    );
+  }
+
+  /** The run and its guards, the guards first: none of them is to see the others go. */
+  async function killedWithItsGuards(
+    args: readonly string[],
+    env: ReturnType<typeof place> & NodeJS.ProcessEnv,
+    reached: () => Promise<boolean>,
+  ): Promise<FolderEntry[]> {
+    let pid = 0;
+    const killed = safemigrate(args, { env, started: (child) => (pid = child) });
+    while (!(await reached())) await delay(5);
+    const entries = entriesIn(env);
+    for (const { watchdog } of entries) process.kill(watchdog?.pid ?? Number.NaN, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
+    expect((await killed).signal).toBe('SIGKILL');
+    return entries;
+  }
+
+  async function expectFoundAndRemoved(
+    env: ReturnType<typeof place>,
+    [entry]: FolderEntry[],
+    told: string,
+  ): Promise<void> {
+    const folder = entry?.folder ?? '';
+    expect(readdirSync(env.TMPDIR)).toContain(path.basename(folder));
+    const { stdout } = await safemigrate(['list'], { env });
+    expect(stdout).toContain(`${folder}  ${told}`);
+    expect(stdout).toMatch(/with its run$/m);
+    const cleaned = await safemigrate(['clean'], { env });
+    expect(cleaned).toMatchObject({ exitCode: 0, stdout: `removed ${folder}\n` });
+    expect(existsSync(folder)).toBe(false);
+    expect(entriesIn(env)).toEqual([]);
+    expect(processesIn(folder)).toEqual([]);
+  }
+
+  /** A command that says that it has begun, and ends with its parent. */
+  const waiting = (begun: string) => [
+    'sh',
+    '-c',
+    `touch '${begun}'; while kill -0 $PPID; do sleep 0.05; done`,
+  ];
+
+  const processesIn = (folder: string) =>
+    execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+      .split('\n')
+      .filter((line) => line.includes(folder));
+
+  test('a dump is, with the programs that still write it', async () => {
+    const database = await temporaryDatabase(15, {
+      sql: `CREATE TABLE big AS SELECT n, repeat(md5(n::text), 20) AS body FROM generate_series(1, 60000) n;
+        CREATE INDEX ON big (body, n)`,
+    });
+    const env = place();
+    const args = ['--url', database.url, '--clone', 'dump', '--', 'true'];
+    const entries = await killedWithItsGuards(args, env, async () =>
+      entriesIn(env).some(({ folder }) => processesIn(folder).length > 1),
+    );
+    expect(entries).toMatchObject([{ holds: 'dump' }]);
+    await expectFoundAndRemoved(env, entries, `dump left by a dead run, of `);
+    expect((await safemigrate(['clean', '--url', database.url], { env })).stdout).toContain(
+      `dropped ${database.name}_rehearsal_`,
+    );
+  });
+
+  test('a clone on a server of its own is, with the server', async () => {
+    const database = await temporaryDatabase(15, { sql: 'CREATE TABLE t AS SELECT 1 AS n' });
+    const role = `reader_of_${database.name}`;
+    await withClient(database.url, (client) =>
+      client.query(
+        `CREATE ROLE ${identifier(role)} LOGIN PASSWORD 'p'; GRANT pg_read_all_data TO ${identifier(role)}`,
+      ),
+    );
+    const env = place();
+    const url = changedUrl(database.url, { user: role, password: 'p' });
+    const begun = path.join(temporaryFolder(), 'begun');
+    const args = ['--url', url, '--clone', 'dump', '--', ...waiting(begun)];
+    const entries = await killedWithItsGuards(args, env, async () => existsSync(begun));
+    expect(entries).toMatchObject([{ holds: 'clone' }]);
+    expect(processesIn(entries[0]?.folder ?? '')).not.toEqual([]);
+    await expectFoundAndRemoved(env, entries, `clone left by a dead run, of `);
+  });
+
+  test('a restored dump is, with the server', async () => {
+    const database = await temporaryDatabase(15, { sql: 'CREATE TABLE t AS SELECT 1 AS n' });
+    const [file, begun] = ['dump', 'begun'].map((name) => path.join(temporaryFolder(), name)) as [
+      string,
+      string,
+    ];
+    execFileSync('/usr/lib/postgresql/15/bin/pg_dump', ['--format=custom', `--file=${file}`, database.url]);
+    const env = place();
+    const args = ['--from', file, '--', ...waiting(begun)];
+    const entries = await killedWithItsGuards(args, env, async () => existsSync(begun));
+    expect(entries).toMatchObject([{ holds: 'restored dump', target: file }]);
+    await expectFoundAndRemoved(env, entries, `restored dump left by a dead run, of ${file}`);
+  });
+});
