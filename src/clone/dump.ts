@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import type { ClientPrograms } from '../server/client-programs.ts';
@@ -166,7 +167,7 @@ async function restoreInto(
   const sizeBytes = wishes.schemaOnly ? 0 : target.database.sizeBytes;
   const watcher = await openMaintenanceSession(there.target, { run, audit, purpose: 'progress' });
   try {
-    return await transfer({
+    const transferred = await transfer({
       ...{ programs, wishes, sizeBytes, withoutRoles, signal },
       place: await makeWorkFolder(workFolder(context), 'dump', nameTarget(context.target)),
       from: {
@@ -192,9 +193,22 @@ async function restoreInto(
         if (of > 0) emit({ type: 'progress', phase: 'clone', done, of, unit: 'bytes' });
       },
     });
+    await untilGone(context, named.applicationName);
+    return transferred;
   } finally {
     await watcher.close();
   }
+}
+
+const STILL_THERE = 'SELECT FROM pg_stat_activity WHERE datid = $1 AND application_name = $2';
+const GONE_WITHIN_MS = 1_000;
+
+/** Only when a session has left the list has the server counted all that it did. Through a pooler it may stay on. */
+async function untilGone({ control, target }: CloneContext, application: string): Promise<void> {
+  const deadline = performance.now() + GONE_WITHIN_MS;
+  const asked = [target.database.oid, application] as const;
+  while ((await control.query(STILL_THERE, asked)).length > 0 && performance.now() < deadline)
+    await delay(10);
 }
 
 async function sizeOf(session: Session, name: string): Promise<number> {

@@ -26,6 +26,8 @@ export interface TargetState {
   readonly server: ServerIdentity | null;
   /** What it is used for, for the forecast; the reason where that could not be read. */
   readonly traffic: TrafficReading | { readonly unmeasured: string };
+  /** Transactions of the session that read the traffic, where that was read once more. */
+  readonly ours?: number;
   readonly shared: SharedCatalogues;
   /** Sessions established to the target until the command began, or until now; null where the server counts them late. */
   readonly arrivals: number | null;
@@ -70,13 +72,24 @@ export async function readTargetState(
   return { ...read, shared, arrivals: target.server.versionNum >= COUNTS_AT_ONCE ? sessions : null };
 }
 
-/** To be called right before the command: whoever came before that, while the clone was made and read, was not it. */
+/**
+ * To be called right before the command: whoever came before that, while the clone was made and read, was not it.
+ * @param busy what was done to make the clone has been counted as if the target were used for it.
+ */
 export async function beginningNow(
   state: TargetState,
-  { control, target }: WatchOptions,
+  options: WatchOptions,
+  { busy }: { busy: boolean },
 ): Promise<TargetState> {
-  if (state.arrivals === null) return state;
-  return { ...state, arrivals: (await readArrivals(control, target.database.oid)).sessions };
+  const since = busy && state.digest !== 'gone' ? await inTarget(options, readTrafficAlone) : {};
+  if (state.arrivals === null) return { ...state, ...since };
+  const { sessions } = await readArrivals(options.control, options.target.database.oid);
+  return { ...state, ...since, arrivals: sessions };
+}
+
+async function readTrafficAlone(session: Session): Promise<Pick<TargetState, 'traffic' | 'ours'>> {
+  const traffic = await trafficOf(session, false);
+  return { traffic, ours: session.transactions };
 }
 
 type ReadInTarget = Pick<TargetState, 'digest' | 'traffic' | 'server'>;
@@ -143,7 +156,10 @@ export interface Meanwhile extends Seen {
   readonly reachedClone: boolean;
   /** What the command changed on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
-  /** Transactions that we made in the target since its traffic was first read, or by the same session before that. */
+  /**
+   * Transactions that we made in the target since its traffic was first read, or by the same session before that, where
+   * it was not read once more.
+   */
   readonly ours?: number;
   /** The target after the command, where it is being read already. */
   readonly after?: Promise<TargetState> | undefined;
@@ -194,7 +210,7 @@ function movedSince(before: TargetState, after: TargetState): string | undefined
 function sampled({ before, ours }: Meanwhile, after: TargetState): TargetComparison['traffic'] {
   const [first, second] = [before.traffic, after.traffic];
   if ('unmeasured' in first) return first;
-  return 'unmeasured' in second ? second : trafficBetween(first, second, ours);
+  return 'unmeasured' in second ? second : trafficBetween(first, second, before.ours ?? ours);
 }
 
 /** Where the target's catalogues differ, in words; nothing, where they are as they were. */

@@ -1,10 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 import { withDatabase } from '../helpers/target-state.ts';
+
+const skip = await withoutClientPrograms('pg_dump', 'pg_restore');
 
 /** Migrates, says that it waits, and goes on when it is told to. */
 const WAITING = ['sh', '-c', '"$@"; echo waiting; read go', 'sh', ...sqlCommand('CREATE TABLE t (id int)')];
@@ -16,6 +19,7 @@ const COUNTED = `SELECT xact_commit AS transactions FROM pg_stat_database WHERE 
 
 const CASES = VERSIONS.flatMap((version) => {
   const cases = [{ version, made: 50, clone: 'template' }];
+  if (version === 15 && !skip) cases.push({ version, made: 50, clone: 'dump' });
   if (version !== VERSIONS.at(-1)) return cases;
   return [...cases, { version, made: 0, clone: 'template' }, { version, made: 50, clone: 'cluster' }];
 });

@@ -27,9 +27,11 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
   function entriesIn({ XDG_STATE_HOME }: ReturnType<typeof place>): FolderEntry[] {
     const registry = path.join(XDG_STATE_HOME, 'safemigrate', 'clones');
     if (!existsSync(registry)) return [];
-    return readdirSync(registry).map((name) =>
-      JSON.parse(readFileSync(path.join(registry, name), 'utf8').trimEnd().split('\n').at(-1) ?? ''),
-    );
+    return readdirSync(registry).flatMap((name) => {
+      const last = readFileSync(path.join(registry, name), 'utf8').trimEnd().split('\n').at(-1);
+      // It is there before anything is written in it.
+      return last ? [JSON.parse(last)] : [];
+    });
   }
 
   /** The run and its guards, the guards first: none of them is to see the others go. */
