@@ -27,11 +27,13 @@ export async function findPgVariables(
   const namesDatabase = Boolean(values.PGDATABASE || values.PGSERVICE);
   let settings: ConnectionSettings;
   try {
-    settings = parseSettings(undefined, { ...around, env: values });
+    const read = parseSettings(undefined, { ...around, env: values });
+    // Which database is left to whoever connects: the name of the user, which libpq falls back to, is meant by nobody.
+    settings = namesDatabase ? read : { ...read, database: target.database };
   } catch (error) {
     return { undecided: { name: NAME_OF_SETTINGS, reason: messageOf(error) } };
   }
-  const verdict = await compare(namesDatabase ? settings : { ...settings, database: target.database });
+  const verdict = await compare(settings);
   switch (verdict.kind) {
     case 'same':
       return { mention: mention(settings, values) };

@@ -11,6 +11,7 @@ const ROLLBACK = query('ROLLBACK');
 /** active_sql_transaction, invalid_transaction_termination: not between BEGIN and COMMIT. */
 const NOT_IN_BLOCK: ReadonlySet<string> = new Set(['25001', '2D000']);
 const NOT_IN_WRAP = Symbol('refused between BEGIN and COMMIT');
+type Ended = 'succeeded' | 'failed' | typeof NOT_IN_WRAP;
 
 /** Serves one text statement by statement, with the locks of each read before they can go. */
 export class SplitText {
@@ -52,48 +53,40 @@ export class SplitText {
     return true;
   }
 
-  async #explicit({ runs }: Segment): Promise<'succeeded' | 'failed'> {
+  async #explicit({ runs }: Segment): Promise<Ended> {
     const { recorder } = this.#line;
     for (const run of runs) {
       const [first] = run;
       if (first?.shape == null || !recorder.repeats(first.shape)) await recorder.read();
-      if (!(await this.#run(run, 'inner', true))) return 'failed';
+      if ((await this.#run(run, { relay: 'inner', explicit: true })) !== 'succeeded') return 'failed';
     }
     return 'succeeded';
   }
 
-  async #implicit(
-    { runs }: Segment,
-    mayFailInWrap: boolean,
-  ): Promise<'succeeded' | 'failed' | typeof NOT_IN_WRAP> {
+  async #implicit({ runs }: Segment, mayFailInWrap: boolean): Promise<Ended> {
     const { recorder } = this.#line;
     // With one run nothing depends on the BEGIN but how well it is observed, and the way there and back is saved.
     const begun = runs.length === 1 ? this.#sendBegin() : undefined;
     if (!begun && !(await this.#own(BEGIN))) return 'failed';
-    let notInWrap = false;
-    const onError = (error: Buffer) => {
-      notInWrap = mayFailInWrap && NOT_IN_BLOCK.has(errorFields(error).get('C') ?? '');
-      return notInWrap ? undefined : error;
-    };
     for (const [index, run] of runs.entries()) {
       const relay = index === runs.length - 1 ? 'last' : 'inner';
-      if (await this.#run(run, relay, false, onError)) {
+      const ended = await this.#run(run, { relay, explicit: false, mayFailInWrap });
+      if (ended === 'succeeded') {
         if (begun?.state === 'failed') break;
         await recorder.read();
         continue;
       }
       if (begun?.state !== 'failed') await this.#own(ROLLBACK);
-      return notInWrap ? NOT_IN_WRAP : 'failed';
+      return ended;
     }
     return begun?.state === 'failed' || (await this.#own(COMMIT)) ? 'succeeded' : 'failed';
   }
 
   async #run(
     run: readonly ParsedStatement[],
-    relay: 'inner' | 'last',
-    explicit: boolean,
-    onError?: (error: Buffer) => Buffer | undefined,
-  ): Promise<boolean> {
+    options: { relay: 'inner' | 'last'; explicit: boolean; mayFailInWrap?: boolean },
+  ): Promise<Ended> {
+    const { relay, explicit, mayFailInWrap = false } = options;
     const { exchange, recorder } = this.#line;
     const from = run[0]?.from ?? 0;
     const to = run.at(-1)?.to ?? this.#text.length;
@@ -105,17 +98,23 @@ export class SplitText {
       return recorder.begin(textOf(this.#text, statement.from, statement.to), statement, explicit, learning);
     };
     let running = start();
+    let notInWrap = false;
     const pending = exchange.expect({
       ends: 'ready',
       relay,
       shift: () => characters(this.#text, from),
-      ...(onError ? { onError } : {}),
+      onError: (error) => {
+        notInWrap = mayFailInWrap && NOT_IN_BLOCK.has(errorFields(error).get('C') ?? '');
+        return notInWrap ? undefined : error;
+      },
       onCompletion: (tag) => {
         if (running) recorder.succeed(running, tag);
         running = start();
       },
       onFailure: (fields) => {
-        if (running) recorder.fail(running, fields);
+        // What was our mistake the command knows nothing of.
+        if (running && notInWrap) recorder.undo([running]);
+        else if (running) recorder.fail(running, fields);
       },
     });
     await this.#line.send(query(this.#text.subarray(from, to)));
@@ -123,7 +122,9 @@ export class SplitText {
       this.#cancelNext = false;
       this.#line.cancel();
     }
-    return (await this.#line.outcome(pending, 'simple')) === 'succeeded';
+    const outcome = await this.#line.outcome(pending, 'simple');
+    if (notInWrap) return NOT_IN_WRAP;
+    return outcome === 'succeeded' ? 'succeeded' : 'failed';
   }
 
   /** Only a cancel request can make it fail; then the statement behind it runs in autocommit, as the client meant it. */

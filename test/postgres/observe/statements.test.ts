@@ -47,6 +47,23 @@ async function reported(
 }
 
 describe('the report tells of every statement', () => {
+  test.each(VERSIONS)(
+    'once, also of what the server refuses between our own BEGIN and COMMIT, on PostgreSQL %d',
+    async (version) => {
+      const database = await temporaryDatabase(version, {
+        sql: `create table parted (id int) partition by range (id); create index parted_id on parted (id);
+          create table part partition of parted for values from (0) to (9)`,
+      });
+      const sent = ['reindex table parted', 'reindex index parted_id'];
+      const { statements } = await reported(database, (url) =>
+        withClient(url, async (client) => {
+          for (const sql of sent) await client.query(sql);
+        }),
+      );
+      expect(statements.map(({ sql, error }) => [sql, error])).toEqual(sent.map((sql) => [sql, null]));
+    },
+  );
+
   test('its locks by name, how long they were held, and what they block', async () => {
     const database = await temporaryDatabase(18, { sql: 'create table "Orders" (id int)' });
     const { statements } = await reported(database, (url) =>

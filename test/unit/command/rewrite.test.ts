@@ -367,6 +367,15 @@ describe("libpq's variables", () => {
     expect(child).not.toHaveProperty('PGHOSTADDR');
   });
 
+  test('that name the server and no database are led to the clone under the name of the target', async () => {
+    const { changed, logins } = await rewrite({ env: { ...all, DATABASE_URL: TARGET } });
+    expect(logins).toEqual([{ user: 'app', password: 'secret', database: 'shop' }]);
+    expect(changed).toEqual({
+      PGDATABASE: 'shop_rehearsal_1',
+      DATABASE_URL: 'postgresql://app:secret@db.example:5433/shop_rehearsal_1',
+    });
+  });
+
   test('are left where they name another database', async () => {
     const { changed, undecided } = await rewrite({ env: { ...all, PGDATABASE: 'other' } });
     expect(Object.keys(changed)).toEqual(['DATABASE_URL']);
