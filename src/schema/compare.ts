@@ -5,7 +5,7 @@ import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../judge/facts.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../report/model.ts';
 import type { Session } from '../target/session.ts';
-import { changesOf, described, planBetween, statementsOf } from './changes.ts';
+import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
 import { factsFrom } from './extraction.ts';
 import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
@@ -18,7 +18,7 @@ import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
-import { dropsOfKept, losses } from './way-back.ts';
+import { dropsOfKept, losses, wayBack } from './way-back.ts';
 
 export interface Comparison {
   readonly section: SchemaSection;
@@ -165,7 +165,7 @@ function compareBy({ before, after, again }: Pair, { steps, section, owner }: To
   const changes = forwardChanges(before.facts, forward, again, steps, owner);
   const back = planBetween(after.facts, before.facts);
   const wrong = dropsOfKept(back, after.identity, before.identity).join(', ');
-  const statements = [...steps.map(({ undo }) => undo), ...statementsOf(back)];
+  const statements = [...steps.map(({ undo }) => undo), ...wayBack(back, after.facts, before.facts)];
   return {
     section: {
       ...section,

@@ -1,9 +1,11 @@
-import type { Delta, StableId } from '@supabase/pg-delta/core';
+import type { Delta, FactBase, StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
-import { described } from './changes.ts';
+import { identifier } from '../sql.ts';
+import { described, planBetween, statementsOf } from './changes.ts';
 import type { Snapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
 import { label, path } from './names.ts';
+import { without } from './reduce.ts';
 import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
 import { mayLose, takesAll } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
@@ -29,6 +31,44 @@ export function dropsOfKept(back: Plan, now: Identity, before: Identity): string
     .map((object) => `${object.kind} ${label(object, now)}`)
     .filter((name) => names.has(name));
 }
+
+/** The plan's statements, and what it lacks: two things that PostgreSQL does, or wants, beside them. */
+export function wayBack(plan: Plan, now: FactBase, before: FactBase): string[] {
+  return [...detaching(plan, now, before), ...statementsOf(plan), ...grantedOnColumns(plan, before)];
+}
+
+/** Partitions of a table that foreign keys refer to are not dropped before they are detached from it. */
+function detaching({ actions }: Plan, now: FactBase, before: FactBase): string[] {
+  return actions.flatMap(({ verb, destroys: [id] }) => {
+    if (verb !== 'drop' || id?.kind !== 'table') return [];
+    const parent = now.get(id)?.payload.parentTable as Place | null | undefined;
+    if (!parent || !before.has({ kind: 'table', ...parent })) return [];
+    return [`ALTER TABLE ${quoted(parent)} DETACH PARTITION ${quoted(id)}`];
+  });
+}
+
+interface Place {
+  readonly schema: string;
+  readonly name: string;
+}
+
+const quoted = ({ schema, name }: Place) => `${identifier(schema)}.${identifier(name)}`;
+
+/** REVOKE ALL on a relation, which a plan begins each change of its privileges with, takes those on its columns as well. */
+function grantedOnColumns(plan: Plan, before: FactBase): string[] {
+  const keyOf = ({ target, grantee }: Acl) => JSON.stringify([described(target), grantee]);
+  const touched = plan.actions.flatMap(({ produces, destroys }) => [...produces, ...destroys]).filter(isAcl);
+  const revoked = new Set(touched.filter(({ column }) => column === undefined).map(keyOf));
+  if (revoked.size === 0) return [];
+  const lost = before
+    .facts()
+    .map(({ id }) => id)
+    .filter((id) => isAcl(id) && id.column !== undefined && revoked.has(keyOf(id)));
+  return lost.length === 0 ? [] : statementsOf(planBetween(without(before, lost), before));
+}
+
+type Acl = Extract<StableId, { kind: 'acl' }>;
+const isAcl = (id: StableId): id is Acl => id.kind === 'acl';
 
 const LOST: Partial<Record<Identified['kind'], (name: string) => string>> = {
   table: (name) => `the rows of ${name}`,

@@ -14,6 +14,7 @@ CREATE TABLE public.orders (id bigint PRIMARY KEY, status public.status);
 CREATE TABLE public.audit_log (id bigint);
 CREATE VIEW public.open_orders AS SELECT id FROM public.orders WHERE status = 'open';
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+GRANT UPDATE (status) ON public.orders TO reader, app WITH GRANT OPTION;
 `;
 
 /** On a server of its own, because roles belong to all of its databases. */
@@ -30,6 +31,9 @@ test.each([
   'DROP TABLE audit_log',
   'DROP VIEW open_orders',
   'REVOKE SELECT ON orders FROM reader',
+  'GRANT INSERT ON orders TO reader, app',
+  'GRANT SELECT (id) ON orders TO app; GRANT UPDATE ON orders TO app',
+  'REVOKE ALL ON orders FROM app CASCADE',
   'CREATE TABLE notes (id bigint); GRANT SELECT ON notes TO reader',
   "ALTER TYPE status ADD VALUE 'shipped'",
   'DROP VIEW open_orders; ALTER TABLE orders ALTER COLUMN id TYPE integer',

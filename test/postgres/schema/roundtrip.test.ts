@@ -29,6 +29,9 @@ CREATE TABLE public.events (at date NOT NULL, what text) PARTITION BY RANGE (at)
 CREATE TABLE public.events_2024 PARTITION OF public.events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
 CREATE TABLE public.events_2025 (at date NOT NULL, what text);
 CREATE SEQUENCE public.counter;
+CREATE TABLE public.bookings (id integer PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE public.bookings_1 PARTITION OF public.bookings FOR VALUES FROM (0) TO (10);
+CREATE TABLE public.guests (booking integer REFERENCES public.bookings);
 INSERT INTO public.customers (name, mood) VALUES ('a', 'sad'), ('b', 'glad');
 INSERT INTO public.orders (customer, total, note) VALUES (1, 10, 'x'), (2, 200, 'y');
 `;
@@ -55,6 +58,8 @@ const MIGRATIONS: Record<string, string> = {
     ALTER TRIGGER touched ON orders RENAME TO on_touch; ALTER POLICY everybody ON customers RENAME TO everyone; ALTER VIEW big RENAME TO large;
     ALTER SEQUENCE orders_id_seq RENAME TO o_seq; ALTER SEQUENCE counter RENAME TO ticker; ALTER MATERIALIZED VIEW sums RENAME TO totals; ALTER VIEW large RENAME COLUMN name TO who`,
   'attaches a partition': `ALTER TABLE events ATTACH PARTITION events_2025 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')`,
+  'adds partitions to a table that is referred to': `CREATE TABLE bookings_2 PARTITION OF bookings FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (id);
+    CREATE TABLE bookings_2a PARTITION OF bookings_2 FOR VALUES FROM (10) TO (15)`,
   'detaches a partition': 'ALTER TABLE events DETACH PARTITION events_2024',
   'renames a column of a partitioned table': 'ALTER TABLE events RENAME COLUMN what TO something',
   'changes types':
