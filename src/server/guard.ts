@@ -38,6 +38,15 @@ export interface Guard {
   dismiss(): Promise<void>;
 }
 
+/** Asks a program of launch() and all that it has forked to end. */
+export function endGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch {
+    // Nothing of it is left.
+  }
+}
+
 /** A folder, and who removes it. */
 export interface GuardedFolder {
   readonly folder: string;
@@ -89,7 +98,11 @@ export function guardFolder(folder: string, record = ''): Guard {
       });
       child.stdin?.on('error', () => {});
       await once(child, 'spawn');
-      child.once('exit', () => void announce('').catch(() => {}));
+      child.once('exit', () => {
+        // What it has forked may go on without it: the WAL receiver of pg_basebackup holds up its target's server.
+        endGroup(child.pid, 'SIGKILL');
+        announce('').catch(() => {});
+      });
       await announce(String(child.pid));
       child.stdin?.end('go\n');
       return child;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
+import { endGroup } from '../../server/guard.ts';
 import { clientEnvironment } from '../../target/client-environment.ts';
 import { applicationName } from '../../target/connect.ts';
 import { nameTarget } from '../../upkeep/folders.ts';
@@ -66,7 +67,7 @@ export async function receive(context: CloneContext, found: BackupServer, folder
         output: log.fd,
       });
       const ended = once(child, 'exit').then(([code]) => code as number | null);
-      const stop = () => void child.kill('SIGTERM');
+      const stop = () => endGroup(child.pid);
       signal.addEventListener('abort', stop, { once: true });
       if (signal.aborted) stop();
       const watching = watch(context, named, ended);

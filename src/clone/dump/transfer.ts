@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
+import { endGroup } from '../../server/guard.ts';
 import type { Transfer, Transferred } from './order.ts';
 import { transferScript } from './script.ts';
 
@@ -33,6 +34,7 @@ export async function transfer(order: Transfer): Promise<Transferred> {
         output: log.fd,
       });
       const ended = once(child, 'exit').then(([code]) => code as number | null);
+      // They cancel what they run on the server when they are asked to end.
       const onAbort = () => endGroup(child.pid);
       signal.addEventListener('abort', onAbort, { once: true });
       if (signal.aborted) onAbort();
@@ -58,15 +60,6 @@ function bothEnvironments({ from, to }: Transfer): Record<string, string> {
     for (const [name, value] of Object.entries(environment))
       all[name.startsWith('PG') ? prefix + name : name] = value;
   return all;
-}
-
-/** pg_dump and pg_restore cancel what they run on the server when they are asked to end. */
-function endGroup(pid: number | undefined): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, 'SIGTERM');
-  } catch {
-    // It has ended by itself.
-  }
 }
 
 /** Never settles without an abort; after one, programs that do not end are left to the guard. */

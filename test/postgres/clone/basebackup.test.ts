@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { basebackup } from '../../../src/clone/basebackup.ts';
 import type { Clone, CloneContext, Possible } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
@@ -119,6 +119,38 @@ describe.skipIf(skip)('a base backup', () => {
     await expect(attempt).rejects.toBe(reason);
     expect(readdirSync(parent)).toEqual([]);
     expect(await recordedFolders()).toEqual([]);
+  });
+
+  test('takes what it has forked along, so that nothing on the server waits for it', async () => {
+    await run(server.url, 'CREATE DATABASE large');
+    const large = changedUrl(server.url, { database: 'large' });
+    await run(
+      large,
+      'CREATE TABLE t AS SELECT n, repeat(md5(n::text), 30) AS v FROM generate_series(1, 150000) n',
+    );
+    const controller = new AbortController();
+    const reason = new SafemigrateError('INTERRUPTED', 'enough');
+    const { signal } = controller;
+    const options = { method: 'basebackup' as const, folder: folder(), allowOutward: true, signal };
+    const watcher = new Client({ connectionString: server.url });
+    watcher.on('error', () => {});
+    onTestFinished(() => watcher.end());
+    await watcher.connect();
+    const streams = async () =>
+      (await watcher.query("SELECT FROM pg_stat_replication WHERE state = 'streaming'")).rowCount === 1;
+    const attempt = withCloning(large, options, async (cloning) => {
+      const abort = async () => {
+        while (!(await streams())) await delay(1);
+        controller.abort(reason);
+      };
+      const [result] = await Promise.allSettled([make(cloning), abort()]);
+      if (result.status === 'rejected') throw result.reason;
+    });
+    await expect(attempt).rejects.toBe(reason);
+    const left = 'SELECT FROM pg_stat_replication UNION ALL SELECT FROM pg_replication_slots';
+    await vi.waitFor(async () => expect((await watcher.query(left)).rowCount).toBe(0), 5_000);
+    // It would wait for a sender that waits for a program which reads no more.
+    await watcher.query('DROP DATABASE large');
   });
 
   test.each([
