@@ -47,6 +47,6 @@ export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefi
   return report.swap === null ? EXIT.passed : EXIT.refused;
 }
 
-function exitCodeOfSignal(signal: NodeJS.Signals): number {
+export function exitCodeOfSignal(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }

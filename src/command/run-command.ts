@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { endTree, signalProcess } from './process-tree.ts';
 
-export type InterruptSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+export type InterruptSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT';
 
 /** The signals that our own process gets, passed on by whoever listens to them. */
 export type Interrupts = EventEmitter<{ signal: [InterruptSignal] }>;
@@ -44,7 +44,7 @@ const STDERR = 2;
  *
  * On a terminal it shares our process group: a group of its own would lose /dev/tty, and Ctrl-C reaches it by
  * itself. Elsewhere it leads its own group, and gets it from us. The first SIGINT lets it end in its own way; SIGTERM,
- * SIGHUP, the timeout and the abort end it with everything that it started, politely first; a second signal kills.
+ * SIGHUP, SIGQUIT, the timeout and the abort end it with everything that it started, politely first; a second signal kills.
  * @throws SafemigrateError `COMMAND` when it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {

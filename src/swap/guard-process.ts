@@ -16,7 +16,7 @@ const TRY_EVERY_MS = 500;
 const TRY_FOR_MS = 24 * 3_600_000;
 
 async function main(): Promise<void> {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
   const { watched, dismissed } = await readInput();
   if (dismissed || !watched) return;
   const deadline = Date.now() + TRY_FOR_MS;

@@ -20,6 +20,8 @@ export interface CleanOptions {
   /** Drops originals of swaps as well: those older than that, or else those whose own time is over. */
   readonly originals?: { readonly olderThanMs?: number };
   readonly enter: DropOrder['enter'];
+  /** Nothing more is begun after it. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -34,7 +36,7 @@ export async function clean(session: Session, options: CleanOptions): Promise<Cl
     failed: [],
   };
   for (const database of await ownedDatabases(session, { sizes: false })) {
-    const reason = reasonToLeave(database, options);
+    const reason = options.signal?.aborted ? 'cleaning was interrupted' : reasonToLeave(database, options);
     if (reason !== null || !database.run || !database.role) {
       result.left.push({ database, reason: reason ?? 'it cannot be judged' });
       continue;

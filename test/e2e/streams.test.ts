@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { identifier } from '../../src/sql.ts';
 import {
   CLI,
   inTerminal,
@@ -15,7 +17,7 @@ import {
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { readReport } from '../helpers/read-report.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { useOwnServers } from '../helpers/servers.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
 import { clonesOf, digestOf } from '../helpers/target-state.ts';
 
 const MIGRATION = 'CREATE TABLE jobs (id int)';
@@ -70,6 +72,7 @@ describe('signals without a terminal', () => {
     ['SIGTERM', 143],
     ['SIGINT', 130],
     ['SIGHUP', 129],
+    ['SIGQUIT', 131],
   ] as const)('%s ends the command, cleans up, and gives %i', async (signal, expected) => {
     let pid = 0;
     const { exitCode, stderr } = await safemigrate(['--', ...shell('"$@"; echo waiting; exec sleep 100')], {
@@ -91,6 +94,45 @@ describe('signals without a terminal', () => {
     expect(exitCode).toBe(expected);
     expect(await clonesOf(18, target.name)).toEqual([]);
   });
+});
+
+test('who goes on asking is let go while it cleans up, and told who does that then', async () => {
+  let pid = 0;
+  let clone = '';
+  const holder = new Client({ connectionString: serverUrl(18) });
+  onTestFinished(() => holder.end());
+  await holder.connect();
+  const waiting =
+    "SELECT FROM pg_stat_activity WHERE application_name LIKE '% cleanup' AND wait_event_type = 'Lock'";
+  const interrupt = async () => {
+    clone = (await clonesOf(18, target.name))[0] ?? '';
+    // Its end waits for that.
+    await holder.query(`BEGIN; COMMENT ON DATABASE ${identifier(clone)} IS 'held'`);
+    process.kill(pid, 'SIGINT');
+    while ((await holder.query(waiting)).rowCount === 0)
+      await holder.query('SELECT pg_stat_clear_snapshot()');
+    // Signals of one kind that come together are one.
+    process.kill(pid, 'SIGTERM');
+    process.kill(pid, 'SIGHUP');
+    return '';
+  };
+  const leave = async () => {
+    process.kill(pid, 'SIGINT');
+    return '';
+  };
+  const { exitCode, stderr } = await safemigrate(['--', ...shell('"$@"; echo waiting; exec sleep 100')], {
+    env,
+    started: (child) => {
+      pid = child;
+    },
+    typed: [
+      [/waiting/, interrupt],
+      [/still cleaning up\. Once more leaves that to `safemigrate clean`/, leave],
+    ],
+  });
+  expect(exitCode, stderr).toBe(130);
+  await holder.query('ROLLBACK');
+  expect((await safemigrate(['clean'], { env })).stdout).toBe(`dropped ${clone}\n`);
 });
 
 describe('report files', () => {
