@@ -1,9 +1,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { withoutSecrets } from '../observe/secrets.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../server/process-stamp.ts';
-import { stateFolder } from '../upkeep/state-files.ts';
+import { namesIn, stateFolder } from '../upkeep/state-files.ts';
 import type { Observed } from '../wire/observed.ts';
 
 /**
@@ -89,10 +89,7 @@ export interface CutOffApply {
 
 /** Applies that are at work on this machine, and those that were killed at it. Changes nothing. */
 export async function cutOffApplies(env: NodeJS.ProcessEnv = process.env): Promise<CutOffApply[]> {
-  const names = await readdir(folder(env)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
+  const names = await namesIn(folder(env));
   const journals = names.filter((name) => name.endsWith(ENDING)).sort();
   const read = await Promise.all(journals.map((name) => readJournal(path.join(folder(env), name))));
   return read.filter((each) => each !== undefined);

@@ -1,9 +1,9 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../report/model.ts';
 import { parseRunId } from '../upkeep/run-id.ts';
-import { stateFolder } from '../upkeep/state-files.ts';
+import { namesIn, stateFolder } from '../upkeep/state-files.ts';
 
 /** Reports of earlier runs, for this user alone; passwords are in none. */
 const KEPT = 100;
@@ -33,10 +33,7 @@ function fileOf(run: string): string {
 
 /** Ids of the runs that are kept, the oldest first: they sort by time. */
 export async function runs(): Promise<string[]> {
-  const names = await readdir(folder()).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
+  const names = await namesIn(folder());
   return names
     .filter((name) => name.endsWith('.json'))
     .map((name) => name.slice(0, -'.json'.length))

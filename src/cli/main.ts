@@ -17,6 +17,10 @@ async function main(): Promise<number> {
 }
 
 // A reader that has gone (`| head`, a closed terminal) must not end a run that still has to clean up.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+process.stderr.on('error', () => {});
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE')
+    process.stderr.write(`safemigrate: Standard output could not be written: ${error.message}\n`);
+});
 // Not process.exit(): it would cut off what is still being written to pipes.
 process.exitCode = await main();

@@ -15,8 +15,8 @@ export interface JdbcLogin {
 
 type Variables = Readonly<Record<string, string>>;
 
-/** The parts of a name that say "this is the URL", before which its siblings' prefix stands. */
-const URL_PART = /(?:JDBC_)?(?:URL|URI|DSN)$/;
+/** The part of a name that says "this is the URL", before which its siblings' prefix stands. */
+const URL_PART = /(?:URL|URI|DSN)$/;
 const USER_PARTS = ['USERNAME', 'USER'];
 const PASSWORD_PARTS = ['PASSWORD', 'PASS'];
 
@@ -32,7 +32,7 @@ const TOOLS: readonly { word: RegExp; prefix: string; user: string }[] = [
 
 /** What belongs to the JDBC URL of a variable: SPRING_DATASOURCE_URL, …_USERNAME, …_PASSWORD; or options of the command. */
 export function loginOfVariable(name: string, values: Variables, argv: readonly string[]): JdbcLogin {
-  const prefix = URL_PART.test(name) ? name.replace(URL_PART, '') : undefined;
+  const prefix = prefixOf(name, values);
   if (prefix === undefined) return { user: undefined, password: undefined };
   return {
     user: option(argv, USER_OPTION) ?? variable(prefix, USER_PARTS, values),
@@ -41,6 +41,18 @@ export function loginOfVariable(name: string, values: Variables, argv: readonly 
       variable(prefix, PASSWORD_PARTS, values) ??
       absent(`${prefix}PASSWORD`),
   };
+}
+
+/**
+ * JDBC_URL goes with JDBC_USER, and DATASOURCE_JDBC_URL with DATASOURCE_USERNAME. Without a prefix there are no siblings:
+ * USER is whoever has logged in to the machine.
+ */
+function prefixOf(name: string, values: Variables): string | undefined {
+  if (!URL_PART.test(name)) return undefined;
+  const whole = name.replace(URL_PART, '');
+  const prefixes = [whole, whole.replace(/JDBC_$/, '')].filter((prefix) => prefix !== '');
+  const has = (prefix: string) => [...USER_PARTS, ...PASSWORD_PARTS].some((part) => values[prefix + part]);
+  return prefixes.find(has) ?? prefixes[0];
 }
 
 /** What belongs to the JDBC URL in an argument: other options, or the variables that the tool knows. */

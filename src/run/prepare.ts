@@ -18,6 +18,7 @@ import { surroundings } from '../target/surroundings.ts';
 import { claimOver, lostControl, openControl } from '../upkeep/claim.ts';
 import { visitOrReopen } from '../upkeep/reopen.ts';
 import { newRunId } from '../upkeep/run-id.ts';
+import { requireListening } from '../wire/proxy.ts';
 import type { RehearseOptions } from './asked.ts';
 import { restoreFile } from './from-file.ts';
 import type { Order } from './further.ts';
@@ -59,6 +60,7 @@ export async function prepare(
   const outside = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
   const named = options.from === undefined ? locateTarget(options, outside) : undefined;
   resolveCommand(options.command, { path: outside.env.PATH ?? '', folder: outside.folder });
+  if (options.proxyListen !== undefined) await requireListening(options.proxyListen);
   const given = await readGiven(options);
   const afterClone = readScripts(options.afterClone ?? [], outside.folder);
   const { located, around, limits } = named

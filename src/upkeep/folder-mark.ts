@@ -36,7 +36,7 @@ export async function makeFolder(folder: string, owner?: Owner): Promise<void> {
     await mkdir(folder, { mode: 0o700 });
     if (owner && process.getuid?.() === 0) await chown(folder, owner.uid, owner.gid);
   } catch (error) {
-    throw new SafemigrateError('CLONE', `The folder ${folder} could not be made: ${messageOf(error)}`, {
+    throw new SafemigrateError('CLONE', `The folder ${folder} could not be made: ${messageOf(error)}.`, {
       cause: error,
       hint: 'Set TMPDIR to a folder of yours, or name one for clones with --clone-dir. The target was not touched by it.',
     });

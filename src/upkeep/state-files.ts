@@ -28,6 +28,19 @@ export async function writeStateFile(file: string, content: unknown): Promise<vo
   }
 }
 
+/** @returns what is in a folder of the state folder; nothing where it was not made yet. @throws SafemigrateError `CONFIGURATION` */
+export async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw new SafemigrateError('CONFIGURATION', `${folder} cannot be read: ${messageOf(error)}.`, {
+      cause: error,
+      hint: 'It is where runs are recorded. Set HOME or XDG_STATE_HOME to a folder of yours.',
+    });
+  }
+}
+
 export interface UnreadableFile {
   readonly file: string;
   readonly unreadable: string;
@@ -35,11 +48,7 @@ export interface UnreadableFile {
 
 /** @returns what the folder's files hold, by name; those that cannot be read with the reason. */
 export async function readStateFiles<T>(folder: string, shape: Shape<T>): Promise<(T | UnreadableFile)[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
-  const files = names.filter((name) => name.endsWith('.json')).sort();
+  const files = (await namesIn(folder)).filter((name) => name.endsWith('.json')).sort();
   return Promise.all(
     files.map(async (name) => {
       const file = path.join(folder, name);

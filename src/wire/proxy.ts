@@ -1,7 +1,7 @@
-import { setMaxListeners } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import { once, setMaxListeners } from 'node:events';
+import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import type { Route } from '../command/route.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import { endsWithin } from '../within.ts';
 import { ProtocolError } from './frames.ts';
@@ -100,10 +100,7 @@ class ObservingProxy implements WireProxy {
   }
 
   async listen({ host, port }: { host: string; port?: number }): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen({ host, port: port ?? 0, backlog: 511 }, resolve);
-    });
+    await listening(this.#server, { host, port: port ?? 0, backlog: 511 });
     const address = this.#server.address();
     if (address === null || typeof address === 'string') throw new Error('the proxy has no address');
     this.host = address.address;
@@ -208,4 +205,24 @@ function farewell(error: unknown): Buffer {
   if (error instanceof Error && error.cause instanceof ServerRefusal) return error.cause.response;
   const sqlstate = error instanceof ProtocolError ? PROTOCOL_VIOLATION : CONNECTION_FAILURE;
   return errorResponse({ severity: 'FATAL', sqlstate, message: messageOf(error) });
+}
+
+/** Fails now where a proxy could not listen there later. @throws SafemigrateError `USAGE` */
+export async function requireListening(host: string): Promise<void> {
+  const server = createServer();
+  await listening(server, { host, port: 0 });
+  server.close();
+}
+
+async function listening(server: Server, where: ListenOptions): Promise<void> {
+  try {
+    server.listen(where);
+    await once(server, 'listening');
+  } catch (error) {
+    const hint = 'Name an address that this machine has. The target was not touched.';
+    throw new SafemigrateError('USAGE', `--proxy-listen ${where.host} cannot be used: ${messageOf(error)}.`, {
+      cause: error,
+      hint,
+    });
+  }
 }

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/server/embedded.ts';
@@ -115,6 +115,27 @@ describe('wrong usage is exit code 2', () => {
     const two = await refused(MIGRATION, { env, folder });
     expect(two.stderr).toMatch(/several configurations.*safemigrate\.config\.json, package\.json/);
   });
+
+  test('a state folder that cannot be read', async () => {
+    const folder = temporaryFolder();
+    mkdirSync(path.join(folder, 'safemigrate'));
+    for (const name of ['clones', 'runs']) writeFileSync(path.join(folder, 'safemigrate', name), '');
+    for (const asked of ['list', 'show']) {
+      const { exitCode, stderr } = await refused([asked], { env: { XDG_STATE_HOME: folder } });
+      expect(stderr).toMatch(/cannot be read: ENOTDIR.*\n.*Set HOME or XDG_STATE_HOME/);
+      expect(exitCode).toBe(2);
+    }
+  });
+
+  test.each(['192.0.2.1', 'no such host'])(
+    'a proxy that cannot listen at %s, before a clone is made',
+    async (address) => {
+      const args = ['--url', target.url, '--proxy-listen', address, ...MIGRATION];
+      const { exitCode, stderr } = await refused(args);
+      expect(stderr).toMatch(/--proxy-listen .*\n.*The target was not touched/);
+      expect(exitCode).toBe(2);
+    },
+  );
 
   test('no target: all the ways to name one', async () => {
     const { exitCode, stderr } = await refused(MIGRATION, { folder: temporaryFolder() });

@@ -67,6 +67,22 @@ describe('what the command reads and writes', () => {
   });
 });
 
+test.skipIf(!existsSync('/dev/full'))('standard output that cannot be written is told', async () => {
+  const line = `"$0" "$@" > /dev/full`;
+  const words = [
+    process.execPath,
+    CLI,
+    '--format',
+    'json',
+    '--clone',
+    'template',
+    '--',
+    ...sqlCommand(MIGRATION),
+  ];
+  const { stderr } = await runProgram(['sh', '-c', line, ...words], { env });
+  expect(stderr).toMatch(/^safemigrate: Standard output could not be written: ENOSPC/m);
+});
+
 describe('signals without a terminal', () => {
   test.each([
     ['SIGTERM', 143],

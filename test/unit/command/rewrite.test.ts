@@ -87,6 +87,20 @@ describe('a JDBC URL whose login stands apart', () => {
       ['liquibase', 'update'],
     ],
     [
+      'in variables whose prefix is JDBC_',
+      { JDBC_URL: JDBC, JDBC_USER: 'app', JDBC_PASSWORD: 'secret', USER: 'root' },
+      ['java', '-jar', 'migrate.jar'],
+      { JDBC_URL: LED, JDBC_PASSWORD: 'entry' },
+      ['java', '-jar', 'migrate.jar'],
+    ],
+    [
+      'in variables without JDBC_ in their prefix',
+      { DATASOURCE_JDBC_URL: JDBC, DATASOURCE_USERNAME: 'app', DATASOURCE_PASSWORD: 'secret' },
+      ['java', '-jar', 'migrate.jar'],
+      { DATASOURCE_JDBC_URL: LED, DATASOURCE_PASSWORD: 'entry' },
+      ['java', '-jar', 'migrate.jar'],
+    ],
+    [
       'in arguments',
       {},
       ['flyway', `-url=${JDBC}`, '-user=app', '-password=secret', 'migrate'],
@@ -131,7 +145,7 @@ describe('a JDBC URL whose login stands apart', () => {
   ])('is led through the proxy: %s', async (_where, env, argv, led, ledArgv) => {
     const { changed, argv: words, logins } = await rewrite({ env, argv, entry: proxy });
     expect(changed).toMatchObject(led);
-    const ours = Object.keys(changed).filter((name) => /FLYWAY|LIQUIBASE/.test(name));
+    const ours = Object.keys(changed).filter((name) => /^(FLYWAY|LIQUIBASE|JDBC|DATASOURCE)_/.test(name));
     expect(ours.sort()).toEqual(Object.keys(led).sort());
     expect(words).toEqual(ledArgv);
     expect(logins).toMatchObject([{ user: 'app', password: 'secret' }]);
