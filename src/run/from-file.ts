@@ -53,6 +53,11 @@ export async function restoreFile(
       hint: 'Make a dump of the one database with pg_dump.',
     });
   }
+  if (!dump.text.complete) {
+    throw new SafemigrateError('CONFIGURATION', `--from: ${from} is cut off: it ends before the dump does.`, {
+      hint: 'What follows is missing in it. Make the dump anew, or copy it once more.',
+    });
+  }
   const { version, others } = await fittingVersion(dump);
   return inPhase(emit, 'connect', async () => {
     const server = await scope.own(

@@ -93,6 +93,7 @@ describe('a rehearsal on SQL', () => {
   test.each([
     ['missing.sql', null, /missing\.sql cannot be read/],
     ['packed.sql', '\u001f\u008bxx', /no dump, or compressed/],
+    ['cut.sql', 'CREATE TABLE t (n int);\nCOPY t (n) FROM stdin;\n1\n', /cut\.sql is cut off/],
     ['all.sql', '-- PostgreSQL database cluster dump\n', /pg_dumpall/],
     [
       'broken.sql',

@@ -10,10 +10,14 @@ export interface DumpText {
   readonly wholeCluster: boolean;
   /** It has rows for COPY, or commands of psql's, so that the server alone cannot read it. */
   readonly needsPsql: boolean;
+  /** It does not end among rows, nor without the line that pg_dump ends with. */
+  readonly complete: boolean;
 }
 
 const VERSION = /^-- Dumped from database version (\d+(?:\.\d+)*)/;
 const CLUSTER = '-- PostgreSQL database cluster dump';
+const BEGINNING = '-- PostgreSQL database dump';
+const END = '-- PostgreSQL database dump complete';
 const COPY = /^COPY .* FROM stdin;$/;
 const COPY_END = '\\.';
 const CONNECT = /^\\connect\s+(?:-\S+\s+)*(.+?)\s*$/;
@@ -56,12 +60,16 @@ export async function* withoutRows(lines: AsyncIterable<string>): AsyncGenerator
 
 /** @param lines with each byte as a character, as it stands in the file. */
 export async function readDumpText(lines: AsyncIterable<string>): Promise<DumpText> {
-  const found = { version: null, database: null, wholeCluster: false, needsPsql: false } as {
+  const found = { version: null, database: null, wholeCluster: false, needsPsql: false, complete: true } as {
     -readonly [K in keyof Omit<DumpText, 'roles'>]: DumpText[K];
   };
+  let [dump, amongRows] = [false, false];
   const roles = new Set<string>();
   for await (const { text, data } of withoutRows(lines)) {
+    amongRows = data ? text !== COPY_END : COPY.test(text);
     if (data) continue;
+    if (text === BEGINNING) dump = true;
+    if (text === END) dump = false;
     found.version ??= VERSION.exec(text)?.[1] ?? null;
     if (text === CLUSTER) found.wholeCluster = true;
     const connect = CONNECT.exec(text)?.[1];
@@ -73,6 +81,7 @@ export async function readDumpText(lines: AsyncIterable<string>): Promise<DumpTe
       if (list !== undefined) for (const role of namesIn(list)) roles.add(role);
     }
   }
+  found.complete = !dump && !amongRows;
   return { ...found, roles: [...roles].filter((role) => !NOT_ROLES.test(role)) };
 }
 

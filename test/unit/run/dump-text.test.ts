@@ -47,8 +47,23 @@ describe('the text of a dump', () => {
       roles: [],
       wholeCluster: false,
       needsPsql: true,
+      complete: true,
     });
     expect(await run(text)).toBe(`${text}\n`);
+  });
+
+  test.each([
+    ['SELECT 1;', true],
+    ['COPY t (a) FROM stdin;\n1\n\\.', true],
+    ['COPY t (a) FROM stdin;', false],
+    ['COPY t (a) FROM stdin;\n1\n12', false],
+    ['--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE t ();', false],
+    [
+      '--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE t ();\n--\n-- PostgreSQL database dump complete\n--',
+      true,
+    ],
+  ])('%j is complete: %j', async (text, complete) => {
+    expect((await read(text)).complete).toBe(complete);
   });
 
   test.each([
