@@ -50,6 +50,33 @@ export const HONESTY: readonly HonestyRecord[] = [
     },
   },
   {
+    code: 'NEVER_COMMITTED',
+    title: 'Exit code 0 although a transaction was left open',
+    condition:
+      'The command ended with exit code 0 and closed its session in a transaction that had changed something, without COMMIT or ROLLBACK.',
+    effect: 'The server rolls it back: the deployment goes on as if it had been migrated.',
+    safer:
+      'End every BEGIN with COMMIT (psql: --single-transaction does both), and let the tool commit before it closes.',
+    severity: 'error',
+    find: ({ command, statements, transactions }) => {
+      if (command.exitCode !== 0) return null;
+      for (const { transaction, outcome } of transactions) {
+        const own = statements.filter((statement) => statement.transaction === transaction);
+        const ended = own.some(({ tag, error }) => tag === 'ROLLBACK' || error !== null);
+        const lost = own.filter(({ tag }) => tag !== null && !CHANGES_NOTHING.test(tag));
+        const [first] = lost;
+        if (outcome !== 'rolled back' || ended || !first) continue;
+        return {
+          statement: first.index,
+          relation: null,
+          message: 'The command ended with exit code 0 in an open transaction, which was rolled back.',
+          evidence: `${plural(lost.length, 'statement')} in it came to nothing, the first: ${first.tag}.`,
+        };
+      }
+      return null;
+    },
+  },
+  {
     code: 'HALF_APPLIED',
     title: 'It failed, and what it did before that stays',
     condition: 'The command did not end with exit code 0, and a part of its changes was committed.',
@@ -93,6 +120,9 @@ export const HONESTY: readonly HonestyRecord[] = [
     },
   },
 ];
+
+const CHANGES_NOTHING =
+  /^(BEGIN|START TRANSACTION|SELECT|FETCH|MOVE|SHOW|SET|RESET|DISCARD|LOCK|DECLARE|CLOSE|SAVEPOINT|RELEASE|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|EXPLAIN)/;
 
 /** Nothing of it is said where the command was never seen to work on the clone, or its effects could not be read. */
 export function findHonesty(account: Account): Hazard[] {

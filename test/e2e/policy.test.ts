@@ -66,6 +66,17 @@ test('a command that fails after a part was committed is half applied', async ()
   expect(report.hazards).toMatchObject([{ code: 'HALF_APPLIED', evidence: 'Committed: public.half.' }]);
 });
 
+test.each([
+  ['leaves its transaction open', 'BEGIN; CREATE TABLE lost (id int)', ['NEVER_COMMITTED']],
+  ['takes it back itself', 'BEGIN; CREATE TABLE lost (id int); ROLLBACK', []],
+  ['has only looked', 'BEGIN; SELECT count(*) FROM users', []],
+])('a command that %s', async (_, sql, expected) => {
+  const { exitCode, report } = await rehearse(target.url, sqlCommand(sql));
+  expect(report.command.exitCode).toBe(0);
+  expect(report.hazards.map(({ code }) => code)).toEqual(expected);
+  expect(exitCode).toBe(expected.length);
+});
+
 test('a migration that is only noted as done is a warning, which fails where the policy says so', async () => {
   const command = sqlCommand("INSERT INTO schema_migrations VALUES ('1')");
   const passed = await rehearse(target.url, command);
