@@ -20,6 +20,7 @@ const comment = (catalogue: string, oid: string) => `pg_catalog.obj_description(
 const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'm', 'f') and c.relpersistence <> 't'
   and c.oid >= ${OID} and not ${ofExtension('pg_class', 'c.oid')}`;
 
+const ENFORCEMENT = 'enforcement of a constraint';
 const INDEX_PROPERTY = 'index clustered on, or column statistics of an index';
 
 /** Each yields name and content, and which kind where it is for several. A probe that the role may not run is named in the report. */
@@ -116,6 +117,19 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
         pg_catalog.concat_ws('|', pg_catalog.pg_get_constraintdef(x.oid), x.convalidated) as content
       from pg_catalog.pg_constraint x where x.contype = 'n' and x.conrelid >= ${OID}
         and (not x.convalidated or x.connoinherit)`,
+  },
+  {
+    // ALTER TABLE … DISABLE TRIGGER ALL is about the triggers of foreign keys and of deferrable constraints as well.
+    kind: ENFORCEMENT,
+    sql: `select pg_catalog.format('%I on %s', x.conname, x.conrelid::pg_catalog.regclass) as name,
+        pg_catalog.string_agg(t.tgenabled::text, '' order by t.tgrelid::pg_catalog.regclass::text, t.tgtype) as content
+      from pg_catalog.pg_constraint x join pg_catalog.pg_trigger t on t.tgconstraint = x.oid
+      where t.tgisinternal and t.tgenabled <> 'O' group by x.oid, x.conname, x.conrelid`,
+  },
+  {
+    kind: 'table of a type',
+    sql: `select c.oid::pg_catalog.regclass::text as name, c.reloftype::pg_catalog.regtype::text as content
+      from pg_catalog.pg_class c where c.oid >= ${OID} and c.relkind in ('r', 'p') and c.reloftype <> 0`,
   },
   {
     kind: 'database setting',
@@ -233,6 +247,20 @@ export function unmodeledContent(unmodeled: Unmodeled): string[] {
 
 const LISTED = 20;
 
+const PROPERTY = ['set', 'reset'] as const;
+/** What is read only where it is not as usual: that it came or went, in words. */
+const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
+  [ENFORCEMENT]: ['switched off', 'switched on'],
+  'column storage': PROPERTY,
+  'column statistics target': PROPERTY,
+  [INDEX_PROPERTY]: PROPERTY,
+  'table access method or tablespace': PROPERTY,
+  'table of a type': PROPERTY,
+  'database setting': PROPERTY,
+  database: PROPERTY,
+  'sequence value': ['used for the first time', 'restarted'],
+};
+
 /** What became different, in words: `created`, `dropped`, `changed`, or that it could not be compared. */
 export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSection['unmodeled'] {
   return PROBES.flatMap(({ kind }) => kind).flatMap((kind) => {
@@ -240,8 +268,9 @@ export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSec
     if (then.has(UNREADABLE) || now.has(UNREADABLE))
       return [{ kind, detail: 'could not be compared: not readable' }];
     const details: string[] = [];
-    for (const name of now.keys()) if (!then.has(name)) details.push(`${name} created`);
-    for (const name of then.keys()) if (!now.has(name)) details.push(`${name} dropped`);
+    const [came, went] = WORDS[kind] ?? ['created', 'dropped'];
+    for (const name of now.keys()) if (!then.has(name)) details.push(`${name} ${came}`);
+    for (const name of then.keys()) if (!now.has(name)) details.push(`${name} ${went}`);
     for (const [name, content] of now)
       if (then.has(name) && then.get(name) !== content)
         details.push(changed(kind, name, then.get(name), content));

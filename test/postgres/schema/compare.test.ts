@@ -60,24 +60,29 @@ describe.each(VERSIONS)('on %d', (version) => {
   });
 
   test('what the comparison does not model is told by name', async () => {
-    const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}; ${PLACES}`);
+    const more = `CREATE TYPE couple AS (id integer); CREATE TABLE of_type OF couple (PRIMARY KEY (id));
+      CREATE TABLE refers (id integer CONSTRAINT refers_to REFERENCES of_type)`;
+    const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}; ${PLACES}; ${more}`);
     try {
       const before = await takeSnapshot(session);
       await session.query(`CREATE STATISTICS st ON id, name FROM people; CREATE CAST (text AS mood) WITH INOUT;
         CREATE TEXT SEARCH CONFIGURATION ts (COPY = simple); ALTER TABLE people ALTER name SET STORAGE EXTERNAL;
         ALTER TABLE people ALTER name SET STATISTICS 7; SELECT nextval('places_id_seq'); SELECT lo_create(0);
-        CREATE OPERATOR === (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4eq)`);
+        CREATE OPERATOR === (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4eq);
+        ALTER TABLE refers DISABLE TRIGGER ALL; ALTER TABLE of_type NOT OF`);
       const { section } = await compareWith(before, session);
       expect(section.changes).toEqual([]);
       expect(section.after).not.toBe(section.before);
       expect(section.unmodeled.map(({ kind, detail }) => `${kind}: ${detail}`).sort()).toEqual([
         'cast: (pg_catalog.text AS public.mood) created',
-        'column statistics target: public.people.name created',
-        'column storage: public.people.name created',
+        'column statistics target: public.people.name set',
+        'column storage: public.people.name set',
+        'enforcement of a constraint: refers_to on public.refers switched off',
         'large object: large objects changed',
         'operator: public.===(integer,integer) created',
-        'sequence value: public.places_id_seq created',
+        'sequence value: public.places_id_seq used for the first time',
         'statistics object: public.st created',
+        'table of a type: public.of_type reset',
         'text search configuration: public.ts created',
       ]);
       expect(section.rollbackLoses).toContain('statistics object: public.st created (not undone)');
