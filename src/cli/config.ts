@@ -45,18 +45,24 @@ async function readConfigFile(path: string): Promise<unknown> {
     const module: { default?: unknown } = await import(pathToFileURL(path).href);
     return module.default;
   } catch (error) {
-    throw new SafemigrateError('CONFIGURATION', `${path} cannot be read: ${messageOf(error)}.`, {
-      cause: error,
-    });
+    throw unreadable(path, error);
   }
 }
 
-/** A package.json that cannot be read is not ours to complain about. */
+function unreadable(path: string, cause: unknown): SafemigrateError {
+  return new SafemigrateError('CONFIGURATION', `${path} cannot be read: ${messageOf(cause)}.`, { cause });
+}
+
+/** A package.json that cannot be read is not ours to complain about, unless we stand in it: a policy must not be lost silently. */
 function readPackageKey(folder: string): unknown {
+  const file = join(folder, 'package.json');
+  let text = '';
   try {
-    const content: { safemigrate?: unknown } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    text = readFileSync(file, 'utf8');
+    const content: { safemigrate?: unknown } = JSON.parse(text);
     return content.safemigrate;
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (!text.includes('"safemigrate"')) return undefined;
+    throw unreadable(file, error);
   }
 }

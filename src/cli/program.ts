@@ -105,7 +105,7 @@ function configure(command: Command, table: OptionTable): Command {
   command
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
-    .helpOption('--help', 'show this help');
+    .helpOption('-h, --help', 'show this help');
   for (const [key, spec] of Object.entries(table)) {
     const option = new Option(
       spec.flag,

@@ -53,7 +53,9 @@ test.each([
   await expect(values()).rejects.toMatchObject({ code: 'CONFIGURATION' });
 });
 
-test('a package.json that cannot be read is not ours to complain about', async () => {
-  write('package.json', '{"safemigrate": {');
+test('a package.json that cannot be read is not ours to complain about, unless it speaks of us', async () => {
+  write('package.json', '{"name": "shop",}');
   expect(await values()).toBeUndefined();
+  write('package.json', '{"safemigrate": {"failOn": "warning"},}');
+  await expect(values()).rejects.toMatchObject({ code: 'CONFIGURATION' });
 });
