@@ -162,7 +162,11 @@ interface Told {
 
 function compareBy({ before, after, again }: Pair, { steps, section, owner }: Told): Comparison {
   const forward = forwardPlan(before.facts, after.facts, again);
-  const changes = forwardChanges(before.facts, forward, again, steps, owner);
+  const changes = inPlace(
+    forwardChanges(before.facts, forward, again, steps, owner),
+    dropsOfKept(forward, before.identity, after.identity),
+    namesOfKept(before.identity, after.identity),
+  );
   const back = planBetween(after.facts, before.facts);
   const wrong = dropsOfKept(back, after.identity, before.identity).join(', ');
   const statements = [...steps.map(({ undo }) => undo), ...wayBack(back, after.facts, before.facts)];
@@ -186,7 +190,7 @@ function retypedIn({ deltas }: Plan): Retyped[] {
 
 function limitsOf(wrong: string): Limit[] {
   const reason = `it would have to drop ${wrong}, which the command changed in place`;
-  const shownAs = `${wrong}: changed in place, and shown as dropped and created`;
+  const shownAs = `${wrong}: changed in place, and shown by the statements that would make it anew`;
   return [
     { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
     { path: 'schema.changes', kind: 'estimate', reason: shownAs },
@@ -280,5 +284,32 @@ function forwardChanges(
   );
   return [...drops.filter(({ dataLoss }) => dataLoss), ...changes, ...renames];
 }
+
+/**
+ * What no statement of the plan's can change in place (INHERIT, DROP EXPRESSION) it drops and makes anew, with all that is part of
+ * it. The command has not: nothing of that is gone.
+ */
+function inPlace(
+  changes: SchemaChange[],
+  kept: readonly string[],
+  names: () => ReadonlySet<string>,
+): SchemaChange[] {
+  if (kept.length === 0) return changes;
+  const stayed = names();
+  return changes.flatMap((change) => {
+    const name = `${change.kind} ${change.object}`;
+    if (!stayed.has(name) || (change.verb !== 'drop' && change.verb !== 'create')) return [change];
+    return change.verb === 'create' && kept.includes(name)
+      ? [{ ...change, verb: 'alter' as const, dataLoss: false }]
+      : [];
+  });
+}
+
+const namesOfKept = (before: Identity, after: Identity) => () =>
+  new Set(
+    [...before.values()]
+      .filter(({ key }) => after.has(key))
+      .map((object) => `${object.kind} ${label(object, before)}`),
+  );
 
 const redoVerb = (sql: string) => (/ (ATTACH|DETACH) PARTITION /.test(sql) ? 'alter' : 'rename');

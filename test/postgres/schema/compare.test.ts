@@ -59,6 +59,35 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test.each([
+    [
+      'NO INHERIT base',
+      'child',
+      'CREATE TABLE child (PRIMARY KEY (a)) INHERITS (base)',
+      'alter table public.child',
+    ],
+    ['INHERIT base', 'child', 'CREATE TABLE child (a integer PRIMARY KEY)', 'alter table public.child'],
+    [
+      'ALTER b DROP EXPRESSION',
+      't',
+      'CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (a) STORED); CREATE INDEX ON t (b)',
+      'alter column public.t.b',
+    ],
+  ])('%s keeps the rows of %s: nothing is told as dropped', async (change, table, made, expected) => {
+    const { session, drop } = await scratch(version, `CREATE TABLE base (a integer); ${made}`);
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(`ALTER TABLE ${table} ${change}`);
+      const { section } = await compareWith(before, session);
+      const told = section.changes.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`);
+      expect(told).toContain(expected);
+      expect(told.filter((each) => /^(drop|create)/.test(each))).toEqual([]);
+      expect(section.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
+    } finally {
+      await drop();
+    }
+  });
+
   test('what the comparison does not model is told by name', async () => {
     const more = `CREATE TYPE couple AS (id integer); CREATE TABLE of_type OF couple (PRIMARY KEY (id));
       CREATE TABLE refers (id integer CONSTRAINT refers_to REFERENCES of_type)`;
