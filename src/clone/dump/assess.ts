@@ -1,5 +1,6 @@
+import { access, constants } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { SafemigrateError } from '../../errors.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { type ClientPrograms, findClientPrograms } from '../../server/client-programs.ts';
 import { identifier } from '../../sql.ts';
@@ -105,6 +106,15 @@ async function obstacleTo(
         enable: `ALTER ROLE ${identifier(target.role.name)} CREATEDB; or --rehearsal-url; or: ${error.hint}`,
       };
     }
+  }
+  const folders = kind === 'embedded-server' ? [workFolder(context), tmpdir()] : [workFolder(context)];
+  for (const folder of new Set(folders)) {
+    const refused = await access(folder, constants.W_OK | constants.X_OK).catch((error: unknown) => error);
+    if (refused !== undefined)
+      return {
+        reason: `the folder for temporary files cannot be used: ${messageOf(refused)}`,
+        enable: 'set TMPDIR to a folder of yours, or name one with --clone-dir',
+      };
   }
   const unreadable = await unreadableTables(context);
   if (unreadable.length === 0) return undefined;

@@ -354,6 +354,19 @@ describe('a dump', () => {
     });
   });
 
+  test('into a folder that is not there is refused, with what to set', async () => {
+    const database = await temporaryDatabase(15);
+    const folder = '/no/such/folder';
+    const assessed = withCloning(database.url, { method: 'dump', folder }, ({ context }) =>
+      dump.assess(context),
+    );
+    expect(await assessed).toMatchObject({
+      possible: false,
+      reason: expect.stringContaining(folder),
+      enable: expect.stringMatching(/TMPDIR.*--clone-dir/),
+    });
+  });
+
   test('by programs that are older than the server is refused, and says what to install', async () => {
     const wanted = { programs: ['pg_dump', 'pg_restore'], atLeast: 18 } as const;
     const old = mkdtempSync(path.join(tmpdir(), 'old-'));
