@@ -188,15 +188,21 @@ describe.skipIf(skip)('a dump into the same server', () => {
     await withCloning(as(database.url, MAKER), { method: 'dump' }, async (cloning) => {
       let seen = '';
       let running = true;
-      const looking = (async () => {
-        while (running) {
-          for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)))
-            seen += await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-          await delay(2);
-        }
-      })();
-      const clone = await make(cloning);
-      running = false;
+      const look = async () => {
+        for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)))
+          seen += await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+        await delay(2);
+      };
+      // It waits for the lock, so that it is there for long enough to be seen.
+      const looking = withClient(database.url, async (client) => {
+        await client.query('BEGIN; LOCK TABLE t');
+        while (running && !seen.includes('pg_dump')) await look();
+        await client.query('COMMIT');
+        while (running) await look();
+      });
+      const clone = await make(cloning).finally(() => {
+        running = false;
+      });
       await looking;
       expect(clone.notCarried).toEqual([]);
       expect(seen).toContain('pg_dump');
