@@ -63,7 +63,9 @@ export const HONESTY: readonly HonestyRecord[] = [
       for (const { transaction, outcome } of transactions) {
         const own = statements.filter((statement) => statement.transaction === transaction);
         const ended = own.some(({ tag, error }) => tag === 'ROLLBACK' || error !== null);
-        const lost = own.filter(({ tag }) => tag !== null && !CHANGES_NOTHING.test(tag));
+        const lost = own.filter(
+          ({ tag, sql }) => tag !== null && !CHANGES_NOTHING.test(tag) && !COPY_OUT.test(sql),
+        );
         const [first] = lost;
         if (outcome !== 'rolled back' || ended || !first) continue;
         return {
@@ -123,6 +125,9 @@ export const HONESTY: readonly HonestyRecord[] = [
 
 const CHANGES_NOTHING =
   /^(BEGIN|START TRANSACTION|SELECT|FETCH|MOVE|SHOW|SET|RESET|DISCARD|LOCK|DECLARE|CLOSE|SAVEPOINT|RELEASE|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|EXPLAIN)/;
+
+/** pg_dump never ends its transaction, and many a tool calls it when it has migrated. */
+const COPY_OUT = /^\s*COPY\s+(?:\(|[^()]*(?:\([^()]*\))?\s+TO\s)/i;
 
 /** Nothing of it is said where the command was never seen to work on the clone, or its effects could not be read. */
 export function findHonesty(account: Account): Hazard[] {

@@ -70,6 +70,7 @@ test.each([
   ['leaves its transaction open', 'BEGIN; CREATE TABLE lost (id int)', ['NEVER_COMMITTED']],
   ['takes it back itself', 'BEGIN; CREATE TABLE lost (id int); ROLLBACK', []],
   ['has only looked', 'BEGIN; SELECT count(*) FROM users', []],
+  ['has read as pg_dump does', 'BEGIN; COPY public.users (id) TO stdout; COPY (SELECT 1) TO stdout', []],
 ])('a command that %s', async (_, sql, expected) => {
   const { exitCode, report } = await rehearse(target.url, sqlCommand(sql));
   expect(report.command.exitCode).toBe(0);
