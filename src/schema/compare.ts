@@ -10,6 +10,7 @@ import { dropped } from './dropped.ts';
 import { factsFrom } from './extraction.ts';
 import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
+import { dropsOfKept, inPlace } from './in-place.ts';
 import { leftovers } from './leftovers.ts';
 import { label, path } from './names.ts';
 import { contentOfRelations, narrowed, withoutRelations } from './narrow.ts';
@@ -18,7 +19,7 @@ import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
-import { dropsOfKept, losses, wayBack } from './way-back.ts';
+import { losses, wayBack } from './way-back.ts';
 
 export interface Comparison {
   readonly section: SchemaSection;
@@ -164,8 +165,9 @@ function compareBy({ before, after, again }: Pair, { steps, section, owner }: To
   const forward = forwardPlan(before.facts, after.facts, again);
   const changes = inPlace(
     forwardChanges(before.facts, forward, again, steps, owner),
-    dropsOfKept(forward, before.identity, after.identity),
-    namesOfKept(before.identity, after.identity),
+    forward,
+    before.identity,
+    after.identity,
   );
   const back = planBetween(after.facts, before.facts);
   const wrong = dropsOfKept(back, after.identity, before.identity).join(', ');
@@ -284,32 +286,5 @@ function forwardChanges(
   );
   return [...drops.filter(({ dataLoss }) => dataLoss), ...changes, ...renames];
 }
-
-/**
- * What no statement of the plan's can change in place (INHERIT, DROP EXPRESSION) it drops and makes anew, with all that is part of
- * it. The command has not: nothing of that is gone.
- */
-function inPlace(
-  changes: SchemaChange[],
-  kept: readonly string[],
-  names: () => ReadonlySet<string>,
-): SchemaChange[] {
-  if (kept.length === 0) return changes;
-  const stayed = names();
-  return changes.flatMap((change) => {
-    const name = `${change.kind} ${change.object}`;
-    if (!stayed.has(name) || (change.verb !== 'drop' && change.verb !== 'create')) return [change];
-    return change.verb === 'create' && kept.includes(name)
-      ? [{ ...change, verb: 'alter' as const, dataLoss: false }]
-      : [];
-  });
-}
-
-const namesOfKept = (before: Identity, after: Identity) => () =>
-  new Set(
-    [...before.values()]
-      .filter(({ key }) => after.has(key))
-      .map((object) => `${object.kind} ${label(object, before)}`),
-  );
 
 const redoVerb = (sql: string) => (/ (ATTACH|DETACH) PARTITION /.test(sql) ? 'alter' : 'rename');

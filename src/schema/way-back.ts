@@ -10,28 +10,6 @@ import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
 import { mayLose, takesAll } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 
-const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
-  schema: 'schema',
-  table: 'table',
-  column: 'column',
-  sequence: 'sequence',
-  materializedView: 'materialized view',
-  foreignTable: 'foreign table',
-};
-
-/** What a plan for the way back drops although it was there before the command and still is: that must not be run. */
-export function dropsOfKept(back: Plan, now: Identity, before: Identity): string[] {
-  const destroyed = back.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
-  if (destroyed.length === 0) return [];
-  const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
-  // Labels of everything would take longer than the comparison itself.
-  const ownNames = new Set(destroyed.map((id) => ('name' in id ? id.name : '')));
-  return [...now.values()]
-    .filter(({ key, name }) => ownNames.has(name) && before.has(key))
-    .map((object) => `${object.kind} ${label(object, now)}`)
-    .filter((name) => names.has(name));
-}
-
 /** The plan's statements, and what it lacks: two things that PostgreSQL does, or wants, beside them. */
 export function wayBack(plan: Plan, now: FactBase, before: FactBase): string[] {
   return [...detaching(plan, now, before), ...statementsOf(plan), ...grantedOnColumns(plan, before)];

@@ -38,10 +38,10 @@ export interface Guard {
   dismiss(): Promise<void>;
 }
 
-/** Asks a program of launch() and all that it has forked to end. */
-export function endGroup(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): void {
+/** Asks a program of launch() and all that it has forked to end; what they run on a server they cancel then. */
+export function endGroup(pid: number | undefined): void {
   try {
-    if (pid !== undefined) process.kill(-pid, signal);
+    if (pid !== undefined) process.kill(-pid, 'SIGTERM');
   } catch {
     // Nothing of it is left.
   }
@@ -100,7 +100,7 @@ export function guardFolder(folder: string, record = ''): Guard {
       await once(child, 'spawn');
       child.once('exit', () => {
         // What it has forked may go on without it: the WAL receiver of pg_basebackup holds up its target's server.
-        endGroup(child.pid, 'SIGKILL');
+        endGroup(child.pid);
         announce('').catch(() => {});
       });
       await announce(String(child.pid));

@@ -34,7 +34,6 @@ export async function transfer(order: Transfer): Promise<Transferred> {
         output: log.fd,
       });
       const ended = once(child, 'exit').then(([code]) => code as number | null);
-      // They cancel what they run on the server when they are asked to end.
       const onAbort = () => endGroup(child.pid);
       signal.addEventListener('abort', onAbort, { once: true });
       if (signal.aborted) onAbort();

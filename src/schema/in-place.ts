@@ -1,0 +1,54 @@
+import type { StableId } from '@supabase/pg-delta/core';
+import type { Plan } from '@supabase/pg-delta/plan';
+import type { SchemaChange } from '../report/model.ts';
+import { described } from './changes.ts';
+import type { Identified, Identity } from './identity.ts';
+import { label } from './names.ts';
+
+const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
+  schema: 'schema',
+  table: 'table',
+  column: 'column',
+  sequence: 'sequence',
+  materializedView: 'materialized view',
+  foreignTable: 'foreign table',
+};
+
+/** What a plan drops although it is there on both sides: on the way back that must not be run. */
+export function dropsOfKept(plan: Plan, from: Identity, to: Identity): string[] {
+  const destroyed = plan.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
+  if (destroyed.length === 0) return [];
+  const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
+  // Labels of everything would take longer than the comparison itself.
+  const ownNames = new Set(destroyed.map((id) => ('name' in id ? id.name : '')));
+  return [...from.values()]
+    .filter(({ key, name }) => ownNames.has(name) && to.has(key))
+    .map((object) => `${object.kind} ${label(object, from)}`)
+    .filter((name) => names.has(name));
+}
+
+/**
+ * What no statement of the plan's can change in place (INHERIT, DROP EXPRESSION) it drops and makes anew, with all that is part of
+ * it. The command has not: nothing of that is gone.
+ */
+export function inPlace(
+  changes: SchemaChange[],
+  plan: Plan,
+  before: Identity,
+  after: Identity,
+): SchemaChange[] {
+  const kept = dropsOfKept(plan, before, after);
+  if (kept.length === 0) return changes;
+  const stayed = new Set(
+    [...before.values()]
+      .filter(({ key }) => after.has(key))
+      .map((object) => `${object.kind} ${label(object, before)}`),
+  );
+  return changes.flatMap((change) => {
+    const name = `${change.kind} ${change.object}`;
+    if (!stayed.has(name) || (change.verb !== 'drop' && change.verb !== 'create')) return [change];
+    return change.verb === 'create' && kept.includes(name)
+      ? [{ ...change, verb: 'alter' as const, dataLoss: false }]
+      : [];
+  });
+}
