@@ -1,10 +1,10 @@
 import type { Identity } from './apply/receipt.ts';
 import { SafemigrateError } from './errors.ts';
 import { formatDuration } from './format.ts';
+import type { Report, SwapSection } from './model/report.ts';
 import { untouched } from './observe/loss.ts';
 import type { TargetState } from './observe/target-watch.ts';
 import { toolVersion } from './package.ts';
-import type { Report, SwapSection } from './report/model.ts';
 import type { ApplyOptions, RehearseOptions, SwapOptions } from './run/asked.ts';
 import type { Sections } from './run/on-clone.ts';
 import { prepare } from './run/prepare.ts';

@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Report } from '../src/report/model.ts';
+import type { Report } from '../src/model/report.ts';
 import { transcriptOf, withBlock } from './helpers/transcript.ts';
 
 const root = process.cwd();

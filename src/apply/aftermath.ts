@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
+import type { ApplySection, Limit, SchemaSection, StatementSection } from '../model/report.ts';
 import { relationNames } from '../observe/names.ts';
 import { schemaWithoutSecrets } from '../observe/secrets.ts';
-import type { ApplySection, Limit, SchemaSection, StatementSection } from '../report/model.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';

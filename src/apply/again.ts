@@ -1,4 +1,4 @@
-import type { ApplySection, DuringSection, StatementSection, TransactionSection } from '../report/model.ts';
+import type { ApplySection, DuringSection, StatementSection, TransactionSection } from '../model/report.ts';
 import { shapeOf } from '../wire/shape.ts';
 import { OVERDUE } from './during/gate.ts';
 import { unnoted } from './noted.ts';

@@ -1,4 +1,4 @@
-import type { ApplySection, SchemaChange, SchemaSection } from '../report/model.ts';
+import type { ApplySection, SchemaChange, SchemaSection } from '../model/report.ts';
 import { type Rehearsed, type RehearsedStatement, rehearsedOf } from './rehearsed.ts';
 
 /**

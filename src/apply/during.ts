@@ -1,8 +1,8 @@
 import type { Login } from '../command/rewrite.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
+import type { DuringSection } from '../model/report.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
-import type { DuringSection } from '../report/model.ts';
 import type { Scope } from '../scope.ts';
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';

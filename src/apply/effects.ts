@@ -1,4 +1,4 @@
-import type { ApplySection, StatementSection, TransactionSection } from '../report/model.ts';
+import type { ApplySection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Session } from '../target/session.ts';
 import { parseText } from '../wire/parse.ts';
 import { kindOf, type Node } from '../wire/statement-kind.ts';

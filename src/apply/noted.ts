@@ -1,5 +1,5 @@
-import { isBookkeeping } from '../checks/bookkeeping.ts';
-import type { ApplySection } from '../report/model.ts';
+import { isBookkeeping } from '../model/migration-tables.ts';
+import type { ApplySection } from '../model/report.ts';
 import { parseText } from '../wire/parse.ts';
 import { kindOf, type Node } from '../wire/statement-kind.ts';
 

@@ -1,4 +1,4 @@
-import type { ApplySection } from '../report/model.ts';
+import type { ApplySection } from '../model/report.ts';
 
 /** What is known of an apply once the command has ended. */
 export interface Ended {

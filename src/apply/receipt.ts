@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { z } from 'zod';
 import { SafemigrateError } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { Report } from '../report/model.ts';
+import type { Report } from '../model/report.ts';
 import type { receiptShape } from './receipt-shape.ts';
 import { rehearsedOf, streamHash } from './rehearsed.ts';
 

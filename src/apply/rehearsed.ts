@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { StatementSection } from '../model/report.ts';
 import { withoutSecrets } from '../observe/secrets.ts';
-import type { StatementSection } from '../report/model.ts';
 import { plainOf, shapeOf } from '../wire/shape.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */

@@ -1,8 +1,8 @@
-import type { FurtherRunSection, SchemaChange, SchemaSection } from '../report/model.ts';
+import { isBookkeeping } from '../model/migration-tables.ts';
+import type { FurtherRunSection, SchemaChange, SchemaSection } from '../model/report.ts';
 import { catalogueDigest, compareDigests } from '../schema/digest.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import type { Session } from '../target/session.ts';
-import { isBookkeeping } from './bookkeeping.ts';
 
 export type SchemaResult = Pick<FurtherRunSection, 'schemaEqual' | 'differences'>;
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { CheckSection } from '../report/model.ts';
+import type { CheckSection } from '../model/report.ts';
 import type { Session } from '../target/session.ts';
 import { parseText, textOf } from '../wire/parse.ts';
 import { kindOf } from '../wire/statement-kind.ts';

@@ -1,8 +1,8 @@
 import type { Clone } from '../clone/method.ts';
 import { messageOf, sqlstateOf } from '../errors.ts';
+import type { CheckSection, Limit, QueriesSection } from '../model/report.ts';
 import { measured } from '../observe/measured.ts';
 import { withoutSecrets } from '../observe/secrets.ts';
-import type { CheckSection, Limit, QueriesSection } from '../report/model.ts';
 import type { Audit } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import type { Session } from '../target/session.ts';

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import type { ErrorCode } from '../errors.ts';
-import type { Report } from '../report/model.ts';
+import type { Report } from '../model/report.ts';
 
 /** What a script learns from the exit code; documented in the README. */
 export const EXIT = {

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Report } from '../report/model.ts';
+import type { Report } from '../model/report.ts';
 import { parseRunId } from '../upkeep/run-id.ts';
 import { namesIn, stateFolder } from '../upkeep/state-files.ts';
 

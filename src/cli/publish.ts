@@ -1,9 +1,9 @@
 import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Report } from '../model/report.ts';
 import { compareReports } from '../report/compare.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
-import type { Report } from '../report/model.ts';
 import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';
 import { CLONE_PORT, readEntries } from '../upkeep/folders.ts';

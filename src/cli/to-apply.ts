@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { Report } from '../report/model.ts';
+import type { Report } from '../model/report.ts';
 import { render } from '../report/render.ts';
 import { confirm, refuseUnasked } from './confirm.ts';
 import { duringOf } from './during-options.ts';

@@ -2,7 +2,7 @@ import { chmod, chown } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { usableInstallation } from '../server/installation.ts';
 import { assessBaseBackup, estimateReadyMs } from './basebackup/assess.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { identifier } from '../sql.ts';
 import { withoutPassword } from '../target/connection-text.ts';

@@ -1,6 +1,6 @@
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import type { Audit } from '../target/audit.ts';
 import type { Session } from '../target/session.ts';

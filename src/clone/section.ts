@@ -1,4 +1,4 @@
-import type { CloneSection, Limit } from '../report/model.ts';
+import type { CloneSection, Limit } from '../model/report.ts';
 import type { Choice } from './choose.ts';
 import type { Clone } from './method.ts';
 

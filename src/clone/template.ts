@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../format.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { droppingStatement } from '../upkeep/drop.ts';

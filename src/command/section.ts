@@ -1,4 +1,4 @@
-import type { CommandSection, StatementSection } from '../report/model.ts';
+import type { CommandSection, StatementSection } from '../model/report.ts';
 import type { Rewritten } from './rewrite.ts';
 import type { CommandResult } from './run-command.ts';
 

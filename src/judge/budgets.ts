@@ -6,7 +6,7 @@ import type {
   Limit,
   SchemaSection,
   StatementSection,
-} from '../report/model.ts';
+} from '../model/report.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { isMeant, type LockLimit, type Policy } from './policy.ts';
 import { durationFlag, lockFlag, sizeFlag } from './way-out.ts';

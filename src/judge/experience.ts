@@ -1,4 +1,4 @@
-import type { ForecastSection } from '../report/model.ts';
+import type { ForecastSection } from '../model/report.ts';
 
 /** An earlier run that applied its command to the same target: what its statements took in the rehearsal and there. */
 export interface PastApply {

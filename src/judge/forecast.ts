@@ -5,7 +5,7 @@ import type {
   Limit,
   SchemaSection,
   StatementSection,
-} from '../report/model.ts';
+} from '../model/report.ts';
 import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
 import { experienceOf, type PastApply } from './experience.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';

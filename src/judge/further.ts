@@ -1,4 +1,4 @@
-import type { CheckSection, FurtherRunSection, Limit } from '../report/model.ts';
+import type { CheckSection, FurtherRunSection, Limit } from '../model/report.ts';
 
 /** What was asked of the clone beside the migration itself. */
 export interface Asked {

@@ -1,5 +1,5 @@
-import type { Hazard } from '../report/model.ts';
-import type { Facts } from './facts.ts';
+import type { Facts } from '../model/hazard-facts.ts';
+import type { Hazard } from '../model/report.ts';
 import { CATALOGUE } from './hazards/catalogue.ts';
 import { Ground } from './hazards/ground.ts';
 

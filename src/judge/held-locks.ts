@@ -1,4 +1,4 @@
-import type { SchemaSection, StatementSection } from '../report/model.ts';
+import type { SchemaSection, StatementSection } from '../model/report.ts';
 
 /** A lock that makes others wait, as long as it was held. */
 export interface HeldLock {

@@ -1,5 +1,5 @@
-import { isBookkeeping } from '../checks/bookkeeping.ts';
 import { plural } from '../format.ts';
+import { isBookkeeping } from '../model/migration-tables.ts';
 import type {
   CommandSection,
   DataSection,
@@ -7,7 +7,7 @@ import type {
   SchemaSection,
   StatementSection,
   TransactionSection,
-} from '../report/model.ts';
+} from '../model/report.ts';
 import type { Words } from './hazards/record.ts';
 
 /** What the command's exit code says, and what the server saw. */

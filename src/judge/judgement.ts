@@ -1,5 +1,5 @@
-import type { DataSection, ForecastSection, Hazard, Limit, SchemaSection } from '../report/model.ts';
-import type { Facts } from './facts.ts';
+import type { Facts } from '../model/hazard-facts.ts';
+import type { DataSection, ForecastSection, Hazard, Limit, SchemaSection } from '../model/report.ts';
 import { forecast, type Measured } from './forecast.ts';
 import { findHazards } from './hazards.ts';
 import { findHonesty } from './honesty.ts';

@@ -1,4 +1,4 @@
-import type { Hazard } from '../report/model.ts';
+import type { Hazard } from '../model/report.ts';
 import type { LockMode } from './lock-modes.ts';
 import { allowFlag } from './way-out.ts';
 

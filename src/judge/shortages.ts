@@ -1,5 +1,5 @@
 import { formatBytes } from '../format.ts';
-import type { ForecastSection, Hazard } from '../report/model.ts';
+import type { ForecastSection, Hazard } from '../model/report.ts';
 import type { Words } from './hazards/record.ts';
 
 /** What of the free disk may be needed before it is worth a warning: others write there meanwhile. */

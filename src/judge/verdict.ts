@@ -1,4 +1,4 @@
-import type { ContactSection, Hazard, SchemaSection, TargetSection } from '../report/model.ts';
+import type { ContactSection, Hazard, SchemaSection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { type Asked, askedReasons } from './further.ts';
 import { hazardReasons, type Policy } from './policy.ts';

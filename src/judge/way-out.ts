@@ -1,4 +1,4 @@
-import type { Hazard } from '../report/model.ts';
+import type { Hazard } from '../model/report.ts';
 
 /** Options as a person would type them to let through what was refused: every refusal names its way out. */
 

@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Action, ConstraintKind, Conversion, Name } from '../judge/facts.ts';
+import type { Action, ConstraintKind, Conversion, Name } from '../model/hazard-facts.ts';
 import { shown } from '../sql.ts';
 import { listed, nameOf, nameOfParts, strings } from './tree.ts';
 

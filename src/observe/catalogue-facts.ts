@@ -1,4 +1,4 @@
-import type { CatalogueFacts, RelationFacts } from '../judge/facts.ts';
+import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
 import { identifier, shown } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 import type { RelationsData } from './relations.ts';

@@ -1,6 +1,6 @@
 import type { Clone } from '../clone/method.ts';
-import type { CatalogueFacts } from '../judge/facts.ts';
-import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
+import type { CatalogueFacts } from '../model/hazard-facts.ts';
+import type { DataSection, Limit, SchemaSection } from '../model/report.ts';
 import type { Retyped } from '../schema/retyped.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import { shown } from '../sql.ts';

@@ -1,5 +1,5 @@
-import type { Conversion, Name, StatementFacts } from '../judge/facts.ts';
-import type { StatementSection, TransactionSection } from '../report/model.ts';
+import type { Conversion, Name, StatementFacts } from '../model/hazard-facts.ts';
+import type { StatementSection, TransactionSection } from '../model/report.ts';
 import type { Retyped } from '../schema/retyped.ts';
 import { shown } from '../sql.ts';
 

@@ -1,4 +1,4 @@
-import type { DataSection, SchemaSection, TransactionSection } from '../report/model.ts';
+import type { DataSection, SchemaSection, TransactionSection } from '../model/report.ts';
 
 type Lost = DataSection['lost'][number];
 

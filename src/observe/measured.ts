@@ -1,5 +1,5 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 
 /** A part that cannot be measured is not the end of the run: it is null, and the report says why. */
 export async function measured<T>(limits: Limit[], path: string, read: () => Promise<T>): Promise<T | null> {

@@ -1,4 +1,3 @@
-import { loadParser } from '../parser.ts';
 import type {
   ApplySection,
   FurtherRunSection,
@@ -6,7 +5,8 @@ import type {
   Report,
   SchemaSection,
   StatementSection,
-} from '../report/model.ts';
+} from '../model/report.ts';
+import { loadParser } from '../parser.ts';
 import { shapeOf } from '../wire/shape.ts';
 import {
   bothWithoutStrings,

@@ -1,4 +1,4 @@
-import type { DataSection, Limit } from '../report/model.ts';
+import type { DataSection, Limit } from '../model/report.ts';
 import { identifier, shown } from '../sql.ts';
 import type { Session } from '../target/session.ts';
 

@@ -1,4 +1,4 @@
-import type { DataSection, StatementSection } from '../report/model.ts';
+import type { DataSection, StatementSection } from '../model/report.ts';
 
 /** Commands that give a relation a new file without making a second relation for it meanwhile. */
 const IN_PLACE = /^(TRUNCATE|VACUUM|CLUSTER|REFRESH)/;

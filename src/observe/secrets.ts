@@ -1,4 +1,4 @@
-import type { SchemaSection } from '../report/model.ts';
+import type { SchemaSection } from '../model/report.ts';
 
 /** Within another literal, as dynamic SQL is, quotes come twice or four times. */
 const NESTED = /''''[^']+''''|''(?:[^']|'''')+''/.source;

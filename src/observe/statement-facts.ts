@@ -1,7 +1,7 @@
 import type * as Tree from 'libpg-query';
-import type { Action, Name, StatementFacts } from '../judge/facts.ts';
 import { LOCK_MODES } from '../judge/lock-modes.ts';
-import type { StatementSection } from '../report/model.ts';
+import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
+import type { StatementSection } from '../model/report.ts';
 import { parseText } from '../wire/parse.ts';
 import { shapeOf } from '../wire/shape.ts';
 import { kindOf, type Node } from '../wire/statement-kind.ts';

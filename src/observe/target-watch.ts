@@ -1,5 +1,5 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { ContactSection, Limit, SchemaChange, TargetSection } from '../report/model.ts';
+import type { ContactSection, Limit, SchemaChange, TargetSection } from '../model/report.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
 import {
   compareShared,

@@ -1,6 +1,6 @@
 import { messageOf, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { DataSection, Limit, SchemaSection } from '../report/model.ts';
+import type { DataSection, Limit, SchemaSection } from '../model/report.ts';
 import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
 import { mayLose, thereAndBack } from '../schema/type-changes.ts';
 import { identifier, shown } from '../sql.ts';

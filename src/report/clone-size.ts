@@ -1,4 +1,4 @@
-import type { Report } from './model.ts';
+import type { Report } from '../model/report.ts';
 
 /** For the headline: a way to clone that left rows out says so of the clone's size. */
 export function sizeOfClone({ limits }: Pick<Report, 'limits'>): string {

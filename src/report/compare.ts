@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
-import type { Report } from './model.ts';
+import type { Report } from '../model/report.ts';
 
 /** A change of less than this says nothing about one run against another. */
 const NOTABLE_FACTOR = 1.5;

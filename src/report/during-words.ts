@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../format.ts';
-import type { DuringSection } from './model.ts';
+import type { DuringSection } from '../model/report.ts';
 
 /**
  * What was done to the command on its way to the target, a sentence each; none where nothing had to be.

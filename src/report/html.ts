@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Report } from '../model/report.ts';
 import { applySection } from './html/apply.ts';
 import { Html, html } from './html/escape.ts';
 import { forecastSection } from './html/forecast.ts';
@@ -19,7 +20,6 @@ import { statementTable } from './html/statements.ts';
 import { STYLE } from './html/style.ts';
 import { swapSection } from './html/swap.ts';
 import { timeline } from './html/timeline.ts';
-import type { Report } from './model.ts';
 import { applyWords, swapWords } from './words.ts';
 
 /**

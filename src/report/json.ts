@@ -1,4 +1,4 @@
-import type { Report } from './model.ts';
+import type { Report } from '../model/report.ts';
 import { visibleJson } from './visible.ts';
 
 /** The order of the model, which itself is not loaded: that takes longer than all the rest of a report. */

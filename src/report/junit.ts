@@ -1,4 +1,4 @@
-import type { Report } from './model.ts';
+import type { Report } from '../model/report.ts';
 import { xmlText } from './xml.ts';
 
 interface Case {

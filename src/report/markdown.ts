@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
+import type { Report } from '../model/report.ts';
 import { code, prose } from './markdown/escape.ts';
 import { type Part, parts } from './markdown/parts.ts';
-import type { Report } from './model.ts';
 import { applyWords, losingChanges, swapWords } from './words.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */

@@ -1,4 +1,4 @@
-import type { Report } from './model.ts';
+import type { Report } from '../model/report.ts';
 import { type Family, one } from './openmetrics/family.ts';
 import { applyFamilies, forecastFamilies, swapFamilies } from './openmetrics/outcomes.ts';
 

@@ -1,6 +1,6 @@
+import type { Report } from '../model/report.ts';
 import type { ReportFormat } from './formats.ts';
 import type { TextStyle } from './layout.ts';
-import type { Report } from './model.ts';
 import type { Location } from './sarif.ts';
 
 export interface RenderOptions extends TextStyle {

@@ -1,4 +1,4 @@
-import type { Hazard, Report } from './model.ts';
+import type { Hazard, Report } from '../model/report.ts';
 import { visibleJson } from './visible.ts';
 
 /** Where a statement stands in a file of the working tree, counted from 1. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { report } from './model.ts';
+import { report } from '../model/report.ts';
 
 /** The JSON Schema (draft 2020-12) of the report. Unknown keys are allowed: later versions may add paths. */
 export function reportJsonSchema(): z.core.JSONSchema.JSONSchema {

@@ -1,5 +1,5 @@
+import type { Report } from '../model/report.ts';
 import type { TextStyle } from './layout.ts';
-import type { Report } from './model.ts';
 import { cleanupSection, limitsSection, wayBackSection } from './text/aftermath.ts';
 import { applySection } from './text/apply.ts';
 import { askedSections, querySection } from './text/asked.ts';

@@ -7,7 +7,7 @@ import type {
   Report,
   SchemaChange,
   SwapSection,
-} from './model.ts';
+} from '../model/report.ts';
 
 /** Sentences that every renderer for people says in the same words. */
 

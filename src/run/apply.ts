@@ -1,6 +1,6 @@
 import { reasonsAgainst, schemaReason } from '../apply/receipt.ts';
 import { inPhase } from '../events.ts';
-import type { Report } from '../report/model.ts';
+import type { Report } from '../model/report.ts';
 import { catalogueDigest, compareDigests } from '../schema/digest.ts';
 import { openSchemaWatch } from '../schema/watch.ts';
 import { enterTarget } from './apply/enter.ts';

@@ -4,7 +4,7 @@ import type { Interrupts } from '../command/run-command.ts';
 import type { Emit } from '../events.ts';
 import type { PastApply } from '../judge/experience.ts';
 import type { Policy } from '../judge/policy.ts';
-import type { Report } from '../report/model.ts';
+import type { Report } from '../model/report.ts';
 import type { Audit } from '../target/audit.ts';
 import type { Observe } from '../wire/observed.ts';
 

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { type Emit, inPhase } from '../events.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { embeddedBinaries, type ServerVersion } from '../server/binaries.ts';
 import { newestClientPrograms } from '../server/client-programs.ts';

@@ -6,18 +6,18 @@ import type { CommandResult } from '../command/run-command.ts';
 import { withoutSecrets } from '../command/secrets.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { watchCommand } from '../observe/command-watch.ts';
-import { runWatched } from '../observe/contact.ts';
-import { Guard } from '../observe/guard.ts';
-import { relationNames } from '../observe/names.ts';
-import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
 import type {
   ContactSection,
   FurtherRunSection,
   Limit,
   SchemaSection,
   StatementSection,
-} from '../report/model.ts';
+} from '../model/report.ts';
+import { watchCommand } from '../observe/command-watch.ts';
+import { runWatched } from '../observe/contact.ts';
+import { Guard } from '../observe/guard.ts';
+import { relationNames } from '../observe/names.ts';
+import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';

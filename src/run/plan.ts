@@ -1,4 +1,4 @@
-import type { TargetSection } from '../report/model.ts';
+import type { TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../target/audit.ts';
 import { targetSection } from '../target/section.ts';
 import type { RehearseOptions } from './asked.ts';

@@ -7,7 +7,7 @@ import {
 } from '../checks/query-source.ts';
 import { readChecks, type UserCheck } from '../checks/user-check.ts';
 import { SafemigrateError } from '../errors.ts';
-import type { Limit } from '../report/model.ts';
+import type { Limit } from '../model/report.ts';
 import type { Session } from '../target/session.ts';
 import type { RehearseOptions } from './asked.ts';
 

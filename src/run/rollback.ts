@@ -1,7 +1,7 @@
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { plural } from '../format.ts';
-import type { SwapSection } from '../report/model.ts';
+import type { SwapSection } from '../model/report.ts';
 import { closeDatabase } from '../swap/fence.ts';
 import { swapObstacles } from '../swap/preflight.ts';
 import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from '../swap/writes.ts';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
-import type { SwapSection } from '../report/model.ts';
+import type { SwapSection } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { closeDatabase, type Fence } from '../swap/fence.ts';
 import { startGuard } from '../swap/guard.ts';

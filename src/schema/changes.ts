@@ -1,6 +1,6 @@
 import { diff, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
-import type { SchemaChange } from '../report/model.ts';
+import type { SchemaChange } from '../model/report.ts';
 import { literal, shown } from '../sql.ts';
 import { collationsApart } from './collations.ts';
 import { reduce } from './reduce.ts';

@@ -1,5 +1,5 @@
 import type { Delta, Fact, FactBase, StableId } from '@supabase/pg-delta/core';
-import type { DroppedFacts } from '../judge/facts.ts';
+import type { DroppedFacts } from '../model/hazard-facts.ts';
 import { identifier } from '../sql.ts';
 import { described } from './changes.ts';
 

@@ -1,6 +1,6 @@
 import type { StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
-import type { SchemaChange } from '../report/model.ts';
+import type { SchemaChange } from '../model/report.ts';
 import { described } from './changes.ts';
 import type { Identified, Identity } from './identity.ts';
 import { label } from './names.ts';

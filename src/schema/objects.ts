@@ -1,6 +1,6 @@
 import { type Delta, diff, encodeId, type Fact, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { plural } from '../format.ts';
-import type { SchemaObject, SchemaSection } from '../report/model.ts';
+import type { SchemaObject, SchemaSection } from '../model/report.ts';
 import { described } from './changes.ts';
 import { definition, ownerOf } from './definition.ts';
 import type { Side } from './facts.ts';

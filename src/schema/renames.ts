@@ -1,4 +1,4 @@
-import type { Rename } from '../report/model.ts';
+import type { Rename } from '../model/report.ts';
 import { identifier, literal } from '../sql.ts';
 import type { Identified, Identity, ObjectKind } from './identity.ts';
 import { label } from './names.ts';

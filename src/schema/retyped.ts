@@ -1,5 +1,5 @@
 import type { Delta, StableId } from '@supabase/pg-delta/core';
-import type { SchemaSection } from '../report/model.ts';
+import type { SchemaSection } from '../model/report.ts';
 
 /** A column that has another type, by its name from before; types as format_type writes them. */
 export interface Retyped {

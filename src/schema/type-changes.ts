@@ -1,4 +1,4 @@
-import type { Conversion } from '../judge/facts.ts';
+import type { Conversion } from '../model/hazard-facts.ts';
 
 /** Types in the order in which each takes every value of those before it. */
 const WIDENING: readonly (readonly string[])[] = [

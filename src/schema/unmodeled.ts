@@ -1,4 +1,4 @@
-import type { SchemaSection } from '../report/model.ts';
+import type { SchemaSection } from '../model/report.ts';
 import type { Session } from '../target/session.ts';
 
 /**

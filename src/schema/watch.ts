@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { SafemigrateError } from '../errors.ts';
+import type { SchemaChange } from '../model/report.ts';
 import { builtFile } from '../package.ts';
-import type { SchemaChange } from '../report/model.ts';
 import type { Audit } from '../target/audit.ts';
 import type { ConnectionSettings } from '../target/settings.ts';
 import type { Comparison } from './compare.ts';

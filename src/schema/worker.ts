@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { SchemaChange } from '../report/model.ts';
+import type { SchemaChange } from '../model/report.ts';
 import type { AuditEntry } from '../target/audit.ts';
 import { openSession } from '../target/connect.ts';
 import { loadPg } from '../target/load-pg.ts';

@@ -1,4 +1,4 @@
-import type { TargetSection } from '../report/model.ts';
+import type { TargetSection } from '../model/report.ts';
 import type { Target } from './target.ts';
 
 /** The report's target section: never a password. */

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Action } from '../../src/judge/facts.ts';
 import { type Evidence, reachJudgement } from '../../src/judge/judgement.ts';
 import { DEFAULT_POLICY } from '../../src/judge/policy.ts';
-import type { QueriesSection, SchemaChange } from '../../src/report/model.ts';
+import type { Action } from '../../src/model/hazard-facts.ts';
+import type { QueriesSection, SchemaChange } from '../../src/model/report.ts';
 import { asking, facts, relation, statement } from '../helpers/facts.ts';
 import { sampleReport } from '../helpers/reports.ts';
 import { median } from './ratios.ts';

@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'vitest';
-import { report as reportModel } from '../../src/report/model.ts';
+import { report as reportModel } from '../../src/model/report.ts';
 import { CLI, plainEnvironment, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { Report } from '../../src/report/model.ts';
+import type { Report } from '../../src/model/report.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 
 test('the demo shows a rehearsal that passes and one that is stopped, and leaves no server behind', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Report } from '../../src/report/model.ts';
+import type { Report } from '../../src/model/report.ts';
 import { runProgram, safemigrate } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { mask } from '../helpers/oracle.ts';

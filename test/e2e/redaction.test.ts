@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Report } from '../../src/report/model.ts';
+import type { Report } from '../../src/model/report.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ApplySection } from '../../src/report/model.ts';
+import type { ApplySection } from '../../src/model/report.ts';
 import type { Server } from '../../src/server/embedded.ts';
 import { CLI, type CliOptions, runProgram } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';

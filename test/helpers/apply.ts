@@ -1,4 +1,4 @@
-import type { ApplySection } from '../../src/report/model.ts';
+import type { ApplySection } from '../../src/model/report.ts';
 import type { CliOptions } from './cli.ts';
 import { type Rehearsal, rehearse } from './rehearse.ts';
 

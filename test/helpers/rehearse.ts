@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import type { Report, StatementSection } from '../../src/report/model.ts';
+import type { Report, StatementSection } from '../../src/model/report.ts';
 import { type CliOptions, type CliResult, safemigrate } from './cli.ts';
 import { readReport } from './read-report.ts';
 

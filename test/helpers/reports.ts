@@ -1,4 +1,4 @@
-import type { Report } from '../../src/report/model.ts';
+import type { Report } from '../../src/model/report.ts';
 
 /** Fields that come with few errors. */
 const NOT_SAID = {

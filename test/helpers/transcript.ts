@@ -1,4 +1,4 @@
-import type { Report } from '../../src/report/model.ts';
+import type { Report } from '../../src/model/report.ts';
 import { renderText } from '../../src/report/text.ts';
 
 /** The block of README.md that `npm run transcript` writes. */

@@ -6,7 +6,7 @@ import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Evidence } from '../../src/judge/judgement.ts';
 import { LOCK_MODES } from '../../src/judge/lock-modes.ts';
-import type { Report, StatementSection } from '../../src/report/model.ts';
+import type { Report, StatementSection } from '../../src/model/report.ts';
 import { rehearse } from '../../src/run.ts';
 import { plainEnvironment } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';

@@ -44,7 +44,7 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
  * PostgreSQL's table of lock modes.
  */
 const SHARED = new Set(files.filter((file) => !file.includes('/') && !ROOMS.includes(file)));
-for (const file of ['report/model.ts', 'judge/lock-modes.ts', 'judge/facts.ts']) SHARED.add(file);
+for (const file of ['model/report.ts', 'judge/lock-modes.ts', 'model/hazard-facts.ts']) SHARED.add(file);
 
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
@@ -156,7 +156,7 @@ describe('what makes a start slow', () => {
     (file) => {
       const loaded = loadedWith(file);
       expect(loaded).toContain('errors.ts');
-      const slow = ['zod', 'execa', 'libpg-query', 'report/model.ts'];
+      const slow = ['zod', 'execa', 'libpg-query', 'model/report.ts'];
       expect(slow.filter((each) => loaded.has(each))).toEqual([]);
     },
   );

@@ -1,6 +1,6 @@
 import type { Emit } from '../../events.ts';
+import type { DuringSection } from '../../model/report.ts';
 import { withoutSecrets } from '../../observe/secrets.ts';
-import type { DuringSection } from '../../report/model.ts';
 import { shapeOf } from '../../wire/shape.ts';
 
 type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blockers'> =

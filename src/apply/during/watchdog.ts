@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../../format.ts';
-import type { DuringSection } from '../../report/model.ts';
+import type { DuringSection } from '../../model/report.ts';
 import type { Observed, Statement } from '../../wire/observed.ts';
 import { Blockers } from './blockers.ts';
 import type { Happenings } from './happenings.ts';

@@ -1,4 +1,4 @@
-import type { Report } from '../../report/model.ts';
+import type { Report } from '../../model/report.ts';
 import type { Location } from '../../report/sarif.ts';
 import { visible } from '../../report/visible.ts';
 

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Report } from '../../report/model.ts';
+import type { Report } from '../../model/report.ts';
 import type { Location } from '../../report/sarif.ts';
 
 /** Folders that hold what others wrote, or what was built. */

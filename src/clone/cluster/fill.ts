@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { SafemigrateError } from '../../errors.ts';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import type { Scope } from '../../scope.ts';
 import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
 import { startServer } from '../../server/embedded.ts';

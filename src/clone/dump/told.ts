@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../../format.ts';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import type { CloneContext } from '../method.ts';
 import type { DestinationKind } from './destination.ts';
 import type { DumpFacts } from './facts.ts';

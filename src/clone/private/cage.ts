@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 
 const run = promisify(execFile);
 

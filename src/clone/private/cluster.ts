@@ -1,4 +1,4 @@
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import type { Possible } from '../method.ts';
 import type { MethodId } from '../method-id.ts';
 

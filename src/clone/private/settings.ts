@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { formatBytes } from '../../format.ts';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { Original } from './original.ts';
 

@@ -1,5 +1,5 @@
 import { plural } from '../../format.ts';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import { literal } from '../../sql.ts';
 import type { Session } from '../../target/session.ts';
 

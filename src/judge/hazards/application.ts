@@ -1,4 +1,4 @@
-import type { SchemaChange, StatementSection } from '../../report/model.ts';
+import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { shown } from '../../sql.ts';
 import { relationEvidence } from './evidence.ts';
 import type { Ground } from './ground.ts';

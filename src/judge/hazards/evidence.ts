@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatDuration } from '../../format.ts';
-import type { StatementSection } from '../../report/model.ts';
+import type { StatementSection } from '../../model/report.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { waitingFor } from './weight.ts';
 

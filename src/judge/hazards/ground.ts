@@ -1,6 +1,6 @@
-import type { SchemaChange, StatementSection } from '../../report/model.ts';
+import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../../model/hazard-facts.ts';
+import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { shown } from '../../sql.ts';
-import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../facts.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../lock-modes.ts';
 import { lastPart } from './names.ts';
 

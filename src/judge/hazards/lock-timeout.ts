@@ -1,4 +1,4 @@
-import type { StatementSection } from '../../report/model.ts';
+import type { StatementSection } from '../../model/report.ts';
 import type { Ground } from './ground.ts';
 
 const ENDS_TRANSACTION = /^(?:COMMIT|ROLLBACK|PREPARE TRANSACTION)$/;

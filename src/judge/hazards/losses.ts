@@ -1,7 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
-import type { SchemaChange, StatementSection } from '../../report/model.ts';
+import type { Action, DroppedFacts } from '../../model/hazard-facts.ts';
+import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { shown } from '../../sql.ts';
-import type { Action, DroppedFacts } from '../facts.ts';
 import { listed, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground } from './ground.ts';
 import { lastPart, withoutLastPart } from './names.ts';

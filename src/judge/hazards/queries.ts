@@ -1,5 +1,5 @@
 import { formatCount, formatRate, plural } from '../../format.ts';
-import type { QueriesSection } from '../../report/model.ts';
+import type { QueriesSection } from '../../model/report.ts';
 import type { Finding, HazardRecord } from './record.ts';
 
 /** What the running application would meet. One finding for all queries: they are listed in the report. */

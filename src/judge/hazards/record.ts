@@ -1,5 +1,5 @@
-import type { Hazard, StatementSection } from '../../report/model.ts';
-import type { Action, Name } from '../facts.ts';
+import type { Action, Name } from '../../model/hazard-facts.ts';
+import type { Hazard, StatementSection } from '../../model/report.ts';
 import { lockEvidence } from './evidence.ts';
 import type { Ground, Met } from './ground.ts';
 import { weighLock } from './weight.ts';

@@ -1,5 +1,5 @@
 import { formatCount, formatDuration } from '../../format.ts';
-import type { StatementSection } from '../../report/model.ts';
+import type { StatementSection } from '../../model/report.ts';
 import { isBuilt } from './builds.ts';
 import { listed, locksEvidence, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground, HeldLock } from './ground.ts';

@@ -1,4 +1,4 @@
-import type { Hazard } from '../../report/model.ts';
+import type { Hazard } from '../../model/report.ts';
 import { blocks } from '../lock-modes.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { BUSY_PER_SECOND, ERROR, MANY_ROWS, WARNING } from './thresholds.ts';

@@ -1,6 +1,6 @@
 import { formatDuration, plural } from '../../format.ts';
+import type { ApplySection, Report } from '../../model/report.ts';
 import { duringWords } from '../during-words.ts';
-import type { ApplySection, Report } from '../model.ts';
 import { applyWords, commandWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
 import { bar, facts, list, table } from './parts.ts';

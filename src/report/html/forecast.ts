@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatDuration } from '../../format.ts';
-import type { ForecastSection, Report } from '../model.ts';
+import type { ForecastSection, Report } from '../../model/report.ts';
 import { basisWords, lockForecastWords, resourceWords, transactionWords } from '../words.ts';
 import { type Html, html } from './escape.ts';
 import { facts, list, section, table } from './parts.ts';

@@ -1,5 +1,5 @@
 import { formatCount, plural } from '../../format.ts';
-import type { SchemaChange, SchemaObject, SchemaSection } from '../model.ts';
+import type { SchemaChange, SchemaObject, SchemaSection } from '../../model/report.ts';
 import { type Row, sideBySide } from '../side-by-side.ts';
 import { cutText, Html, html } from './escape.ts';
 

@@ -1,6 +1,6 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import type { Report } from '../model.ts';
 import { cutWords, losingChanges, writtenWords } from '../words.ts';
 import { cutText, Html, html } from './escape.ts';
 import { changedObjects, lossTag } from './objects.ts';

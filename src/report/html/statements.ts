@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
-import type { Report, StatementSection } from '../model.ts';
+import type { Report, StatementSection } from '../../model/report.ts';
 import { cutText, type Html, html } from './escape.ts';
 
 /** Every statement, to be sorted and searched; without a script it is a plain table in the order of the run. */

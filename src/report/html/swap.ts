@@ -1,5 +1,5 @@
 import { formatDuration } from '../../format.ts';
-import type { Report, SwapSection } from '../model.ts';
+import type { Report, SwapSection } from '../../model/report.ts';
 import { swapWords } from '../words.ts';
 import { type Html, html } from './escape.ts';
 import { bar, facts, table } from './parts.ts';

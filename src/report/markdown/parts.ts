@@ -1,6 +1,6 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
+import type { Report, StatementSection } from '../../model/report.ts';
 import { duringWords } from '../during-words.ts';
-import type { Report, StatementSection } from '../model.ts';
 import { basisWords, cutWords, lockForecastWords, losingChanges, resourceWords } from '../words.ts';
 import { block, code, prose } from './escape.ts';
 

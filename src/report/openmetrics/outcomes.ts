@@ -1,4 +1,4 @@
-import type { Report } from '../model.ts';
+import type { Report } from '../../model/report.ts';
 import { type Family, most, one, type Sample, seconds, states } from './family.ts';
 
 /** What would happen on the target, in its gravest figures. */

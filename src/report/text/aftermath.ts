@@ -1,6 +1,6 @@
 import { plural } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
 import { flow, type TextStyle, tone } from '../layout.ts';
-import type { Report } from '../model.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 
 const LISTED = 8;

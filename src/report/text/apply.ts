@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
+import type { ApplySection, Report } from '../../model/report.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
-import type { ApplySection, Report } from '../model.ts';
 import { commandWords } from '../words.ts';
 import { duringLines } from './during.ts';
 import { andMore, bullet, fact, heading, message } from './parts.ts';

@@ -1,6 +1,6 @@
 import { formatCount, formatRate, plural } from '../../format.ts';
+import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../../model/report.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
-import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../model.ts';
 import { commandWords } from '../words.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 

@@ -1,6 +1,6 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
+import type { DataSection, Report } from '../../model/report.ts';
 import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
-import type { DataSection, Report } from '../model.ts';
 import { lostWords, writtenWords } from '../words.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 

@@ -1,6 +1,6 @@
+import type { DuringSection } from '../../model/report.ts';
 import { duringWords } from '../during-words.ts';
 import type { TextStyle } from '../layout.ts';
-import type { DuringSection } from '../model.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 
 const LISTED = 10;

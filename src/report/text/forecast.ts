@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
+import type { ForecastSection, Report } from '../../model/report.ts';
 import { flow, type TextStyle, tone } from '../layout.ts';
-import type { ForecastSection, Report } from '../model.ts';
 import { basisWords, lockForecastWords, resourceWords } from '../words.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 

@@ -1,6 +1,6 @@
 import { formatCount, plural } from '../../format.ts';
+import type { Hazard, Report } from '../../model/report.ts';
 import { flow, marks, type TextStyle, type Tone, tone } from '../layout.ts';
-import type { Hazard, Report } from '../model.ts';
 import { andMore, heading, message } from './parts.ts';
 
 const LISTED = 8;

@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
 import { marks, type Span, type TextStyle, tone } from '../layout.ts';
-import type { Report } from '../model.ts';
 import { fact, limitAt, message } from './parts.ts';
 import { outcome } from './verdict.ts';
 

@@ -1,6 +1,6 @@
 import { formatCount, plural } from '../../format.ts';
+import type { Report, SchemaChange, SchemaSection } from '../../model/report.ts';
 import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
-import type { Report, SchemaChange, SchemaSection } from '../model.ts';
 import { losingChanges } from '../words.ts';
 import { andMore, bullet, heading, message } from './parts.ts';
 

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { longestLocks } from '../../judge/held-locks.ts';
+import type { Report, StatementSection } from '../../model/report.ts';
 import { flow, type Row, type Span, type TextStyle, table, tone } from '../layout.ts';
-import type { Report, StatementSection } from '../model.ts';
 import { andMore, heading, message } from './parts.ts';
 
 const LISTED_ERRORS = 3;

@@ -1,6 +1,6 @@
 import { formatDuration, formatTime, plural } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
 import { flow, type Span, type TextStyle, tone } from '../layout.ts';
-import type { Report } from '../model.ts';
 import { bullet, heading, message } from './parts.ts';
 
 /** Which state the target is in after `--swap`: what an operator has to know before anything else. */

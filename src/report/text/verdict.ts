@@ -1,7 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { flow, marks, type TextStyle, tone } from '../layout.ts';
-import type { Report } from '../model.ts';
 import { losingChanges } from '../words.ts';
 import { andMore, bullet, message } from './parts.ts';
 

@@ -5,7 +5,7 @@ import type { GuardedWatch } from '../../apply/during.ts';
 import type { CommandResult } from '../../command/run-command.ts';
 import type { Emit } from '../../events.ts';
 import { formatDuration, plural } from '../../format.ts';
-import type { ApplySection } from '../../report/model.ts';
+import type { ApplySection } from '../../model/report.ts';
 
 type Attempt = ApplySection['attempts'][number];
 type Command = NonNullable<ApplySection['command']>;

@@ -3,8 +3,8 @@ import { commandHash, type Identity, readReceipt, writeReceipt } from '../../app
 import type { Logins } from '../../command/rewrite.ts';
 import { withoutSecrets } from '../../command/secrets.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { Report } from '../../model/report.ts';
 import { redactReport } from '../../observe/redact-report.ts';
-import type { Report } from '../../report/model.ts';
 import type { Target } from '../../target/target.ts';
 import type { RehearseOptions } from '../asked.ts';
 import { ignore } from '../options.ts';

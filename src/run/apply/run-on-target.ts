@@ -8,7 +8,7 @@ import { runCommand } from '../../command/run-command.ts';
 import { withoutSecrets } from '../../command/secrets.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
-import type { Limit } from '../../report/model.ts';
+import type { Limit } from '../../model/report.ts';
 import type { SchemaWatch } from '../../schema/watch.ts';
 import type { Scope } from '../../scope.ts';
 import type { Stop } from '../../stop.ts';

@@ -1,6 +1,6 @@
 import type { Receipt } from '../../apply/receipt.ts';
+import type { ApplySection, Limit, Report } from '../../model/report.ts';
 import type { TargetState } from '../../observe/target-watch.ts';
-import type { ApplySection, Limit, Report } from '../../report/model.ts';
 import type { Cleanup } from '../../scope.ts';
 import type { ApplyOptions } from '../asked.ts';
 

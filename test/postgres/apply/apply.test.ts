@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Emit } from '../../../src/events.ts';
-import type { Report } from '../../../src/report/model.ts';
+import type { Report } from '../../../src/model/report.ts';
 import { apply } from '../../../src/run.ts';
 import { sqlCommand } from '../../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { effectsOf } from '../../../src/apply/effects.ts';
 import type { Fate } from '../../../src/apply/transactions.ts';
-import type { StatementSection, TransactionSection } from '../../../src/report/model.ts';
+import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 import { openSession } from '../../../src/target/connect.ts';
 import type { Session } from '../../../src/target/session.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';

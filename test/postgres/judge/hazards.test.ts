@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Hazard, Report } from '../../../src/report/model.ts';
+import type { Hazard, Report } from '../../../src/model/report.ts';
 import { rehearse } from '../../../src/run.ts';
 import type { ServerVersion } from '../../../src/server/binaries.ts';
 import { plainEnvironment } from '../../helpers/cli.ts';

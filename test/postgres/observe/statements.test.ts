@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { type StatementSection, statementSection } from '../../../src/model/report.ts';
 import { LockReader } from '../../../src/observe/locks.ts';
 import { relationNames } from '../../../src/observe/names.ts';
 import { type Sample, Sampler } from '../../../src/observe/sampler.ts';
 import { StatementLog } from '../../../src/observe/statements.ts';
-import { type StatementSection, statementSection } from '../../../src/report/model.ts';
 import { openSession } from '../../../src/target/connect.ts';
 import { surroundings } from '../../../src/target/surroundings.ts';
 import { parseSettings } from '../../../src/target/url.ts';

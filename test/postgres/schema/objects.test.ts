@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SchemaObject } from '../../../src/report/model.ts';
+import type { SchemaObject } from '../../../src/model/report.ts';
 import { compareWith } from '../../../src/schema/compare.ts';
 import { takeSnapshot } from '../../../src/schema/facts.ts';
 import type { ServerVersion } from '../../../src/server/binaries.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Evidence, failureOf, reasonAgainst } from '../../../src/apply/again.ts';
 import { OVERDUE } from '../../../src/apply/during/gate.ts';
-import type { StatementSection, TransactionSection } from '../../../src/report/model.ts';
+import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 
 const startedAt = '2026-03-14T02:12:01.000Z';
 

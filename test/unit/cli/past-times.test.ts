@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keepTimes, pastApplies } from '../../../src/cli/past-times.ts';
-import type { Report } from '../../../src/report/model.ts';
+import type { Report } from '../../../src/model/report.ts';
 import { temporaryFolder } from '../../helpers/cli.ts';
 
 const HERE = { host: 'db.example', port: 5432, database: 'shop' };

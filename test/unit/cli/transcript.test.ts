@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { report as reportModel } from '../../../src/report/model.ts';
+import { report as reportModel } from '../../../src/model/report.ts';
 import { blockOf, transcriptOf } from '../../helpers/transcript.ts';
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Account, findHonesty } from '../../../src/judge/honesty.ts';
-import type { SchemaSection } from '../../../src/report/model.ts';
+import type { SchemaSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { statements: mixed } = sampleReports['failed-command'] ?? sampleReport();

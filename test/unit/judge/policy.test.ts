@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { budgetReasons, type Spent } from '../../../src/judge/budgets.ts';
 import { applyPolicy, DEFAULT_POLICY, hazardReasons, type Policy } from '../../../src/judge/policy.ts';
-import type { Hazard } from '../../../src/report/model.ts';
+import type { Hazard } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const TODAY = '2026-11-21';

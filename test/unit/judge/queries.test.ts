@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Facts } from '../../../src/judge/facts.ts';
 import { Ground } from '../../../src/judge/hazards/ground.ts';
 import { QUERIES } from '../../../src/judge/hazards/queries.ts';
-import type { QueriesSection } from '../../../src/report/model.ts';
+import type { Facts } from '../../../src/model/hazard-facts.ts';
+import type { QueriesSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { queries } = sampleReports.asked ?? sampleReport();

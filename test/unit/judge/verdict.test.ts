@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_POLICY } from '../../../src/judge/policy.ts';
 import { type Findings, judge as judgeBy } from '../../../src/judge/verdict.ts';
-import type { CommandSection, TargetSection } from '../../../src/report/model.ts';
+import type { CommandSection, TargetSection } from '../../../src/model/report.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
 const { command, schema, contact } = sampleReport();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { DataSection, TransactionSection } from '../../../src/model/report.ts';
 import { lostData } from '../../../src/observe/lost-data.ts';
-import type { DataSection, TransactionSection } from '../../../src/report/model.ts';
 
 const transaction = (outcome: TransactionSection['outcome']): TransactionSection => ({
   transaction: 1,

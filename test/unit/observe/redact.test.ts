@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { StatementSection } from '../../../src/model/report.ts';
 import { redacted, withoutLiterals, withoutStrings } from '../../../src/observe/redact.ts';
-import type { StatementSection } from '../../../src/report/model.ts';
 
 function failed(
   error: Pick<NonNullable<StatementSection['error']>, 'sqlstate' | 'message' | 'where' | 'hint'>,

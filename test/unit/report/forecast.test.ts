@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DataSection, ForecastSection } from '../../../src/report/model.ts';
+import type { DataSection, ForecastSection } from '../../../src/model/report.ts';
 import { renderText } from '../../../src/report/text.ts';
 import { lostWords } from '../../../src/report/words.ts';
 import { sampleReport } from '../../helpers/reports.ts';

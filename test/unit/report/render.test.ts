@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { report as reportModel } from '../../../src/model/report.ts';
 import { formatOfFile } from '../../../src/report/formats.ts';
-import { report as reportModel } from '../../../src/report/model.ts';
 import { render } from '../../../src/report/render.ts';
 import { reportJsonSchema } from '../../../src/report/schema.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';

@@ -5,7 +5,7 @@ import type {
   SchemaSection,
   StatementSection,
   TransactionSection,
-} from '../report/model.ts';
+} from './report.ts';
 
 /** All that hazards are decided from, as plain values. Relations are named as in the report, `public.orders`. */
 export interface Facts {
