@@ -1,5 +1,5 @@
 import type { ApplySection, DuringSection, StatementSection, TransactionSection } from '../model/report.ts';
-import { shapeOf } from '../wire/shape.ts';
+import { shapeOf } from '../postgres/sql/normalize.ts';
 import { OVERDUE } from './during/gate.ts';
 import { unnoted } from './noted.ts';
 import type { Ended } from './outcome.ts';

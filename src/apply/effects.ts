@@ -1,7 +1,7 @@
 import type { ApplySection, StatementSection, TransactionSection } from '../model/report.ts';
-import type { Session } from '../target/session.ts';
-import { parseText } from '../wire/parse.ts';
-import { kindOf, type Node } from '../wire/statement-kind.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { parseText } from '../postgres/sql/parse.ts';
+import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
 import type { Fate } from './transactions.ts';
 
 export interface Effects {

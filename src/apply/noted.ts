@@ -1,7 +1,7 @@
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { ApplySection } from '../model/report.ts';
-import { parseText } from '../wire/parse.ts';
-import { kindOf, type Node } from '../wire/statement-kind.ts';
+import { parseText } from '../postgres/sql/parse.ts';
+import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
 
 type Effect = ApplySection['committed'][number];
 

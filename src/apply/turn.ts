@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { SafemigrateError } from '../errors.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * One apply for each target at a time: an advisory lock in the target itself, with a key that follows from its OID. It

@@ -1,6 +1,6 @@
 import { HAZARD_CODES } from '../judge/codes.ts';
-import { LOCK_MODES } from '../judge/lock-modes.ts';
 import type { Allowance, LockLimit, Policy } from '../judge/policy.ts';
+import { LOCK_MODES } from '../postgres/lock-modes.ts';
 import { list, oneOf, option, parseDuration, parseSize } from './values.ts';
 
 /** What a rehearsal has to keep to, as options. */

@@ -1,6 +1,6 @@
-import { nameHost } from '../target/failures.ts';
+import { nameHost } from '../postgres/connection/connection-failures.ts';
+import { surroundings } from '../postgres/connection/environment.ts';
 import { findTarget } from '../target/locate.ts';
-import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
 import type { Place } from '../upkeep/claim.ts';
 import { configSource, environmentSource } from './config.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import { openSession } from '../target/connect.ts';
+import { openSession } from '../postgres/connection/connect.ts';
 import type { Clone, CloneContext } from './method.ts';
 
 /** SQL of the user's that prepares the clone before anything is measured: masks personal data, removes what is secret. */

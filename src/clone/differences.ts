@@ -1,5 +1,5 @@
 import { plural } from '../format.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /** Something of the target that a clone does not have, or has in another way, so that a rehearsal is less true. */
 export interface Difference {

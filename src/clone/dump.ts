@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
+import { clientEnvironment } from '../postgres/connection/client-environment.ts';
+import { applicationName, openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { ClientPrograms } from '../server/client-programs.ts';
-import { identifier } from '../sql.ts';
-import { clientEnvironment } from '../target/client-environment.ts';
-import { applicationName, openSession } from '../target/connect.ts';
-import type { Session } from '../target/session.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { droppingStatement } from '../upkeep/drop.ts';
 import { nameTarget } from '../upkeep/folders.ts';

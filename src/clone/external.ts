@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../model/report.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { withoutPassword } from '../postgres/connection/connection-text.ts';
+import { parseSettings } from '../postgres/connection/connection-url.ts';
+import { surroundings } from '../postgres/connection/environment.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { identifier } from '../sql.ts';
-import { withoutPassword } from '../target/connection-text.ts';
 import { inspectTarget } from '../target/inspect.ts';
 import { compareByText, comparer } from '../target/same-target.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
-import { surroundings } from '../target/surroundings.ts';
 import type { Target } from '../target/target.ts';
-import { parseSettings } from '../target/url.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import {
   destroyExternal,

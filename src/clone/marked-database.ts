@@ -1,8 +1,8 @@
 import { SafemigrateError } from '../errors.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { identifier, literal } from '../sql.ts';
-import { openSession } from '../target/connect.ts';
-import type { Session } from '../target/session.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { dropOwnedDatabase } from '../upkeep/drop.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';

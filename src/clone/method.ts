@@ -1,10 +1,10 @@
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { Limit } from '../model/report.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import type { Audit } from '../target/audit.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import type { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { RunId } from '../upkeep/run-id.ts';

@@ -1,8 +1,8 @@
 import { SafemigrateError } from '../errors.ts';
+import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
 import { startCopied } from '../server/copied.ts';
 import { uniqueBytesOf } from '../server/unique-bytes.ts';
-import { openSession } from '../target/connect.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { Clone, CloneContext, Impossible } from './method.ts';

@@ -1,6 +1,6 @@
 import { messageOf, sqlstateOf } from '../errors.ts';
-import { identifier, literal } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 
 /**
  * What CREATE DATABASE … TEMPLATE leaves behind: owner, privileges, settings, security labels, connection limit. A rehearsal without

@@ -1,5 +1,5 @@
-import { openSession } from '../target/connect.ts';
-import type { Session } from '../target/session.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { CloneContext } from './method.ts';
 
 /** What it takes to look into the target. */

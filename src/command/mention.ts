@@ -1,4 +1,4 @@
-import type { ConnectionSettings } from '../target/settings.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
 /** What the child process is given; the mentions write into it. */
 export interface Child {

@@ -1,6 +1,6 @@
-import { writeConnectionText } from '../target/connection-text.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
-import { connectionValues, formatUrl } from '../target/url.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { writeConnectionText } from '../postgres/connection/connection-text.ts';
+import { connectionValues, formatUrl } from '../postgres/connection/connection-url.ts';
 import { type Child, effective, type Variables } from './mention.ts';
 
 const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;

@@ -1,4 +1,4 @@
-import type { ConnectionSettings } from '../target/settings.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
 /**
  * One way into the clone that the command is given, for one login that it knows of the target (a migration user and

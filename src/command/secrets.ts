@@ -1,4 +1,4 @@
-import { withoutPassword } from '../target/connection-text.ts';
+import { withoutPassword } from '../postgres/connection/connection-text.ts';
 import type { Login } from './rewrite.ts';
 
 const MASK = '***';

@@ -1,4 +1,4 @@
-import type { ConnectionSettings, HostAndPort } from '../target/settings.ts';
+import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
 import { effective, labelOf, type Mention, type Variables } from './mention.ts';
 
 type Part = 'host' | 'port' | 'database' | 'user' | 'password' | 'sslmode' | 'ssl';

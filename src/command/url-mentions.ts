@@ -1,12 +1,12 @@
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import {
   type ConnectionText,
   looksLikeConnection,
   readConnectionText,
   writeConnectionText,
-} from '../target/connection-text.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
-import type { Surroundings } from '../target/surroundings.ts';
-import { connectionValues, parseSettings, VARIABLES } from '../target/url.ts';
+} from '../postgres/connection/connection-text.ts';
+import { connectionValues, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
+import type { Surroundings } from '../postgres/connection/environment.ts';
 import { type JdbcLogin, loginOfArgument, loginOfVariable } from './jdbc-login.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 

@@ -6,10 +6,10 @@ import type {
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
+import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
 import { experienceOf, type PastApply } from './experience.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
-import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from './lock-modes.ts';
 import { type Rates, ratesToReckonWith, SHORT_SAMPLE_MS } from './rates.ts';
 
 export interface Measured {

@@ -1,5 +1,5 @@
 import type { Hazard } from '../model/report.ts';
-import type { LockMode } from './lock-modes.ts';
+import type { LockMode } from '../postgres/lock-modes.ts';
 import { allowFlag } from './way-out.ts';
 
 /** What a rehearsal has to keep to. Without any of it, hazards of severity `error` fail. */

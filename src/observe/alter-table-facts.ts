@@ -1,7 +1,7 @@
 import type * as Tree from 'libpg-query';
 import type { Action, ConstraintKind, Conversion, Name } from '../model/hazard-facts.ts';
-import { shown } from '../sql.ts';
-import { listed, nameOf, nameOfParts, strings } from './tree.ts';
+import { shown } from '../postgres/sql/quote.ts';
+import { listed, nameOf, nameOfParts, strings } from '../postgres/sql/tree.ts';
 
 /** What ALTER TABLE, and ALTER of its like, asks for, subcommand by subcommand. */
 export function alterations({ relation, cmds, objtype }: Tree.AlterTableStmt): Action[] {

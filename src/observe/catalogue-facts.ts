@@ -1,6 +1,6 @@
 import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
-import { identifier, shown } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, shown } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
 
 /** What hazards depend on and the report does not tell, as it was before the command. */

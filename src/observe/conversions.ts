@@ -1,7 +1,7 @@
 import type { Conversion, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection, TransactionSection } from '../model/report.ts';
+import { shown } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
-import { shown } from '../sql.ts';
 
 export interface Work {
   readonly statements: readonly StatementSection[];

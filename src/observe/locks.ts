@@ -1,7 +1,7 @@
 import type { Connection } from 'pg';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { Session } from '../target/session.ts';
-import { CLIENT, message, SYNC } from '../wire/messages.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { CLIENT, message, SYNC } from '../postgres/protocol/messages.ts';
 import type { Reading, ReadLocks, RelationLock } from '../wire/observed.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { shown } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { shown } from '../postgres/sql/quote.ts';
 
 /** Qualified names of relations by their OIDs, quoted where needed. */
 export type RelationNames = ReadonlyMap<number, string>;

@@ -6,8 +6,8 @@ import type {
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
-import { loadParser } from '../parser.ts';
-import { shapeOf } from '../wire/shape.ts';
+import { loadParser } from '../postgres/sql/load-parser.ts';
+import { shapeOf } from '../postgres/sql/normalize.ts';
 import {
   bothWithoutStrings,
   messageWithoutValues,

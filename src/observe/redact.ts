@@ -1,5 +1,5 @@
 import type { StatementSection } from '../model/report.ts';
-import { loadParser } from '../parser.ts';
+import { loadParser } from '../postgres/sql/load-parser.ts';
 
 /** How a literal may begin: quotes, dollar quotes, numbers, and the letters that stand before quotes (B'', X'', U&'', E''). */
 const LITERAL = /^(?:(?:[BXE]|U&)?'|\$(?!\d)|\d|\.\d)/i;

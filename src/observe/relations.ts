@@ -1,6 +1,6 @@
 import type { DataSection, Limit } from '../model/report.ts';
-import { identifier, shown } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, shown } from '../postgres/sql/quote.ts';
 
 /** What one relation holds. Sizes in bytes, with TOAST, without indexes, free space and visibility maps. */
 export interface RelationData {

@@ -1,5 +1,5 @@
-import { loadParser } from '../parser.ts';
-import { identifier } from '../sql.ts';
+import { loadParser } from '../postgres/sql/load-parser.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import type { Names } from './reach.ts';
 
 /** A change to one statement of a text; positions are bytes. */

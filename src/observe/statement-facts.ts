@@ -1,12 +1,12 @@
 import type * as Tree from 'libpg-query';
-import { LOCK_MODES } from '../judge/lock-modes.ts';
 import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
-import { parseText } from '../wire/parse.ts';
-import { shapeOf } from '../wire/shape.ts';
-import { kindOf, type Node } from '../wire/statement-kind.ts';
+import { LOCK_MODES } from '../postgres/lock-modes.ts';
+import { shapeOf } from '../postgres/sql/normalize.ts';
+import { parseText } from '../postgres/sql/parse.ts';
+import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
+import { listed, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
 import { alterations } from './alter-table-facts.ts';
-import { listed, nameOf, nameOfParts } from './tree.ts';
 
 /** Above this a text is DML that somebody generated, and the parser would take longer than it is worth. */
 const LONGEST_TEXT = 200_000;

@@ -1,5 +1,5 @@
-import { blocks, LOCK_MODES, lockModeOf } from '../judge/lock-modes.ts';
 import type { Limit, StatementSection, TransactionSection } from '../model/report.ts';
+import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
 import type { RelationNames } from './names.ts';
 import { messageWithoutSecrets, withoutSecrets } from './secrets.ts';

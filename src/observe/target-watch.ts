@@ -1,5 +1,8 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ContactSection, Limit, SchemaChange, TargetSection } from '../model/report.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
 import {
   compareShared,
@@ -8,11 +11,8 @@ import {
   sharedCatalogues,
 } from '../schema/shared.ts';
 import { COUNTS_AT_ONCE, readArrivals } from '../target/activity.ts';
-import type { Audit } from '../target/audit.ts';
-import { openSession } from '../target/connect.ts';
 import { countOwn, readTraffic } from '../target/read-traffic.ts';
 import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
-import type { Session } from '../target/session.ts';
 import type { Target } from '../target/target.ts';
 import { type Traffic, type TrafficReading, trafficBetween } from '../target/traffic.ts';
 import type { RunId } from '../upkeep/run-id.ts';

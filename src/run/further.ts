@@ -18,11 +18,11 @@ import { runWatched } from '../observe/contact.ts';
 import { Guard } from '../observe/guard.ts';
 import { relationNames } from '../observe/names.ts';
 import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { openSession } from '../target/connect.ts';
-import type { Session } from '../target/session.ts';
 import type { RehearseOptions } from './asked.ts';
 import { contactOptions, guardOptions, sharesServer, toRun, wireOptions } from './options.ts';
 

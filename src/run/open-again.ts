@@ -1,5 +1,7 @@
 import { SafemigrateError } from '../errors.ts';
-import type { Audit } from '../target/audit.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import {
   changedBetween,
   isAnotherSystem,
@@ -8,8 +10,6 @@ import {
   readServerIdentity,
   type ServerIdentity,
 } from '../target/server-identity.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { openDatabase } from '../upkeep/door.ts';
 import { reopenTargets } from '../upkeep/reopen.ts';

@@ -1,5 +1,5 @@
 import type { TargetSection } from '../model/report.ts';
-import type { Audit, AuditEntry } from '../target/audit.ts';
+import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
 import { targetSection } from '../target/section.ts';
 import type { RehearseOptions } from './asked.ts';
 import { prepare } from './prepare.ts';

@@ -7,14 +7,14 @@ import { type CommandInput, findLogins, type Logins } from '../command/rewrite.t
 import type { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { readTargetState, type TargetState } from '../observe/target-watch.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { surroundings } from '../postgres/connection/environment.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { freeDiskBytes } from '../target/data-folders.ts';
 import { DEFAULT_URL_VARIABLE, locateTarget } from '../target/locate.ts';
 import { comparer } from '../target/same-target.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
-import { surroundings } from '../target/surroundings.ts';
 import { claimOver, lostControl, openControl } from '../upkeep/claim.ts';
 import { visitOrReopen } from '../upkeep/reopen.ts';
 import { newRunId } from '../upkeep/run-id.ts';

@@ -8,7 +8,7 @@ import {
 import { readChecks, type UserCheck } from '../checks/user-check.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../model/report.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { RehearseOptions } from './asked.ts';
 
 /** What is to be asked of the clone before the command and after it. */

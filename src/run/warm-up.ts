@@ -1,4 +1,4 @@
-import { parseText } from '../wire/parse.ts';
+import { parseText } from '../postgres/sql/parse.ts';
 
 /**
  * Loads what the command's time would otherwise pay for: the parser, whose loading would be counted into the first

@@ -1,7 +1,7 @@
 import { diff, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../model/report.ts';
-import { literal, shown } from '../sql.ts';
+import { literal, shown } from '../postgres/sql/quote.ts';
 import { collationsApart } from './collations.ts';
 import { reduce } from './reduce.ts';
 import { mayLose } from './type-changes.ts';

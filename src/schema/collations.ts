@@ -7,7 +7,7 @@ import {
   type StableId,
 } from '@supabase/pg-delta/core';
 import type { Action } from '@supabase/pg-delta/plan';
-import { identifier } from '../sql.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 
 type PayloadValue = Payload[string];
 type Column = Extract<StableId, { table: string; schema: string; name: string }>;

@@ -4,7 +4,7 @@ import type { Plan } from '@supabase/pg-delta/plan';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../model/report.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
 import { factsFrom } from './extraction.ts';

@@ -1,5 +1,5 @@
 import type { Fact, FactBase, Payload, StableId } from '@supabase/pg-delta/core';
-import { literal, shown } from '../sql.ts';
+import { literal, shown } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
 
 type Value = Payload[string];

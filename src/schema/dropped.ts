@@ -1,6 +1,6 @@
 import type { Delta, Fact, FactBase, StableId } from '@supabase/pg-delta/core';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
-import { identifier } from '../sql.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { FactBase } from '@supabase/pg-delta/core';
 import { extract } from '@supabase/pg-delta/extract';
 import type { Pool } from 'pg';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * pg-delta asks its questions one after the other, and works in between. What it asks depends on the server's version

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FactBase } from '@supabase/pg-delta/core';
 import { sqlstateOf } from '../errors.ts';
-import { literal } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { literal } from '../postgres/sql/quote.ts';
 import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo, withoutJoins } from './extraction.ts';
 import { IDENTITY_BY_KIND, type Identity, readIdentity, readIdentityAgain } from './identity.ts';
 import { type Marks, marksFrom, marksQuestions, readMarks, touchedSince } from './marks.ts';

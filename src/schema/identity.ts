@@ -1,4 +1,4 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /** Kinds of objects that PostgreSQL can rename, as its own statements call them. */
 export type ObjectKind =

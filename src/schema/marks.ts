@@ -1,4 +1,4 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { type Catalogue, cataloguesOf, leavingOut } from './catalogues.ts';
 import type { Identity } from './identity.ts';
 import { path } from './names.ts';

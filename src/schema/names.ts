@@ -1,4 +1,4 @@
-import { shown } from '../sql.ts';
+import { shown } from '../postgres/sql/quote.ts';
 import type { Identified, Identity } from './identity.ts';
 
 /** An object's name with the names of all it lies in: `public`, `orders`, `email`. */

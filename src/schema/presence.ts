@@ -1,5 +1,5 @@
 import { sqlstateOf } from '../errors.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * Most schemas consist of tables and little else, and a question that has no answer is as much work for a server as any other: it

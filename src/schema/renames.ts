@@ -1,5 +1,5 @@
 import type { Rename } from '../model/report.ts';
-import { identifier, literal } from '../sql.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Identified, Identity, ObjectKind } from './identity.ts';
 import { label } from './names.ts';
 

@@ -1,5 +1,5 @@
 import { sqlstateOf } from '../errors.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { parseOwnedName } from '../upkeep/mark.ts';
 
 /** What the databases of one cluster share, by object and property: content, so that a difference can be told. */

@@ -1,5 +1,5 @@
 import type { SchemaSection } from '../model/report.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * What pg-delta does not model, read by ourselves: content by kind and name, never by OID, so that databases can be

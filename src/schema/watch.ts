@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads';
 import { SafemigrateError } from '../errors.ts';
 import type { SchemaChange } from '../model/report.ts';
 import { builtFile } from '../package.ts';
-import type { Audit } from '../target/audit.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Comparison } from './compare.ts';
 import type { Answers, Failure, Job, Message, Room } from './worker.ts';
 

@@ -1,6 +1,6 @@
 import type { Delta, FactBase, StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
-import { identifier } from '../sql.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import { described, planBetween, statementsOf } from './changes.ts';
 import type { Snapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';

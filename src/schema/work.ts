@@ -1,4 +1,4 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * Questions to one database that two sessions answer together: one takes them in their order, the other from the end.

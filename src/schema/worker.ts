@@ -1,11 +1,11 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { SchemaChange } from '../model/report.ts';
-import type { AuditEntry } from '../target/audit.ts';
-import { openSession } from '../target/connect.ts';
-import { loadPg } from '../target/load-pg.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
+import type { AuditEntry } from '../postgres/connection/audit.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { loadPg } from '../postgres/connection/load-pg.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare.ts';
 import { getReadyToAsk } from './extraction.ts';
 import { type Helper, type Snapshot, takeSnapshot } from './facts.ts';

@@ -1,4 +1,4 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * Everything that the cluster's catalogues hold of a database, but for its name, its OID, its door and its age: what a

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
-import { identifier, literal } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import { inTransaction } from '../upkeep/door.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { identifier } from '../sql.ts';
-import { loadPg } from '../target/load-pg.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { loadPg } from '../postgres/connection/load-pg.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 
 /** A PgBouncer whose clients wait instead of failing while the database that they are led to is exchanged. */
 export interface PausedPooler {

@@ -1,6 +1,6 @@
 import { plural } from '../format.ts';
-import { identifier, literal } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Target } from '../target/target.ts';
 
 /** Why a database cannot be swapped now, and what would help. */

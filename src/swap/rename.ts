@@ -1,7 +1,7 @@
 import { SafemigrateError } from '../errors.ts';
-import { identifier, literal } from '../sql.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import { changedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
-import type { Session } from '../target/session.ts';
 import { inTransaction } from '../upkeep/door.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
 

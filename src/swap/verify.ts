@@ -1,8 +1,8 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
-import { formatUrl } from '../target/url.ts';
-import { parseText } from '../wire/parse.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { formatUrl } from '../postgres/connection/connection-url.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { parseText } from '../postgres/sql/parse.ts';
 
 interface Surroundings {
   readonly env: NodeJS.ProcessEnv;

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /**
  * How much has been written in a database since some moment, by the server's own counters: rows inserted, updated and

@@ -1,4 +1,4 @@
-import type { Session } from './session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /** Somebody connected to a database. What the role may not see is null. */
 export interface ActivitySession {

@@ -1,5 +1,5 @@
 import { realpath, stat, statfs } from 'node:fs/promises';
-import type { Session } from './session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Target } from './target.ts';
 
 /**

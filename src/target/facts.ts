@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
-import type { Session } from './session.ts';
-import { notPostgres } from './supported.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { notPostgres } from '../postgres/connection/supported-versions.ts';
 import type { DatabaseFacts, RoleFacts, ServerFacts } from './target.ts';
 
 export interface Facts {

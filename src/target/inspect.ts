@@ -1,8 +1,8 @@
-import type { Audit } from './audit.ts';
-import { openSession } from './connect.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { readFacts } from './facts.ts';
-import type { Session } from './session.ts';
-import type { ConnectionSettings, HostAndPort } from './settings.ts';
 import type { Target } from './target.ts';
 
 export interface InspectOptions {

@@ -1,8 +1,8 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { parseDotenv } from './dotenv.ts';
-import type { ConnectionSettings } from './settings.ts';
-import type { Surroundings } from './surroundings.ts';
-import { parseSettings } from './url.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { parseSettings } from '../postgres/connection/connection-url.ts';
+import { parseDotenv } from '../postgres/connection/dotenv.ts';
+import type { Surroundings } from '../postgres/connection/environment.ts';
 
 export interface Located {
   readonly settings: ConnectionSettings;

@@ -1,5 +1,5 @@
-import { identifier } from '../sql.ts';
-import type { Session } from './session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import type { Target } from './target.ts';
 
 /** A right that one of safemigrate's ways needs, whether the role has it, and the statement that gives it. */

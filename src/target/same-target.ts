@@ -1,7 +1,7 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { openSession } from './connect.ts';
-import { isSocketFolder } from './link.ts';
-import type { ConnectionSettings } from './settings.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { isSocketFolder } from '../postgres/connection/link.ts';
 
 /** What a connection that the command knows of is, compared with the target. */
 export type Verdict =

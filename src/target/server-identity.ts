@@ -1,5 +1,5 @@
-import type { Session } from './session.ts';
-import type { ConnectionSettings } from './settings.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 
 /** Which server this is, and which of its lives: both change when another one takes over. */
 export interface ServerIdentity {

@@ -1,5 +1,5 @@
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Arrivals } from './activity.ts';
-import type { ConnectionSettings } from './settings.ts';
 
 /** The database that must not change, as it was found. Never holds an open connection. */
 export interface Target {

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import type { Audit } from '../target/audit.ts';
-import { openSession } from '../target/connect.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
 import type { Target } from '../target/target.ts';
 import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';
 

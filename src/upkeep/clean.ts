@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { type DropOrder, dropOwnedDatabase } from './drop.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import { reopenTargets } from './reopen.ts';

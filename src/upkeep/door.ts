@@ -1,6 +1,6 @@
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import { identifier, literal } from '../sql.ts';
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 
 /** Statements that open a database which was closed for a swap, and give it back its own comment. */
 export function openingStatements(database: string, comment: string | null): string[] {

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
+import { withoutPassword } from '../postgres/connection/connection-text.ts';
 import { livenessOf, type ProcessStamp } from '../server/process-stamp.ts';
 import { object, oneOf, text, textThat, truth } from '../shape.ts';
-import { withoutPassword } from '../target/connection-text.ts';
 import { absolutePath, stamp } from './folders.ts';
 import { parseRunId, type RunId } from './run-id.ts';
 import { runShell } from './shell-command.ts';

@@ -1,4 +1,4 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { birthLimit, type RunId } from './run-id.ts';
 
 const LIMIT = 'SELECT datconnlimit AS "limit" FROM pg_database WHERE datname = $1';

@@ -1,4 +1,4 @@
-import type { Session } from '../target/session.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { type Mark, parseMark, parseOwnedName } from './mark.ts';
 import { advisoryLockKey, birthLimit, RUN_ID_LENGTH, type RunId } from './run-id.ts';
 

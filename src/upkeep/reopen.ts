@@ -1,8 +1,8 @@
 import { SafemigrateError } from '../errors.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { type InspectOptions, type Visit, visitTarget } from '../target/inspect.ts';
 import { onPrimary } from '../target/server-identity.ts';
-import type { Session } from '../target/session.ts';
-import type { ConnectionSettings } from '../target/settings.ts';
 import { openMaintenanceSession } from './claim.ts';
 import { openDatabase } from './door.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';

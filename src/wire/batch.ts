@@ -1,5 +1,5 @@
-import type { Piece } from './frames.ts';
-import { bindMessage, CLIENT, parseMessage, SYNC } from './messages.ts';
+import type { Piece } from '../postgres/protocol/frames.ts';
+import { bindMessage, CLIENT, parseMessage, SYNC } from '../postgres/protocol/messages.ts';
 
 type Frame = Extract<Piece, { kind: 'frame' }>;
 

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import type { Piece } from './frames.ts';
+import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   commandTag,
   errorFields,
@@ -9,9 +10,8 @@ import {
   SERVER,
   type TransactionStatus,
   transactionStatus,
-} from './messages.ts';
-import { Outbox } from './outbox.ts';
-import type { PieceReader } from './reader.ts';
+} from '../postgres/protocol/messages.ts';
+import { Outbox } from '../postgres/protocol/write-buffer.ts';
 import type { Pending, Turn, TurnState, Unsaid } from './turn.ts';
 
 /**

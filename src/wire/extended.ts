@@ -1,6 +1,4 @@
-import { Batch } from './batch.ts';
-import type { Piece } from './frames.ts';
-import type { Line } from './line.ts';
+import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   bindMessage,
   CLIENT,
@@ -13,11 +11,13 @@ import {
   parseMessage,
   retold,
   SYNC,
-} from './messages.ts';
-import type { ParsedStatement } from './parse.ts';
+} from '../postgres/protocol/messages.ts';
+import { shapeOf } from '../postgres/sql/normalize.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import { Batch } from './batch.ts';
+import type { Line } from './line.ts';
 import type { Running } from './record.ts';
 import { serveResendable } from './resend.ts';
-import { shapeOf } from './shape.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
 

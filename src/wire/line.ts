@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
+import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { CLIENT, FLUSH, type PostgresError } from '../postgres/protocol/messages.ts';
+import { Outbox } from '../postgres/protocol/write-buffer.ts';
+import { type ParsedStatement, parseText, withoutRepetitions } from '../postgres/sql/parse.ts';
 import type { Exchange } from './exchange.ts';
-import { CLIENT, FLUSH, type PostgresError } from './messages.ts';
 import type { Attempt, Gate, Intent, Observe } from './observed.ts';
-import { Outbox } from './outbox.ts';
-import { type ParsedStatement, parseText, withoutRepetitions } from './parse.ts';
-import type { PieceReader } from './reader.ts';
 import type { Recorder } from './record.ts';
 import type { Pending, TurnState } from './turn.ts';
 

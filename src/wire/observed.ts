@@ -1,5 +1,5 @@
-import type { PostgresError } from './messages.ts';
-import type { ParsedStatement } from './parse.ts';
+import type { PostgresError } from '../postgres/protocol/messages.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
 /**
  * How well the locks of a statement are known.

@@ -1,9 +1,9 @@
-import type { TransactionStatus } from './messages.ts';
-import { rowsOf } from './messages.ts';
+import type { TransactionStatus } from '../postgres/protocol/messages.ts';
+import { rowsOf } from '../postgres/protocol/messages.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import { isDml, kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
 import type { Exactness, Observed, Outcome, Reading, RelationLock, Statement } from './observed.ts';
-import type { ParsedStatement } from './parse.ts';
 import type { RunRecord } from './run-record.ts';
-import { isDml, kindOf, type Node } from './statement-kind.ts';
 
 /**
  * How the locks of a statement are to be learnt.

@@ -1,5 +1,5 @@
+import { ownStatement, SERVER } from '../postgres/protocol/messages.ts';
 import type { Line } from './line.ts';
-import { ownStatement, SERVER } from './messages.ts';
 import type { Intent } from './observed.ts';
 import type { Running } from './record.ts';
 import type { Pending, Turn, Unsaid } from './turn.ts';

@@ -1,5 +1,5 @@
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Observer, Reading, ReadLocks, Statement } from './observed.ts';
-import type { ParsedStatement } from './parse.ts';
 
 const KEPT_SHAPES = 5000;
 /** For so long a look at the server is taken for the state before the next statement. */

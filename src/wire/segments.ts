@@ -1,5 +1,5 @@
-import type { ParsedStatement } from './parse.ts';
-import { changesReading } from './statement-kind.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import { changesReading } from '../postgres/sql/statement-kinds.ts';
 
 /**
  * How a text of several statements is sent one by one without changing what it means.

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
+import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
+import { CLIENT, errorResponse, parameterStatusMessage } from '../postgres/protocol/messages.ts';
 import { Exchange } from './exchange.ts';
 import { ExtendedProtocol } from './extended.ts';
-import { type Piece, ProtocolError } from './frames.ts';
 import { Line } from './line.ts';
-import { CLIENT, errorResponse, parameterStatusMessage } from './messages.ts';
 import type { Gate, Observe } from './observed.ts';
-import type { PieceReader } from './reader.ts';
 import { Recorder } from './record.ts';
 import type { RunRecord } from './run-record.ts';
 import { SimpleProtocol } from './simple.ts';

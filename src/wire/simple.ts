@@ -1,13 +1,13 @@
-import type { Piece } from './frames.ts';
+import type { Piece } from '../postgres/protocol/frames.ts';
+import { errorResponse, type PostgresError, query, queryText } from '../postgres/protocol/messages.ts';
+import { shapeOf } from '../postgres/sql/normalize.ts';
+import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
+import { leavesNothingBehind } from '../postgres/sql/statement-kinds.ts';
 import type { Line } from './line.ts';
-import { errorResponse, type PostgresError, query, queryText } from './messages.ts';
-import { type ParsedStatement, textOf, withoutRepetitions } from './parse.ts';
 import type { Running } from './record.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
-import { shapeOf } from './shape.ts';
 import { SplitText } from './split.ts';
-import { leavesNothingBehind } from './statement-kind.ts';
 import type { Turn } from './turn.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;

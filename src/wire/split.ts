@@ -1,6 +1,6 @@
+import { errorFields, query } from '../postgres/protocol/messages.ts';
+import { type ParsedStatement, textOf } from '../postgres/sql/parse.ts';
 import type { Line } from './line.ts';
-import { errorFields, query } from './messages.ts';
-import { type ParsedStatement, textOf } from './parse.ts';
 import type { Running } from './record.ts';
 import type { Segment } from './segments.ts';
 import type { Pending } from './turn.ts';

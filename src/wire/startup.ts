@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { FROM_CLIENT, FrameSplitter, ProtocolError, StartupSplitter } from './frames.ts';
+import { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { FROM_CLIENT, FrameSplitter, ProtocolError, StartupSplitter } from '../postgres/protocol/frames.ts';
 import {
   AUTHENTICATION,
   authentication,
@@ -12,9 +13,8 @@ import {
   readCString,
   SERVER,
   STARTUP,
-} from './messages.ts';
-import { PieceReader } from './reader.ts';
-import { SCRAM, ScramError, ScramServer, type ScramVerifier } from './scram.ts';
+} from '../postgres/protocol/messages.ts';
+import { SCRAM, ScramError, ScramServer, type ScramVerifier } from '../postgres/protocol/scram.ts';
 
 /** What a client that connects wants. */
 export type Arrival =

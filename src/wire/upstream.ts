@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { signatureAlgorithmHashFromCertificate } from 'pg/lib/crypto/cert-signatures.js';
-import { dial, type Link } from '../target/dial.ts';
-import { openLink } from '../target/link.ts';
-import type { ConnectionSettings, HostAndPort } from '../target/settings.ts';
-import { FROM_SERVER, FrameSplitter } from './frames.ts';
+import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
+import { dial, type Link } from '../postgres/connection/dial.ts';
+import { openLink } from '../postgres/connection/link.ts';
+import { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { FROM_SERVER, FrameSplitter } from '../postgres/protocol/frames.ts';
 import {
   AUTHENTICATION,
   CLIENT,
@@ -16,9 +17,8 @@ import {
   payloadOf,
   SERVER,
   STARTUP,
-} from './messages.ts';
-import { PieceReader } from './reader.ts';
-import { SCRAM, SCRAM_PLUS, ScramClient } from './scram.ts';
+} from '../postgres/protocol/messages.ts';
+import { SCRAM, SCRAM_PLUS, ScramClient } from '../postgres/protocol/scram.ts';
 
 /** A connection to the server that is logged in; its next message is one that the client waits for. */
 export interface Upstream {

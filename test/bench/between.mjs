@@ -6,11 +6,11 @@
 import { createConnection, createServer } from 'node:net';
 import { watchCommand } from '../../src/observe/command-watch.ts';
 import { Guard } from '../../src/observe/guard.ts';
+import { openSession } from '../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { warmUp } from '../../src/run/warm-up.ts';
 import { Scope } from '../../src/scope.ts';
-import { openSession } from '../../src/target/connect.ts';
-import { surroundings } from '../../src/target/surroundings.ts';
-import { parseSettings } from '../../src/target/url.ts';
 
 const [kind, url] = process.argv.slice(2);
 const backends = [];

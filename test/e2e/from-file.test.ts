@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { literal } from '../../src/sql.ts';
+import { literal } from '../../src/postgres/sql/quote.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';

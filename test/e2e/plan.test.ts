@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AuditEntry } from '../../src/target/audit.ts';
+import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { serverUrl, useOwnServers, VERSIONS } from '../helpers/servers.ts';

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { identifier } from '../../src/sql.ts';
+import { identifier } from '../../src/postgres/sql/quote.ts';
 import {
   CLI,
   inTerminal,

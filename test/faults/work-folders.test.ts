@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { identifier } from '../../src/sql.ts';
+import { identifier } from '../../src/postgres/sql/quote.ts';
 import type { FolderEntry } from '../../src/upkeep/folders.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';

@@ -2,11 +2,11 @@ import { chooseMethod } from '../../src/clone/choose.ts';
 import type { Clone, CloneContext, CloneLimits, CloneWishes, Possible } from '../../src/clone/method.ts';
 import type { MethodId } from '../../src/clone/method-id.ts';
 import type { RunEvent } from '../../src/events.ts';
+import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { Scope } from '../../src/scope.ts';
-import type { AuditEntry } from '../../src/target/audit.ts';
 import { inspectTarget } from '../../src/target/inspect.ts';
-import { surroundings } from '../../src/target/surroundings.ts';
-import { parseSettings } from '../../src/target/url.ts';
 import { claimRun } from '../../src/upkeep/claim.ts';
 
 export interface Cloning {

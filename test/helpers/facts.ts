@@ -1,6 +1,6 @@
-import { blocks, type LockMode } from '../../src/judge/lock-modes.ts';
 import type { Action, Facts, RelationFacts } from '../../src/model/hazard-facts.ts';
 import type { StatementSection } from '../../src/model/report.ts';
+import { blocks, type LockMode } from '../../src/postgres/lock-modes.ts';
 
 /** Facts for hazards, made by hand. */
 export function facts(

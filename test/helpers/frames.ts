@@ -1,5 +1,5 @@
-import { type Direction, FrameSplitter, type Piece } from '../../src/wire/frames.ts';
-import { int32, message } from '../../src/wire/messages.ts';
+import { type Direction, FrameSplitter, type Piece } from '../../src/postgres/protocol/frames.ts';
+import { int32, message } from '../../src/postgres/protocol/messages.ts';
 
 /** Messages of the extended protocol, as a driver writes them. */
 export function parseFrame(name: string, sql: string): Buffer {

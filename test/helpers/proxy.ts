@@ -1,7 +1,7 @@
 import { LockReader } from '../../src/observe/locks.ts';
-import { openSession } from '../../src/target/connect.ts';
-import { surroundings } from '../../src/target/surroundings.ts';
-import { parseSettings } from '../../src/target/url.ts';
+import { openSession } from '../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../src/postgres/connection/environment.ts';
 import type { Observed, Statement } from '../../src/wire/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../../src/wire/proxy.ts';
 

@@ -1,6 +1,6 @@
-import { surroundings } from '../../src/target/surroundings.ts';
-import { parseSettings } from '../../src/target/url.ts';
-import { errorFields, message, payloadOf, query } from '../../src/wire/messages.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { errorFields, message, payloadOf, query } from '../../src/postgres/protocol/messages.ts';
 import { logIn, type Upstream } from '../../src/wire/upstream.ts';
 
 const HEADER_BYTES = 5;

@@ -1,9 +1,9 @@
+import { openSession } from '../../src/postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../../src/postgres/connection/connection-settings.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../src/postgres/connection/environment.ts';
+import type { Session } from '../../src/postgres/connection/session.ts';
 import type { ServerVersion } from '../../src/server/binaries.ts';
-import { openSession } from '../../src/target/connect.ts';
-import type { Session } from '../../src/target/session.ts';
-import type { ConnectionSettings } from '../../src/target/settings.ts';
-import { surroundings } from '../../src/target/surroundings.ts';
-import { parseSettings } from '../../src/target/url.ts';
 import { temporaryDatabase } from './database.ts';
 
 export interface Scratch {

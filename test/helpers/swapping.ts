@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { identifier, literal } from '../../src/sql.ts';
+import { identifier, literal } from '../../src/postgres/sql/quote.ts';
 import { withClient } from './client.ts';
 import { changedUrl } from './cloning.ts';
 

@@ -1,12 +1,12 @@
+import { openSession } from '../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../src/postgres/connection/environment.ts';
+import type { Session } from '../../src/postgres/connection/session.ts';
+import { identifier } from '../../src/postgres/sql/quote.ts';
 import { fingerprint } from '../../src/schema/compare.ts';
 import { catalogueDigest } from '../../src/schema/digest.ts';
 import { takeSnapshot } from '../../src/schema/facts.ts';
 import type { ServerVersion } from '../../src/server/binaries.ts';
-import { identifier } from '../../src/sql.ts';
-import { openSession } from '../../src/target/connect.ts';
-import type { Session } from '../../src/target/session.ts';
-import { surroundings } from '../../src/target/surroundings.ts';
-import { parseSettings } from '../../src/target/url.ts';
 import { withClient } from './client.ts';
 import { serverUrl } from './servers.ts';
 

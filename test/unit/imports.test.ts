@@ -44,7 +44,7 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
  * PostgreSQL's table of lock modes.
  */
 const SHARED = new Set(files.filter((file) => !file.includes('/') && !ROOMS.includes(file)));
-for (const file of ['model/report.ts', 'judge/lock-modes.ts', 'model/hazard-facts.ts']) SHARED.add(file);
+for (const file of ['model/report.ts', 'postgres/lock-modes.ts', 'model/hazard-facts.ts']) SHARED.add(file);
 
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
@@ -65,7 +65,7 @@ function codeOf(file: string): string {
   return readFileSync(path.join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
 }
 
-/** `target` for target/connect.ts, `run.ts` for itself. */
+/** `target` for postgres/connection/connect.ts, `run.ts` for itself. */
 function roomOf(file: string): string {
   return file.split('/')[0] ?? '';
 }

@@ -1,4 +1,4 @@
-import { kindOf, type Node } from '../../wire/statement-kind.ts';
+import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 import { isDml, likenessHash, type Rehearsed, shapeHash, textHash } from '../rehearsed.ts';
 
 export interface Sent {

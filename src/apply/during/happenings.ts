@@ -1,7 +1,7 @@
 import type { Emit } from '../../events.ts';
 import type { DuringSection } from '../../model/report.ts';
 import { withoutSecrets } from '../../observe/secrets.ts';
-import { shapeOf } from '../../wire/shape.ts';
+import { shapeOf } from '../../postgres/sql/normalize.ts';
 
 type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blockers'> =
   DuringSection[K][number];

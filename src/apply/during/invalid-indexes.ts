@@ -1,7 +1,7 @@
-import { identifier } from '../../sql.ts';
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
+import type { Node } from '../../postgres/sql/statement-kinds.ts';
 import type { Intent } from '../../wire/observed.ts';
-import type { Node } from '../../wire/statement-kind.ts';
 
 interface Made {
   readonly name: string;

@@ -1,4 +1,4 @@
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 
 /** A session of ours that looks at the server, and is opened again where it was lost. */
 export class Looker {

@@ -1,4 +1,4 @@
-import { kindOf, type Node } from '../../wire/statement-kind.ts';
+import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 
 const TIMEOUTS = ['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout'] as const;
 

@@ -1,12 +1,12 @@
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
+import { parseSettings } from '../../postgres/connection/connection-url.ts';
+import { surroundings } from '../../postgres/connection/environment.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
-import { openSession } from '../../target/connect.ts';
 import { onPrimary } from '../../target/server-identity.ts';
-import type { Session } from '../../target/session.ts';
-import type { ConnectionSettings } from '../../target/settings.ts';
-import { surroundings } from '../../target/surroundings.ts';
-import { parseSettings } from '../../target/url.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type CleanOptions, clean } from '../../upkeep/clean.ts';
 import { cleanExternals } from '../../upkeep/external-clones.ts';

@@ -1,6 +1,6 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import type { Scope } from '../../scope.ts';
-import type { Session } from '../../target/session.ts';
 import { noticeOurEnd, openMaintenanceSession } from '../../upkeep/claim.ts';
 import type { CloneContext } from '../method.ts';
 import { PG_15, type SourceServer } from './source-server.ts';

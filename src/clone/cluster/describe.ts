@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { literal } from '../../sql.ts';
+import { literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
 import { backupStatements, slotName } from './backup.ts';
 import { hurriesCheckpoint } from './fill.ts';

@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf } from '../../errors.ts';
-import { identifier } from '../../sql.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
 import { Obstacle } from './obstacle.ts';
 import { parentOf, parsePostmasterFile, parseSystemIdentifier, worksIn } from './postmaster.ts';
 import type { SourceServer } from './source-server.ts';

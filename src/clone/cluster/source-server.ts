@@ -1,4 +1,4 @@
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 
 /** What the server to be copied tells about itself. */
 export interface SourceServer {

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
 import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
-import { identifier } from '../../sql.ts';
-import type { Session } from '../../target/session.ts';
 import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import type { CloneContext } from '../method.ts';

@@ -1,6 +1,6 @@
 import { sqlstateOf } from '../../errors.ts';
-import { identifier, literal } from '../../sql.ts';
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier, literal } from '../../postgres/sql/quote.ts';
 
 /** How the target's text is encoded and sorted, by the names that CREATE DATABASE gives to these. */
 export interface DatabaseLocale {

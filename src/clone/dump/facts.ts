@@ -1,4 +1,4 @@
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import { type Asking, visit } from '../turns.ts';
 
 /** What a restored copy of the target needs. */

@@ -1,6 +1,6 @@
 import { messageOf, sqlstateOf } from '../../errors.ts';
-import { identifier } from '../../sql.ts';
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
 import { settingClause } from '../properties.ts';
 
 const ROLES = `

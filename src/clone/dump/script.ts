@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { databaseArgument } from '../../target/client-environment.ts';
+import { databaseArgument } from '../../postgres/connection/client-environment.ts';
 import type { Transfer, Transferred } from './order.ts';
 
 /** As long as our own sessions wait for a lock, pg_dump does for each of its tables. */

@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../../errors.ts';
-import { openSession } from '../../target/connect.ts';
-import type { Session } from '../../target/session.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
 import { visit } from '../turns.ts';
 import type { Places } from './cage.ts';

@@ -1,4 +1,4 @@
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import type { Impossible } from '../method.ts';
 
 // Whatever makes a statement in the database reach another system: in a clone it would reach the real ones.

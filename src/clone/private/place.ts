@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
-import type { ConnectionSettings } from '../../target/settings.ts';
+import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Target } from '../../target/target.ts';
 import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { CloneContext } from '../method.ts';

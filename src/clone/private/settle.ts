@@ -1,7 +1,7 @@
 import { plural } from '../../format.ts';
 import type { Limit } from '../../model/report.ts';
-import { literal } from '../../sql.ts';
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { literal } from '../../postgres/sql/quote.ts';
 
 const PREPARED = 'SELECT gid, database FROM pg_prepared_xacts ORDER BY database, prepared';
 

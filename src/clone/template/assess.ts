@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration } from '../../format.ts';
-import { identifier } from '../../sql.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
 import { preparedTransactions } from '../../target/activity.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type Estimate, rank, type Strategy } from './estimate.ts';

@@ -1,5 +1,5 @@
+import type { Session } from '../../postgres/connection/session.ts';
 import { freeSpace, resolveHere } from '../../target/data-folders.ts';
-import type { Session } from '../../target/session.ts';
 import type { Target } from '../../target/target.ts';
 
 /** What can be known of the file systems under the target without asking the server to write anything. */

@@ -1,4 +1,4 @@
-import type { Session } from '../../target/session.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
 import type { Strategy } from './estimate.ts';
 

@@ -1,5 +1,5 @@
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from './evidence.ts';
 import type { Ground } from './ground.ts';
 import { bare, lastPart, withoutLastPart } from './names.ts';

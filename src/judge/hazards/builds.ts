@@ -1,4 +1,4 @@
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import type { Ground, Met } from './ground.ts';
 import { bare, lastPart, sibling } from './names.ts';
 import { blocking, type HazardRecord, lockFinding, metOn, ownWords, sqlAdvice } from './record.ts';

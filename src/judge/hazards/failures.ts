@@ -1,6 +1,6 @@
 import type { Action } from '../../model/hazard-facts.ts';
 import type { Hazard, StatementSection } from '../../model/report.ts';
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from './evidence.ts';
 import type { Ground } from './ground.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './record.ts';

@@ -1,4 +1,4 @@
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { locksEvidence, relationEvidence } from './evidence.ts';
 import { lastPart, withoutLastPart } from './names.ts';
 import { type Finding, type HazardRecord, lockFinding, metOn, sqlAdvice } from './record.ts';

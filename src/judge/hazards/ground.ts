@@ -1,7 +1,7 @@
 import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
-import { shown } from '../../sql.ts';
-import { blocks, LOCK_MODES, type LockMode } from '../lock-modes.ts';
+import { blocks, LOCK_MODES, type LockMode } from '../../postgres/lock-modes.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { lastPart } from './names.ts';
 
 /** One thing that a statement asked for. */

@@ -1,6 +1,6 @@
 import type { ActionOf } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from './evidence.ts';
 import { errorOf, subjectOf } from './failures.ts';
 import type { Ground } from './ground.ts';

@@ -1,5 +1,5 @@
-import { shown } from '../../sql.ts';
-import { blocks, type LockMode } from '../lock-modes.ts';
+import { blocks, type LockMode } from '../../postgres/lock-modes.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { blocking, type HazardRecord, lockFinding, sqlAdvice } from './record.ts';
 import { laterWork } from './transactions.ts';
 

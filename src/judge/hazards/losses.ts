@@ -1,7 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Action, DroppedFacts } from '../../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { listed, relationEvidence, rowCount } from './evidence.ts';
 import type { Ground } from './ground.ts';
 import { lastPart, withoutLastPart } from './names.ts';

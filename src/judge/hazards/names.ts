@@ -1,4 +1,4 @@
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 
 /** `orders` of `public.orders`, as it is shown. */
 export function lastPart(qualified: string): string {

@@ -1,6 +1,6 @@
 import type { Action, ActionOf, Name } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
-import { literal, shown } from '../../sql.ts';
+import { literal, shown } from '../../postgres/sql/quote.ts';
 import type { Ground } from './ground.ts';
 import { sibling } from './names.ts';
 import { type HazardRecord, lockFinding, sqlAdvice, type Words } from './record.ts';

@@ -1,5 +1,5 @@
 import type { ActionOf } from '../../model/hazard-facts.ts';
-import { shown } from '../../sql.ts';
+import { shown } from '../../postgres/sql/quote.ts';
 import { notNullSteps } from './builds.ts';
 import { locksEvidence } from './evidence.ts';
 import type { Ground, Met } from './ground.ts';

@@ -1,5 +1,5 @@
 import type { Hazard } from '../../model/report.ts';
-import { blocks } from '../lock-modes.ts';
+import { blocks } from '../../postgres/lock-modes.ts';
 import type { Ground, HeldLock } from './ground.ts';
 import { BUSY_PER_SECOND, ERROR, MANY_ROWS, WARNING } from './thresholds.ts';
 

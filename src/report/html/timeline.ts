@@ -1,6 +1,6 @@
 import { formatDuration } from '../../format.ts';
-import { LOCK_MODES } from '../../judge/lock-modes.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
+import { LOCK_MODES } from '../../postgres/lock-modes.ts';
 import { cutText, Html, html } from './escape.ts';
 import { MODE_COLOURS } from './style.ts';
 

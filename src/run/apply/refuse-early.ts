@@ -1,8 +1,8 @@
 import { refuseWhileOccupied } from '../../apply/turn.ts';
 import { SafemigrateError } from '../../errors.ts';
-import { openSession } from '../../target/connect.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import { surroundings } from '../../postgres/connection/environment.ts';
 import { locateTarget } from '../../target/locate.ts';
-import { surroundings } from '../../target/surroundings.ts';
 import type { ApplyOptions } from '../asked.ts';
 import { ignore } from '../options.ts';
 

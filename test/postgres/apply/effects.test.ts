@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { effectsOf } from '../../../src/apply/effects.ts';
 import type { Fate } from '../../../src/apply/transactions.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
-import { openSession } from '../../../src/target/connect.ts';
-import type { Session } from '../../../src/target/session.ts';
-import { surroundings } from '../../../src/target/surroundings.ts';
-import { parseSettings } from '../../../src/target/url.ts';
+import { openSession } from '../../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Session } from '../../../src/postgres/connection/session.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { useOwnServers } from '../../helpers/servers.ts';
 

@@ -1,10 +1,10 @@
 import { Client } from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Fate, TransactionWatch } from '../../../src/apply/transactions.ts';
-import { openSession } from '../../../src/target/connect.ts';
-import type { Session } from '../../../src/target/session.ts';
-import { surroundings } from '../../../src/target/surroundings.ts';
-import { parseSettings } from '../../../src/target/url.ts';
+import { openSession } from '../../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Session } from '../../../src/postgres/connection/session.ts';
 import type { Observed, Statement } from '../../../src/wire/observed.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { identifier, literal } from '../../../src/sql.ts';
+import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { LockMode } from '../../../src/judge/lock-modes.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { nameParts, weighTarget } from '../../../src/observe/weigh.ts';
+import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { compareWith } from '../../../src/schema/compare.ts';
 import { takeSnapshot } from '../../../src/schema/facts.ts';
 import type { ServerVersion } from '../../../src/server/binaries.ts';

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import { openDump } from '../../../src/run/from-file/dump-file.ts';
 import { runDump } from '../../../src/run/from-file/restore.ts';
-import { surroundings } from '../../../src/target/surroundings.ts';
-import { parseSettings } from '../../../src/target/url.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'restore-'));

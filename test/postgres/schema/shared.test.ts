@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { identifier } from '../../../src/postgres/sql/quote.ts';
 import { compareShared, sharedCatalogues } from '../../../src/schema/shared.ts';
-import { identifier } from '../../../src/sql.ts';
 import { ownedName } from '../../../src/upkeep/mark.ts';
 import { newRunId } from '../../../src/upkeep/run-id.ts';
 import { scratch } from '../../helpers/scratch.ts';

@@ -1,11 +1,11 @@
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { openSession } from '../../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Session } from '../../../src/postgres/connection/session.ts';
+import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import type { Server } from '../../../src/server/embedded.ts';
-import { identifier, literal } from '../../../src/sql.ts';
-import { openSession } from '../../../src/target/connect.ts';
-import type { Session } from '../../../src/target/session.ts';
-import { surroundings } from '../../../src/target/surroundings.ts';
-import { parseSettings } from '../../../src/target/url.ts';
 import { type CleanResult, clean } from '../../../src/upkeep/clean.ts';
 import { dropOwnedDatabase } from '../../../src/upkeep/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/upkeep/mark.ts';

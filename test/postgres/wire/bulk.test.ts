@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { query } from '../../../src/wire/messages.ts';
+import { query } from '../../../src/postgres/protocol/messages.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';

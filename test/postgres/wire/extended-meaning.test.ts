@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FLUSH, int32, message, query, SYNC } from '../../../src/wire/messages.ts';
+import { FLUSH, int32, message, query, SYNC } from '../../../src/postgres/protocol/messages.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame } from '../../helpers/frames.ts';
 import { GUARDED, withProxy } from '../../helpers/proxy.ts';

@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { errorFields, int32, message, query } from '../../../src/wire/messages.ts';
+import { errorFields, int32, message, query } from '../../../src/postgres/protocol/messages.ts';
 import type { Intent } from '../../../src/wire/observed.ts';
 import type { ProxyOptions } from '../../../src/wire/proxy.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';

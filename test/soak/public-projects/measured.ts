@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { LOCK_MODES, lockModeOf } from '../../../src/judge/lock-modes.ts';
+import { LOCK_MODES, lockModeOf } from '../../../src/postgres/lock-modes.ts';
 
 /** What PostgreSQL itself says that a migration did to tables that were there before, by their names afterwards. */
 export interface Measured {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { diverges } from '../../../src/apply/during/divergence.ts';
 import { blockedBehind } from '../../../src/apply/during/waiters.ts';
 import { rehearsedOf } from '../../../src/apply/rehearsed.ts';
-import { parseText } from '../../../src/wire/parse.ts';
+import { parseText } from '../../../src/postgres/sql/parse.ts';
 
 async function divergesFrom(rehearsed: readonly string[], sql: string, redacted = false): Promise<boolean> {
   const known = rehearsedOf(

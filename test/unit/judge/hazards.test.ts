@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/judge/hazards.ts';
-import type { LockMode } from '../../../src/judge/lock-modes.ts';
 import type { Action, ActionOf, DroppedFacts, Facts } from '../../../src/model/hazard-facts.ts';
 import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 
 const MB = 2 ** 20;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { LockMode } from '../../../src/judge/lock-modes.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 import { conversionOf } from '../../../src/observe/conversions.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
+import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { statement } from '../../helpers/facts.ts';
 
 const PHONE = { object: 'public.users.phone', from: 'character varying(20)', to: 'character varying(10)' };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Guard } from '../../../src/observe/guard.ts';
-import { parseText } from '../../../src/wire/parse.ts';
+import { parseText } from '../../../src/postgres/sql/parse.ts';
 
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;
 

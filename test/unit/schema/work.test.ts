@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Session } from '../../../src/postgres/connection/session.ts';
 import { Work } from '../../../src/schema/work.ts';
-import type { Session } from '../../../src/target/session.ts';
 
 const [one, other] = ['one', 'other'].map((database) => ({ database }) as Session) as [Session, Session];
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ParsedStatement, parseText } from '../../../src/wire/parse.ts';
+import { type ParsedStatement, parseText } from '../../../src/postgres/sql/parse.ts';
 import { segmentsOf } from '../../../src/wire/segments.ts';
 
 /** `I(a|b b)` for an implicit segment of the runs `a` and `b b`, `E(…)` for an explicit one. */

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ConnectionOptions, SecureVersion } from 'node:tls';
-import { messageOf, SafemigrateError } from '../errors.ts';
-import type { ConnectionSettings, HostAndPort } from './settings.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 
 /** TLS, which takes 4 ms to load, and which many a server does not offer. */
 export function loadTls(): typeof import('node:tls') {

@@ -1,8 +1,8 @@
 import type { Client } from 'pg';
-import type { HostAndPort } from './settings.ts';
+import type { HostAndPort } from './connection-settings.ts';
 
 /**
- * One connection of safemigrate's own to a server, opened by target/connect.ts and by nothing else.
+ * One connection of safemigrate's own to a server, opened by postgres/connection/connect.ts and by nothing else.
  * Its settings are fixed at the start: a telling application_name, lock_timeout, statement_timeout,
  * search_path = pg_catalog, no session timeouts, event triggers off where the role may.
  */

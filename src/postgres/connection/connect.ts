@@ -1,13 +1,13 @@
 import type { Client } from 'pg';
-import { SafemigrateError } from '../errors.ts';
-import { COUNTS_AT_ONCE } from './activity.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { COUNTS_AT_ONCE } from '../../target/activity.ts';
 import type { Audit } from './audit.ts';
+import type { ConnectionSettings } from './connection-settings.ts';
 import { dial, type Link } from './dial.ts';
 import { loadPg } from './load-pg.ts';
 import { PgSession } from './pg-session.ts';
 import type { Session } from './session.ts';
-import type { ConnectionSettings } from './settings.ts';
-import { refuseUnsupported } from './supported.ts';
+import { refuseUnsupported } from './supported-versions.ts';
 
 export { dial, type Link } from './dial.ts';
 

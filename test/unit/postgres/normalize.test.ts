@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { shapeOf } from '../../../src/wire/shape.ts';
+import { shapeOf } from '../../../src/postgres/sql/normalize.ts';
 
 describe('statements have the same shape', () => {
   test.each([

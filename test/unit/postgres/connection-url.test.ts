@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { SafemigrateError } from '../../../src/errors.ts';
-import { looksLikeConnection, withoutPassword } from '../../../src/target/connection-text.ts';
-import type { Surroundings } from '../../../src/target/surroundings.ts';
-import { describeSettings, formatUrl, parseSettings } from '../../../src/target/url.ts';
+import { looksLikeConnection, withoutPassword } from '../../../src/postgres/connection/connection-text.ts';
+import {
+  describeSettings,
+  formatUrl,
+  parseSettings,
+} from '../../../src/postgres/connection/connection-url.ts';
+import type { Surroundings } from '../../../src/postgres/connection/environment.ts';
 
 interface Files {
   readonly [path: string]: string;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withSettings } from '../../../src/wire/start-settings.ts';
+import { withSettings } from '../../../src/postgres/protocol/startup-settings.ts';
 
 const LIMIT = { lock_timeout: '2000' };
 

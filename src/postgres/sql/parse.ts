@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { Worker } from 'node:worker_threads';
-import { loadParser, parserPath } from '../parser.ts';
-import { LARGEST_TEXT_BYTES } from './frames.ts';
-import { shapeOf } from './shape.ts';
-import { isDml, meansTheSameInBlock, type Node, type Role, roleOf } from './statement-kind.ts';
+import { LARGEST_TEXT_BYTES } from '../protocol/frames.ts';
+import { loadParser, parserPath } from './load-parser.ts';
+import { shapeOf } from './normalize.ts';
+import { isDml, meansTheSameInBlock, type Node, type Role, roleOf } from './statement-kinds.ts';
 
 /** One statement of a client's text. */
 export interface ParsedStatement {

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { AuditEntry } from '../../../src/target/audit.ts';
-import { applicationName, openSession, type SessionOptions } from '../../../src/target/connect.ts';
-import type { Session } from '../../../src/target/session.ts';
-import { surroundings } from '../../../src/target/surroundings.ts';
-import { parseSettings } from '../../../src/target/url.ts';
+import type { AuditEntry } from '../../../src/postgres/connection/audit.ts';
+import {
+  applicationName,
+  openSession,
+  type SessionOptions,
+} from '../../../src/postgres/connection/connect.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Session } from '../../../src/postgres/connection/session.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { errorFields, errorResponse, message, movePosition, rowsOf } from '../../../src/wire/messages.ts';
-import { ScramClient, ScramServer, ScramVerifier } from '../../../src/wire/scram.ts';
+import {
+  errorFields,
+  errorResponse,
+  message,
+  movePosition,
+  rowsOf,
+} from '../../../src/postgres/protocol/messages.ts';
+import { ScramClient, ScramServer, ScramVerifier } from '../../../src/postgres/protocol/scram.ts';
 
 describe('an error', () => {
   const error = message('E'.charCodeAt(0), 'SERROR\0C42703\0Mno column "é"\0P8\0Rwhere\0\0');

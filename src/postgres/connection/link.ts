@@ -1,6 +1,6 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
-import type { ConnectionSettings, HostAndPort } from './settings.ts';
+import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import { loadTls, tlsOptions } from './tls.ts';
 
 /** Whether a connection is encrypted; sslmode says in which order these are tried. */

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { clientEnvironment, databaseArgument } from '../../../src/target/client-environment.ts';
-import { surroundings } from '../../../src/target/surroundings.ts';
-import { parseSettings } from '../../../src/target/url.ts';
+import { clientEnvironment, databaseArgument } from '../../../src/postgres/connection/client-environment.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
 
 const environment = (url: string, settings?: Record<string, string>) =>
   clientEnvironment(parseSettings(url, surroundings({}, '/')), {

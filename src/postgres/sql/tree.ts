@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Name } from '../model/hazard-facts.ts';
+import type { Name } from '../../model/hazard-facts.ts';
 
 /** The fields of those nodes of a list that are of one kind. */
 export function listed<Fields>(nodes: readonly Tree.Node[] | undefined, kind: string): Fields[] {

@@ -1,5 +1,5 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
-import { saltedPassword } from '../target/salted-password.ts';
+import { saltedPassword } from '../connection/salted-password.ts';
 
 /** Both sides of SCRAM-SHA-256 (RFC 5802, RFC 7677); the client's also with channel binding (RFC 5929). */
 export const SCRAM = 'SCRAM-SHA-256';

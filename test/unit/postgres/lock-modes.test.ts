@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { blocks, conflictsOf, LOCK_MODES, lockModeOf } from '../../../src/judge/lock-modes.ts';
+import { blocks, conflictsOf, LOCK_MODES, lockModeOf } from '../../../src/postgres/lock-modes.ts';
 
 describe('lock modes', () => {
   test('conflict in both directions or not at all', () => {

@@ -1,15 +1,15 @@
-import { SafemigrateError } from '../errors.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { nameHost } from './connection-failures.ts';
+import type { ConnectionSettings, HostAndPort, SslMode } from './connection-settings.ts';
 import {
   type ConnectionText,
   readConnectionText,
   withoutPassword,
   writeConnectionText,
 } from './connection-text.ts';
-import { nameHost } from './failures.ts';
+import type { Surroundings } from './environment.ts';
 import { passwordFromFile } from './password-file.ts';
 import { serviceParameters } from './service-file.ts';
-import type { ConnectionSettings, HostAndPort, SslMode } from './settings.ts';
-import type { Surroundings } from './surroundings.ts';
 
 /** libpq's variables, by the parameters they stand for. */
 export const VARIABLES: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
-import { SafemigrateError } from '../errors.ts';
-import type { Surroundings } from './surroundings.ts';
+import { SafemigrateError } from '../../errors.ts';
+import type { Surroundings } from './environment.ts';
 
 /**
  * The parameters of a service: from PGSERVICEFILE or `~/.pg_service.conf`, else from the machine's own file.

@@ -1,6 +1,6 @@
 import { pbkdf2Sync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { saltedPassword } from '../../../src/target/salted-password.ts';
+import { saltedPassword } from '../../../src/postgres/connection/salted-password.ts';
 
 const derived = (password: string, salt: Buffer, iterations: number) =>
   pbkdf2Sync(password, salt, iterations, 32, 'sha256');

@@ -1,6 +1,6 @@
-import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import { isSocketFolder, TlsFailed } from './link.ts';
-import type { ConnectionSettings, HostAndPort } from './settings.ts';
 
 /** One try to log in that failed. */
 export interface Attempt {

@@ -1,4 +1,4 @@
-import { SafemigrateError } from '../errors.ts';
+import { SafemigrateError } from '../../errors.ts';
 
 /**
  * A connection as it is written in one string, taken apart and nothing added: a URL, a URL in JDBC's fashion, or

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
-import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import { type Attempt, connectionFailure, TimedOut } from './failures.ts';
+import { SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { type Attempt, connectionFailure, TimedOut } from './connection-failures.ts';
+import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import {
   type Address,
   encrypt,
@@ -12,7 +13,6 @@ import {
   Unreachable,
 } from './link.ts';
 import { acceptsServer, type SessionAttributes, sessionAttributePasses } from './session-attributes.ts';
-import type { ConnectionSettings, HostAndPort } from './settings.ts';
 
 export { openLink } from './link.ts';
 

@@ -1,6 +1,6 @@
-import { SafemigrateError } from '../errors.ts';
-import { nameHost } from './failures.ts';
-import type { HostAndPort } from './settings.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { nameHost } from './connection-failures.ts';
+import type { HostAndPort } from './connection-settings.ts';
 
 const OLDEST_MAJOR = 14;
 

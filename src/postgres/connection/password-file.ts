@@ -1,6 +1,6 @@
+import type { ConnectionSettings } from './connection-settings.ts';
+import type { Surroundings } from './environment.ts';
 import { isSocketFolder } from './link.ts';
-import type { ConnectionSettings } from './settings.ts';
-import type { Surroundings } from './surroundings.ts';
 
 /**
  * The password that `~/.pgpass` (or the file named) has for this login: the first line that fits any of the hosts.

@@ -6,7 +6,7 @@ import {
   LARGEST_TEXT_BYTES,
   ProtocolError,
   StartupSplitter,
-} from '../../../src/wire/frames.ts';
+} from '../../../src/postgres/protocol/frames.ts';
 import { meaningOf, split } from '../../helpers/frames.ts';
 
 function frame(type: string, payload: Buffer | string = ''): Buffer {

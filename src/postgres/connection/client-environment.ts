@@ -1,6 +1,6 @@
 import path from 'node:path';
-import type { ConnectionSettings } from './settings.ts';
-import { connectionValues, VARIABLES } from './url.ts';
+import type { ConnectionSettings } from './connection-settings.ts';
+import { connectionValues, VARIABLES } from './connection-url.ts';
 
 const FILES = new Set(['sslrootcert', 'sslcert', 'sslkey', 'sslcrl']);
 

@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import type { Client, QueryResult } from 'pg';
-import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { Audit } from './audit.ts';
+import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import type { Link } from './dial.ts';
 import { openLink } from './link.ts';
 import type { Session } from './session.ts';
-import type { ConnectionSettings, HostAndPort } from './settings.ts';
-import { pooler } from './supported.ts';
+import { pooler } from './supported-versions.ts';
 
 interface BackendKey {
   readonly processID: number;
