@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { movedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
+import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ApplySection, Limit, SchemaSection, StatementSection } from '../model/report.ts';
 import { relationNames } from '../observe/names.ts';
@@ -7,8 +9,6 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
-import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
-import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Evidence } from './again.ts';
 import { compareSchemas, compareTimes } from './compare.ts';

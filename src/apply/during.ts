@@ -1,4 +1,5 @@
 import type { Login } from '../command/rewrite.ts';
+import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { DuringSection } from '../model/report.ts';
@@ -9,7 +10,6 @@ import type { Session } from '../postgres/connection/session.ts';
 import { endsWithin } from '../postgres/ends-within.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
 import type { Scope } from '../scope.ts';
-import type { Target } from '../target/target.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { Observer } from '../wire/observed.ts';
 import { listenForOrders } from './during/control.ts';

@@ -1,4 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { inspectTarget } from '../database/inspect.ts';
+import { compareByText, comparer } from '../database/same-target.ts';
+import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../model/report.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
@@ -7,9 +10,6 @@ import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { inspectTarget } from '../target/inspect.ts';
-import { compareByText, comparer } from '../target/same-target.ts';
-import type { Target } from '../target/target.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import {
   destroyExternal,

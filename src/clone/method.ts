@@ -1,3 +1,4 @@
+import type { Target } from '../database/target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { Limit } from '../model/report.ts';
@@ -5,7 +6,6 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import type { Target } from '../target/target.ts';
 import type { MadeDatabases } from '../upkeep/made-databases.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { MethodId } from './method-id.ts';

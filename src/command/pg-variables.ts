@@ -1,8 +1,8 @@
+import type { Compare } from '../database/same-target.ts';
 import { messageOf } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
 import type { Surroundings } from '../postgres/connection/environment.ts';
-import type { Compare } from '../target/same-target.ts';
 import { effective, type Mention, type Undecided, type Variables } from './mention.ts';
 import { isSameServer } from './url-mentions.ts';
 

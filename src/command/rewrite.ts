@@ -1,8 +1,8 @@
+import { readDotenv } from '../database/locate.ts';
+import type { Compare } from '../database/same-target.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { formatUrl } from '../postgres/connection/connection-url.ts';
 import type { Surroundings } from '../postgres/connection/environment.ts';
-import { readDotenv } from '../target/locate.ts';
-import type { Compare } from '../target/same-target.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 import { findPgVariables } from './pg-variables.ts';
 import { fillPlaceholders } from './placeholders.ts';

@@ -1,3 +1,4 @@
+import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../database/traffic.ts';
 import { formatDuration } from '../format.ts';
 import type {
   DataSection,
@@ -7,7 +8,6 @@ import type {
   StatementSection,
 } from '../model/report.ts';
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
-import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../target/traffic.ts';
 import { experienceOf, type PastApply } from './experience.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { type Rates, ratesToReckonWith, SHORT_SAMPLE_MS } from './rates.ts';

@@ -1,4 +1,4 @@
-import type { RelationRates, Traffic } from '../target/traffic.ts';
+import type { RelationRates, Traffic } from '../database/traffic.ts';
 
 /** Backends tell the statistics of what they did at most once a second. */
 export const SHORT_SAMPLE_MS = 2000;

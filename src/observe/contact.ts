@@ -1,9 +1,9 @@
 import { nameOfProcess, socketsOfTree } from '../command/process-sockets.ts';
 import { type CommandResult, type RunOptions, runCommand } from '../command/run-command.ts';
+import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
 import type { ContactSection, Limit } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { Target } from '../target/target.ts';
 import { Newcomers } from './newcomers.ts';
 import { withoutSecrets } from './secrets.ts';
 

@@ -1,3 +1,8 @@
+import { COUNTS_AT_ONCE, readArrivals } from '../database/activity.ts';
+import { countOwn, readTraffic } from '../database/read-traffic.ts';
+import { movedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
+import type { Target } from '../database/target.ts';
+import { type Traffic, type TrafficReading, trafficBetween } from '../database/traffic.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ContactSection, Limit, SchemaChange, TargetSection } from '../model/report.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -10,11 +15,6 @@ import {
   type SharedChange,
   sharedCatalogues,
 } from '../schema/shared.ts';
-import { COUNTS_AT_ONCE, readArrivals } from '../target/activity.ts';
-import { countOwn, readTraffic } from '../target/read-traffic.ts';
-import { movedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
-import type { Target } from '../target/target.ts';
-import { type Traffic, type TrafficReading, trafficBetween } from '../target/traffic.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 import type { AuthorOf } from './own-transactions.ts';
 

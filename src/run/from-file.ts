@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { DEFAULT_URL_VARIABLE, type Located, readDotenv } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { type Emit, inPhase } from '../events.ts';
 import type { Limit } from '../model/report.ts';
@@ -13,7 +14,6 @@ import { embeddedBinaries, type ServerVersion } from '../server/binaries.ts';
 import { newestClientPrograms } from '../server/client-programs.ts';
 import { type Server, startServer } from '../server/embedded.ts';
 import type { Stop } from '../stop.ts';
-import { DEFAULT_URL_VARIABLE, type Located, readDotenv } from '../target/locate.ts';
 import { makeWorkFolder } from '../upkeep/work-folder.ts';
 import type { RehearseOptions } from './asked.ts';
 import { type DumpFile, openDump } from './from-file/dump-file.ts';

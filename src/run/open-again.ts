@@ -1,7 +1,3 @@
-import { SafemigrateError } from '../errors.ts';
-import type { Audit } from '../postgres/connection/audit.ts';
-import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { Session } from '../postgres/connection/session.ts';
 import {
   changedBetween,
   isAnotherSystem,
@@ -9,7 +5,11 @@ import {
   onPrimary,
   readServerIdentity,
   type ServerIdentity,
-} from '../target/server-identity.ts';
+} from '../database/server-identity.ts';
+import { SafemigrateError } from '../errors.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { openDatabase } from '../upkeep/door.ts';
 import { reopenTargets } from '../upkeep/reopen.ts';

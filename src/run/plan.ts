@@ -1,6 +1,6 @@
+import { targetSection } from '../database/target-section.ts';
 import type { TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
-import { targetSection } from '../target/section.ts';
 import type { RehearseOptions } from './asked.ts';
 import { prepare } from './prepare.ts';
 import { withScope } from './with-scope.ts';

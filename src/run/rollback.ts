@@ -1,3 +1,4 @@
+import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { plural } from '../format.ts';
@@ -9,7 +10,6 @@ import type { Session } from '../postgres/connection/session.ts';
 import { closeDatabase } from '../swap/fence.ts';
 import { swapObstacles } from '../swap/preflight.ts';
 import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from '../swap/writes.ts';
-import { locateTarget } from '../target/locate.ts';
 import { claimRun, lostControl } from '../upkeep/claim.ts';
 import { type OwnedDatabase, ownedDatabases } from '../upkeep/owned.ts';
 import { visitOrReopen } from '../upkeep/reopen.ts';

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { readServerIdentity } from '../database/server-identity.ts';
+import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
@@ -12,8 +14,6 @@ import { startGuard } from '../swap/guard.ts';
 import { nameConsole, type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
 import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
 import type { Written } from '../swap/writes.ts';
-import { readServerIdentity } from '../target/server-identity.ts';
-import type { Target } from '../target/target.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { openingStatements } from '../upkeep/door.ts';
 import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';

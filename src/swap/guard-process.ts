@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isAnotherSystem, onPrimary, readServerIdentity } from '../target/server-identity.ts';
+import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/server-identity.ts';
 import { openMaintenanceSession } from '../upkeep/claim.ts';
 import { runIsAlive } from '../upkeep/owned.ts';
 import { reopenTargets } from '../upkeep/reopen.ts';

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import type { ServerIdentity } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
 import { builtFile } from '../package.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { ServerIdentity } from '../target/server-identity.ts';
 import type { RunId } from '../upkeep/run-id.ts';
 
 /** What the guard is told over its input, in one line; a password stands in no argument and no file. */

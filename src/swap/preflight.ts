@@ -1,7 +1,7 @@
+import type { Target } from '../database/target.ts';
 import { plural } from '../format.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import type { Target } from '../target/target.ts';
 
 /** Why a database cannot be swapped now, and what would help. */
 export interface Obstacle {

@@ -1,7 +1,7 @@
+import { changedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import { changedBetween, readServerIdentity, type ServerIdentity } from '../target/server-identity.ts';
 import { inTransaction } from '../upkeep/door.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Target } from '../database/target.ts';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import type { Target } from '../target/target.ts';
 import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';
 
 /** A run that has shown the server who owns it. */

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { preparedTransactions } from '../database/activity.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import { preparedTransactions } from '../target/activity.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
 

@@ -1,8 +1,8 @@
+import { type InspectOptions, type Visit, visitTarget } from '../database/inspect.ts';
+import { onPrimary } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { type InspectOptions, type Visit, visitTarget } from '../target/inspect.ts';
-import { onPrimary } from '../target/server-identity.ts';
 import { openMaintenanceSession } from './claim.ts';
 import { openDatabase } from './door.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';

@@ -1,12 +1,12 @@
 import { chooseMethod } from '../../src/clone/choose.ts';
 import type { Clone, CloneContext, CloneLimits, CloneWishes, Possible } from '../../src/clone/method.ts';
 import type { MethodId } from '../../src/clone/method-id.ts';
+import { inspectTarget } from '../../src/database/inspect.ts';
 import type { RunEvent } from '../../src/events.ts';
 import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { Scope } from '../../src/scope.ts';
-import { inspectTarget } from '../../src/target/inspect.ts';
 import { claimRun } from '../../src/upkeep/claim.ts';
 
 export interface Cloning {

@@ -1,9 +1,9 @@
 import { cluster } from '../../src/clone/cluster.ts';
 import type { Clone, Possible } from '../../src/clone/method.ts';
+import { inspectTarget } from '../../src/database/inspect.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
-import { inspectTarget } from '../../src/target/inspect.ts';
 import { type Cloning, type CloningOptions, withCloning } from './cloning.ts';
 
 export interface ClusterCloning extends Cloning {

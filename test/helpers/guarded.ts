@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type DuringOptions, type GuardedWatch, guardedWire } from '../../src/apply/during.ts';
 import { rehearsedOf } from '../../src/apply/rehearsed.ts';
+import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { Scope } from '../../src/scope.ts';
-import { inspectTarget } from '../../src/target/inspect.ts';
 import { newRunId, type RunId } from '../../src/upkeep/run-id.ts';
 import type { Observed } from '../../src/wire/observed.ts';
 

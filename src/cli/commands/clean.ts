@@ -1,3 +1,4 @@
+import { onPrimary } from '../../database/server-identity.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
@@ -6,7 +7,6 @@ import { surroundings } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
-import { onPrimary } from '../../target/server-identity.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { type CleanOptions, clean } from '../../upkeep/clean.ts';
 import { cleanExternals } from '../../upkeep/external-clones.ts';

@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
-import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import type { CloneContext } from '../method.ts';
 import type { Strategy } from './estimate.ts';

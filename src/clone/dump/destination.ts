@@ -1,11 +1,11 @@
 import { tmpdir } from 'node:os';
+import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
 import type { Limit } from '../../model/report.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Scope } from '../../scope.ts';
 import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
 import { startServer } from '../../server/embedded.ts';
-import type { Target } from '../../target/target.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { nameTarget } from '../../upkeep/folders.ts';
 import { makeWorkFolder } from '../../upkeep/work-folder.ts';

@@ -1,10 +1,10 @@
 import { lstat, realpath, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
-import type { Target } from '../../target/target.ts';
 import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { CloneContext } from '../method.ts';
 import type { PrivateCluster } from './cluster.ts';

@@ -1,6 +1,6 @@
+import { preparedTransactions } from '../../database/activity.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
-import { preparedTransactions } from '../../target/activity.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type Estimate, rank, type Strategy } from './estimate.ts';
 import { type FileSystems, inspectFileSystems } from './filesystem.ts';

@@ -1,7 +1,7 @@
+import type { ActivitySession } from '../../database/activity.ts';
 import { type ErrorCode, messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
-import type { ActivitySession } from '../../target/activity.ts';
 import { openMaintenanceSession } from '../../upkeep/claim.ts';
 import { birthLimit } from '../../upkeep/run-id.ts';
 import type { CloneContext, Possible } from '../method.ts';

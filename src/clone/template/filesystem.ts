@@ -1,6 +1,6 @@
+import { freeSpace, resolveHere } from '../../database/data-folders.ts';
+import type { Target } from '../../database/target.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { freeSpace, resolveHere } from '../../target/data-folders.ts';
-import type { Target } from '../../target/target.ts';
 
 /** What can be known of the file systems under the target without asking the server to write anything. */
 export interface FileSystems {

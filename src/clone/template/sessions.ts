@@ -1,13 +1,13 @@
-import { SafemigrateError } from '../../errors.ts';
-import { plural } from '../../format.ts';
-import type { Session } from '../../postgres/connection/session.ts';
-import { identifier, literal } from '../../postgres/sql/quote.ts';
 import {
   type ActivitySession,
   otherSessions,
   type PreparedTransaction,
   preparedTransactions,
-} from '../../target/activity.ts';
+} from '../../database/activity.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { plural } from '../../format.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier, literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
 
 /** Who is in the way: the server itself ends autovacuum when a database is cloned, and parallel workers go with their leader. */

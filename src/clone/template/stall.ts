@@ -1,6 +1,11 @@
+import {
+  type ActivitySession,
+  type Arrivals,
+  COUNTS_AT_ONCE,
+  readArrivals,
+} from '../../database/activity.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
-import { type ActivitySession, type Arrivals, COUNTS_AT_ONCE, readArrivals } from '../../target/activity.ts';
 import type { CloneContext } from '../method.ts';
 import { visitsOf } from '../turns.ts';
 import { rankHere } from './assess.ts';

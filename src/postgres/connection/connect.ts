@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
+import { COUNTS_AT_ONCE } from '../../database/activity.ts';
 import { SafemigrateError } from '../../errors.ts';
-import { COUNTS_AT_ONCE } from '../../target/activity.ts';
 import type { Audit } from './audit.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { dial, type Link } from './dial.ts';

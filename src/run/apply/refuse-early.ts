@@ -1,8 +1,8 @@
 import { refuseWhileOccupied } from '../../apply/turn.ts';
+import { locateTarget } from '../../database/locate.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import { surroundings } from '../../postgres/connection/environment.ts';
-import { locateTarget } from '../../target/locate.ts';
 import type { ApplyOptions } from '../asked.ts';
 import { ignore } from '../options.ts';
 

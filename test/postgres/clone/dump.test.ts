@@ -9,13 +9,13 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { chooseMethod } from '../../../src/clone/choose.ts';
 import { dump } from '../../../src/clone/dump.ts';
 import type { Assessment, Clone, CloneContext, Possible } from '../../../src/clone/method.ts';
+import { inspectTarget } from '../../../src/database/inspect.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { findClientPrograms } from '../../../src/server/client-programs.ts';
-import { inspectTarget } from '../../../src/target/inspect.ts';
 import { claimRun } from '../../../src/upkeep/claim.ts';
 import { parseMark } from '../../../src/upkeep/mark.ts';
 import { withoutClientPrograms } from '../../helpers/client-programs.ts';

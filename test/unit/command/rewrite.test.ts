@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { findLogins, planRoutes, rewriteCommand } from '../../../src/command/rewrite.ts';
 import type { Route } from '../../../src/command/route.ts';
+import { type Compare, compareByText } from '../../../src/database/same-target.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import type { Surroundings } from '../../../src/postgres/connection/environment.ts';
-import { type Compare, compareByText } from '../../../src/target/same-target.ts';
 
 type Env = Record<string, string>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { Traffic } from '../../../src/database/traffic.ts';
 import { forecast, type Measured } from '../../../src/judge/forecast.ts';
 import { findShortages } from '../../../src/judge/shortages.ts';
-import type { Traffic } from '../../../src/target/traffic.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const GB = 2 ** 30;

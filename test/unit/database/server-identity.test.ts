@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import {
   changedBetween,
   isAnotherSystem,
   movedBetween,
   onPrimary,
-} from '../../../src/target/server-identity.ts';
+} from '../../../src/database/server-identity.ts';
+import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
+import { surroundings } from '../../../src/postgres/connection/environment.ts';
 
 const server = { systemIdentifier: '7', timeline: 1, startedAt: '100.5' };
 const hidden = { ...server, systemIdentifier: null };

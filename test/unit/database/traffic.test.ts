@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type RelationCounters, type TrafficReading, trafficBetween } from '../../../src/target/traffic.ts';
+import { type RelationCounters, type TrafficReading, trafficBetween } from '../../../src/database/traffic.ts';
 
 const counters = (more: Partial<RelationCounters> = {}): RelationCounters => ({
   scans: 0,

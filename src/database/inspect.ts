@@ -2,7 +2,7 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { readFacts } from './facts.ts';
+import { readFacts } from './server-facts.ts';
 import type { Target } from './target.ts';
 
 export interface InspectOptions {

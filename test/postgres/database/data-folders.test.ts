@@ -1,12 +1,12 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freeDiskBytes } from '../../../src/database/data-folders.ts';
+import { inspectTarget } from '../../../src/database/inspect.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import type { Server } from '../../../src/server/embedded.ts';
-import { freeDiskBytes } from '../../../src/target/data-folders.ts';
-import { inspectTarget } from '../../../src/target/inspect.ts';
 import { withClient } from '../../helpers/client.ts';
 import { withoutClientPrograms } from '../../helpers/client-programs.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../helpers/file-system.ts';

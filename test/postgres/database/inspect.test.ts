@@ -1,14 +1,14 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { otherSessions, preparedTransactions, readArrivals } from '../../../src/database/activity.ts';
+import { inspectTarget } from '../../../src/database/inspect.ts';
 import type { AuditEntry } from '../../../src/postgres/connection/audit.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
-import { otherSessions, preparedTransactions, readArrivals } from '../../../src/target/activity.ts';
-import { inspectTarget } from '../../../src/target/inspect.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { comparer } from '../../../src/database/same-target.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
-import { comparer } from '../../../src/target/same-target.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { serverUrl } from '../../helpers/servers.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { locateTarget } from '../../../src/database/locate.ts';
 import { parseDotenv } from '../../../src/postgres/connection/dotenv.ts';
 import type { Surroundings } from '../../../src/postgres/connection/environment.ts';
-import { locateTarget } from '../../../src/target/locate.ts';
 
 function around(env: Record<string, string>, dotenv?: string): Surroundings {
   return {
