@@ -2,8 +2,8 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
-import { parseRunId } from '../upkeep/run-id.ts';
-import { namesIn, stateFolder } from '../upkeep/state-files.ts';
+import { parseRunId } from '../ownership/run-id.ts';
+import { namesIn, stateFolder } from '../ownership/state-files.ts';
 
 /** Reports of earlier runs, for this user alone; passwords are in none. */
 const KEPT = 100;

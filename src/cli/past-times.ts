@@ -2,7 +2,7 @@ import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type PastApply, telling } from '../judge/experience.ts';
 import type { Report } from '../model/report.ts';
-import { stateFolder } from '../upkeep/state-files.ts';
+import { stateFolder } from '../ownership/state-files.ts';
 
 /** One line for each apply, for this user alone: times, and nothing of what the statements say. */
 interface Line extends PastApply {

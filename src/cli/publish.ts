@@ -2,11 +2,11 @@ import { accessSync, appendFileSync, constants, existsSync, writeFileSync } from
 import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
+import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
 import { compareReports } from '../report/compare.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';
-import { CLONE_PORT, readEntries } from '../upkeep/folders.ts';
 import { annotations } from './ci/annotations.ts';
 import { keepReport, lastLike } from './history.ts';
 import { keepTimes } from './past-times.ts';

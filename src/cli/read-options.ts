@@ -1,8 +1,8 @@
 import { findTarget } from '../database/locate.ts';
 import type { Target } from '../database/target.ts';
+import type { Place } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
-import type { Place } from '../upkeep/claim.ts';
 import { configSource, environmentSource } from './config.ts';
 import { flagOf, type OptionTable, RUN_OPTIONS, readOptions, type Values } from './options.ts';
 import { subcommands } from './subcommands.ts';

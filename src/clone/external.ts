@@ -4,22 +4,22 @@ import { compareByText, comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Limit } from '../model/report.ts';
+import { openMaintenanceSession } from '../ownership/control-session.ts';
+import {
+  destroyExternal,
+  type ExternalEntry,
+  externalVariables,
+  writeExternal,
+} from '../ownership/external-clones.ts';
+import { ourStamp } from '../ownership/folder-records.ts';
+import { MadeDatabases } from '../ownership/made-databases.ts';
+import { runShell } from '../ownership/shell-command.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { withoutPassword } from '../postgres/connection/connection-text.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { openMaintenanceSession } from '../upkeep/claim.ts';
-import {
-  destroyExternal,
-  type ExternalEntry,
-  externalVariables,
-  writeExternal,
-} from '../upkeep/external-clones.ts';
-import { ourStamp } from '../upkeep/folders.ts';
-import { MadeDatabases } from '../upkeep/made-databases.ts';
-import { runShell } from '../upkeep/shell-command.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 
 /** A clone that a command of the user's makes elsewhere (a branch, a thin clone) and that another one removes. */

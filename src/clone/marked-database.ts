@@ -1,11 +1,11 @@
 import { SafemigrateError } from '../errors.ts';
+import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts';
+import { dropOwnedDatabase } from '../ownership/drop.ts';
+import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
-import { dropOwnedDatabase } from '../upkeep/drop.ts';
-import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
 import type { CloneContext, Ground } from './method.ts';
 
 /** A clone that is a database inside a server of others: marked from its birth on, dropped in every ending. */
@@ -27,7 +27,7 @@ export function cloneName({ target, run }: Pick<Making, 'target' | 'run'>): stri
 }
 
 /**
- * @param make makes the database, closed and limited as upkeep/owned.ts knows what is half-born.
+ * @param make makes the database, closed and limited as ownership/owned.ts knows what is half-born.
  * @param state of the mark that it gets as soon as it is there.
  */
 export async function ownMarkedDatabase<T>(

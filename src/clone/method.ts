@@ -2,12 +2,12 @@ import type { Target } from '../database/target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { Limit } from '../model/report.ts';
+import type { MadeDatabases } from '../ownership/made-databases.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import type { MadeDatabases } from '../upkeep/made-databases.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 import type { MethodId } from './method-id.ts';
 import type { NotCarried } from './properties.ts';
 

@@ -1,9 +1,9 @@
 import { formatDuration, plural } from '../format.ts';
 import type { Limit } from '../model/report.ts';
+import { openMaintenanceSession } from '../ownership/control-session.ts';
+import { droppingStatement } from '../ownership/drop.ts';
+import { MadeDatabases } from '../ownership/made-databases.ts';
 import type { Scope } from '../scope.ts';
-import { openMaintenanceSession } from '../upkeep/claim.ts';
-import { droppingStatement } from '../upkeep/drop.ts';
-import { MadeDatabases } from '../upkeep/made-databases.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';

@@ -1,13 +1,13 @@
 import type { Clone } from '../clone/method.ts';
 import type { CatalogueFacts } from '../model/hazard-facts.ts';
 import type { DataSection, Limit, SchemaSection } from '../model/report.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { shown } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 import {
   type CatalogueBefore,
   catalogueFacts,

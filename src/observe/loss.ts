@@ -1,6 +1,6 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
+import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts';
 import type { Stop } from '../stop.ts';
-import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
 import { compareTarget, type TargetState, type WatchOptions } from './target-watch.ts';
 
 /** For a server that restarts to come back. */

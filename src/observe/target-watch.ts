@@ -5,6 +5,7 @@ import type { Target } from '../database/target.ts';
 import { type Traffic, type TrafficReading, trafficBetween } from '../database/traffic.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ContactSection, Limit, SchemaChange, TargetSection } from '../model/report.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -15,7 +16,6 @@ import {
   type SharedChange,
   sharedCatalogues,
 } from '../schema/shared.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 import type { AuthorOf } from './own-transactions.ts';
 
 /** Everything about the target that a rehearsal must not change, at one moment. */

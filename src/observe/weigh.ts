@@ -2,13 +2,13 @@ import type { Target } from '../database/target.ts';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { DataSection, Limit, SchemaSection } from '../model/report.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, shown } from '../postgres/sql/quote.ts';
 import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
 import { mayLose, thereAndBack } from '../schema/type-changes.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 import { conversionOf, type Work } from './conversions.ts';
 import { type ColumnContent, lostData } from './lost-data.ts';
 

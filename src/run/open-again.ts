@@ -7,13 +7,13 @@ import {
   type ServerIdentity,
 } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
+import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts';
+import { openDatabase } from '../ownership/database-access.ts';
+import { reopenTargets } from '../ownership/reopen.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { openMaintenanceSessionPatiently } from '../upkeep/claim.ts';
-import { openDatabase } from '../upkeep/door.ts';
-import { reopenTargets } from '../upkeep/reopen.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 
 /** For a lock on the row of a database, and for sessions to end. */
 export const LOCK_MS = 5_000;

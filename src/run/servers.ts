@@ -2,13 +2,13 @@ import type { CloneContext, Ground } from '../clone/method.ts';
 import { inspectTarget } from '../database/inspect.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
+import { claimRun, lostControl } from '../ownership/control-session.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Surroundings } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { claimRun, lostControl } from '../upkeep/claim.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 import type { RehearseOptions } from './asked.ts';
 
 /**

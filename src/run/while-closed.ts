@@ -5,6 +5,11 @@ import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
+import { openMaintenanceSession } from '../ownership/control-session.ts';
+import { openingStatements } from '../ownership/database-access.ts';
+import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
+import { runIsAlive } from '../ownership/owned.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -14,11 +19,6 @@ import { startGuard } from '../swap/guard.ts';
 import { nameConsole, type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
 import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
 import type { Written } from '../swap/writes.ts';
-import { openMaintenanceSession } from '../upkeep/claim.ts';
-import { openingStatements } from '../upkeep/door.ts';
-import { formatMark, type Mark, ownedName } from '../upkeep/mark.ts';
-import { runIsAlive } from '../upkeep/owned.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 import { type ClosedTarget, LOCK_MS, openAgain, sessionOnPrimary } from './open-again.ts';
 
 /** A target that is to be exchanged, and the session that holds the run's lock, in another database. */

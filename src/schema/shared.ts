@@ -1,6 +1,6 @@
 import { sqlstateOf } from '../errors.ts';
+import { parseOwnedName } from '../ownership/mark.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { parseOwnedName } from '../upkeep/mark.ts';
 
 /** What the databases of one cluster share, by object and property: content, so that a difference can be told. */
 export interface SharedCatalogues {

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
+import { inTransaction } from '../ownership/database-access.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import { inTransaction } from '../upkeep/door.ts';
 
 /**
  * A database that nobody can connect to, not even a superuser, and that nobody is connected to.

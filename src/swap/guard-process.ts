@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/server-identity.ts';
-import { openMaintenanceSession } from '../upkeep/claim.ts';
-import { runIsAlive } from '../upkeep/owned.ts';
-import { reopenTargets } from '../upkeep/reopen.ts';
+import { openMaintenanceSession } from '../ownership/control-session.ts';
+import { runIsAlive } from '../ownership/owned.ts';
+import { reopenTargets } from '../ownership/reopen.ts';
 import type { Watched } from './guard.ts';
 import { resumePooler } from './pgbouncer.ts';
 

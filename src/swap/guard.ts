@@ -3,9 +3,9 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { ServerIdentity } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
+import type { RunId } from '../ownership/run-id.ts';
 import { builtFile } from '../package.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { RunId } from '../upkeep/run-id.ts';
 
 /** What the guard is told over its input, in one line; a password stands in no argument and no file. */
 export interface Watched {

@@ -1,8 +1,8 @@
 import { changedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
+import { inTransaction } from '../ownership/database-access.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import { inTransaction } from '../upkeep/door.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
 
 export interface Rename {

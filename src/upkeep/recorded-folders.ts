@@ -1,8 +1,8 @@
 import { rm, stat } from 'node:fs/promises';
 import { messageOf } from '../errors.ts';
-import { type Liveness, livenessOf } from '../server/process-stamp.ts';
-import { uniqueBytesOf } from '../server/unique-bytes.ts';
-import { type FolderEntry, readEntries } from './folders.ts';
+import { type FolderEntry, readEntries } from '../ownership/folder-records.ts';
+import { type Liveness, livenessOf } from '../ownership/process-stamp.ts';
+import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { endFolder } from './remove-folder.ts';
 
 /** A folder that a run has made on this machine, as this user's state folder tells of it. */

@@ -1,10 +1,10 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder, markFolder } from '../ownership/folder-mark.ts';
+import { entryFile, type FolderEntry, ourStamp, writeEntry } from '../ownership/folder-records.ts';
+import { stampOf } from '../ownership/process-stamp.ts';
+import { newRunId } from '../ownership/run-id.ts';
 import { type GuardedFolder, guardFolder } from '../server/guard.ts';
-import { stampOf } from '../server/process-stamp.ts';
-import { makeFolder, markFolder } from './folder-mark.ts';
-import { entryFile, type FolderEntry, ourStamp, writeEntry } from './folders.ts';
-import { newRunId } from './run-id.ts';
 
 /**
  * A folder for what this process needs on this machine for a while, which may be a copy of the target's data: recorded,

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { newRunId } from '../../src/upkeep/run-id.ts';
+import { newRunId } from '../../src/ownership/run-id.ts';
 import { apply } from '../helpers/apply.ts';
 import { inTerminal, noTerminal, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';

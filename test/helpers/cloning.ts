@@ -3,11 +3,11 @@ import type { Clone, CloneContext, CloneLimits, CloneWishes, Possible } from '..
 import type { MethodId } from '../../src/clone/method-id.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { RunEvent } from '../../src/events.ts';
+import { claimRun } from '../../src/ownership/control-session.ts';
 import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { Scope } from '../../src/scope.ts';
-import { claimRun } from '../../src/upkeep/claim.ts';
 
 export interface Cloning {
   readonly context: CloneContext;

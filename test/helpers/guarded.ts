@@ -5,11 +5,11 @@ import { type DuringOptions, type GuardedWatch, guardedWire } from '../../src/ap
 import { rehearsedOf } from '../../src/apply/rehearsed.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
+import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { Scope } from '../../src/scope.ts';
-import { newRunId, type RunId } from '../../src/upkeep/run-id.ts';
 import type { Observed } from '../../src/wire/observed.ts';
 
 export interface Guarded {

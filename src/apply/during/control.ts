@@ -2,7 +2,7 @@ import { chmod, mkdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import { stateFolder } from '../../upkeep/state-files.ts';
+import { stateFolder } from '../../ownership/state-files.ts';
 
 export const ORDERS = ['pause', 'resume', 'abort'] as const;
 export type Order = (typeof ORDERS)[number];

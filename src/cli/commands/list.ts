@@ -1,17 +1,17 @@
 import { formatBytes, formatDuration } from '../../format.ts';
+import { openMaintenanceSession } from '../../ownership/control-session.ts';
+import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
+import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
+import { whoMayWait } from '../../ownership/reopen.ts';
+import { startOf } from '../../ownership/run-id.ts';
+import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { type Aftermath, lookAtCutOff } from '../../run/apply/cut-off.ts';
-import { openMaintenanceSession } from '../../upkeep/claim.ts';
-import { type ExternalClone, externalClones } from '../../upkeep/external-clones.ts';
-import { type OwnedDatabase, ownedDatabases } from '../../upkeep/owned.ts';
 import {
   folderBytes,
   type RecordedFolder,
   recordedFolders,
   type UnreadableEntry,
 } from '../../upkeep/recorded-folders.ts';
-import { whoMayWait } from '../../upkeep/reopen.ts';
-import { startOf } from '../../upkeep/run-id.ts';
-import type { UnreadableFile } from '../../upkeep/state-files.ts';
 import { cutOffText } from '../cut-off-text.ts';
 import { LIST_OPTIONS } from '../options.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';

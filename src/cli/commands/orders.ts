@@ -1,6 +1,6 @@
 import { type Order, order } from '../../apply/during/control.ts';
 import { SafemigrateError } from '../../errors.ts';
-import { parseRunId } from '../../upkeep/run-id.ts';
+import { parseRunId } from '../../ownership/run-id.ts';
 import { EXIT } from '../exit-codes.ts';
 import { visibleLines } from '../print.ts';
 

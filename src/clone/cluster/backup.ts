@@ -1,7 +1,7 @@
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { noticeOurEnd, openMaintenanceSession } from '../../ownership/control-session.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { Scope } from '../../scope.ts';
-import { noticeOurEnd, openMaintenanceSession } from '../../upkeep/claim.ts';
 import type { CloneContext } from '../method.ts';
 import { PG_15, type SourceServer } from './source-server.ts';
 import type { Survey } from './survey.ts';

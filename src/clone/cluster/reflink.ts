@@ -3,7 +3,7 @@ import { constants, copyFile, mkdir, readdir, rename, rm } from 'node:fs/promise
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../errors.ts';
-import { parseRunId, type RunId, startOf } from '../../upkeep/run-id.ts';
+import { parseRunId, type RunId, startOf } from '../../ownership/run-id.ts';
 
 const run = promisify(execFile);
 

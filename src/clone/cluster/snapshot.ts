@@ -3,7 +3,7 @@ import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import type { RunId } from '../../upkeep/run-id.ts';
+import type { RunId } from '../../ownership/run-id.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
 import type { Layout } from './layout.ts';
 

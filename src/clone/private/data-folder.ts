@@ -1,7 +1,7 @@
 import { chown, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
-import type { Owner } from '../../upkeep/folder-mark.ts';
+import type { Owner } from '../../ownership/folder-mark.ts';
 
 /** Files of the original's that must not be obeyed, and those of the server that it was; a link is removed as such. */
 const FOREIGN = [

@@ -3,11 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
-import type { Scope } from '../../scope.ts';
-import type { CopiedServer } from '../../server/copied.ts';
-import { stampOf } from '../../server/process-stamp.ts';
-import { type Ending, startWatchdog, type Watchdog } from '../../server/watchdog.ts';
-import { makeFolder, markFolder } from '../../upkeep/folder-mark.ts';
+import { makeFolder, markFolder } from '../../ownership/folder-mark.ts';
 import {
   entryFile,
   type FolderEntry,
@@ -15,7 +11,11 @@ import {
   ourStamp,
   removeEntry,
   writeEntry,
-} from '../../upkeep/folders.ts';
+} from '../../ownership/folder-records.ts';
+import { stampOf } from '../../ownership/process-stamp.ts';
+import type { Scope } from '../../scope.ts';
+import type { CopiedServer } from '../../server/copied.ts';
+import { type Ending, startWatchdog, type Watchdog } from '../../server/watchdog.ts';
 import { endFolder } from '../../upkeep/remove-folder.ts';
 import type { CloneContext } from '../method.ts';
 import type { PrivateCluster } from './cluster.ts';

@@ -4,8 +4,8 @@ import path from 'node:path';
 import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
+import { CLONE_PORT } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
-import { CLONE_PORT } from '../../upkeep/folders.ts';
 import type { CloneContext } from '../method.ts';
 import type { PrivateCluster } from './cluster.ts';
 

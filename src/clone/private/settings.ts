@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { formatBytes } from '../../format.ts';
 import type { Limit } from '../../model/report.ts';
-import { CLONE_PORT } from '../../upkeep/folders.ts';
+import { CLONE_PORT } from '../../ownership/folder-records.ts';
 import type { Original } from './original.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { ActivitySession } from '../../database/activity.ts';
 import { type ErrorCode, messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { openMaintenanceSession } from '../../ownership/control-session.ts';
+import { birthLimit } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
-import { openMaintenanceSession } from '../../upkeep/claim.ts';
-import { birthLimit } from '../../upkeep/run-id.ts';
 import type { CloneContext, Possible } from '../method.ts';
 import { rankHere } from './assess.ts';
 import type { Strategy } from './estimate.ts';

@@ -6,13 +6,13 @@ import { DEFAULT_URL_VARIABLE, locateTarget } from '../../database/locate.ts';
 import { comparer } from '../../database/same-target.ts';
 import type { Target } from '../../database/target.ts';
 import { inPhase } from '../../events.ts';
+import { claimRun, lostControl } from '../../ownership/control-session.ts';
+import type { RunId } from '../../ownership/run-id.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import { surroundings } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { Scope } from '../../scope.ts';
 import type { Stop } from '../../stop.ts';
-import { claimRun, lostControl } from '../../upkeep/claim.ts';
-import type { RunId } from '../../upkeep/run-id.ts';
 import type { RehearseOptions } from '../asked.ts';
 import { ignore } from '../options.ts';
 

@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { cleanExternals, writeExternal } from '../../../src/upkeep/external-clones.ts';
-import { ourStamp } from '../../../src/upkeep/folders.ts';
-import { newRunId } from '../../../src/upkeep/run-id.ts';
+import { cleanExternals, writeExternal } from '../../../src/ownership/external-clones.ts';
+import { ourStamp } from '../../../src/ownership/folder-records.ts';
+import { newRunId } from '../../../src/ownership/run-id.ts';
 import { type Cloning, type CloningOptions, changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
 import { VERSIONS } from '../../helpers/servers.ts';

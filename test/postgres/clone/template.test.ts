@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { assessMethods, chooseMethod } from '../../../src/clone/choose.ts';
 import type { CloneContext } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
+import { parseMark, parseOwnedName } from '../../../src/ownership/mark.ts';
+import { birthLimit } from '../../../src/ownership/run-id.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
-import { parseMark, parseOwnedName } from '../../../src/upkeep/mark.ts';
-import { birthLimit } from '../../../src/upkeep/run-id.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { pending } from '../../helpers/pending.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { ownedName } from '../../../src/ownership/mark.ts';
+import { newRunId } from '../../../src/ownership/run-id.ts';
 import { identifier } from '../../../src/postgres/sql/quote.ts';
 import { compareShared, sharedCatalogues } from '../../../src/schema/shared.ts';
-import { ownedName } from '../../../src/upkeep/mark.ts';
-import { newRunId } from '../../../src/upkeep/run-id.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

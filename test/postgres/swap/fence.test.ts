@@ -1,13 +1,13 @@
 import { Client } from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { readServerIdentity } from '../../../src/database/server-identity.ts';
+import { openDatabase } from '../../../src/ownership/database-access.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { closeDatabase, stillClosed } from '../../../src/swap/fence.ts';
 import { renameInto, wasRenamed } from '../../../src/swap/rename.ts';
-import { openDatabase } from '../../../src/upkeep/door.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 

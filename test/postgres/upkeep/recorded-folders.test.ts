@@ -15,11 +15,16 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { livenessOf, type ProcessStamp, stampOf } from '../../../src/server/process-stamp.ts';
-import type { FolderMark } from '../../../src/upkeep/folder-mark.ts';
-import { type FolderEntry, ourStamp, registryFolder, writeEntry } from '../../../src/upkeep/folders.ts';
+import type { FolderMark } from '../../../src/ownership/folder-mark.ts';
+import {
+  type FolderEntry,
+  ourStamp,
+  registryFolder,
+  writeEntry,
+} from '../../../src/ownership/folder-records.ts';
+import { livenessOf, type ProcessStamp, stampOf } from '../../../src/ownership/process-stamp.ts';
+import { newRunId } from '../../../src/ownership/run-id.ts';
 import { cleanFolders, recordedFolders } from '../../../src/upkeep/recorded-folders.ts';
-import { newRunId } from '../../../src/upkeep/run-id.ts';
 
 let parent: string;
 let dead: ProcessStamp;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { probeReflink } from '../../../../src/clone/cluster/reflink.ts';
-import { newRunId } from '../../../../src/upkeep/run-id.ts';
+import { newRunId } from '../../../../src/ownership/run-id.ts';
 
 const HOUR_MS = 3_600_000;
 

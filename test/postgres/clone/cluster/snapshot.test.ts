@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { snapshotZfs, zfsCommands, zfsDatasetOf } from '../../../../src/clone/cluster/snapshot.ts';
-import { newRunId } from '../../../../src/upkeep/run-id.ts';
+import { newRunId } from '../../../../src/ownership/run-id.ts';
 import { withClient } from '../../../helpers/client.ts';
 import { queryClone, withClusterCloning } from '../../../helpers/cluster-cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';

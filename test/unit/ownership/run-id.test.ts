@@ -6,7 +6,7 @@ import {
   parseRunId,
   RUN_ID_LENGTH,
   startOf,
-} from '../../../src/upkeep/run-id.ts';
+} from '../../../src/ownership/run-id.ts';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const MOMENTS = [0, 1, 1_700_000_000_000, 1_763_700_000_123, 1_763_700_000_124, 32 ** 9 - 1];

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Target } from '../database/target.ts';
-import { type ProcessStamp, stampOf } from '../server/process-stamp.ts';
 import { object, oneOf, orNull, positiveInteger, text, textThat, truth } from '../shape.ts';
+import { type ProcessStamp, stampOf } from './process-stamp.ts';
 import { parseRunId, type RunId } from './run-id.ts';
 import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
 

@@ -3,8 +3,8 @@ import { onPrimary } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { openMaintenanceSession } from './claim.ts';
-import { openDatabase } from './door.ts';
+import { openMaintenanceSession } from './control-session.ts';
+import { openDatabase } from './database-access.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
 

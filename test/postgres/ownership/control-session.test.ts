@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { advisoryLockKey } from '../../../src/upkeep/run-id.ts';
+import { advisoryLockKey } from '../../../src/ownership/run-id.ts';
 import { withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { formatMark, type Mark, ownedName, parseMark, parseOwnedName } from '../../../src/upkeep/mark.ts';
-import { newRunId } from '../../../src/upkeep/run-id.ts';
+import { formatMark, type Mark, ownedName, parseMark, parseOwnedName } from '../../../src/ownership/mark.ts';
+import { newRunId } from '../../../src/ownership/run-id.ts';
 
 const run = newRunId(1_763_700_000_123);
 const KINDS = ['rehearsal', 'before', 'probe'] as const;
