@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
+import type { ClientPrograms } from '../local-server/client-programs.ts';
+import { makeWorkFolder } from '../local-server/work-folder.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { droppingStatement } from '../ownership/drop.ts';
 import { nameTarget } from '../ownership/folder-records.ts';
@@ -10,8 +12,6 @@ import { applicationName, openSession } from '../postgres/connection/connect.ts'
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import type { ClientPrograms } from '../server/client-programs.ts';
-import { makeWorkFolder } from '../upkeep/work-folder.ts';
 import { assessDump, clientPrograms, estimateReadyMs, workFolder } from './dump/assess.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
 import {

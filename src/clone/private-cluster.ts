@@ -1,10 +1,10 @@
 import { SafemigrateError } from '../errors.ts';
+import { startCopied } from '../local-server/copied.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
-import { startCopied } from '../server/copied.ts';
 import type { Clone, CloneContext, Impossible } from './method.ts';
 import { type Cage, findCage, hiddenFrom } from './private/cage.ts';
 import type { PrivateCluster } from './private/cluster.ts';

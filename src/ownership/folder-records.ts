@@ -23,7 +23,7 @@ export interface FolderEntry {
   readonly endsAt: string | null;
   readonly kept: boolean;
   readonly owner: ProcessStamp;
-  /** Or the guard (server/guard.ts); null until it is started. */
+  /** Or the guard (local-server/folder-cleaner.ts); null until it is started. */
   readonly watchdog: ProcessStamp | null;
   /** A shell command that gives back what removing the folder does not. */
   readonly release: string | null;

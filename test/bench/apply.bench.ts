@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Server } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { apply } from '../helpers/apply.ts';
 import { runProgram } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';

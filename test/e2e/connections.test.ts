@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { ServerVersion } from '../../src/server/binaries.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';

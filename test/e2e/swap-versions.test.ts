@@ -1,8 +1,8 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import type { ServerVersion } from '../../src/server/binaries.ts';
-import type { Server } from '../../src/server/embedded.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Server } from '../../src/local-server/embedded.ts';
 import type { ApplySection } from '../../src/model/report.ts';
-import type { Server } from '../../src/server/embedded.ts';
 import { CLI, type CliOptions, runProgram } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { makeNetwork, type Network, networkObstacle } from '../helpers/network.ts';

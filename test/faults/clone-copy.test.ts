@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Server } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { withClusterCloning } from '../helpers/cluster-cloning.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { recordedFolders } from '../../src/upkeep/recorded-folders.ts';
+import { recordedFolders } from '../../src/local-server/recorded-folders.ts';
 import { safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
 import { changedUrl } from '../helpers/cloning.ts';

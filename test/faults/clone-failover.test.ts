@@ -3,7 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { MethodId } from '../../src/clone/method-id.ts';
-import type { ServerVersion } from '../../src/server/binaries.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { type CliResult, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';

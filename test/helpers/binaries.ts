@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { ServerVersion } from '../../src/server/binaries.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 
 /** 14 to 17 come with the workspace test/servers, under names of their own; undefined where there is no build. */
 export function testBinaries(version: ServerVersion): string | undefined {

@@ -1,4 +1,4 @@
-import { findClientPrograms, type WantedPrograms } from '../../src/server/client-programs.ts';
+import { findClientPrograms, type WantedPrograms } from '../../src/local-server/client-programs.ts';
 import { skipReason } from './requirements.ts';
 
 /** For `describe.skipIf(...)`: these programs, for servers of 15 and older, do not come with npm. */

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, statfs, writeFile 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { byInitdb, type Server, type ServerOptions, startServer } from '../../src/server/embedded.ts';
+import { byInitdb, type Server, type ServerOptions, startServer } from '../../src/local-server/embedded.ts';
 
 const run = promisify(execFile);
 

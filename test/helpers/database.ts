@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import type { ServerVersion } from '../../src/server/binaries.ts';
 import { withClient } from './client.ts';
 import { serverUrl } from './servers.ts';
 

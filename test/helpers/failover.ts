@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { ServerVersion } from '../../src/server/binaries.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { sqlCommand } from './cli.ts';
 import { withClient } from './client.ts';
 import { until } from './cutting.ts';

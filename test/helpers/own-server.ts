@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
-import { embeddedBinaries, type ServerVersion } from '../../src/server/binaries.ts';
-import type { Server, ServerOptions } from '../../src/server/embedded.ts';
+import { embeddedBinaries, type ServerVersion } from '../../src/local-server/binaries.ts';
+import type { Server, ServerOptions } from '../../src/local-server/embedded.ts';
 import { startCopied } from './data-directory.ts';
 
 /** The folder of initdb and postgres; every user may run them. */

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import type { Server } from '../../src/server/embedded.ts';
-import { freePort } from '../../src/server/port.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
+import { freePort } from '../../src/local-server/port.ts';
 import { until } from './cutting.ts';
 import { SERVER_UID } from './placed-server.ts';
 

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
-import type { ServerVersion } from '../../src/server/binaries.ts';
-import { guardFolder } from '../../src/server/guard.ts';
-import { freePort } from '../../src/server/port.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import { guardFolder } from '../../src/local-server/folder-cleaner.ts';
+import { freePort } from '../../src/local-server/port.ts';
 import { copyOrMake } from './data-directory.ts';
 import { programsOf } from './own-server.ts';
 

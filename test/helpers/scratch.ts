@@ -1,9 +1,9 @@
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import type { Session } from '../../src/postgres/connection/session.ts';
-import type { ServerVersion } from '../../src/server/binaries.ts';
 import { temporaryDatabase } from './database.ts';
 
 export interface Scratch {

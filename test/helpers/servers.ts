@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
-import type { ServerVersion } from '../../src/server/binaries.ts';
-import type { Server } from '../../src/server/embedded.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { ownServer } from './own-server.ts';
 
 const servers = { ...inject('servers') };

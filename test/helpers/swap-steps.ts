@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'vitest';
-import type { Server } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { until } from './cutting.ts';
 import { type Decision, startRelay } from './relay.ts';
 import {

@@ -1,3 +1,4 @@
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
@@ -6,7 +7,6 @@ import { identifier } from '../../src/postgres/sql/quote.ts';
 import { fingerprint } from '../../src/schema/compare.ts';
 import { catalogueDigest } from '../../src/schema/digest.ts';
 import { takeSnapshot } from '../../src/schema/facts.ts';
-import type { ServerVersion } from '../../src/server/binaries.ts';
 import { withClient } from './client.ts';
 import { serverUrl } from './servers.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Server } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { rehearse } from '../helpers/rehearse.ts';

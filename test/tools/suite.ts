@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Server } from '../../src/server/embedded.ts';
+import type { Server } from '../../src/local-server/embedded.ts';
 import { type CliResult, runProgram, safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { mask } from '../helpers/oracle.ts';

@@ -1,5 +1,6 @@
 import { onPrimary } from '../../database/server-identity.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import { cleanFolders } from '../../local-server/recorded-folders.ts';
 import { type CleanOptions, clean } from '../../ownership/clean-orphans.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { cleanExternals } from '../../ownership/external-clones.ts';
@@ -11,7 +12,6 @@ import { surroundings } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
-import { cleanFolders } from '../../upkeep/recorded-folders.ts';
 import { EXIT } from '../exit-codes.ts';
 import { CLEAN_OPTIONS, type Values } from '../options.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';

@@ -1,4 +1,10 @@
 import { formatBytes, formatDuration } from '../../format.ts';
+import {
+  folderBytes,
+  type RecordedFolder,
+  recordedFolders,
+  type UnreadableEntry,
+} from '../../local-server/recorded-folders.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { type ExternalClone, externalClones } from '../../ownership/external-clones.ts';
 import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
@@ -6,12 +12,6 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { type Aftermath, lookAtCutOff } from '../../run/apply/cut-off.ts';
-import {
-  folderBytes,
-  type RecordedFolder,
-  recordedFolders,
-  type UnreadableEntry,
-} from '../../upkeep/recorded-folders.ts';
 import { cutOffText } from '../cut-off-text.ts';
 import { LIST_OPTIONS } from '../options.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';

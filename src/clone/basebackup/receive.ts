@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
+import { endGroup } from '../../local-server/folder-cleaner.ts';
+import { makeWorkFolder } from '../../local-server/work-folder.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import { clientEnvironment } from '../../postgres/connection/client-environment.ts';
 import { applicationName } from '../../postgres/connection/connect.ts';
-import { endGroup } from '../../server/guard.ts';
-import { makeWorkFolder } from '../../upkeep/work-folder.ts';
 import type { CloneContext } from '../method.ts';
 import type { BackupServer } from './look-around.ts';
 

@@ -1,14 +1,14 @@
 import { tmpdir } from 'node:os';
 import type { Target } from '../../database/target.ts';
 import { SafemigrateError } from '../../errors.ts';
+import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
+import { startServer } from '../../local-server/embedded.ts';
+import { makeWorkFolder } from '../../local-server/work-folder.ts';
 import type { Limit } from '../../model/report.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Scope } from '../../scope.ts';
-import { embeddedBinaries, type ServerVersion } from '../../server/binaries.ts';
-import { startServer } from '../../server/embedded.ts';
-import { makeWorkFolder } from '../../upkeep/work-folder.ts';
 import type { CloneContext, Ground } from '../method.ts';
 import { repeatRoles } from './roles.ts';
 

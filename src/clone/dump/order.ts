@@ -1,5 +1,5 @@
-import type { ClientPrograms } from '../../server/client-programs.ts';
-import type { GuardedFolder } from '../../server/guard.ts';
+import type { ClientPrograms } from '../../local-server/client-programs.ts';
+import type { GuardedFolder } from '../../local-server/folder-cleaner.ts';
 import type { CloneWishes } from '../method.ts';
 
 export interface Transfer {

@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
-import { endGroup } from '../../server/guard.ts';
+import { endGroup } from '../../local-server/folder-cleaner.ts';
 import type { Transfer, Transferred } from './order.ts';
 import { transferScript } from './script.ts';
 

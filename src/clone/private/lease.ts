@@ -3,6 +3,9 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
+import { type Ending, startWatchdog, type Watchdog } from '../../local-server/clone-reaper.ts';
+import type { CopiedServer } from '../../local-server/copied.ts';
+import { endFolder } from '../../local-server/remove-folder.ts';
 import { makeFolder, markFolder } from '../../ownership/folder-mark.ts';
 import {
   entryFile,
@@ -14,9 +17,6 @@ import {
 } from '../../ownership/folder-records.ts';
 import { stampOf } from '../../ownership/process-stamp.ts';
 import type { Scope } from '../../scope.ts';
-import type { CopiedServer } from '../../server/copied.ts';
-import { type Ending, startWatchdog, type Watchdog } from '../../server/watchdog.ts';
-import { endFolder } from '../../upkeep/remove-folder.ts';
 import type { CloneContext } from '../method.ts';
 import type { PrivateCluster } from './cluster.ts';
 import type { Place } from './place.ts';

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf, SafemigrateError } from '../../errors.ts';
-import { newestClientPrograms } from '../../server/client-programs.ts';
+import { newestClientPrograms } from '../../local-server/client-programs.ts';
 import { type DumpText, readDumpText } from './dump-text.ts';
 
 /** A dump, as lines of SQL: an archive is made into these by pg_restore. */

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { ClientPrograms } from '../../local-server/client-programs.ts';
 import { clientEnvironment, databaseArgument } from '../../postgres/connection/client-environment.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
-import type { ClientPrograms } from '../../server/client-programs.ts';
 import type { DumpFile } from './dump-file.ts';
 import { linesToRun } from './dump-text.ts';
 

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import { message, query } from '../../../src/postgres/protocol/messages.ts';
-import type { ServerVersion } from '../../../src/server/binaries.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { type Guarded, withGuarded } from '../../helpers/guarded.ts';

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { basebackup } from '../../../src/clone/basebackup.ts';
 import type { Clone, CloneContext, Possible } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
+import { recordedFolders } from '../../../src/local-server/recorded-folders.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
-import type { Server } from '../../../src/server/embedded.ts';
-import { recordedFolders } from '../../../src/upkeep/recorded-folders.ts';
 import { withoutClientPrograms } from '../../helpers/client-programs.ts';
 import { type Cloning, changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';

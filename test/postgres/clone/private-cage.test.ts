@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findCage } from '../../../src/clone/private/cage.ts';
-import type { Server } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { assessMethods, chooseMethod } from '../../../src/clone/choose.ts';
-import type { Server } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { template } from '../../../src/clone/template.ts';
-import type { Server } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import {

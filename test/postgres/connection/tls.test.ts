@@ -4,10 +4,10 @@ import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { dial, openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
-import type { Server } from '../../../src/server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { skipReason } from '../../helpers/requirements.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readServerIdentity } from '../../../src/database/server-identity.ts';
+import type { ServerVersion } from '../../../src/local-server/binaries.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
-import type { ServerVersion } from '../../../src/server/binaries.ts';
-import type { Server } from '../../../src/server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readTraffic } from '../../../src/database/read-traffic.ts';
 import { type TrafficReading, trafficBetween } from '../../../src/database/traffic.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
-import type { Server } from '../../../src/server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';

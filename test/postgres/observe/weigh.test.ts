@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { nameParts, weighTarget } from '../../../src/observe/weigh.ts';
@@ -6,7 +7,6 @@ import { newRunId } from '../../../src/ownership/run-id.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { compareWith } from '../../../src/schema/compare.ts';
 import { takeSnapshot } from '../../../src/schema/facts.ts';
-import type { ServerVersion } from '../../../src/server/binaries.ts';
 import { withClient } from '../../helpers/database.ts';
 import { statement } from '../../helpers/facts.ts';
 import { scratch } from '../../helpers/scratch.ts';

@@ -1,5 +1,6 @@
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { type CleanResult, clean } from '../../../src/ownership/clean-orphans.ts';
 import { dropOwnedDatabase } from '../../../src/ownership/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/ownership/mark.ts';
@@ -10,7 +11,6 @@ import { parseSettings } from '../../../src/postgres/connection/connection-url.t
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
-import type { Server } from '../../../src/server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { compareWith, fingerprint } from '../../../src/schema/compare.ts';
 import type { Answers, Row } from '../../../src/schema/extraction.ts';
 import { type Snapshot, takeSnapshot } from '../../../src/schema/facts.ts';
-import type { ServerVersion } from '../../../src/server/binaries.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

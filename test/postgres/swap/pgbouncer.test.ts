@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Server } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../../helpers/cli.ts';
 import { withClient } from '../../helpers/client.ts';
 import { until } from '../../helpers/cutting.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ServerVersion } from '../../../src/server/binaries.ts';
+import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { GUARDED, withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';

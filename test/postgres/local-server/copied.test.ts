@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Server } from '../../../src/server/embedded.ts';
+import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';

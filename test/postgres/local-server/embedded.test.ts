@@ -1,7 +1,7 @@
 import { access, stat } from 'node:fs/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { embeddedBinaries } from '../../../src/server/binaries.ts';
-import { type Server, startServer } from '../../../src/server/embedded.ts';
+import { embeddedBinaries } from '../../../src/local-server/binaries.ts';
+import { type Server, startServer } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 

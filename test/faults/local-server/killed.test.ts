@@ -19,7 +19,7 @@ let built: string;
 beforeAll(async () => {
   parent = await mkdtemp(path.join(tmpdir(), 'killed-'));
   await chmod(parent, 0o755);
-  built = bundled('src/server/embedded.ts');
+  built = bundled('src/local-server/embedded.ts');
 });
 afterAll(() => rm(built));
 afterAll(() => rm(parent, { recursive: true }));

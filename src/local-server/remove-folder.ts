@@ -2,7 +2,7 @@ import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { doubtOfFolder } from '../ownership/folder-mark.ts';
 import { entryFile, type FolderEntry, removeEntry } from '../ownership/folder-records.ts';
-import { startWatchdog } from '../server/watchdog.ts';
+import { startWatchdog } from './clone-reaper.ts';
 
 /**
  * Stops the server in a recorded folder and removes the folder, if both are what the entry says; the caller knows that

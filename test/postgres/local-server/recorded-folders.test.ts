@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { cleanFolders, recordedFolders } from '../../../src/local-server/recorded-folders.ts';
 import type { FolderMark } from '../../../src/ownership/folder-mark.ts';
 import {
   type FolderEntry,
@@ -24,7 +25,6 @@ import {
 } from '../../../src/ownership/folder-records.ts';
 import { livenessOf, type ProcessStamp, stampOf } from '../../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
-import { cleanFolders, recordedFolders } from '../../../src/upkeep/recorded-folders.ts';
 
 let parent: string;
 let dead: ProcessStamp;

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { embeddedBinaries, type ServerVersion } from './binaries.ts';
-import { type Guard, type GuardedFolder, guardFolder } from './guard.ts';
+import { type Guard, type GuardedFolder, guardFolder } from './folder-cleaner.ts';
 import { reachableByOthers, usableInstallation } from './installation.ts';
 import { freePort, isFree } from './port.ts';
 

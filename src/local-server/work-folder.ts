@@ -4,7 +4,7 @@ import { makeFolder, markFolder } from '../ownership/folder-mark.ts';
 import { entryFile, type FolderEntry, ourStamp, writeEntry } from '../ownership/folder-records.ts';
 import { stampOf } from '../ownership/process-stamp.ts';
 import { newRunId } from '../ownership/run-id.ts';
-import { type GuardedFolder, guardFolder } from '../server/guard.ts';
+import { type GuardedFolder, guardFolder } from './folder-cleaner.ts';
 
 /**
  * A folder for what this process needs on this machine for a while, which may be a copy of the target's data: recorded,
