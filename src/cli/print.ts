@@ -1,4 +1,4 @@
-import { maskPasswords } from '../command/secrets.ts';
+import { maskPasswords } from '../command/command-secrets.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { visible } from '../report/visible.ts';
 

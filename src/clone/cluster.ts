@@ -1,11 +1,11 @@
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
-import { clusterFolder, describeCluster } from './cluster/describe.ts';
-import { AT_LEAST_MS, estimateReadyMs } from './cluster/estimate.ts';
+import { explainStrategy } from './cluster/cluster-reason.ts';
+import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
+import { AT_LEAST_MS, estimateReadyMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
 import { Obstacle } from './cluster/obstacle.ts';
-import { explainStrategy } from './cluster/reason.ts';
 import { codeOf } from './cluster/reflink.ts';
 import { zfsCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';

@@ -12,8 +12,10 @@ import { applicationName, openSession } from '../postgres/connection/connect.ts'
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { assessDump, clientPrograms, estimateReadyMs, workFolder } from './dump/assess.ts';
+import { assessDump, clientPrograms, estimateReadyMs, workFolder } from './dump/assess-dump.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
+import { readDumpFacts, rolesOutOfReach } from './dump/dump-facts.ts';
+import { limitsOf, touches } from './dump/dump-messages.ts';
 import {
   createEmpty,
   creatingStatement,
@@ -22,10 +24,8 @@ import {
   localeClause,
   readLocale,
 } from './dump/empty-database.ts';
-import { readDumpFacts, rolesOutOfReach } from './dump/facts.ts';
 import type { Transferred } from './dump/order.ts';
 import { dumpWords, restoreWords } from './dump/script.ts';
-import { limitsOf, touches } from './dump/told.ts';
 import { transfer } from './dump/transfer.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';

@@ -6,17 +6,17 @@ import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible } from './method.ts';
-import { type Cage, findCage, hiddenFrom } from './private/cage.ts';
-import type { PrivateCluster } from './private/cluster.ts';
-import { hasInPlaceTablespaces, tameDataFolder } from './private/data-folder.ts';
+import { cannotClose } from './private/external-access.ts';
+import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { takeLease } from './private/lease.ts';
 import { type Original, readOriginal } from './private/original.ts';
-import { cannotClose } from './private/outward.ts';
-import { loginThere, placeFor, targetThere } from './private/place.ts';
-import { serverSettings } from './private/settings.ts';
-import { settle } from './private/settle.ts';
+import { settle } from './private/post-start.ts';
+import type { PrivateCluster } from './private/private-server.ts';
+import { type Cage, findCage, hiddenFrom } from './private/sandbox.ts';
+import { hasInPlaceTablespaces, tameDataFolder } from './private/sanitize-data-directory.ts';
+import { serverSettings } from './private/server-settings.ts';
 
-export type { PrivateCluster } from './private/cluster.ts';
+export type { PrivateCluster } from './private/private-server.ts';
 
 /**
  * For assess(): why a second server with a copy of the target would be a danger here, however it is copied.

@@ -7,9 +7,9 @@ import type { Scope } from '../scope.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
-import { assessTemplate } from './template/assess.ts';
+import { assessTemplate } from './template/assess-template.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
-import type { Strategy } from './template/estimate.ts';
+import type { Strategy } from './template/estimate-template.ts';
 
 /** CREATE DATABASE … TEMPLATE inside the target's own server, or of a copy of the target inside another one. */
 export const template: CloneMethod = {

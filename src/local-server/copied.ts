@@ -10,7 +10,7 @@ export interface CopiedOptions {
   readonly folder: string;
   /** The folder of `postgres`. */
   readonly programs: string;
-  /** Words that the server is started with in front of its own: see clone/private/cage.ts. */
+  /** Words that the server is started with in front of its own: see clone/private/sandbox.ts. */
   readonly through: readonly string[];
   /** Of the operating system; undefined for our own. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined;

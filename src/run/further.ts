@@ -1,9 +1,9 @@
 import { type Contents, compareContents, readContents } from '../checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../checks/schema-again.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
+import { withoutSecrets } from '../command/command-secrets.ts';
 import { type CommandInput, type Logins, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
-import { withoutSecrets } from '../command/secrets.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type {

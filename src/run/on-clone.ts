@@ -1,11 +1,11 @@
 import type { Identity } from '../apply/receipt.ts';
 import { watchChecks } from '../checks/watch.ts';
 import { prepareClone } from '../clone/after-clone.ts';
+import { cloneSection } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
-import { cloneSection } from '../clone/section.ts';
+import { withoutSecrets } from '../command/command-secrets.ts';
+import { commandSection } from '../command/command-section.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
-import { withoutSecrets } from '../command/secrets.ts';
-import { commandSection } from '../command/section.ts';
 import { targetSection } from '../database/target-section.ts';
 import { inPhase } from '../events.ts';
 import { reachJudgement } from '../judge/judgement.ts';

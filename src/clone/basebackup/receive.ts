@@ -10,7 +10,7 @@ import { nameTarget } from '../../ownership/folder-records.ts';
 import { clientEnvironment } from '../../postgres/connection/client-environment.ts';
 import { applicationName } from '../../postgres/connection/connect.ts';
 import type { CloneContext } from '../method.ts';
-import type { BackupServer } from './look-around.ts';
+import type { BackupServer } from './probe.ts';
 
 const PROGRESS = `
 SELECT b.backup_streamed AS done, b.backup_total AS "of"

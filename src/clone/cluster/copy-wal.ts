@@ -2,8 +2,8 @@ import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import type { BackupEnd } from './backup.ts';
+import type { Layout } from './cluster-layout.ts';
 import type { Copier } from './copier.ts';
-import type { Layout } from './layout.ts';
 import type { SourceServer } from './source-server.ts';
 import { neededWal, segmentNumber, segmentOfLsn, startSegment } from './wal.ts';
 

@@ -5,13 +5,13 @@ import type { Limit } from '../../model/report.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
+import { readTablespaces } from './cluster-layout.ts';
 import { Copier } from './copier.ts';
+import { copyCluster } from './copy-tree.ts';
 import { copyWal } from './copy-wal.ts';
-import { readTablespaces } from './layout.ts';
 import { Reflinker } from './reflink.ts';
 import { pruneSnapshot, snapshotBtrfs, snapshotZfs } from './snapshot.ts';
 import type { Survey } from './survey.ts';
-import { copyCluster } from './tree.ts';
 
 export interface Filled {
   readonly touched: string[];

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { RunId } from '../../ownership/run-id.ts';
+import type { Layout } from './cluster-layout.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
-import type { Layout } from './layout.ts';
 
 /**
  * Snapshots of a whole file system: one call whatever the number of files. They hold what a crash would leave behind, and

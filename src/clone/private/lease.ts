@@ -18,8 +18,8 @@ import {
 import { stampOf } from '../../ownership/process-stamp.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
-import type { PrivateCluster } from './cluster.ts';
-import type { Place } from './place.ts';
+import type { Place } from './folder-location.ts';
+import type { PrivateCluster } from './private-server.ts';
 
 /** How long a watchdog that ended the server may take to have said why. */
 const REASON_MS = 500;

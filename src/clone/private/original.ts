@@ -3,8 +3,8 @@ import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
 import { visit } from '../turns.ts';
-import type { Places } from './cage.ts';
-import { outwardObjects } from './outward.ts';
+import { outwardObjects } from './external-access.ts';
+import type { Places } from './sandbox.ts';
 
 /** What a second server has to know of the first one. */
 export interface Original {

@@ -5,9 +5,9 @@ import { birthLimit } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Possible } from '../method.ts';
-import { rankHere } from './assess.ts';
-import type { Strategy } from './estimate.ts';
-import { reportProgress } from './progress.ts';
+import { rankHere } from './assess-template.ts';
+import { reportProgress } from './copy-progress.ts';
+import type { Strategy } from './estimate-template.ts';
 import {
   clientSessions,
   endingStatement,

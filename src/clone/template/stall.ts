@@ -8,8 +8,8 @@ import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import type { CloneContext } from '../method.ts';
 import { visitsOf } from '../turns.ts';
-import { rankHere } from './assess.ts';
-import type { Strategy } from './estimate.ts';
+import { rankHere } from './assess-template.ts';
+import type { Strategy } from './estimate-template.ts';
 import { pause } from './sessions.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { commandHash, type Identity, readReceipt, writeReceipt } from '../../apply/receipt.ts';
+import { withoutSecrets } from '../../command/command-secrets.ts';
 import type { Logins } from '../../command/rewrite.ts';
-import { withoutSecrets } from '../../command/secrets.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { Report } from '../../model/report.ts';

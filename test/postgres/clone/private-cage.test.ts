@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findCage } from '../../../src/clone/private/cage.ts';
+import { findCage } from '../../../src/clone/private/sandbox.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { hiddenFrom } from '../../../src/clone/private/cage.ts';
+import { floorOf } from '../../../src/clone/private/folder-location.ts';
 import type { Original } from '../../../src/clone/private/original.ts';
-import { floorOf } from '../../../src/clone/private/place.ts';
-import { serverSettings } from '../../../src/clone/private/settings.ts';
+import { hiddenFrom } from '../../../src/clone/private/sandbox.ts';
+import { serverSettings } from '../../../src/clone/private/server-settings.ts';
 
 const GB = 2 ** 30;
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { estimateReadyMs } from '../../../../src/clone/cluster/estimate.ts';
+import { estimateReadyMs } from '../../../../src/clone/cluster/estimate-cluster.ts';
 import { parsePostmasterFile } from '../../../../src/clone/cluster/postmaster.ts';
 
 describe('postmaster.pid', () => {

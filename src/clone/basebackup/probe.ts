@@ -9,7 +9,7 @@ import { needsReplica, reachableByOthers } from '../../local-server/installation
 import { tryReplication } from '../../postgres/connection/connect.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Impossible } from '../method.ts';
-import { floorOf } from '../private/place.ts';
+import { floorOf } from '../private/folder-location.ts';
 import { inTurn } from '../turns.ts';
 
 /** All that a base backup needs, found without changing anything. */

@@ -7,7 +7,7 @@ import { formatBytes } from '../../format.ts';
 import { CLONE_PORT } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { CloneContext } from '../method.ts';
-import type { PrivateCluster } from './cluster.ts';
+import type { PrivateCluster } from './private-server.ts';
 
 export interface Place {
   readonly socketFolder: string;

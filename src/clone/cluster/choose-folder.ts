@@ -1,8 +1,8 @@
 import { access, constants, realpath, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { formatBytes } from '../../format.ts';
-import { floorOf } from '../private/place.ts';
-import { inside } from './layout.ts';
+import { floorOf } from '../private/folder-location.ts';
+import { inside } from './cluster-layout.ts';
 import { Obstacle } from './obstacle.ts';
 import { codeOf } from './reflink.ts';
 

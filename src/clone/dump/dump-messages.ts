@@ -2,7 +2,7 @@ import { formatDuration, plural } from '../../format.ts';
 import type { Limit } from '../../model/report.ts';
 import type { CloneContext } from '../method.ts';
 import type { DestinationKind } from './destination.ts';
-import type { DumpFacts } from './facts.ts';
+import type { DumpFacts } from './dump-facts.ts';
 
 /** What it did to the target's server, in words for the report. */
 export function touches(context: CloneContext, kind: DestinationKind, transferMs: number): string[] {

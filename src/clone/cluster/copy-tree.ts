@@ -1,8 +1,8 @@
 import { mkdir, readdir, readlink, symlink } from 'node:fs/promises';
 import path from 'node:path';
+import { type Layout, refuseLeadingOut, type Tablespace } from './cluster-layout.ts';
 import type { Copier } from './copier.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
-import { type Layout, refuseLeadingOut, type Tablespace } from './layout.ts';
 import { codeOf } from './reflink.ts';
 
 /** A third of the time of one after the other, and that of `cp -r --reflink`; more at a time gain nothing. */

@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { cageObstacle } from '../private-cluster.ts';
-import { lookAround } from './look-around.ts';
+import { lookAround } from './probe.ts';
 
 /** The checkpoint, the end of the backup, the start of the second server and its recovery. */
 const FIXED_MS = 1_500;

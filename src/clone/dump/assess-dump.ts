@@ -6,7 +6,7 @@ import { type ClientPrograms, findClientPrograms } from '../../local-server/clie
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
-import { unreadableTables } from './facts.ts';
+import { unreadableTables } from './dump-facts.ts';
 
 /** Beyond what is transferred: starting programs, reading the catalogue, making each relation again. */
 const FIXED_MS = 700;
