@@ -4,7 +4,7 @@ import path from 'node:path';
 import { withoutSecrets } from '../observe/secrets.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
 import { namesIn, stateFolder } from '../ownership/state-files.ts';
-import type { Observed } from '../wire/observed.ts';
+import type { Observed } from '../proxy/observed.ts';
 
 /**
  * What an apply has done so far, a line for each event, for the case that it is killed: then there is no report, and this

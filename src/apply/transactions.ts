@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../postgres/connection/session.ts';
 import { endsWithin } from '../postgres/ends-within.ts';
-import type { Observed, Statement } from '../wire/observed.ts';
+import type { Observed, Statement } from '../proxy/observed.ts';
 
 /**
  * What became of transactions whose connection broke before the server's last word came. While the command runs, the ids

@@ -2,7 +2,7 @@ import type { MadeDatabases } from '../ownership/made-databases.ts';
 import type { PostgresError } from '../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { kindOf } from '../postgres/sql/statement-kinds.ts';
-import type { Gate, GateAnswer, Intent } from '../wire/observed.ts';
+import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
 import { hasOption, type Names, type Reach, reachOf } from './reach.ts';
 import { type Replacement, renamed } from './renamed.ts';
 

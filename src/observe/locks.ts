@@ -2,7 +2,7 @@ import type { Connection } from 'pg';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { CLIENT, message, SYNC } from '../postgres/protocol/messages.ts';
-import type { Reading, ReadLocks, RelationLock } from '../wire/observed.ts';
+import type { Reading, ReadLocks, RelationLock } from '../proxy/observed.ts';
 
 /**
  * One row, and no join, because a join would wait for whoever holds pg_class. A backend holds the id of its transaction

@@ -1,4 +1,4 @@
-import type { Observed, Reading, RelationLock, Statement } from '../wire/observed.ts';
+import type { Observed, Reading, RelationLock, Statement } from '../proxy/observed.ts';
 import type { Newcomers } from './newcomers.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { endsWithin } from '../postgres/ends-within.ts';
-import type { Observed, RelationLock, Statement } from '../wire/observed.ts';
+import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 
 /** What one backend does at one moment. */
 export interface Sample {

@@ -1,7 +1,7 @@
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import { shapeOf } from '../postgres/sql/normalize.ts';
-import type { Statement } from '../wire/observed.ts';
+import type { Statement } from '../proxy/observed.ts';
 import type { Sample } from './sampler.ts';
 import { withoutSecrets } from './secrets.ts';
 

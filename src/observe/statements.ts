@@ -1,6 +1,6 @@
 import type { Limit, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
-import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../wire/observed.ts';
+import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import type { RelationNames } from './names.ts';
 import { messageWithoutSecrets, withoutSecrets } from './secrets.ts';
 

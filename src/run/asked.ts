@@ -6,7 +6,7 @@ import type { PastApply } from '../judge/experience.ts';
 import type { Policy } from '../judge/policy.ts';
 import type { Report } from '../model/report.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
-import type { Observe } from '../wire/observed.ts';
+import type { Observe } from '../proxy/observed.ts';
 
 // What a program may ask for. The types of the package follow from this file: it names nothing that a user does not get.
 

@@ -9,8 +9,8 @@ import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
+import type { Observed } from '../../src/proxy/observed.ts';
 import { Scope } from '../../src/scope.ts';
-import type { Observed } from '../../src/wire/observed.ts';
 
 export interface Guarded {
   /** Leads through the proxy. */

@@ -2,8 +2,8 @@ import { LockReader } from '../../src/observe/locks.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
-import type { Observed, Statement } from '../../src/wire/observed.ts';
-import { type ProxyOptions, startProxy, type WireProxy } from '../../src/wire/proxy.ts';
+import type { Observed, Statement } from '../../src/proxy/observed.ts';
+import { type ProxyOptions, startProxy, type WireProxy } from '../../src/proxy/proxy.ts';
 
 export interface ObservedStatement {
   readonly statement: Statement;

@@ -1,7 +1,7 @@
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import { errorFields, message, payloadOf, query } from '../../src/postgres/protocol/messages.ts';
-import { logIn, type Upstream } from '../../src/wire/upstream.ts';
+import { logIn, type Upstream } from '../../src/proxy/upstream.ts';
 
 const HEADER_BYTES = 5;
 

@@ -1,4 +1,4 @@
-import type { Statement } from '../../wire/observed.ts';
+import type { Statement } from '../../proxy/observed.ts';
 import type { Happenings } from './happenings.ts';
 import type { Looker } from './looker.ts';
 

@@ -1,6 +1,6 @@
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
-import type { Attempt, Gate, GateAnswer, Intent } from '../../wire/observed.ts';
+import type { Attempt, Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
 import type { Rehearsed } from '../rehearsed.ts';
 import { diverges } from './divergence.ts';
 import type { Happenings } from './happenings.ts';

@@ -1,7 +1,7 @@
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Node } from '../../postgres/sql/statement-kinds.ts';
-import type { Intent } from '../../wire/observed.ts';
+import type { Intent } from '../../proxy/observed.ts';
 
 interface Made {
   readonly name: string;

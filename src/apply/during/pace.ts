@@ -1,5 +1,5 @@
 import { formatDuration } from '../../format.ts';
-import type { Observed } from '../../wire/observed.ts';
+import type { Observed } from '../../proxy/observed.ts';
 import { type Rehearsed, type RehearsedStatement, shapeHash } from '../rehearsed.ts';
 import type { Happenings } from './happenings.ts';
 

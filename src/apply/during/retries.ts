@@ -1,6 +1,6 @@
 import { formatDuration } from '../../format.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
-import type { Attempt, Intent, Observed } from '../../wire/observed.ts';
+import type { Attempt, Intent, Observed } from '../../proxy/observed.ts';
 import type { Happenings } from './happenings.ts';
 import type { InvalidIndexes } from './invalid-indexes.ts';
 import type { During } from './options.ts';

@@ -1,5 +1,5 @@
 import { plural } from '../../format.ts';
-import type { Observed, Statement } from '../../wire/observed.ts';
+import type { Observed, Statement } from '../../proxy/observed.ts';
 import type { Order } from './control.ts';
 import type { Happenings } from './happenings.ts';
 

@@ -1,6 +1,6 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
-import type { Observed, Statement } from '../../wire/observed.ts';
+import type { Observed, Statement } from '../../proxy/observed.ts';
 import { Blockers } from './blockers.ts';
 import type { Happenings } from './happenings.ts';
 import type { Looker } from './looker.ts';

@@ -5,7 +5,7 @@ import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
-import type { Observed, Statement } from '../../../src/wire/observed.ts';
+import type { Observed, Statement } from '../../../src/proxy/observed.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { useOwnServers, VERSIONS } from '../../helpers/servers.ts';

@@ -3,10 +3,10 @@ import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { CLIENT, FLUSH, type PostgresError } from '../postgres/protocol/messages.ts';
 import { Outbox } from '../postgres/protocol/write-buffer.ts';
 import { type ParsedStatement, parseText, withoutRepetitions } from '../postgres/sql/parse.ts';
-import type { Exchange } from './exchange.ts';
 import type { Attempt, Gate, Intent, Observe } from './observed.ts';
-import type { Recorder } from './record.ts';
-import type { Pending, TurnState } from './turn.ts';
+import type { Pending, TurnState } from './pending-request.ts';
+import type { Exchange } from './response-relay.ts';
+import type { Recorder } from './statement-recorder.ts';
 
 const CANCELED: PostgresError = {
   sqlstate: '57014',

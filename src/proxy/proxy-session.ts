@@ -2,13 +2,13 @@ import type { Socket } from 'node:net';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
 import { CLIENT, errorResponse, parameterStatusMessage } from '../postgres/protocol/messages.ts';
-import { Exchange } from './exchange.ts';
 import { ExtendedProtocol } from './extended.ts';
-import { Line } from './line.ts';
 import type { Gate, Observe } from './observed.ts';
-import { Recorder } from './record.ts';
-import type { RunRecord } from './run-record.ts';
+import type { RunRecord } from './proxy-state.ts';
+import { Exchange } from './response-relay.ts';
+import { Line } from './session-context.ts';
 import { SimpleProtocol } from './simple.ts';
+import { Recorder } from './statement-recorder.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface SessionParts {

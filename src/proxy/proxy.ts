@@ -10,8 +10,8 @@ import { AUTHENTICATION, authentication, errorResponse } from '../postgres/proto
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
-import { RunRecord } from './run-record.ts';
-import { Session } from './session.ts';
+import { Session } from './proxy-session.ts';
+import { RunRecord } from './proxy-state.ts';
 import { type Arrival, authenticate, Refusal, receive, type Startup } from './startup.ts';
 import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
 

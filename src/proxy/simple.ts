@@ -3,12 +3,12 @@ import { errorResponse, type PostgresError, query, queryText } from '../postgres
 import { shapeOf } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
 import { leavesNothingBehind } from '../postgres/sql/statement-kinds.ts';
-import type { Line } from './line.ts';
-import type { Running } from './record.ts';
+import type { Turn } from './pending-request.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
+import type { Line } from './session-context.ts';
 import { SplitText } from './split.ts';
-import type { Turn } from './turn.ts';
+import type { Running } from './statement-recorder.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
 

@@ -1,8 +1,8 @@
 import { ownStatement, SERVER } from '../postgres/protocol/messages.ts';
-import type { Line } from './line.ts';
 import type { Intent } from './observed.ts';
-import type { Running } from './record.ts';
-import type { Pending, Turn, Unsaid } from './turn.ts';
+import type { Pending, Turn, Unsaid } from './pending-request.ts';
+import type { Line } from './session-context.ts';
+import type { Running } from './statement-recorder.ts';
 
 /** What is a transaction by itself: one statement, or a text of several. */
 export interface Resendable {

@@ -3,7 +3,7 @@ import { rowsOf } from '../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { isDml, kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
 import type { Exactness, Observed, Outcome, Reading, RelationLock, Statement } from './observed.ts';
-import type { RunRecord } from './run-record.ts';
+import type { RunRecord } from './proxy-state.ts';
 
 /**
  * How the locks of a statement are to be learnt.

@@ -15,9 +15,9 @@ import {
 import { shapeOf } from '../postgres/sql/normalize.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { Batch } from './batch.ts';
-import type { Line } from './line.ts';
-import type { Running } from './record.ts';
 import { serveResendable } from './resend.ts';
+import type { Line } from './session-context.ts';
+import type { Running } from './statement-recorder.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
 

@@ -1,9 +1,9 @@
 import { errorFields, query } from '../postgres/protocol/messages.ts';
 import { type ParsedStatement, textOf } from '../postgres/sql/parse.ts';
-import type { Line } from './line.ts';
-import type { Running } from './record.ts';
+import type { Pending } from './pending-request.ts';
 import type { Segment } from './segments.ts';
-import type { Pending } from './turn.ts';
+import type { Line } from './session-context.ts';
+import type { Running } from './statement-recorder.ts';
 
 const BEGIN = query('BEGIN');
 const COMMIT = query('COMMIT');

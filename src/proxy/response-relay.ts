@@ -12,7 +12,7 @@ import {
   transactionStatus,
 } from '../postgres/protocol/messages.ts';
 import { Outbox } from '../postgres/protocol/write-buffer.ts';
-import type { Pending, Turn, TurnState, Unsaid } from './turn.ts';
+import type { Pending, Turn, TurnState, Unsaid } from './pending-request.ts';
 
 /**
  * The server's half of a session: what has been sent and is not yet answered, in order, and the relay of the answers.
