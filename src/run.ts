@@ -9,7 +9,7 @@ import type { ApplyOptions, RehearseOptions, SwapOptions } from './run/asked.ts'
 import type { Sections } from './run/on-clone.ts';
 import { prepare } from './run/prepare.ts';
 import { withScope } from './run/with-scope.ts';
-import { openSchemaWatch, type SchemaWatch } from './schema/watch.ts';
+import { openSchemaWatch, type SchemaWatch } from './schema/schema-watch.ts';
 import type { Cleanup, Scope } from './scope.ts';
 import type { Stop } from './stop.ts';
 

@@ -9,7 +9,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { SchemaWatch } from '../schema/watch.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Evidence } from './again.ts';
 import { compareSchemas, compareTimes } from './compare.ts';
 import type { GuardedWatch } from './during.ts';

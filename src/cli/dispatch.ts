@@ -1,5 +1,5 @@
 import { SafemigrateError } from '../errors.ts';
-import { startEarly } from '../schema/watch.ts';
+import { startEarly } from '../schema/schema-watch.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { printError, printUnforeseen } from './print.ts';
 import { type Asked, readWords } from './program.ts';

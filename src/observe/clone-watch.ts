@@ -7,7 +7,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { shown } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
-import type { SchemaWatch } from '../schema/watch.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
 import {
   type CatalogueBefore,
   catalogueFacts,

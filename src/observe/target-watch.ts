@@ -9,7 +9,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/digest.ts';
+import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import {
   compareShared,
   type SharedCatalogues,

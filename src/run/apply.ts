@@ -1,8 +1,8 @@
 import { reasonsAgainst, schemaReason } from '../apply/receipt.ts';
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
-import { catalogueDigest, compareDigests } from '../schema/digest.ts';
-import { openSchemaWatch } from '../schema/watch.ts';
+import { catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
+import { openSchemaWatch } from '../schema/schema-watch.ts';
 import { enterTarget } from './apply/enter.ts';
 import { identityOf } from './apply/receipt-file.ts';
 import { type Life, runOnTarget } from './apply/run-on-target.ts';

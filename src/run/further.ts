@@ -20,7 +20,7 @@ import { relationNames } from '../observe/names.ts';
 import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { SchemaWatch } from '../schema/watch.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { RehearseOptions } from './asked.ts';

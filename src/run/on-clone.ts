@@ -21,7 +21,7 @@ import { schemaWithoutSecrets } from '../observe/secrets.ts';
 import { beginningNow, compareTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
 import { weighTarget } from '../observe/weigh.ts';
 import type { RunId } from '../ownership/run-id.ts';
-import type { SchemaWatch } from '../schema/watch.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { identityOf } from './apply/receipt-file.ts';

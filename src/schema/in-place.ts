@@ -3,7 +3,7 @@ import type { Plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../model/report.ts';
 import { described } from './changes.ts';
 import type { Identified, Identity } from './identity.ts';
-import { label } from './names.ts';
+import { label } from './object-names.ts';
 
 const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
   schema: 'schema',

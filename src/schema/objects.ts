@@ -3,8 +3,8 @@ import { plural } from '../format.ts';
 import type { SchemaObject, SchemaSection } from '../model/report.ts';
 import { described } from './changes.ts';
 import { definition, ownerOf } from './definition.ts';
-import type { Side } from './facts.ts';
-import { path } from './names.ts';
+import { path } from './object-names.ts';
+import type { Side } from './schema-facts.ts';
 
 /** What is told with the object that it belongs to. */
 const PARTS: ReadonlySet<StableId['kind']> = new Set([

@@ -1,7 +1,7 @@
 import type { Rename } from '../model/report.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Identified, Identity, ObjectKind } from './identity.ts';
-import { label } from './names.ts';
+import { label } from './object-names.ts';
 
 /**
  * Before and after are the same database on either side of the command. An object that has kept its OID (a column

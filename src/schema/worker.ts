@@ -6,10 +6,10 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { loadPg } from '../postgres/connection/load-pg.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { type Comparison, changesBetween, compareWith, fingerprint } from './compare.ts';
+import { readLinks } from './affected-relations.ts';
+import { type Comparison, changesBetween, compareWith, fingerprint } from './compare-schemas.ts';
 import { getReadyToAsk } from './extraction.ts';
-import { type Helper, type Snapshot, takeSnapshot } from './facts.ts';
-import { readLinks } from './narrow.ts';
+import { type Helper, type Snapshot, takeSnapshot } from './schema-facts.ts';
 
 /**
  * The thread that reads and compares schemas: both stall an event loop for half a second where there are

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { compareRelations, readRelations } from '../../src/observe/relations.ts';
-import { catalogueDigest } from '../../src/schema/digest.ts';
-import { openSchemaWatch } from '../../src/schema/watch.ts';
+import { catalogueDigest } from '../../src/schema/catalogue-digest.ts';
+import { openSchemaWatch } from '../../src/schema/schema-watch.ts';
 import { type Scratch, scratch } from '../helpers/scratch.ts';
 import { printRatios } from './ratios.ts';
 

@@ -4,9 +4,9 @@ import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import type { Session } from '../../src/postgres/connection/session.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
-import { fingerprint } from '../../src/schema/compare.ts';
-import { catalogueDigest } from '../../src/schema/digest.ts';
-import { takeSnapshot } from '../../src/schema/facts.ts';
+import { catalogueDigest } from '../../src/schema/catalogue-digest.ts';
+import { fingerprint } from '../../src/schema/compare-schemas.ts';
+import { takeSnapshot } from '../../src/schema/schema-facts.ts';
 import { withClient } from './client.ts';
 import { serverUrl } from './servers.ts';
 

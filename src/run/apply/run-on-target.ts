@@ -12,7 +12,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import type { Limit } from '../../model/report.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
-import type { SchemaWatch } from '../../schema/watch.ts';
+import type { SchemaWatch } from '../../schema/schema-watch.ts';
 import type { Scope } from '../../scope.ts';
 import type { Stop } from '../../stop.ts';
 import type { ApplyOptions } from '../asked.ts';

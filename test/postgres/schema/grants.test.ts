@@ -3,8 +3,8 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
-import { compareWith, fingerprint } from '../../../src/schema/compare.ts';
-import { takeSnapshot } from '../../../src/schema/facts.ts';
+import { compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
+import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import type { SchemaObject } from '../../../src/model/report.ts';
-import { compareWith } from '../../../src/schema/compare.ts';
-import { takeSnapshot } from '../../../src/schema/facts.ts';
+import { compareWith } from '../../../src/schema/compare-schemas.ts';
+import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

@@ -1,12 +1,12 @@
 import { diff } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
 import { describe, expect, test } from 'vitest';
+import { narrowed } from '../../../src/schema/affected-relations.ts';
 import { planBetween } from '../../../src/schema/changes.ts';
-import { changesBetween, compareWith, fingerprint } from '../../../src/schema/compare.ts';
+import { changesBetween, compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
 import { type Answers, factsFrom } from '../../../src/schema/extraction.ts';
-import { type Snapshot, takeSnapshot } from '../../../src/schema/facts.ts';
 import { readIdentity } from '../../../src/schema/identity.ts';
-import { narrowed } from '../../../src/schema/narrow.ts';
+import { type Snapshot, takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 

@@ -2,11 +2,11 @@ import type { Delta, FactBase, StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
 import { identifier } from '../postgres/sql/quote.ts';
 import { described, planBetween, statementsOf } from './changes.ts';
-import type { Snapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
-import { label, path } from './names.ts';
+import { label, path } from './object-names.ts';
 import { without } from './reduce.ts';
 import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
+import type { Snapshot } from './schema-facts.ts';
 import { mayLose, takesAll } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 

@@ -1,6 +1,6 @@
 import type { SchemaSection } from '../model/report.ts';
 import type { Identity } from './identity.ts';
-import { label } from './names.ts';
+import { label } from './object-names.ts';
 
 /** What a command left half-done: indexes that no query uses, constraints that old rows may violate. */
 export function leftovers(before: Identity, after: Identity): SchemaSection['leftovers'] {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
-import { compareWith, fingerprint } from '../../../src/schema/compare.ts';
+import { compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
 import { factsFrom } from '../../../src/schema/extraction.ts';
-import { takeSnapshot } from '../../../src/schema/facts.ts';
+import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

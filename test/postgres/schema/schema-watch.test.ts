@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../../src/postgres/connection/audit.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
-import { openSchemaWatch } from '../../../src/schema/watch.ts';
+import { openSchemaWatch } from '../../../src/schema/schema-watch.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { neededRows } from '../../../src/schema/presence.ts';
+import { neededRows } from '../../../src/schema/catalog-probe.ts';
 
 const rows = (catalogue: string, more = '', oid = 'oid') =>
   `SELECT FROM pg_catalog.${catalogue} x WHERE x.${oid} >= 16384${more}`;

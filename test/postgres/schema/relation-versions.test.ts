@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
-import { compareWith, fingerprint } from '../../../src/schema/compare.ts';
+import { compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
 import type { Answers, Row } from '../../../src/schema/extraction.ts';
-import { type Snapshot, takeSnapshot } from '../../../src/schema/facts.ts';
+import { type Snapshot, takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 

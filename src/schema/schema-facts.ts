@@ -3,11 +3,11 @@ import type { FactBase } from '@supabase/pg-delta/core';
 import { sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { literal } from '../postgres/sql/quote.ts';
+import { againOf } from './affected-relations.ts';
+import { lookAround } from './catalog-probe.ts';
 import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo, withoutJoins } from './extraction.ts';
 import { IDENTITY_BY_KIND, type Identity, readIdentity, readIdentityAgain } from './identity.ts';
-import { type Marks, marksFrom, marksQuestions, readMarks, touchedSince } from './marks.ts';
-import { againOf } from './narrow.ts';
-import { lookAround } from './presence.ts';
+import { type Marks, marksFrom, marksQuestions, readMarks, touchedSince } from './relation-versions.ts';
 import { readUnmodeled, UNMODELED, type Unmodeled } from './unmodeled.ts';
 import { Work } from './work.ts';
 

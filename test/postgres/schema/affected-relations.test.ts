@@ -1,9 +1,9 @@
 import { encodeId } from '@supabase/pg-delta/core';
 import { describe, expect, test } from 'vitest';
-import { fingerprint } from '../../../src/schema/compare.ts';
+import { narrowed } from '../../../src/schema/affected-relations.ts';
+import { fingerprint } from '../../../src/schema/compare-schemas.ts';
 import { factsFrom } from '../../../src/schema/extraction.ts';
-import { snapshotAfter, takeSnapshot } from '../../../src/schema/facts.ts';
-import { narrowed } from '../../../src/schema/narrow.ts';
+import { snapshotAfter, takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 

@@ -5,21 +5,21 @@ import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
 import type { Limit, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { contentOfRelations, narrowed, withoutRelations } from './affected-relations.ts';
 import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
 import { factsFrom } from './extraction.ts';
-import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } from './facts.ts';
 import type { Identified, Identity } from './identity.ts';
 import { dropsOfKept, inPlace } from './in-place.ts';
-import { leftovers } from './leftovers.ts';
-import { label, path } from './names.ts';
-import { contentOfRelations, narrowed, withoutRelations } from './narrow.ts';
+import { label, path } from './object-names.ts';
 import { changedObjects } from './objects.ts';
+import { leftovers } from './probe-leftovers.ts';
 import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
+import { losses, wayBack } from './rollback-sql.ts';
+import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
-import { losses, wayBack } from './way-back.ts';
 
 export interface Comparison {
   readonly section: SchemaSection;

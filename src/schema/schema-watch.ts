@@ -4,7 +4,7 @@ import type { SchemaChange } from '../model/report.ts';
 import { builtFile } from '../package.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { Comparison } from './compare.ts';
+import type { Comparison } from './compare-schemas.ts';
 import type { Answers, Failure, Job, Message, Room } from './worker.ts';
 
 /**

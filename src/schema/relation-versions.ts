@@ -1,7 +1,7 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { type Catalogue, cataloguesOf, leavingOut } from './catalogues.ts';
 import type { Identity } from './identity.ts';
-import { path } from './names.ts';
+import { path } from './object-names.ts';
 
 /**
  * By what a relation is known to be unchanged: the transactions that wrote the rows of the catalogues that are about it,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Session } from '../../../src/postgres/connection/session.ts';
+import { lookAround, type Presence } from '../../../src/schema/catalog-probe.ts';
 import { questionsTo } from '../../../src/schema/extraction.ts';
 import { IDENTITY_BY_KIND } from '../../../src/schema/identity.ts';
-import { lookAround, type Presence } from '../../../src/schema/presence.ts';
 import { UNMODELED } from '../../../src/schema/unmodeled.ts';
 import { DEPENDING, SCHEMA, TABLES } from '../../helpers/every-kind.ts';
 import { scratch } from '../../helpers/scratch.ts';

@@ -1,7 +1,7 @@
 import type { StableId } from '@supabase/pg-delta/core';
 import { type Answer, type Answers, dependenciesOf, onlyOf, type Row } from './extraction.ts';
-import type { Touched } from './marks.ts';
 import { HUBS } from './reduce.ts';
+import type { Touched } from './relation-versions.ts';
 
 /**
  * What goes by one name within one schema, told together: a relation with its columns, constraints, indexes and the like;
