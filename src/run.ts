@@ -2,7 +2,7 @@ import type { Identity } from './apply/receipt.ts';
 import { SafemigrateError } from './errors.ts';
 import { formatDuration } from './format.ts';
 import type { Report, SwapSection } from './model/report.ts';
-import { untouched } from './observe/loss.ts';
+import { untouched } from './observe/lost-connection.ts';
 import type { TargetState } from './observe/target-watch.ts';
 import { toolVersion } from './package.ts';
 import type { ApplyOptions, RehearseOptions, SwapOptions } from './run/asked.ts';

@@ -3,8 +3,8 @@ import { movedBetween, readServerIdentity, type ServerIdentity } from '../databa
 import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ApplySection, Limit, SchemaSection, StatementSection } from '../model/report.ts';
-import { relationNames } from '../observe/names.ts';
-import { schemaWithoutSecrets } from '../observe/secrets.ts';
+import { relationNames } from '../observe/relation-names.ts';
+import { schemaWithoutSecrets } from '../observe/statement-secrets.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';

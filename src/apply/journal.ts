@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { withoutSecrets } from '../observe/secrets.ts';
+import { withoutSecrets } from '../observe/statement-secrets.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
 import { namesIn, stateFolder } from '../ownership/state-files.ts';
 import type { Observed } from '../proxy/observed.ts';

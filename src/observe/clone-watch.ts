@@ -15,7 +15,7 @@ import {
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
 import { measured } from './measured.ts';
-import { newAmong, type RelationNames, relationNames } from './names.ts';
+import { newAmong, type RelationNames, relationNames } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
 export interface CloneObservations {

@@ -5,7 +5,7 @@ import { messageOf } from '../errors.ts';
 import type { ContactSection, Limit } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { Newcomers } from './newcomers.ts';
-import { withoutSecrets } from './secrets.ts';
+import { withoutSecrets } from './statement-secrets.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that

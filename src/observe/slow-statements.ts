@@ -3,7 +3,7 @@ import { formatDuration } from '../format.ts';
 import { shapeOf } from '../postgres/sql/normalize.ts';
 import type { Statement } from '../proxy/observed.ts';
 import type { Sample } from './sampler.ts';
-import { withoutSecrets } from './secrets.ts';
+import { withoutSecrets } from './statement-secrets.ts';
 
 const FIRST_AFTER_MS = 3_000;
 const SHOWN_CHARACTERS = 70;

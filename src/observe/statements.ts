@@ -1,8 +1,8 @@
 import type { Limit, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
-import type { RelationNames } from './names.ts';
-import { messageWithoutSecrets, withoutSecrets } from './secrets.ts';
+import type { RelationNames } from './relation-names.ts';
+import { messageWithoutSecrets, withoutSecrets } from './statement-secrets.ts';
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 

@@ -1,5 +1,3 @@
-import { type Contents, compareContents, readContents } from '../checks/contents.ts';
-import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../checks/schema-again.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { withoutSecrets } from '../command/command-secrets.ts';
 import { type CommandInput, type Logins, rewriteCommand } from '../command/rewrite.ts';
@@ -13,11 +11,13 @@ import type {
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
+import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
+import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
+import { Guard } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
-import { Guard } from '../observe/guard.ts';
-import { relationNames } from '../observe/names.ts';
 import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
+import { relationNames } from '../observe/relation-names.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';

@@ -3,8 +3,8 @@ import type { Clone, CloneContext, CloneLimits, CloneWishes } from '../clone/met
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type RunOptions } from '../command/run-command.ts';
 import { SafemigrateError } from '../errors.ts';
+import type { Guard, GuardOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
-import type { Guard, GuardOptions } from '../observe/guard.ts';
 import type { Stop } from '../stop.ts';
 import type { RehearseOptions } from './asked.ts';
 

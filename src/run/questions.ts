@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
+import { SafemigrateError } from '../errors.ts';
+import type { Limit } from '../model/report.ts';
 import {
   type ApplicationQueries,
   readQueryFile,
   readStatStatements,
   STAT_STATEMENTS,
-} from '../checks/query-source.ts';
-import { readChecks, type UserCheck } from '../checks/user-check.ts';
-import { SafemigrateError } from '../errors.ts';
-import type { Limit } from '../model/report.ts';
+} from '../observe/checks/query-source.ts';
+import { readChecks, type UserCheck } from '../observe/checks/user-check.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { RehearseOptions } from './asked.ts';
 

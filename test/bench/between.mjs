@@ -4,8 +4,8 @@
  * CPU time (and the process ids of its own backends) whenever it is asked.
  */
 import { createConnection, createServer } from 'node:net';
+import { Guard } from '../../src/observe/clone-boundary/rehearsal-gate.ts';
 import { watchCommand } from '../../src/observe/command-watch.ts';
-import { Guard } from '../../src/observe/guard.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';

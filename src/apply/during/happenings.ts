@@ -1,6 +1,6 @@
 import type { Emit } from '../../events.ts';
 import type { DuringSection } from '../../model/report.ts';
-import { withoutSecrets } from '../../observe/secrets.ts';
+import { withoutSecrets } from '../../observe/statement-secrets.ts';
 import { shapeOf } from '../../postgres/sql/normalize.ts';
 
 type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blockers'> =

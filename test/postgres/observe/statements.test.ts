@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type StatementSection, statementSection } from '../../../src/model/report.ts';
 import { LockReader } from '../../../src/observe/locks.ts';
-import { relationNames } from '../../../src/observe/names.ts';
+import { relationNames } from '../../../src/observe/relation-names.ts';
 import { type Sample, Sampler } from '../../../src/observe/sampler.ts';
 import { StatementLog } from '../../../src/observe/statements.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';

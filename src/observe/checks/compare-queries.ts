@@ -1,4 +1,4 @@
-import type { QueriesSection } from '../model/report.ts';
+import type { QueriesSection } from '../../model/report.ts';
 import { changedNode } from './plans.ts';
 import type { ApplicationQueries } from './query-source.ts';
 import type { Trial } from './try-queries.ts';

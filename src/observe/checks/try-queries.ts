@@ -1,6 +1,6 @@
-import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import { loadPg } from '../postgres/connection/load-pg.ts';
-import type { Session } from '../postgres/connection/session.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import { loadPg } from '../../postgres/connection/load-pg.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 import { type Plan, readPlan } from './plans.ts';
 
 export interface SqlError {

@@ -1,7 +1,7 @@
-import { isBookkeeping } from '../model/migration-tables.ts';
-import type { FurtherRunSection } from '../model/report.ts';
-import type { Session } from '../postgres/connection/session.ts';
-import { identifier, shown } from '../postgres/sql/quote.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
+import type { FurtherRunSection } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { identifier, shown } from '../../postgres/sql/quote.ts';
 
 /** What one table holds, whatever the order of its rows and columns. */
 export interface TableContents {

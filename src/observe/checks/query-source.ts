@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { Session } from '../postgres/connection/session.ts';
-import { parseText, textOf } from '../postgres/sql/parse.ts';
-import { identifier } from '../postgres/sql/quote.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { parseText, textOf } from '../../postgres/sql/parse.ts';
+import { identifier } from '../../postgres/sql/quote.ts';
 
 /** One query that the running application sends. */
 export interface ApplicationQuery {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { compareQueries } from '../../../src/checks/compare-queries.ts';
-import { changedNode, type Plan, readPlan } from '../../../src/checks/plans.ts';
-import { isPreparable } from '../../../src/checks/query-source.ts';
-import type { Trial } from '../../../src/checks/try-queries.ts';
+import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
+import { changedNode, type Plan, readPlan } from '../../../src/observe/checks/plans.ts';
+import { isPreparable } from '../../../src/observe/checks/query-source.ts';
+import type { Trial } from '../../../src/observe/checks/try-queries.ts';
 
 const scan = (type: string, totalCost = 10, more: Partial<Plan> = {}): Plan => ({
   type,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Guard } from '../../../src/observe/guard.ts';
+import { Guard } from '../../../src/observe/clone-boundary/rehearsal-gate.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
 
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type CheckResult, compareCheck } from '../../../src/checks/user-check.ts';
 import { isBookkeeping } from '../../../src/model/migration-tables.ts';
+import { type CheckResult, compareCheck } from '../../../src/observe/checks/user-check.ts';
 
 const rows = (...texts: string[]): CheckResult => {
   const counted = new Map<string, { times: number; shown: string }>();

@@ -1,4 +1,4 @@
-import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
+import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 
 /**
  * Which statements take effect beyond the clone: roles, other databases, the server itself, and what the server can

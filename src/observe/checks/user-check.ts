@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { CheckSection } from '../model/report.ts';
-import type { Session } from '../postgres/connection/session.ts';
-import { parseText, textOf } from '../postgres/sql/parse.ts';
-import { kindOf } from '../postgres/sql/statement-kinds.ts';
+import { SafemigrateError, sqlstateOf } from '../../errors.ts';
+import type { CheckSection } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { parseText, textOf } from '../../postgres/sql/parse.ts';
+import { kindOf } from '../../postgres/sql/statement-kinds.ts';
 import { readText } from './query-source.ts';
 
 /** A query of the user's: `same` before and after, in any order of rows, or `empty` after. */

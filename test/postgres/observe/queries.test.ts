@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { compareQueries } from '../../../src/checks/compare-queries.ts';
-import { type ApplicationQueries, readStatStatements } from '../../../src/checks/query-source.ts';
-import { tryQueries } from '../../../src/checks/try-queries.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
+import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
+import { type ApplicationQueries, readStatStatements } from '../../../src/observe/checks/query-source.ts';
+import { tryQueries } from '../../../src/observe/checks/try-queries.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';

@@ -1,10 +1,10 @@
-import type { MadeDatabases } from '../ownership/made-databases.ts';
-import type { PostgresError } from '../postgres/protocol/messages.ts';
-import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import { kindOf } from '../postgres/sql/statement-kinds.ts';
-import type { Gate, GateAnswer, Intent } from '../proxy/observed.ts';
-import { hasOption, type Names, type Reach, reachOf } from './reach.ts';
-import { type Replacement, renamed } from './renamed.ts';
+import type { MadeDatabases } from '../../ownership/made-databases.ts';
+import type { PostgresError } from '../../postgres/protocol/messages.ts';
+import type { ParsedStatement } from '../../postgres/sql/parse.ts';
+import { kindOf } from '../../postgres/sql/statement-kinds.ts';
+import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
+import { type Replacement, renamed } from './redirect-target-name.ts';
+import { hasOption, type Names, type Reach, reachOf } from './statement-scope.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
 export interface Refused {

@@ -1,6 +1,6 @@
 import { parse } from 'libpg-query';
 import { describe, expect, test } from 'vitest';
-import { type Reach, reachOf } from '../../../src/observe/reach.ts';
+import { type Reach, reachOf } from '../../../src/observe/clone-boundary/statement-scope.ts';
 import type { Node } from '../../../src/postgres/sql/statement-kinds.ts';
 
 const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };

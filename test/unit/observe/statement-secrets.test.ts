@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { messageWithoutSecrets, withoutSecrets } from '../../../src/observe/secrets.ts';
+import { messageWithoutSecrets, withoutSecrets } from '../../../src/observe/statement-secrets.ts';
 
 test.each([
   ["CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE app LOGIN PASSWORD '…'"],

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
+import { nameParts, weighTarget } from '../../../src/observe/data-loss.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
-import { nameParts, weighTarget } from '../../../src/observe/weigh.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { compareWith } from '../../../src/schema/compare-schemas.ts';

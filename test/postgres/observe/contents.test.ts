@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareContents, readContents } from '../../../src/checks/contents.ts';
+import { compareContents, readContents } from '../../../src/observe/checks/contents.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
