@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type PastApply, telling } from '../judge/experience.ts';
+import { type PastApply, telling } from '../hazards/apply-history.ts';
 import type { Report } from '../model/report.ts';
 import { stateFolder } from '../ownership/state-files.ts';
 

@@ -1,5 +1,5 @@
-import { HAZARD_CODES } from '../judge/codes.ts';
-import type { Allowance, LockLimit, Policy } from '../judge/policy.ts';
+import { HAZARD_CODES } from '../hazards/codes.ts';
+import type { Allowance, LockLimit, Policy } from '../hazards/policy.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
 import { list, oneOf, option, parseDuration, parseSize } from './values.ts';
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Evidence } from '../../src/judge/judgement.ts';
+import type { Evidence } from '../../src/hazards/judgement.ts';
 import type { Report, StatementSection } from '../../src/model/report.ts';
 import { LOCK_MODES } from '../../src/postgres/lock-modes.ts';
 import { rehearse } from '../../src/run.ts';
@@ -28,12 +28,12 @@ import { type Judged, precision, recall, scoreRow, scores } from './public-proje
 const VERSION = 18;
 const COMMAND = fileURLToPath(new URL('../helpers/commands/run-statements.mjs', import.meta.url));
 
-/** What a table with some rows is taken for; between the limits of a warning and of an error of judge/hazards/thresholds.ts. */
+/** What a table with some rows is taken for; between the limits of a warning and of an error of hazards/thresholds.ts. */
 const LARGE = { sizeBytes: 2 ** 30, rows: 2_000_000 };
 const BUSY = { readsPerSecond: 2, insertsPerSecond: 0, writesPerSecond: 1 };
 
-vi.mock('../../src/judge/judgement.ts', async (importOriginal) => {
-  const judgement = await importOriginal<typeof import('../../src/judge/judgement.ts')>();
+vi.mock('../../src/hazards/judgement.ts', async (importOriginal) => {
+  const judgement = await importOriginal<typeof import('../../src/hazards/judgement.ts')>();
   const reachJudgement: typeof judgement.reachJudgement = (evidence, policy, today) =>
     judgement.reachJudgement(enlarged(evidence), policy, today);
   return { ...judgement, reachJudgement };

@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../../errors.ts';
-import type { Words } from '../../judge/hazards/record.ts';
-import { KNOWN_HAZARDS } from '../../judge/known.ts';
+import type { Words } from '../../hazards/hazard-definition.ts';
+import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
 import { flow, type TextStyle, tone } from '../../report/layout.ts';
 import { styleOf } from '../style.ts';
 import { table } from '../table.ts';

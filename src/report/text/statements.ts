@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
-import { longestLocks } from '../../judge/held-locks.ts';
+import { longestLocks } from '../../hazards/held-locks.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { flow, type Row, type Span, type TextStyle, table, tone } from '../layout.ts';
 import { andMore, heading, message } from './parts.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { explanation, listOfHazards, recordOf } from '../../../src/cli/commands/explain.ts';
-import { HAZARD_CODES } from '../../../src/judge/codes.ts';
-import { KNOWN_HAZARDS } from '../../../src/judge/known.ts';
+import { HAZARD_CODES } from '../../../src/hazards/codes.ts';
+import { KNOWN_HAZARDS } from '../../../src/hazards/registry.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 
 describe('explain', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options.ts';
 import { parseAllowance, parseLockLimit, policyOf } from '../../../src/cli/policy-options.ts';
-import { lockFlag } from '../../../src/judge/way-out.ts';
+import { lockFlag } from '../../../src/hazards/override-flags.ts';
 
 const flags = (values: Record<string, unknown>): Source => ({ strict: true, values, nameOf: flagOf });
 const read = (values: Record<string, unknown>) => readOptions(RUN_OPTIONS, RUN_OPTIONS, [flags(values)]);

@@ -1,0 +1,31 @@
+import type { HazardRecord } from './hazard-definition.ts';
+import { ACCESS } from './kinds/access.ts';
+import { APPLICATION } from './kinds/application.ts';
+import { BUILDS } from './kinds/builds.ts';
+import { FAILURES } from './kinds/failures.ts';
+import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
+import { LEFTOVERS } from './kinds/leftovers.ts';
+import { LOCKING } from './kinds/locking.ts';
+import { LOSSES } from './kinds/losses.ts';
+import { QUERIES } from './kinds/queries.ts';
+import { REWRITES } from './kinds/rewrites.ts';
+import { SCANS } from './kinds/scans.ts';
+import { TRANSACTIONS } from './kinds/transactions.ts';
+import { UNEXPLAINED } from './kinds/unexplained.ts';
+
+/** Every hazard there is: what blocks, what is rewritten, what is lost, what fails, and what breaks the running code. */
+export const CATALOGUE: readonly HazardRecord[] = [
+  ...BUILDS,
+  ...SCANS,
+  ...LOCKING,
+  ...FOREIGN_KEYS,
+  ...REWRITES,
+  ...TRANSACTIONS,
+  ...UNEXPLAINED,
+  ...LOSSES,
+  ...FAILURES,
+  ...LEFTOVERS,
+  ...APPLICATION,
+  ...ACCESS,
+  ...QUERIES,
+];

@@ -1,0 +1,211 @@
+import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../database/traffic.ts';
+import { formatDuration } from '../format.ts';
+import type {
+  DataSection,
+  ForecastSection,
+  Limit,
+  SchemaSection,
+  StatementSection,
+} from '../model/report.ts';
+import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
+import { experienceOf, type PastApply } from './apply-history.ts';
+import { type HeldLock, longestLocks } from './held-locks.ts';
+import { type Rates, ratesToReckonWith, SHORT_SAMPLE_MS } from './rates.ts';
+
+export interface Measured {
+  readonly traffic: Traffic | { readonly unmeasured: string };
+  readonly statements: readonly StatementSection[];
+  readonly schema: Pick<SchemaSection, 'changes'> | null;
+  readonly data: DataSection | null;
+  /** Sizes on the target, with indexes and TOAST, of what the command writes anew; null where they could not be read. */
+  readonly rewrittenBytes: ReadonlyMap<string, number> | null;
+  /** Free where the target's files lie, before the clone was made; null where that cannot be seen. */
+  readonly freeBytes: number | null;
+  /** The clone could be made only while no other session was connected to the target. */
+  readonly targetWasEmptied: boolean;
+  /** To the same target, by earlier runs. */
+  readonly pastApplies: readonly PastApply[];
+}
+
+export interface Forecast {
+  readonly section: ForecastSection | null;
+  /** What it reckons with. */
+  readonly rates: Rates | null;
+  readonly limits: Limit[];
+}
+
+/**
+ * What the measured locks, WAL and files would mean on the target, from its own statistics. All of it is a forecast: the
+ * inputs stand beside it, and what could not be known is null, with the reason in the limits.
+ */
+export function forecast(measured: Measured): Forecast {
+  const { traffic, data } = measured;
+  if ('unmeasured' in traffic)
+    return { section: null, rates: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
+  const rates = ratesToReckonWith(traffic, measured.targetWasEmptied);
+  const walBytes = data?.walBytes ?? null;
+  const holders = byRelation(traffic.holders);
+  const locks = longestLocks(measured.statements, measured.schema)
+    .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
+    .map((lock) => lockForecast(lock, traffic, rates, holders.get(lock.relation) ?? []));
+  const section: ForecastSection = {
+    sampledMs: traffic.sampledMs,
+    averagedMs: rates.averagedMs,
+    transactionsPerSecond: rates.transactionsPerSecond,
+    sessions: traffic.sessions,
+    oldestTransaction: traffic.oldestTransaction,
+    preparedTransactions: traffic.preparedTransactions,
+    locks,
+    wal: {
+      writtenBytes: walBytes,
+      standbys: traffic.standbys?.map((standby) => behind(standby, walBytes)) ?? null,
+      inactiveSlots: [...traffic.inactiveSlots],
+    },
+    disk: { neededBytes: neededBytes(measured), freeBytes: measured.freeBytes },
+    experience: experienceOf(measured.pastApplies),
+  };
+  return { section, rates, limits: limitsOf(measured, traffic, section) };
+}
+
+function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {
+  const found = new Map<string, Holder[]>();
+  for (const holder of holders) {
+    const known = found.get(holder.relation);
+    if (known) known.push(holder);
+    else found.set(holder.relation, [holder]);
+  }
+  return found;
+}
+
+function lockForecast(
+  lock: HeldLock,
+  traffic: Traffic,
+  { relations, transactionsPerSecond }: Rates,
+  holders: readonly Holder[],
+): ForecastSection['locks'][number] {
+  const { relation, heldMs } = lock;
+  const table = traffic.tableOfIndex.get(relation) ?? relation;
+  const rates = relations.get(table);
+  const perSecond = rates && arrivals(rates, lock, transactionsPerSecond);
+  const queued = perSecond === undefined || heldMs === null ? null : Math.round((perSecond * heldMs) / 1000);
+  const { open, max, reserved } = traffic.sessions;
+  return {
+    relation,
+    mode: lock.mode,
+    statement: lock.statement,
+    heldMs,
+    blocks: [...lock.blocks],
+    readsPerSecond: rates?.readsPerSecond ?? null,
+    writesPerSecond: rates?.writesPerSecond ?? null,
+    ratesFrom: rates ? (rates === traffic.relations.get(table) ? 'sample' : 'average') : null,
+    queued,
+    sessionsRunOut: queued === null ? null : queued > 0 && open + queued >= max - reserved,
+    waitsFor: inTheWay(lock, holders),
+  };
+}
+
+/**
+ * What comes in a second and would have to wait. One statement may begin many scans and write many rows, but a
+ * transaction waits only once: there are not more to wait than transactions come.
+ */
+function arrivals(rates: RelationRates, { blocks }: HeldLock, transactionsPerSecond: number | null): number {
+  // An UPDATE or DELETE scans for its rows and so counts as a read already.
+  const touches = blocks.includes('reads')
+    ? rates.readsPerSecond + rates.insertsPerSecond
+    : rates.writesPerSecond;
+  return Math.min(touches, transactionsPerSecond ?? touches);
+}
+
+function inTheWay(
+  { mode }: HeldLock,
+  holders: readonly Holder[],
+): ForecastSection['locks'][number]['waitsFor'] {
+  const wanted = LOCK_MODES.find((each) => each === mode);
+  if (!wanted) return null;
+  const conflicting: readonly LockMode[] = conflictsOf(wanted);
+  const found = oldest(
+    holders.filter((holder) => {
+      const held = lockModeOf(holder.mode);
+      return held !== undefined && conflicting.includes(held);
+    }),
+  );
+  if (!found) return null;
+  const { ageMs, application, state } = found;
+  return { ageMs, application, state, mode: lockModeOf(found.mode) ?? found.mode };
+}
+
+function behind(
+  standby: Standby,
+  walBytes: number | null,
+): NonNullable<ForecastSection['wal']['standbys']>[number] {
+  const known = standby.lagBytes !== null && walBytes !== null;
+  return { ...standby, behindBytes: known ? (standby.lagBytes ?? 0) + walBytes : null };
+}
+
+/** Until the commit the old files stay beside the new ones; the WAL goes with a later checkpoint, if nobody needs it. */
+function neededBytes({ data, rewrittenBytes }: Measured): number | null {
+  if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
+    return null;
+  // One that was renamed too is not on the target under its new name: its size on the clone lacks the indexes.
+  const rewritten = data.tables
+    .filter((table) => table.rewritten)
+    .reduce((sum, { relation, bytesBefore }) => sum + (rewrittenBytes.get(relation) ?? bytesBefore ?? 0), 0);
+  return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
+}
+
+function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection): Limit[] {
+  const limits: Limit[] = [];
+  const seconds = (traffic.sampledMs / 1000).toFixed(1);
+  const instead =
+    section.averagedMs === null
+      ? 'rates may be too low (the server has not counted for a day yet, so that its average says nothing either)'
+      : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the server has counted`;
+  if (traffic.sampledMs < SHORT_SAMPLE_MS)
+    limits.push(
+      estimate(
+        'forecast.locks',
+        `the run was over after ${seconds} s, and statistics come up to a second late: ${instead}`,
+      ),
+    );
+  if (measured.targetWasEmptied)
+    limits.push(
+      estimate(
+        'forecast.locks',
+        `for the clone no session could be connected to the target, in the same ${seconds} s in which its traffic was sampled: ${instead}`,
+      ),
+    );
+  if (section.locks.some(({ readsPerSecond }) => readsPerSecond === null))
+    limits.push(
+      unmeasured('forecast.locks[].queued', 'the target has no statistics of some of the locked relations'),
+    );
+  if (traffic.hiddenSessions > 0)
+    for (const path of ['forecast.oldestTransaction', 'forecast.locks[].waitsFor'])
+      limits.push(
+        unmeasured(
+          path,
+          `the role sees nothing of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
+        ),
+      );
+  if (section.wal.standbys === null)
+    limits.push(
+      unmeasured('forecast.wal.standbys', 'the role does not see them: GRANT pg_read_all_stats to it'),
+    );
+  if (section.disk.neededBytes === null)
+    limits.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
+  if (section.disk.freeBytes === null)
+    limits.push(
+      unmeasured(
+        'forecast.disk.freeBytes',
+        "it can be seen on the server's own machine alone, by a member of pg_read_all_settings and pg_read_server_files",
+      ),
+    );
+  return limits;
+}
+
+function estimate(path: string, reason: string): Limit {
+  return { path, kind: 'estimate', reason };
+}
+
+function unmeasured(path: string, reason: string): Limit {
+  return { path, kind: 'unmeasured', reason };
+}

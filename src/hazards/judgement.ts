@@ -1,0 +1,37 @@
+import type { Facts } from '../model/hazard-facts.ts';
+import type { DataSection, ForecastSection, Hazard, Limit, SchemaSection } from '../model/report.ts';
+import { findShortages } from './disk-hazards.ts';
+import { findHonesty } from './exit-code-checks.ts';
+import { findHazards } from './find-hazards.ts';
+import { forecast, type Measured } from './forecast.ts';
+import { applyPolicy, type Policy } from './policy.ts';
+import { type Findings, judge, type Verdict } from './verdict.ts';
+
+/** All that was measured. */
+export type Evidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
+  Omit<Facts, 'traffic'> &
+  Omit<Measured, 'schema' | 'data'> & {
+    readonly schema: SchemaSection | null;
+    readonly data: DataSection | null;
+  };
+
+export interface Judgement {
+  readonly hazards: Hazard[];
+  readonly forecast: ForecastSection | null;
+  readonly verdict: Verdict;
+  readonly limits: Limit[];
+}
+
+/** @param today the date, as `2026-11-21`. */
+export function reachJudgement(evidence: Evidence, policy: Policy, today: string): Judgement {
+  const expected = forecast(evidence);
+  const found = [
+    ...findHonesty(evidence),
+    ...findShortages(expected.section),
+    ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
+  ];
+  const hazards = applyPolicy(found, policy, today);
+  const limits = [...evidence.limits, ...expected.limits];
+  const findings = { ...evidence, hazards, forecast: expected.section, limits };
+  return { hazards, forecast: expected.section, verdict: judge(findings, policy, today), limits };
+}

@@ -1,0 +1,164 @@
+import type { Action } from '../../model/hazard-facts.ts';
+import type { Hazard, StatementSection } from '../../model/report.ts';
+import { shown } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import type { Ground } from '../hazard-context.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+
+/** What failed on the clone, because of the rows that are there or of how it was run. */
+export const FAILURES: readonly HazardRecord[] = [
+  {
+    code: 'CONCURRENTLY_IN_TRANSACTION',
+    title: 'CONCURRENTLY is refused within a transaction',
+    condition: 'A statement with CONCURRENTLY failed with SQLSTATE 25001.',
+    effect: 'The migration stops there; what came before it in autocommit stays.',
+    safer: 'Tell the migration tool to run this migration without a transaction.',
+    find: (ground) =>
+      failed(ground, '25001')
+        .filter((statement) =>
+          ground.actions(statement).some((action) => 'concurrently' in action && action.concurrently),
+        )
+        .map((statement) => ({
+          statement: statement.index,
+          relation: subjectOf(ground, statement),
+          severity: severityOf(ground),
+          message: 'CONCURRENTLY cannot run inside a transaction, and the migration opened one',
+          evidence: errorOf(statement),
+          advice:
+            'Mark the migration as not transactional (Rails disable_ddl_transaction!, Django atomic = False, Flyway executeInTransaction=false, Alembic autocommit_block(), …).',
+        })),
+  },
+  {
+    code: 'NOT_NULL_WITHOUT_DEFAULT',
+    title: 'a NOT NULL column without a default cannot be added to a table with rows',
+    condition: 'ADD COLUMN … NOT NULL without a DEFAULT failed with SQLSTATE 23502.',
+    effect: 'The migration fails wherever the table has a row, although it passed on empty tables.',
+    safer:
+      'Add it with a constant DEFAULT, which is instant; or nullable, fill it, and SET NOT NULL at the end.',
+    find: (ground) =>
+      failed(ground, '23502').flatMap((statement) =>
+        ground
+          .asked(statement, 'add column')
+          .filter(({ action }) => action.notNull && !action.hasDefault)
+          .map(({ action }) => {
+            const relation = ground.resolve(action.table, statement);
+            return {
+              statement: statement.index,
+              relation,
+              severity: severityOf(ground),
+              message: `${relation} has rows, which would be NULL in the new column ${shown(action.column)}`,
+              evidence: `${errorOf(statement)}; ${relationEvidence(ground, relation)}`,
+              advice: sqlAdvice(
+                'With a constant default it takes a moment:',
+                `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} ${action.type} NOT NULL DEFAULT …`,
+              ),
+            };
+          }),
+      ),
+  },
+  {
+    code: 'UNIQUE_OVER_DUPLICATES',
+    title: 'a unique index cannot be built over duplicates',
+    condition: 'CREATE UNIQUE INDEX, ADD UNIQUE or ADD PRIMARY KEY failed with SQLSTATE 23505.',
+    effect:
+      'The migration fails; a concurrent build leaves an INVALID index behind, which still slows down writes.',
+    safer: 'Find and merge the duplicates first, and keep new ones out meanwhile.',
+    find: (ground) =>
+      failed(ground, '23505').flatMap((statement) => {
+        const action = ground.actions(statement).find(isUnique);
+        if (!action) return [];
+        const relation = ground.resolve(action.table, statement);
+        const columns = 'columns' in action ? action.columns.map((column) => shown(column)).join(', ') : '';
+        const key = columns === '' ? '…' : columns;
+        return [
+          violation(
+            ground,
+            statement,
+            relation,
+            `${relation} has duplicates`,
+            sqlAdvice(
+              'Find them:',
+              `SELECT ${key}, count(*) FROM ${relation} GROUP BY ${key} HAVING count(*) > 1`,
+            ),
+          ),
+        ];
+      }),
+  },
+  {
+    code: 'ROWS_VIOLATE_CONSTRAINT',
+    title: 'a new constraint does not hold for the rows that are there',
+    condition:
+      'ADD CONSTRAINT, VALIDATE CONSTRAINT, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01.',
+    effect: 'The migration fails on this data, although it passed on a smaller one.',
+    safer: 'Add it NOT VALID, so that no more such rows come in; mend those that are there; then validate.',
+    find: (ground) =>
+      failed(ground, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
+        const rule = ground.actions(statement).find(isRule);
+        if (!rule) return [];
+        const relation = subjectOf(ground, statement) ?? 'a table';
+        return [
+          violation(
+            ground,
+            statement,
+            relation,
+            `rows of ${relation} break the new rule`,
+            'Add it NOT VALID, mend the rows in batches, and VALIDATE CONSTRAINT at the end.',
+          ),
+        ];
+      }),
+  },
+];
+
+function failed({ facts }: Ground, ...sqlstates: string[]): StatementSection[] {
+  return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));
+}
+
+/** A command that says itself that it failed does not pass anyway, and the hazard only says why. */
+function severityOf({ facts }: Ground): Hazard['severity'] {
+  return facts.command.exitCode === 0 ? 'error' : 'warning';
+}
+
+export function errorOf({ error }: StatementSection): string {
+  return error ? `${error.message} (SQLSTATE ${error.sqlstate})` : '';
+}
+
+function violation(
+  ground: Ground,
+  statement: StatementSection,
+  relation: string,
+  message: string,
+  advice: string,
+): Finding {
+  const detail = statement.error?.detail;
+  const evidence = `${errorOf(statement)}${detail ? `: ${detail}` : ''}; ${relationEvidence(ground, relation)}`;
+  return { statement: statement.index, relation, severity: severityOf(ground), message, evidence, advice };
+}
+
+type Unique = Extract<Action, { does: 'create index' | 'add constraint' }>;
+
+function isUnique(action: Action): action is Unique {
+  return (
+    (action.does === 'create index' && action.unique) ||
+    (action.does === 'add constraint' && (action.kind === 'unique' || action.kind === 'primary key'))
+  );
+}
+
+const RULES = new Set<Action['does']>([
+  'add constraint',
+  'validate constraint',
+  'set not null',
+  'alter domain',
+  'attach partition',
+]);
+
+function isRule(action: Action): boolean {
+  return RULES.has(action.does);
+}
+
+/** The table that the server names, or the one that the statement begins with. */
+export function subjectOf(ground: Ground, statement: StatementSection): string | null {
+  const { error } = statement;
+  if (error?.table) return shown(error.schema ?? 'public', error.table);
+  const action = ground.actions(statement).find((each) => 'table' in each);
+  return action && 'table' in action && action.table ? ground.resolve(action.table, statement) : null;
+}

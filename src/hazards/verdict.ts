@@ -1,0 +1,84 @@
+import type { ContactSection, Hazard, SchemaSection, TargetSection } from '../model/report.ts';
+import { budgetReasons, type Spent } from './budgets.ts';
+import { type Asked, askedReasons } from './extra-runs.ts';
+import { hazardReasons, type Policy } from './policy.ts';
+
+export interface Verdict {
+  readonly pass: boolean;
+  readonly reasons: string[];
+}
+
+/** What the verdict rests on. */
+export interface Findings extends Spent, Asked {
+  readonly target: Pick<TargetSection, 'changes'>;
+  readonly contact: readonly ContactSection[];
+  readonly schema: Pick<SchemaSection, 'changes'> | null;
+  /** Those that the policy allows are marked. */
+  readonly hazards: readonly Hazard[];
+  /** The run was ended from outside (a signal) before the command was. */
+  readonly interrupted: boolean;
+}
+
+/**
+ * Every reason why a rehearsal did not pass, the gravest first; none, and it passed.
+ * @param today the date, as `2026-11-21`.
+ */
+export function judge(findings: Findings, policy: Policy, today: string): Verdict {
+  const reasons = [
+    ...targetReasons(findings),
+    ...contactReasons(findings),
+    ...refusalReasons(findings),
+    ...commandReasons(findings),
+    ...reachReasons(findings),
+    ...askedReasons(findings),
+    ...hazardReasons(findings.hazards, policy, today),
+    ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
+    ...unseenReasons(findings),
+  ];
+  return { pass: reasons.length === 0, reasons };
+}
+
+function targetReasons({ target }: Findings): string[] {
+  const own = target.changes.filter(({ madeBy }) => madeBy === 'command');
+  return own.length === 0
+    ? []
+    : [`the command changed the target itself: ${own.map(({ what }) => what).join('; ')}`];
+}
+
+function contactReasons({ contact }: Findings): string[] {
+  const [first] = contact;
+  if (!first) return [];
+  const { process: owner, user, ended } = first;
+  return [
+    `the command connected to the target itself, past safemigrate (${owner.command}, as ${user ?? 'an unknown user'}); ` +
+      `the session was ${ended ? 'ended' : 'not ours to end'} and the command was stopped; pass the connection as ` +
+      '{safemigrate:url} in an argument or a variable that the command reads',
+  ];
+}
+
+function refusalReasons({ command }: Findings): string[] {
+  return command.refused.map(({ what, why }) => `${what} was not run: ${why}`);
+}
+
+function commandReasons({ command, interrupted, contact }: Findings): string[] {
+  // It was safemigrate that ended it then.
+  if (contact.length > 0) return [];
+  if (interrupted) return ['the rehearsal was interrupted'];
+  if (command.timedOut) return ['the command ran longer than --timeout allows and was ended'];
+  if (command.signal !== null) return [`the command was ended by ${command.signal}`];
+  return command.exitCode === 0 ? [] : [`the command failed with exit code ${command.exitCode}`];
+}
+
+function reachReasons({ command, interrupted, contact }: Findings): string[] {
+  if (command.reachedClone || interrupted || contact.length > 0) return [];
+  return [
+    'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
+      'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',
+  ];
+}
+
+/** What could not be compared cannot have passed. */
+function unseenReasons({ schema, interrupted, command }: Findings): string[] {
+  if (schema !== null || interrupted || !command.reachedClone) return [];
+  return ['the schema before and after could not be compared; the limits of the report say why'];
+}

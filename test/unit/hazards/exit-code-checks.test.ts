@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import { type Account, findHonesty } from '../../../src/hazards/exit-code-checks.ts';
+import type { SchemaSection } from '../../../src/model/report.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const { statements: mixed } = sampleReports['failed-command'] ?? sampleReport();
+const failing = mixed.filter(({ error }) => error !== null);
+const unchanged = { changes: [], renames: [], before: 'a', after: 'a' };
+const changed = (object: string): Pick<SchemaSection, 'changes' | 'renames' | 'before' | 'after'> => ({
+  ...unchanged,
+  changes: [{ verb: 'create', kind: 'table', object, sql: '', dataLoss: false }],
+  after: 'b',
+});
+const rowsOf = (relation: string, rowsBefore: number, rowsAfter: number) => ({
+  tables: [{ relation, rowsBefore, rowsAfter, exact: true, bytesBefore: 1, bytesAfter: 1, rewritten: false }],
+  written: [],
+});
+
+const account = (more: Partial<Account>, exitCode: number | null = 0): Account => ({
+  command: { exitCode, reachedClone: true },
+  statements: [],
+  transactions: [],
+  schema: unchanged,
+  data: { tables: [], written: [] },
+  ...more,
+});
+const codes = (more: Partial<Account>, exitCode: number | null = 0) =>
+  findHonesty(account(more, exitCode)).map(({ code, severity }) => `${severity} ${code}`);
+
+describe('exit code 0', () => {
+  test('of a command whose statements failed and that changed nothing is an error', () => {
+    expect(codes({ statements: failing })).toEqual(['error ERRORS_SWALLOWED']);
+  });
+
+  test('is believed where something changed, and where nothing failed', () => {
+    expect(codes({ statements: failing, schema: changed('public.orders') })).toEqual([]);
+    expect(codes({ statements: failing, data: rowsOf('public.orders', 1, 2) })).toEqual([]);
+    expect(codes({})).toEqual([]);
+  });
+
+  test('of a tool that only noted something as done is a warning', () => {
+    expect(codes({ data: rowsOf('public.schema_migrations', 3, 4) })).toEqual(['warning BOOKKEEPING_ONLY']);
+    const both = { schema: changed('public.orders'), data: rowsOf('public.schema_migrations', 3, 4) };
+    expect(codes(both)).toEqual([]);
+  });
+
+  test('of a tool that had nothing to do is believed, although it locked itself or made its own table', () => {
+    expect(codes({ schema: changed('public.schema_migrations') })).toEqual([]);
+    const locked = { relation: 'public.knex_migrations_lock', inserted: 0, updated: 2, deleted: 0 };
+    expect(codes({ data: { tables: [], written: [locked] } })).toEqual([]);
+  });
+});
+
+describe('a failure', () => {
+  test('after which a part stays is an error that names the part', () => {
+    const found = findHonesty(account({ schema: changed('public.orders'), statements: failing }, 1));
+    expect(found).toMatchObject([
+      { code: 'HALF_APPLIED', evidence: 'Committed: public.orders.', statement: failing[0]?.index },
+    ]);
+    expect(codes({ schema: changed('public.orders') }, null)).toEqual(['error HALF_APPLIED']);
+  });
+
+  test('after which nothing stays but the note of it is none of that', () => {
+    expect(codes({ statements: failing }, 1)).toEqual([]);
+    expect(codes({ data: rowsOf('public._prisma_migrations', 1, 2) }, 1)).toEqual([]);
+  });
+
+  test('whose writes were rolled back left nothing', () => {
+    const written = {
+      tables: [],
+      written: [{ relation: 'public.orders', inserted: 9, updated: 0, deleted: 0 }],
+    };
+    const transaction = { transaction: 1, session: 1, startedAt: '', endedAt: null };
+    const codesWhen = (outcome: 'committed' | 'rolled back') =>
+      codes({ data: written, transactions: [{ ...transaction, outcome }] }, 1);
+    expect(codesWhen('rolled back')).toEqual([]);
+    expect(codesWhen('committed')).toEqual(['error HALF_APPLIED']);
+  });
+});
+
+test('nothing is said where schema or data could not be compared', () => {
+  expect(codes({ schema: null, statements: failing })).toEqual([]);
+  expect(codes({ data: null, statements: failing })).toEqual([]);
+});

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { type Asked, askedReasons } from '../../../src/hazards/extra-runs.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const { checks, rerun, down } = sampleReports.asked ?? sampleReport();
+const nothing: Asked = { checks: [], rerun: null, down: null, limits: [] };
+const reasons = (asked: Partial<Asked>) => askedReasons({ ...nothing, ...asked });
+
+test('what was not asked for speaks against nothing', () => {
+  expect(askedReasons(nothing)).toEqual([]);
+});
+
+test('each check that does not hold is a reason, and one that holds is none', () => {
+  expect(reasons({ checks })).toEqual([
+    expect.stringContaining('checks/balances.sql returned other rows'),
+    expect.stringContaining('failed after the command: column "legacy_code" does not exist (42703)'),
+  ]);
+});
+
+test('a check for no row says how many there are', () => {
+  const [check] = checks.map((each) => ({ ...each, rule: 'empty' as const, passed: false, rowsAfter: 17 }));
+  expect(reasons({ checks: check ? [check] : [] })).toEqual([
+    expect.stringMatching(/must return no row, and returned 17$/),
+  ]);
+});
+
+test('a second run that fails is a reason', () => {
+  expect(rerun && reasons({ rerun: { ...rerun, exitCode: 3, passed: false } })).toEqual([
+    'the second run (--rerun) failed with exit code 3',
+  ]);
+});
+
+test('a way back that leads elsewhere is a reason, without what the tool writes down for itself', () => {
+  const [reason, ...others] = reasons({ down });
+  expect(others).toEqual([]);
+  expect(reason).toContain('does not lead back: index public.customers_legacy_code_idx is missing');
+  expect(reason).not.toContain('_prisma_migrations');
+});
+
+test('what was asked for and could not be done did not pass', () => {
+  const limits = [{ path: 'down', kind: 'unmeasured' as const, reason: 'the clone was gone' }];
+  expect(reasons({ limits })).toEqual(['the way back (--down) was not tried: the clone was gone']);
+});

@@ -1,0 +1,686 @@
+import { describe, expect, test } from 'vitest';
+import { findHazards } from '../../../src/hazards/find-hazards.ts';
+import type { Action, ActionOf, DroppedFacts, Facts } from '../../../src/model/hazard-facts.ts';
+import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import type { LockMode } from '../../../src/postgres/lock-modes.ts';
+import { asking, facts, relation, statement } from '../../helpers/facts.ts';
+
+const MB = 2 ** 20;
+const GB = 2 ** 30;
+const ORDERS = { schema: null, name: 'orders' };
+
+describe('the severity of a lock', () => {
+  const retyping = (sizeBytes: number, heldMs: number, traffic: Facts['traffic'] = null) =>
+    only(
+      findHazards(
+        facts({
+          statements: [
+            statement(1, {
+              tag: 'ALTER TABLE',
+              durationMs: heldMs,
+              rewrote: ['public.orders'],
+              locks: [['public.orders', 'ACCESS EXCLUSIVE', heldMs]],
+            }),
+          ],
+          parsed: asking({
+            1: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8', conversion: 'assignment' },
+          }),
+          catalogue: { relations: new Map([['public.orders', relation(sizeBytes, 1)]]) },
+          traffic,
+        }),
+      ),
+      'TYPE_CHANGE_REWRITES',
+    );
+  const busy = new Map([['public.orders', { readsPerSecond: 400, writesPerSecond: 20 }]]);
+  const quiet = new Map([['public.orders', { readsPerSecond: 0, writesPerSecond: 0 }]]);
+
+  test.each([
+    ['a notice on an empty table', 0, 3, null, 'notice'],
+    ['a warning from 100 MB on', 100 * MB, 3, null, 'warning'],
+    ['a warning where it is held for a second', 0, 1_000, null, 'warning'],
+    ['an error from 10 GB on', 10 * GB, 3, null, 'error'],
+    ['an error where it is held for ten seconds', 0, 10_000, null, 'error'],
+    ['an error where hundreds of statements would wait', 0, 500, busy, 'error'],
+    ['a warning where some would wait', 0, 20, busy, 'warning'],
+    ['no less where nobody came while the target was sampled', 50 * GB, 3, quiet, 'error'],
+  ] as const)('is %s', (_, sizeBytes, heldMs, traffic, severity) => {
+    expect(retyping(sizeBytes, heldMs, traffic).severity).toBe(severity);
+  });
+
+  test('comes with its evidence and with SQL of these very names', () => {
+    const { evidence, advice, relation } = retyping(18 * GB, 4_200, busy);
+    expect(relation).toBe('public.orders');
+    expect(evidence).toBe(
+      'ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten, about 1,764 statements would wait)',
+    );
+    expect(advice.split('\n')[1]).toBe('ALTER TABLE public.orders ADD COLUMN id_new int8;');
+  });
+
+  test('counts only the statements that the mode keeps out', () => {
+    const indexing = (readsPerSecond: number, writesPerSecond: number) =>
+      only(
+        findHazards(
+          facts({
+            statements: [statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 900]] })],
+            parsed: asking({ 1: creatingIndex }),
+            catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+            traffic: new Map([['public.orders', { readsPerSecond, writesPerSecond }]]),
+          }),
+        ),
+        'INDEX_NOT_CONCURRENT',
+      ).severity;
+    expect(indexing(10_000, 0)).toBe('notice');
+    expect(indexing(0, 10_000)).toBe('error');
+  });
+});
+
+test('a table that the command made itself can hurt nobody', () => {
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 60_000]] }),
+        statement(2, {
+          tag: 'ALTER TABLE',
+          rewrote: ['public.orders'],
+          locks: [['public.orders', 'ACCESS EXCLUSIVE', 60_000]],
+        }),
+        statement(3, { tag: 'UPDATE', rows: 1_000_000, locks: [['public.orders', 'ROW EXCLUSIVE', 60_000]] }),
+      ],
+      parsed: asking({
+        1: creatingIndex,
+        2: { does: 'alter type', table: ORDERS, column: 'id', type: 'int8', conversion: 'assignment' },
+        3: { does: 'update', table: ORDERS },
+      }),
+    }),
+  );
+  expect(found).toEqual([]);
+});
+
+test('the worst comes first, and within a severity what came first', () => {
+  const locks = (table: string, heldMs: number): [string, LockMode, number][] => [[table, 'SHARE', heldMs]];
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, { locks: locks('public.a', 5) }),
+        statement(2, { locks: locks('public.b', 2_000) }),
+        statement(3, { locks: locks('public.c', 20_000) }),
+        statement(4, { locks: locks('public.d', 5) }),
+      ],
+      parsed: asking(
+        Object.fromEntries(
+          ['a', 'b', 'c', 'd'].map((name, index) => [
+            index + 1,
+            { ...creatingIndex, table: { schema: null, name } },
+          ]),
+        ),
+      ),
+      catalogue: {
+        relations: new Map(['a', 'b', 'c', 'd'].map((name) => [`public.${name}`, relation(MB, 1)])),
+      },
+    }),
+  );
+  expect(found.map(({ relation, severity }) => [relation, severity])).toEqual([
+    ['public.c', 'error'],
+    ['public.b', 'warning'],
+    ['public.a', 'notice'],
+    ['public.d', 'notice'],
+  ]);
+});
+
+describe('a dropped table', () => {
+  const dropping = (rows: number, traffic: Facts['traffic'] = null) =>
+    only(
+      findHazards(
+        facts({
+          schema: schema({
+            changes: [{ verb: 'drop', kind: 'table', object: 'public.orders', sql: '', dataLoss: true }],
+          }),
+          catalogue: { relations: new Map([['public.orders', relation(MB, rows)]]) },
+          traffic,
+        }),
+      ),
+      'TABLE_DROPPED',
+    ).severity;
+
+  test('is a notice when it is empty, a warning with few rows, an error with many or where it is used', () => {
+    expect(dropping(0)).toBe('notice');
+    expect(dropping(12)).toBe('warning');
+    expect(dropping(1_000)).toBe('error');
+    expect(dropping(12, new Map([['public.orders', { readsPerSecond: 3, writesPerSecond: 0 }]]))).toBe(
+      'error',
+    );
+  });
+});
+
+test('a dropped column tells how many rows had a value', () => {
+  const { evidence, severity } = only(
+    findHazards(
+      facts({
+        schema: schema({
+          changes: [
+            { verb: 'drop', kind: 'column', object: 'public.users.legacy_email', sql: '', dataLoss: true },
+          ],
+        }),
+        data: {
+          tables: [],
+          unchangedTables: 0,
+          written: [],
+          lost: [
+            {
+              object: 'public.users.legacy_email',
+              kind: 'column',
+              what: 'dropped',
+              rows: 1_250_000,
+              rowsWithValue: 1_203_442,
+              rowsChanged: null,
+              exact: true,
+            },
+          ],
+          walBytes: null,
+          sizeDeltaBytes: null,
+        },
+        catalogue: { relations: new Map([['public.users', relation(MB, 1_250_000)]]) },
+      }),
+    ),
+    'COLUMN_DROPPED',
+  );
+  expect(evidence).toBe('1,203,442 of 1,250,000 rows had a value');
+  expect(severity).toBe('error');
+});
+
+describe('without a lock_timeout', () => {
+  const codes = (given: {
+    before?: Action;
+    local?: boolean;
+    byDefault?: boolean;
+    atStart?: boolean;
+    sameTransaction?: boolean;
+  }) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'SET', transaction: 1 }),
+          statement(2, {
+            tag: 'ALTER TABLE',
+            transaction: given.sameTransaction ? 1 : 2,
+            locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]],
+          }),
+        ],
+        sessionsWithLockTimeout: new Set(given.atStart ? [1] : []),
+        parsed: asking({ ...(given.before ? { 1: given.before } : {}), 2: [] }),
+        catalogue: {
+          relations: new Map([['public.orders', relation(MB, 1)]]),
+          lockTimeoutByDefault: given.byDefault ?? false,
+        },
+      }),
+    ).map(({ code }) => code);
+  const setting = (off: boolean, local: boolean): Action => ({ does: 'set lock_timeout', off, local });
+
+  test('a strong lock is found', () => {
+    expect(codes({})).toEqual(['NO_LOCK_TIMEOUT']);
+    expect(codes({ byDefault: true, before: setting(true, false) })).toEqual(['NO_LOCK_TIMEOUT']);
+    expect(codes({ before: setting(false, true) })).toEqual(['NO_LOCK_TIMEOUT']);
+  });
+
+  test('it is not found where the session, its transaction, its role or its database has one', () => {
+    expect(codes({ before: setting(false, false) })).toEqual([]);
+    expect(codes({ before: setting(false, true), sameTransaction: true })).toEqual([]);
+    expect(codes({ byDefault: true })).toEqual([]);
+    expect(codes({ atStart: true })).toEqual([]);
+  });
+});
+
+describe('an index that is left INVALID', () => {
+  const severity = (preexisting: boolean) =>
+    findHazards(
+      facts({
+        schema: schema({
+          leftovers: [{ kind: 'invalid index', object: 'public.orders_status_idx', preexisting }],
+        }),
+      }),
+    ).map((hazard) => hazard.severity);
+
+  test('is an error', () => {
+    expect(severity(false)).toEqual(['error']);
+  });
+
+  test('is not held against the command where it was there before', () => {
+    expect(severity(true)).toEqual([]);
+  });
+});
+
+test('a statement that failed is an error where the exit code does not say so', () => {
+  const severity = (exitCode: number) =>
+    only(
+      findHazards(
+        facts({
+          command: { exitCode },
+          statements: [statement(1, { error: { ...duplicates, sqlstate: '23505' } })],
+          parsed: asking({ 1: { ...creatingIndex, unique: true } }),
+          catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+        }),
+      ),
+      'UNIQUE_OVER_DUPLICATES',
+    ).severity;
+  expect(severity(0)).toBe('error');
+  expect(severity(1)).toBe('warning');
+});
+
+test('IF NOT EXISTS that takes an INVALID index for the real one is an error', () => {
+  const found = only(
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE UPDATE EXCLUSIVE', 1]] }),
+        ],
+        parsed: asking({ 1: { ...creatingIndex, concurrently: true, ifNotExists: true } }),
+        schema: schema({
+          leftovers: [{ kind: 'invalid index', object: 'public.orders_status_idx', preexisting: true }],
+        }),
+        catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+      }),
+    ),
+    'INDEX_LEFT_INVALID',
+  );
+  expect(found.severity).toBe('error');
+  expect(found.advice).toContain('DROP INDEX CONCURRENTLY IF EXISTS public.orders_status_idx;');
+});
+
+test('a table that is renamed by the same command is known by both names', () => {
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, {
+          tag: 'ALTER TABLE',
+          durationMs: 30_000,
+          locks: [['public.purchases', 'ACCESS EXCLUSIVE', 30_000]],
+        }),
+      ],
+      parsed: asking({ 1: { does: 'set not null', table: ORDERS, column: 'status' } }),
+      schema: schema({
+        changes: [
+          { verb: 'alter', kind: 'column', object: 'public.orders.status', sql: '', dataLoss: false },
+        ],
+        renames: [{ kind: 'table', from: 'public.orders', to: 'public.purchases' }],
+      }),
+      catalogue: {
+        relations: new Map([['public.purchases', relation(MB, 1)]]),
+        renamed: new Map([['public.orders', 'public.purchases']]),
+      },
+      traffic: new Map([['public.orders', { readsPerSecond: 20, writesPerSecond: 0 }]]),
+    }),
+  );
+  expect(found.map(({ code, severity, evidence }) => [code, severity, evidence])).toEqual([
+    [
+      'SET_NOT_NULL_SCANS_TABLE',
+      'error',
+      'ACCESS EXCLUSIVE on public.orders for 30.0 s (1 MB, about 600 statements would wait)',
+    ],
+    ['TABLE_RENAMED', 'error', 'public.purchases: 1 MB, 1 row, 20 reads and 0 writes per second'],
+  ]);
+});
+
+test('a CHECK that was there before lets SET NOT NULL pass', () => {
+  const codes = (validated: boolean) =>
+    findHazards(
+      facts({
+        statements: [statement(1, { tag: 'ALTER TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 1]] })],
+        parsed: asking({ 1: { does: 'set not null', table: ORDERS, column: 'status' } }),
+        catalogue: {
+          relations: new Map([['public.orders', relation(MB, 1)]]),
+          checks: [{ relation: 'public.orders', constraint: 'c', validated, provesNotNull: ['status'] }],
+        },
+      }),
+    ).map(({ code }) => code);
+  expect(codes(true)).toEqual([]);
+  expect(codes(false)).toEqual(['SET_NOT_NULL_SCANS_TABLE']);
+});
+
+describe('CREATE INDEX IF NOT EXISTS', () => {
+  const codes = (locks: [string, LockMode, number][]) =>
+    findHazards(
+      facts({
+        statements: [statement(1, { tag: 'CREATE INDEX', locks: [['public.orders', 'SHARE', 3], ...locks] })],
+        parsed: asking({ 1: { ...creatingIndex, ifNotExists: true } }),
+        catalogue: { relations: new Map([['public.orders', relation(GB, 1)]]) },
+      }),
+    ).map(({ code }) => code);
+
+  test('is told where it builds one, which it locks then', () => {
+    expect(codes([['public.orders_status_idx', 'ACCESS EXCLUSIVE', 3]])).toEqual(['INDEX_NOT_CONCURRENT']);
+  });
+
+  test('is not told where there is one', () => {
+    expect(codes([])).toEqual([]);
+  });
+});
+
+describe('a table that takes the name of one that was renamed', () => {
+  const codes = (outcome: 'committed' | 'rolled back') =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'ALTER TABLE', locks: [['public.orders_old', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(2, { tag: 'CREATE TABLE', locks: [['public.orders', 'ACCESS EXCLUSIVE', 3]] }),
+          statement(3, { tag: 'CREATE INDEX', transaction: 3, locks: [['public.orders', 'SHARE', 3]] }),
+        ],
+        transactions: [
+          { transaction: 2, session: 1, startedAt: '2026-03-14T02:11:09.500Z', endedAt: null, outcome },
+        ],
+        parsed: asking({ 2: { does: 'create table', table: ORDERS, ifNotExists: false }, 3: creatingIndex }),
+        catalogue: {
+          relations: new Map([['public.orders_old', relation(GB, 1)]]),
+          renamed: new Map([['public.orders', 'public.orders_old']]),
+        },
+      }),
+    ).map(({ code }) => code);
+
+  test('can hurt nobody', () => {
+    expect(codes('committed')).not.toContain('INDEX_NOT_CONCURRENT');
+  });
+
+  test('does not take it for good where that was rolled back', () => {
+    expect(codes('rolled back')).toContain('INDEX_NOT_CONCURRENT');
+  });
+});
+
+describe('SET NOT NULL on a column that the command itself adds', () => {
+  const codes = (added: Partial<ActionOf<'add column'>>) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, { tag: 'ALTER TABLE', transaction: 1 }),
+          statement(2, { tag: 'ALTER TABLE', transaction: 1 }),
+        ],
+        parsed: asking({
+          1: { ...addingColumn, ...added },
+          2: { does: 'set not null', table: ORDERS, column: 'number' },
+        }),
+        schema: schema({ changes: [change('create', 'column', 'public.orders.number')] }),
+        catalogue: { relations: new Map([['public.orders', relation(GB, 2_000_000)]]) },
+      }),
+    ).map(({ code }) => code);
+
+  test('reads the rows, which are there and filled by then', () => {
+    expect(codes({})).toContain('SET_NOT_NULL_SCANS_TABLE');
+  });
+
+  test.each([
+    ['NOT NULL', { notNull: true }],
+    ['an identity', { identity: true }],
+    ['serial', { type: 'bigserial' }],
+  ])('reads nothing where it came as %s', (_, added) => {
+    expect(codes(added)).not.toContain('SET_NOT_NULL_SCANS_TABLE');
+  });
+});
+
+describe('a new column with a rule behind the lock of another table', () => {
+  const codes = (rule: Partial<ActionOf<'add constraint'>>, hasDefault = false) =>
+    findHazards(
+      facts({
+        statements: [
+          statement(1, {
+            tag: 'ALTER TABLE',
+            transaction: 1,
+            locks: [['public.customers', 'ACCESS EXCLUSIVE', 8]],
+          }),
+          statement(2, {
+            tag: 'ALTER TABLE',
+            sql: 'ALTER TABLE orders ADD COLUMN number …',
+            transaction: 1,
+            locks: [['public.orders', 'ACCESS EXCLUSIVE', 4]],
+          }),
+        ],
+        parsed: asking({
+          2: [
+            { ...addingColumn, hasDefault },
+            { ...addingConstraint, columns: ['number'], ofNewColumn: true, ...rule },
+          ],
+        }),
+        catalogue: {
+          relations: new Map([
+            ['public.customers', relation(GB, 1)],
+            ['public.orders', relation(GB, 1)],
+          ]),
+        },
+      }),
+    ).map(({ code }) => code);
+
+  test('is work where it reads the table', () => {
+    for (const kind of ['unique', 'primary key', 'exclude', 'check'] as const)
+      expect(codes({ kind }), kind).toContain('WORK_AFTER_STRONG_LOCK');
+    expect(codes({ kind: 'foreign key' }, true)).toContain('WORK_AFTER_STRONG_LOCK');
+  });
+
+  test('is none where its values are NULL for a FOREIGN KEY', () => {
+    expect(codes({ kind: 'foreign key' })).not.toContain('WORK_AFTER_STRONG_LOCK');
+  });
+});
+
+describe('CASCADE', () => {
+  const found = (changes: SchemaChange[], goneWith: Record<string, string>, actions: Action[]) => {
+    const { severity, evidence } = only(
+      findHazards(
+        facts({
+          statements: actions.map((_, at) => statement(at + 1, { tag: 'DROP' })),
+          parsed: asking(Object.fromEntries(actions.map((action, at) => [at + 1, action]))),
+          schema: schema({ changes }),
+          catalogue: {
+            relations: new Map([['public.orders', relation(MB, 1)]]),
+            dropped: new Map(
+              changes.map(({ kind, object }) => [
+                `${kind} ${object}`,
+                { goneWith: goneWith[object] ?? null, keptAs: null },
+              ]),
+            ),
+          },
+        }),
+      ),
+      'CASCADE',
+    );
+    return [severity, evidence];
+  };
+  const droppingTable: Action = {
+    does: 'drop',
+    kind: 'table',
+    objects: [ORDERS],
+    concurrently: false,
+    cascade: true,
+  };
+  const table = change('drop', 'table', 'public.orders');
+
+  test('takes nothing along where only parts of what was named go', () => {
+    const parts = [
+      change('drop', 'index', 'public.orders_status_idx'),
+      change('drop', 'constraint', 'public.orders.orders_pkey'),
+      change('drop', 'sequence', 'public.orders_id_seq'),
+    ];
+    const goneWith = Object.fromEntries(parts.map(({ object }) => [object, 'public.orders']));
+    expect(found([table, ...parts], goneWith, [droppingTable])).toEqual([
+      'notice',
+      'nothing else went with it here',
+    ]);
+  });
+
+  test('takes along what others hold', () => {
+    const others = [
+      change('drop', 'view', 'public.open_orders'),
+      change('drop', 'constraint', 'public.invoices.invoices_order_fkey'),
+    ];
+    expect(found([table, ...others], {}, [droppingTable])).toEqual([
+      'warning',
+      'gone with the whole command: view public.open_orders, constraint public.invoices.invoices_order_fkey',
+    ]);
+  });
+
+  test('takes along columns of the same table that are made from the one that was named', () => {
+    const columns = [
+      change('drop', 'column', 'public.orders.net'),
+      change('drop', 'column', 'public.orders.gross'),
+    ];
+    const dropping: Action = { does: 'drop column', table: ORDERS, column: 'net', cascade: true };
+    expect(found(columns, {}, [dropping])).toEqual([
+      'warning',
+      'gone with the whole command: column public.orders.gross',
+    ]);
+  });
+
+  test('of TRUNCATE takes along the rows of the tables that it locks as well', () => {
+    const { severity, evidence } = only(
+      findHazards(
+        facts({
+          statements: [
+            statement(1, {
+              tag: 'TRUNCATE TABLE',
+              locks: [
+                ['public.orders', 'ACCESS EXCLUSIVE', 2],
+                ['public.invoices', 'ACCESS EXCLUSIVE', 2],
+              ],
+            }),
+          ],
+          parsed: asking({ 1: { does: 'truncate', tables: [ORDERS], cascade: true } }),
+          schema: schema({}),
+          catalogue: {
+            relations: new Map([
+              ['public.orders', relation(MB, 1)],
+              ['public.invoices', relation(MB, 1)],
+            ]),
+          },
+        }),
+      ),
+      'CASCADE',
+    );
+    expect([severity, evidence]).toEqual([
+      'warning',
+      'gone with the whole command: the rows of public.invoices',
+    ]);
+  });
+
+  test('did not take along what another statement names', () => {
+    const others = [
+      change('drop', 'view', 'public.open_orders'),
+      change('drop', 'function', 'public.total(integer, text)'),
+    ];
+    const dropping = (kind: string, name: string): Action => ({
+      ...droppingTable,
+      kind,
+      objects: [{ schema: null, name }],
+      cascade: false,
+    });
+    const named = [dropping('view', 'open_orders'), dropping('function', 'total'), droppingTable];
+    expect(found([table, ...others], {}, named)).toEqual(['notice', 'nothing else went with it here']);
+    expect(found([table, ...others], {}, [dropping('view', 'total'), droppingTable])[0]).toBe('warning');
+  });
+});
+
+describe('a constraint that was dropped', () => {
+  const messages = (fate: Partial<DroppedFacts>, order: readonly Action[], transactions: readonly number[]) =>
+    findHazards(
+      facts({
+        statements: order.map((_, at) => statement(at + 1, { transaction: transactions[at] ?? 1 })),
+        parsed: asking(Object.fromEntries(order.map((action, at) => [at + 1, action]))),
+        schema: schema({ changes: [change('drop', 'constraint', 'public.orders.old')] }),
+        catalogue: {
+          relations: new Map([['public.orders', relation(MB, 1)]]),
+          dropped: new Map([['constraint public.orders.old', { goneWith: null, keptAs: null, ...fate }]]),
+        },
+      }),
+    )
+      .filter(({ code }) => code === 'CONSTRAINT_DROPPED')
+      .map(({ message }) => message);
+  const dropping: Action = { does: 'drop constraint', table: ORDERS, constraint: 'old', cascade: false };
+  const adding: Action = { ...addingConstraint, kind: 'check', constraint: 'new' };
+  const equal = { keptAs: 'public.orders.new' };
+
+  test('is told', () => {
+    expect(messages({}, [dropping, adding], [1, 1])).toEqual(['drops the constraint public.orders.old']);
+  });
+
+  test('is not told where it went with its column', () => {
+    expect(messages({ goneWith: 'public.orders.status' }, [dropping], [1])).toEqual([]);
+  });
+
+  test('is not told where an equal one holds the rule all the time', () => {
+    expect(messages(equal, [dropping, adding], [1, 1])).toEqual([]);
+    expect(messages(equal, [adding, dropping], [1, 2])).toEqual([]);
+    expect(messages(equal, [dropping, { ...adding, constraint: null }], [1, 1])).toEqual([]);
+    expect(messages(equal, [dropping], [1])).toEqual([]);
+  });
+
+  test('is told with the equal one where that comes in a later transaction', () => {
+    expect(messages(equal, [dropping, adding], [1, 2])).toEqual([
+      'drops the constraint public.orders.old, and makes public.orders.new in its place in a later transaction',
+    ]);
+  });
+});
+
+const addingColumn: ActionOf<'add column'> = {
+  does: 'add column',
+  table: ORDERS,
+  column: 'number',
+  type: 'int8',
+  notNull: false,
+  hasDefault: false,
+  identity: false,
+  stored: false,
+};
+
+const addingConstraint: ActionOf<'add constraint'> = {
+  does: 'add constraint',
+  table: ORDERS,
+  kind: 'unique',
+  constraint: null,
+  columns: [],
+  usingIndex: null,
+  notValid: false,
+  references: null,
+  provesNotNull: [],
+  ofNewColumn: false,
+};
+
+function change(verb: SchemaChange['verb'], kind: string, object: string): SchemaChange {
+  return { verb, kind, object, sql: '', dataLoss: false };
+}
+
+const creatingIndex: ActionOf<'create index'> = {
+  does: 'create index',
+  table: ORDERS,
+  index: 'orders_status_idx',
+  concurrently: false,
+  unique: false,
+  ifNotExists: false,
+};
+
+const duplicates = {
+  message: 'could not create unique index "orders_status_idx"',
+  detail: 'Key (status)=(open) is duplicated.',
+  hint: null,
+  position: null,
+  where: null,
+  internalQuery: null,
+  schema: 'public',
+  table: 'orders',
+  column: null,
+  dataType: null,
+  constraint: null,
+};
+
+function schema(given: Partial<SchemaSection>): SchemaSection {
+  return {
+    before: 'a',
+    after: 'b',
+    changes: [],
+    renames: [],
+    unmodeled: [],
+    rollbackSql: null,
+    rollbackLoses: [],
+    leftovers: [],
+    ...given,
+  };
+}
+
+function only(hazards: Hazard[], code: string): Hazard {
+  const [found, ...others] = hazards.filter((hazard) => hazard.code === code);
+  if (!found || others.length > 0) throw new Error(`not one ${code}: ${JSON.stringify(hazards)}`);
+  return found;
+}

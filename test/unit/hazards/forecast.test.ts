@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest';
+import type { Traffic } from '../../../src/database/traffic.ts';
+import { findShortages } from '../../../src/hazards/disk-hazards.ts';
+import { forecast, type Measured } from '../../../src/hazards/forecast.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const GB = 2 ** 30;
+const { statements, data, schema } = sampleReports.rewrite ?? sampleReport();
+
+const traffic = (more: Partial<Traffic> = {}): Traffic => ({
+  sampledMs: 10_000,
+  transactionsPerSecond: 1000,
+  sessions: { open: 40, max: 100, reserved: 3 },
+  hiddenSessions: 0,
+  oldestTransaction: null,
+  preparedTransactions: { count: 0, oldestMs: null },
+  standbys: [],
+  inactiveSlots: [],
+  relations: new Map([
+    ['public.events', { readsPerSecond: 20, insertsPerSecond: 5, writesPerSecond: 8 }],
+    ['public.accounts', { readsPerSecond: 1, insertsPerSecond: 0, writesPerSecond: 0 }],
+  ]),
+  average: null,
+  tableOfIndex: new Map(),
+  holders: [],
+  ...more,
+});
+
+const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
+  forecast({
+    traffic: traffic(more),
+    statements,
+    data,
+    schema,
+    rewrittenBytes: new Map([['public.events', 24 * GB]]),
+    freeBytes: null,
+    targetWasEmptied: false,
+    pastApplies: [],
+    ...measured,
+  });
+
+const lockOf = (result: ReturnType<typeof of>, mode: string) =>
+  result.section?.locks.find((lock) => lock.mode === mode);
+
+const DAY = 24 * 60 * 60 * 1000;
+
+describe('where the sample is too short, or nobody could be connected', () => {
+  const average = (overMs: number) => ({
+    overMs,
+    transactionsPerSecond: 50,
+    relations: new Map([
+      ['public.events', { readsPerSecond: 2, insertsPerSecond: 7, writesPerSecond: 9 }],
+      ['public.quiet', { readsPerSecond: 3, insertsPerSecond: 0, writesPerSecond: 0 }],
+    ]),
+  });
+
+  test.each([
+    ['short', { sampledMs: 1999 }, false],
+    ['of an emptied target', {}, true],
+  ])('the larger one of each figure is taken, and said to be: %s', (_, more, targetWasEmptied) => {
+    const { section, rates, limits } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
+    expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
+    expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
+      ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
+    });
+    expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
+    expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
+    expect(limits[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
+  });
+
+  test('an average of less than a day is not', () => {
+    const { section, limits } = of({ sampledMs: 400, average: average(DAY - 1) });
+    expect(section?.averagedMs).toBeNull();
+    expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
+    expect(limits[0]?.reason).toMatch(/rates may be too low .*not counted for a day/);
+  });
+
+  test('a long sample stands alone', () => {
+    const { section } = of({ average: average(3 * DAY) });
+    expect(section?.averagedMs).toBeNull();
+    expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
+  });
+});
+
+describe('disk space', () => {
+  const found = (neededBytes: number | null, freeBytes: number | null) =>
+    findShortages({ disk: { neededBytes, freeBytes } }).map(({ code, severity }) => `${severity} ${code}`);
+
+  test.each([
+    [101, 'error DISK_FILLS_UP'],
+    [100, 'warning DISK_FILLS_UP'],
+    [81, 'warning DISK_FILLS_UP'],
+  ])('of which %d %% of the free is needed is an %s', (needed, hazard) => {
+    expect(found(needed * GB, 100 * GB)).toEqual([hazard]);
+  });
+
+  test('of which enough is left, or is not known, is nothing', () => {
+    expect([...found(80 * GB, 100 * GB), ...found(null, 1), ...found(1, null)]).toEqual([]);
+    expect(findShortages(null)).toEqual([]);
+  });
+});
+
+describe('statements that would queue', () => {
+  test('are what comes in a second by the time that the lock was held: reads and inserts where it blocks reads', () => {
+    expect(lockOf(of(), 'ACCESS EXCLUSIVE')).toMatchObject({
+      relation: 'public.events',
+      heldMs: 241_900,
+      readsPerSecond: 20,
+      writesPerSecond: 8,
+      queued: Math.round(25 * 241.9),
+      sessionsRunOut: true,
+    });
+  });
+
+  test('are writes alone where it blocks only those', () => {
+    expect(lockOf(of(), 'SHARE')).toMatchObject({ queued: Math.round(8 * 9.81), sessionsRunOut: true });
+  });
+
+  test('are not more than transactions come, since each waits only once', () => {
+    expect(lockOf(of({ transactionsPerSecond: 2 }), 'SHARE')).toMatchObject({
+      queued: 20,
+      sessionsRunOut: false,
+    });
+  });
+
+  test('are unknown for a relation without statistics, and the limits say so', () => {
+    const result = of({ relations: new Map() });
+    expect(lockOf(result, 'SHARE')).toMatchObject({ queued: null, sessionsRunOut: null });
+    expect(result.limits.map(({ path }) => path)).toContain('forecast.locks[].queued');
+  });
+
+  test('of a locked index are those of its table', () => {
+    const [first] = statements.filter(({ locks }) => (locks?.length ?? 0) > 0);
+    const locks = [{ ...first?.locks?.[0], relation: 'public.events_pkey' }] as NonNullable<
+      typeof first
+    >['locks'];
+    const result = of(
+      { tableOfIndex: new Map([['public.events_pkey', 'public.events']]) },
+      { statements: first ? [{ ...first, locks }] : [] },
+    );
+    expect(lockOf(result, 'ACCESS EXCLUSIVE')).toMatchObject({
+      relation: 'public.events_pkey',
+      readsPerSecond: 20,
+    });
+  });
+});
+
+describe('the wait for the lock itself', () => {
+  const holder = (mode: string, ageMs: number) => ({
+    relation: 'public.events',
+    mode,
+    ageMs,
+    application: 'nightly report',
+    state: 'idle in transaction',
+  });
+
+  test('is that for the oldest transaction whose lock is in the way', () => {
+    const result = of({ holders: [holder('AccessShareLock', 720_000), holder('RowExclusiveLock', 5)] });
+    expect(lockOf(result, 'ACCESS EXCLUSIVE')?.waitsFor).toEqual({
+      mode: 'ACCESS SHARE',
+      ageMs: 720_000,
+      application: 'nightly report',
+      state: 'idle in transaction',
+    });
+    expect(lockOf(result, 'SHARE')?.waitsFor).toMatchObject({ mode: 'ROW EXCLUSIVE', ageMs: 5 });
+  });
+
+  test('is for nobody where no lock is in the way', () => {
+    const result = of({ holders: [holder('AccessShareLock', 720_000)] });
+    expect(lockOf(result, 'SHARE')?.waitsFor).toBeNull();
+  });
+});
+
+test('a standby falls behind by what it lags now and all the WAL of the command', () => {
+  const standbys = [{ name: 'replica', synchronous: false, lagBytes: GB, lagMs: 300 }];
+  expect(of({ standbys }).section?.wal.standbys).toMatchObject([{ name: 'replica', behindBytes: 21 * GB }]);
+  expect(of({ standbys: null }).limits.map(({ path }) => path)).toContain('forecast.wal.standbys');
+});
+
+test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
+  expect(of().section?.disk).toEqual({ neededBytes: (24 + 1.5 + 20) * GB, freeBytes: null });
+  expect(of({}, { freeBytes: 40 * GB }).section?.disk.freeBytes).toBe(40 * GB);
+  const renamed = of({}, { rewrittenBytes: new Map() });
+  expect(renamed.section?.disk.neededBytes).toBe((18 + 1.5 + 20) * GB);
+  expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
+});
+
+test('a short sample, one of an emptied target and sessions that are not seen are named as limits', () => {
+  const { limits } = of({ sampledMs: 900, hiddenSessions: 4 }, { targetWasEmptied: true });
+  const told = limits.map(({ path, reason }) => `${path}: ${reason}`);
+  expect(told).toEqual([
+    expect.stringContaining('over after 0.9 s'),
+    expect.stringContaining('no session could be connected'),
+    expect.stringMatching(/oldestTransaction: .*nothing of 4 sessions/),
+    expect.stringMatching(/waitsFor: .*nothing of 4 sessions/),
+    expect.stringContaining('forecast.disk.freeBytes'),
+  ]);
+});
+
+test('without traffic there is no forecast, and the reason why', () => {
+  expect(forecast({ ...MEASURED_NOTHING, statements, data, schema })).toEqual({
+    section: null,
+    rates: null,
+    limits: [{ path: 'forecast', kind: 'unmeasured', reason: 'the target is gone' }],
+  });
+});
+
+const MEASURED_NOTHING = {
+  traffic: { unmeasured: 'the target is gone' },
+  rewrittenBytes: null,
+  freeBytes: null,
+  targetWasEmptied: false,
+  pastApplies: [],
+};

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest';
+import { budgetReasons, type Spent } from '../../../src/hazards/budgets.ts';
+import { applyPolicy, DEFAULT_POLICY, hazardReasons, type Policy } from '../../../src/hazards/policy.ts';
+import type { Hazard } from '../../../src/model/report.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const TODAY = '2026-11-21';
+const hazard = (more: Partial<Hazard> = {}): Hazard => ({
+  code: 'REWRITE',
+  severity: 'error',
+  statement: 2,
+  relation: 'public.orders',
+  message: 'The whole table is written again.',
+  evidence: '18 GB.',
+  advice: '',
+  allowed: false,
+  ...more,
+});
+const policy = (more: Partial<Policy> = {}): Policy => ({ ...DEFAULT_POLICY, ...more });
+const refusals = (hazards: Hazard[], by: Policy) => hazardReasons(applyPolicy(hazards, by, TODAY), by, TODAY);
+
+describe('hazards', () => {
+  test('of severity error fail without any configuration, with the flag that would allow each', () => {
+    const found = [hazard(), hazard({ severity: 'warning' }), hazard({ code: 'DATA_LOSS', relation: null })];
+    expect(refusals(found, policy())).toEqual([
+      `REWRITE on public.orders: The whole table is written again; to allow it: --allow 'REWRITE:public.orders reason="…"'`,
+      `DATA_LOSS: The whole table is written again; to allow it: --allow 'DATA_LOSS reason="…"'`,
+    ]);
+  });
+
+  test('of severity warning fail where the policy says so, notices never', () => {
+    const found = [hazard({ severity: 'warning' }), hazard({ severity: 'notice' })];
+    expect(refusals(found, policy())).toEqual([]);
+    expect(refusals(found, policy({ failOn: 'warning' }))).toHaveLength(1);
+  });
+
+  test.each<[string, Policy['allow'][number], boolean]>([
+    ['everywhere', { code: 'REWRITE', reason: 'ok' }, true],
+    ['on this relation', { code: 'REWRITE', relation: 'public.orders', reason: 'ok' }, true],
+    ['on a relation of this name', { code: 'REWRITE', relation: 'orders', reason: 'ok' }, true],
+    ['on another relation', { code: 'REWRITE', relation: 'public.items', reason: 'ok' }, false],
+    ['of another kind', { code: 'REWRITES', reason: 'ok' }, false],
+    ['until yesterday', { code: 'REWRITE', reason: 'ok', until: '2026-11-20' }, false],
+    ['until today', { code: 'REWRITE', reason: 'ok', until: TODAY }, true],
+  ])('that are allowed %s', (_, allowance, allowed) => {
+    const by = policy({ allow: [allowance] });
+    expect(applyPolicy([hazard()], by, TODAY)[0]?.allowed).toBe(allowed);
+    expect(refusals([hazard()], by)).toHaveLength(allowed ? 0 : 1);
+  });
+
+  test('that are allowed say who agreed', () => {
+    const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2027-01-31' }] });
+    expect(applyPolicy([hazard()], by, TODAY)[0]?.evidence).toBe(
+      '18 GB. Allowed until 2027-01-31: agreed with ops.',
+    );
+  });
+
+  test('whose allowance is over say since when', () => {
+    const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2026-10-31' }] });
+    expect(refusals([hazard()], by)[0]).toContain(
+      'it was allowed until 2026-10-31 ("agreed with ops"), which is over',
+    );
+  });
+
+  test('on relations with quotes in their names have a flag that a shell takes whole', () => {
+    expect(refusals([hazard({ relation: `public."Bob's"` })], policy())[0]).toContain(
+      `--allow 'REWRITE:public."Bob'\\''s" reason="…"'`,
+    );
+  });
+});
+
+const { rewrite } = sampleReports;
+const spent = (more: Partial<Spent> = {}): Spent => ({ ...(rewrite ?? sampleReport()), ...more });
+
+describe('a budget', () => {
+  test('that is kept gives no reason, and neither does one that is not set', () => {
+    const kept = { maxDurationMs: 3_600_000, maxWalBytes: 2 ** 40, maxLocks: [] };
+    expect(budgetReasons(spent(), policy(kept))).toEqual([]);
+    expect(budgetReasons(spent(), policy())).toEqual([]);
+  });
+
+  test('of time and WAL that is overdrawn says by how much, and which flag would allow it', () => {
+    expect(budgetReasons(spent(), policy({ maxDurationMs: 60_000, maxWalBytes: 2 ** 30 }))).toEqual([
+      'the command took 4 min 12 s, and the limit is 1 min 0 s; to allow it: --max-duration 5m',
+      'the command wrote 20 GB of WAL, and the limit is 1 GB; to allow it: --max-wal 20GB',
+    ]);
+  });
+
+  test('of a lock mode goes by the longest lock, and one of a relation goes before the general one', () => {
+    const general = { mode: 'ACCESS EXCLUSIVE', maxMs: 500 } as const;
+    expect(budgetReasons(spent(), policy({ maxLocks: [general] }))).toEqual([
+      'ACCESS EXCLUSIVE on public.events (statement 2) was held for 4 min 2 s, and the limit is 500 ms; ' +
+        "to allow it: --max-lock 'public.events:ACCESS EXCLUSIVE=5m'",
+    ]);
+    const own = { ...general, relation: 'public.events', maxMs: 300_000 };
+    expect(budgetReasons(spent(), policy({ maxLocks: [general, own] }))).toEqual([]);
+  });
+
+  test('is not kept by what could not be measured', () => {
+    const unseen = spent({
+      data: null,
+      statements: [],
+      limits: [{ path: 'statements', kind: 'unmeasured', reason: 'statements were not observed' }],
+    });
+    const limits = { maxWalBytes: 1, maxDiskBytes: 1, maxLocks: [{ mode: 'SHARE', maxMs: 1 }] } as const;
+    expect(budgetReasons(unseen, policy(limits))).toEqual([
+      '--max-lock cannot be checked: statements were not observed',
+      'the WAL that the command writes could not be measured, so that --max-wal cannot be checked',
+      'the disk space needed could not be measured, so that --max-disk cannot be checked',
+    ]);
+  });
+
+  test('of locks does not count those on what the command made itself', () => {
+    const made = {
+      verb: 'create',
+      kind: 'table',
+      object: 'public.events',
+      sql: '',
+      dataLoss: false,
+    } as const;
+    const limit = { mode: 'ACCESS EXCLUSIVE', maxMs: 1 } as const;
+    expect(budgetReasons(spent({ schema: { changes: [made] } }), policy({ maxLocks: [limit] }))).toEqual([]);
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { Ground } from '../../../src/hazards/hazard-context.ts';
+import { QUERIES } from '../../../src/hazards/kinds/queries.ts';
+import type { Facts } from '../../../src/model/hazard-facts.ts';
+import type { QueriesSection } from '../../../src/model/report.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+const { queries } = sampleReports.asked ?? sampleReport();
+
+function found(section: QueriesSection | null) {
+  const facts: Facts = {
+    ...sampleReport({ statements: [], transactions: [] }),
+    queries: section,
+    parsed: new Map(),
+    sessionsWithLockTimeout: new Set(),
+    traffic: null,
+    catalogue: {
+      relations: new Map(),
+      renamed: new Map(),
+      checks: [],
+      unindexedForeignKeys: new Map(),
+      dropped: new Map(),
+      lockTimeoutByDefault: false,
+    },
+  };
+  return QUERIES.flatMap(({ code, find }) =>
+    find(new Ground(facts)).map((finding) => ({ code, ...finding })),
+  );
+}
+
+function broken(callsPerSecond: number | null): QueriesSection | null {
+  return (
+    queries && {
+      ...queries,
+      slower: [],
+      broken: queries.broken.map((query) => ({ ...query, callsPerSecond })),
+    }
+  );
+}
+
+describe('hazards of queries', () => {
+  test('are none where no query broke or slowed down, or none was tried', () => {
+    expect(found(null)).toEqual([]);
+    expect(found(queries && { ...queries, broken: [], slower: [] })).toEqual([]);
+  });
+
+  test('are one for all that break and one for all that slow down, with their rates', () => {
+    expect(found(queries)).toMatchObject([
+      {
+        code: 'QUERY_BREAKS',
+        severity: 'error',
+        message: expect.stringMatching(
+          /^2 queries .* no longer work: SELECT id, legacy_code FROM .*42 calls\/s/,
+        ),
+        evidence: expect.stringContaining('counted since 2026-03-01'),
+      },
+      {
+        code: 'QUERY_SLOWER',
+        severity: 'warning',
+        message: expect.stringContaining(
+          'cost 8 → 41,878, Index Scan using orders_customer_id_idx on orders → Seq Scan',
+        ),
+      },
+    ]);
+  });
+
+  test('weigh what is sent less than once an hour as a warning, and what nobody counted as an error', () => {
+    expect(found(broken(1 / 4000))).toMatchObject([{ severity: 'warning' }]);
+    expect(found(broken(1 / 3000))).toMatchObject([{ severity: 'error' }]);
+    expect(found(broken(null))).toMatchObject([{ severity: 'error' }]);
+  });
+});

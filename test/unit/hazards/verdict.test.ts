@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import { DEFAULT_POLICY } from '../../../src/hazards/policy.ts';
+import { type Findings, judge as judgeBy } from '../../../src/hazards/verdict.ts';
+import type { CommandSection, TargetSection } from '../../../src/model/report.ts';
+import { sampleReport } from '../../helpers/reports.ts';
+
+const { command, schema, contact } = sampleReport();
+const measured = { statements: [], data: null, forecast: null, limits: [], hazards: [] };
+const asked = { checks: [], rerun: null, down: null };
+const fine = { command, target: { changes: [] }, schema, contact, interrupted: false, ...measured, ...asked };
+const judge = (findings: Findings) => judgeBy(findings, DEFAULT_POLICY, '2026-11-21');
+const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({
+  what: 'create table a',
+  madeBy,
+  evidence: 'seen',
+});
+const reasons = (findings: Partial<Findings>) => judge({ ...fine, ...findings }).reasons;
+
+test('a command that ended well on the clone passes', () => {
+  expect(judge(fine)).toEqual({ pass: true, reasons: [] });
+});
+
+test('a schema that could not be compared did not pass, unless somebody interrupted the reading', () => {
+  expect(reasons({ schema: null })).toEqual([expect.stringContaining('could not be compared')]);
+  expect(reasons({ schema: null, interrupted: true })).toEqual([expect.stringContaining('interrupted')]);
+});
+
+test.each<[string, Partial<CommandSection>, RegExp]>([
+  ['failed', { exitCode: 3 }, /exit code 3/],
+  ['was killed', { exitCode: null, signal: 'SIGKILL' }, /SIGKILL/],
+  ['ran out of time', { exitCode: null, signal: 'SIGTERM', timedOut: true }, /--timeout/],
+  ['never came to the clone', { reachedClone: false }, /never connected/],
+])('a command that %s does not pass, with one reason', (_, more, reason) => {
+  expect(reasons({ command: { ...command, ...more } })).toEqual([expect.stringMatching(reason)]);
+});
+
+test('a change of the target by the command comes before all other reasons', () => {
+  const told = reasons({ target: { changes: [change('command')] }, command: { ...command, exitCode: 1 } });
+  expect(told).toHaveLength(2);
+  expect(told[0]).toContain('create table a');
+});
+
+test('what others did to the target meanwhile is not held against the command', () => {
+  expect(judge({ ...fine, target: { changes: [change('others')] } }).pass).toBe(true);
+});
+
+test('a statement that was not let through fails the rehearsal, with its reason', () => {
+  const refused = [{ what: 'ALTER ROLE', why: 'roles belong to the whole cluster' }];
+  expect(reasons({ command: { ...command, refused, exitCode: 1 } })[0]).toBe(
+    'ALTER ROLE was not run: roles belong to the whole cluster',
+  );
+});
+
+test('a session of the command on the target fails the rehearsal, and what followed from its end is no reason', () => {
+  const contact = {
+    process: { pid: 1, command: 'node migrate.js' },
+    user: 'app',
+    application: '',
+    connectedAt: '2026-01-01T00:00:00Z',
+    query: null,
+    ended: true,
+  };
+  const cut = { ...command, exitCode: null, signal: 'SIGTERM', reachedClone: false } as const;
+  expect(reasons({ contact: [contact], command: cut })).toEqual([expect.stringContaining('node migrate.js')]);
+});
+
+test('an interrupted rehearsal never passes, and is blamed for nothing else', () => {
+  const cut = { ...command, exitCode: null, signal: 'SIGINT', reachedClone: false } as const;
+  expect(reasons({ interrupted: true, command: cut })).toEqual([expect.stringContaining('interrupted')]);
+});
