@@ -46,7 +46,7 @@ const output = {
 const inSrc = (files) =>
   Object.fromEntries(files.map((file) => [file.replace(/\.ts$/, ''), path.join(root, 'src', file)]));
 // Threads and processes of their own: each is one file.
-const alone = ['schema/worker.ts', 'swap/guard-process.ts', 'cli/demo/migrate.ts', 'report/schema.ts'];
+const alone = ['schema/worker.ts', 'swap/guard-process.ts', 'cli/demo/migrate.ts', 'report/report-schema.ts'];
 const pieces = together([
   ['version', ['src/cli/main.ts']],
   ['help', ['src/cli/dispatch.ts']],
@@ -66,7 +66,7 @@ const built = await Promise.all([
   ),
 ]);
 const inputs = built.flatMap((each) => each.output.flatMap(({ moduleIds = [] }) => moduleIds));
-const { reportJsonSchema } = await import(path.join(made, 'report', 'schema.js'));
+const { reportJsonSchema } = await import(path.join(made, 'report', 'report-schema.js'));
 writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), licences(inputs));
 

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
-import { compareReports } from '../report/compare.ts';
+import { compareReports } from '../report/compare-reports.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';

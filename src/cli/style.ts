@@ -1,4 +1,4 @@
-import type { TextStyle } from '../report/layout.ts';
+import type { TextStyle } from '../report/text-layout.ts';
 
 export interface StyleInput {
   /** What a stream says of itself: only a terminal has `isTTY` and `columns`. */

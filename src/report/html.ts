@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Report } from '../model/report.ts';
-import { applySection } from './html/apply.ts';
-import { Html, html } from './html/escape.ts';
-import { forecastSection } from './html/forecast.ts';
-import { SCRIPT } from './html/script.ts';
+import { applySection } from './html/apply-html.ts';
+import { Html, html } from './html/escape-html.ts';
+import { forecastSection } from './html/forecast-html.ts';
+import { SCRIPT } from './html/page-script.ts';
+import { STYLE } from './html/page-style.ts';
 import {
   checkSection,
   dataSection,
@@ -15,12 +16,11 @@ import {
   schemaSection,
   verdictSection,
   wayBackSection,
-} from './html/sections.ts';
-import { statementTable } from './html/statements.ts';
-import { STYLE } from './html/style.ts';
-import { swapSection } from './html/swap.ts';
-import { timeline } from './html/timeline.ts';
-import { applyWords, swapWords } from './words.ts';
+} from './html/sections-html.ts';
+import { statementTable } from './html/statements-html.ts';
+import { swapSection } from './html/swap-html.ts';
+import { timeline } from './html/timeline-html.ts';
+import { applyWords, swapWords } from './phrases.ts';
 
 /**
  * The report as one page that needs nothing else: no network, no other file. The policy in its head forbids every script

@@ -1,8 +1,8 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
-import { code, prose } from './markdown/escape.ts';
-import { type Part, parts } from './markdown/parts.ts';
-import { applyWords, losingChanges, swapWords } from './words.ts';
+import { code, prose } from './markdown/escape-markdown.ts';
+import { type Part, parts } from './markdown/parts-markdown.ts';
+import { applyWords, losingChanges, swapWords } from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;

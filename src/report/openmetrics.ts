@@ -1,6 +1,6 @@
 import type { Report } from '../model/report.ts';
 import { type Family, one } from './openmetrics/family.ts';
-import { applyFamilies, forecastFamilies, swapFamilies } from './openmetrics/outcomes.ts';
+import { applyFamilies, forecastFamilies, swapFamilies } from './openmetrics/outcome-metrics.ts';
 
 /** The run's figures as OpenMetrics text, for a textfile collector. Units are those of the names. */
 export function renderOpenMetrics(report: Report): string {

@@ -1,7 +1,7 @@
 import type { Report } from '../model/report.ts';
 import type { ReportFormat } from './formats.ts';
-import type { TextStyle } from './layout.ts';
 import type { Location } from './sarif.ts';
+import type { TextStyle } from './text-layout.ts';
 
 export interface RenderOptions extends TextStyle {
   /** Where statements stand in the working tree, by their numbers. */

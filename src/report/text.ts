@@ -1,16 +1,16 @@
 import type { Report } from '../model/report.ts';
-import type { TextStyle } from './layout.ts';
-import { cleanupSection, limitsSection, wayBackSection } from './text/aftermath.ts';
-import { applySection } from './text/apply.ts';
-import { askedSections, querySection } from './text/asked.ts';
-import { dataSection } from './text/data.ts';
-import { forecastSection } from './text/forecast.ts';
-import { hazardSection } from './text/hazards.ts';
-import { runSection } from './text/run.ts';
-import { schemaSection } from './text/schema.ts';
-import { failureSection, statementSection } from './text/statements.ts';
-import { swapSection } from './text/swap.ts';
-import { targetChangesSection, verdictSection } from './text/verdict.ts';
+import { applySection } from './text/apply-text.ts';
+import { askedSections, querySection } from './text/checks-text.ts';
+import { dataSection } from './text/data-text.ts';
+import { forecastSection } from './text/forecast-text.ts';
+import { hazardSection } from './text/hazards-text.ts';
+import { cleanupSection, limitsSection, wayBackSection } from './text/outcome-text.ts';
+import { runSection } from './text/run-text.ts';
+import { schemaSection } from './text/schema-text.ts';
+import { failureSection, statementSection } from './text/statements-text.ts';
+import { swapSection } from './text/swap-text.ts';
+import { targetChangesSection, verdictSection } from './text/verdict-text.ts';
+import type { TextStyle } from './text-layout.ts';
 
 /**
  * The report for a person at a terminal: what was decided and why, then what to worry about, then what was measured.

@@ -1,7 +1,7 @@
 import { SafemigrateError } from '../../errors.ts';
 import type { Words } from '../../hazards/hazard-definition.ts';
 import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
-import { flow, type TextStyle, tone } from '../../report/layout.ts';
+import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
 import { styleOf } from '../style.ts';
 import { table } from '../table.ts';
 

@@ -1,4 +1,4 @@
-import { compareReports, compareStatements } from '../../report/compare.ts';
+import { compareReports, compareStatements } from '../../report/compare-reports.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readReport } from '../history.ts';
 import { SHOW_OPTIONS } from '../options.ts';

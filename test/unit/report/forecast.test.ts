@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DataSection, ForecastSection } from '../../../src/model/report.ts';
+import { lostWords } from '../../../src/report/phrases.ts';
 import { renderText } from '../../../src/report/text.ts';
-import { lostWords } from '../../../src/report/words.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
 const GB = 2 ** 30;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { block, code, prose } from '../../../src/report/markdown/escape.ts';
+import { block, code, prose } from '../../../src/report/markdown/escape-markdown.ts';
 import { COMMENT_MARK, renderMarkdown } from '../../../src/report/markdown.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 

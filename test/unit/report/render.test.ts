@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { report as reportModel } from '../../../src/model/report.ts';
 import { formatOfFile } from '../../../src/report/formats.ts';
 import { render } from '../../../src/report/render.ts';
-import { reportJsonSchema } from '../../../src/report/schema.ts';
+import { reportJsonSchema } from '../../../src/report/report-schema.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const style = { columns: 80, colour: false, unicode: true };

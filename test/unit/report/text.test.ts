@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { TextStyle } from '../../../src/report/layout.ts';
-import { countStatements } from '../../../src/report/text/aftermath.ts';
+import { countStatements } from '../../../src/report/text/outcome-text.ts';
 import { renderText } from '../../../src/report/text.ts';
+import type { TextStyle } from '../../../src/report/text-layout.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 

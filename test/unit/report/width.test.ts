@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { flow, table } from '../../../src/report/layout.ts';
+import { flow, table } from '../../../src/report/text-layout.ts';
 import { oneLine, visible, visibleJson } from '../../../src/report/visible.ts';
 import { cutToWidth, displayWidth } from '../../../src/report/width.ts';
 

@@ -1,9 +1,9 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { flow, marks, type TextStyle, tone } from '../layout.ts';
-import { losingChanges } from '../words.ts';
-import { andMore, bullet, message } from './parts.ts';
+import { losingChanges } from '../phrases.ts';
+import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, bullet, message } from './parts-text.ts';
 
 const LISTED = 20;
 

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
+import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { oneLine } from '../visible.ts';
 import { cutToWidth } from '../width.ts';
 

@@ -1,8 +1,8 @@
 import { formatDuration } from '../../format.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
-import { cutText, Html, html } from './escape.ts';
-import { MODE_COLOURS } from './style.ts';
+import { cutText, Html, html } from './escape-html.ts';
+import { MODE_COLOURS } from './page-style.ts';
 
 const LANE_PX = 24;
 /** Relations beyond these have the weakest locks, held for the shortest time. */

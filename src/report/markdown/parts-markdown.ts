@@ -1,8 +1,8 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
-import { duringWords } from '../during-words.ts';
-import { basisWords, cutWords, lockForecastWords, losingChanges, resourceWords } from '../words.ts';
-import { block, code, prose } from './escape.ts';
+import { duringWords } from '../guardrail-phrases.ts';
+import { basisWords, cutWords, lockForecastWords, losingChanges, resourceWords } from '../phrases.ts';
+import { block, code, prose } from './escape-markdown.ts';
 
 /** A part of the page: its items can be left out from the end, where the whole would become too long. */
 export interface Part {

@@ -1,10 +1,10 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { cutWords, losingChanges, writtenWords } from '../words.ts';
-import { cutText, Html, html } from './escape.ts';
-import { changedObjects, lossTag } from './objects.ts';
-import { bar, facts, list, section, table } from './parts.ts';
+import { cutWords, losingChanges, writtenWords } from '../phrases.ts';
+import { cutText, Html, html } from './escape-html.ts';
+import { changedObjects, lossTag } from './objects-html.ts';
+import { bar, facts, list, section, table } from './parts-html.ts';
 
 /** What was decided and why: the page's title, where the run was not to change the target. */
 export function verdictSection({ verdict, target, command, limits, apply, swap }: Report): Html {

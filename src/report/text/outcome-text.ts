@@ -1,7 +1,7 @@
 import { plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { flow, type TextStyle, tone } from '../layout.ts';
-import { andMore, bullet, heading, message } from './parts.ts';
+import { flow, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, message } from './parts-text.ts';
 
 const LISTED = 8;
 

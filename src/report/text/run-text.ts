@@ -1,8 +1,8 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { marks, type Span, type TextStyle, tone } from '../layout.ts';
-import { fact, limitAt, message } from './parts.ts';
-import { outcome } from './verdict.ts';
+import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
+import { fact, limitAt, message } from './parts-text.ts';
+import { outcome } from './verdict-text.ts';
 
 const LISTED = 5;
 

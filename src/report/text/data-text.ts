@@ -1,8 +1,8 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
 import type { DataSection, Report } from '../../model/report.ts';
-import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
-import { lostWords, writtenWords } from '../words.ts';
-import { andMore, bullet, heading, message } from './parts.ts';
+import { lostWords, writtenWords } from '../phrases.ts';
+import { marks, type Row, type TextStyle, table, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, message } from './parts-text.ts';
 
 const LISTED = 10;
 const LISTED_LOSSES = 8;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareReports, compareStatements } from '../../../src/report/compare.ts';
+import { compareReports, compareStatements } from '../../../src/report/compare-reports.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
 const base = sampleReport();

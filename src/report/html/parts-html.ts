@@ -1,4 +1,4 @@
-import { type Html, html } from './escape.ts';
+import { type Html, html } from './escape-html.ts';
 
 /** A part of the page under a heading of its own. @param id unique on the page. */
 export function section(id: string, title: string, content: readonly Html[]): Html {

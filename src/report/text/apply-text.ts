@@ -1,9 +1,9 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
-import { flow, marks, type Span, type TextStyle, tone } from '../layout.ts';
-import { commandWords } from '../words.ts';
-import { duringLines } from './during.ts';
-import { andMore, bullet, fact, heading, message } from './parts.ts';
+import { commandWords } from '../phrases.ts';
+import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts';
+import { duringLines } from './guardrails-text.ts';
+import { andMore, bullet, fact, heading, message } from './parts-text.ts';
 
 const LISTED = 10;
 const LISTED_TIMES = 5;

@@ -1,8 +1,8 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Report, SchemaChange, SchemaSection } from '../../model/report.ts';
-import { marks, type Row, type TextStyle, table, tone } from '../layout.ts';
-import { losingChanges } from '../words.ts';
-import { andMore, bullet, heading, message } from './parts.ts';
+import { losingChanges } from '../phrases.ts';
+import { marks, type Row, type TextStyle, table, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, message } from './parts-text.ts';
 
 const LISTED = 15;
 const LISTED_RENAMES = 8;

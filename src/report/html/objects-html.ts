@@ -1,7 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
 import type { SchemaChange, SchemaObject, SchemaSection } from '../../model/report.ts';
 import { type Row, sideBySide } from '../side-by-side.ts';
-import { cutText, Html, html } from './escape.ts';
+import { cutText, Html, html } from './escape-html.ts';
 
 /** More of them are folded, for the page to be seen as a whole. */
 const OPEN_OBJECTS = 12;

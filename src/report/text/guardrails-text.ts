@@ -1,7 +1,7 @@
 import type { DuringSection } from '../../model/report.ts';
-import { duringWords } from '../during-words.ts';
-import type { TextStyle } from '../layout.ts';
-import { andMore, bullet, heading, message } from './parts.ts';
+import { duringWords } from '../guardrail-phrases.ts';
+import type { TextStyle } from '../text-layout.ts';
+import { andMore, bullet, heading, message } from './parts-text.ts';
 
 const LISTED = 10;
 const SQL_COLUMNS = 120;

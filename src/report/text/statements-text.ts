@@ -1,8 +1,8 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
-import { flow, type Row, type Span, type TextStyle, table, tone } from '../layout.ts';
-import { andMore, heading, message } from './parts.ts';
+import { flow, type Row, type Span, type TextStyle, table, tone } from '../text-layout.ts';
+import { andMore, heading, message } from './parts-text.ts';
 
 const LISTED_ERRORS = 3;
 const LISTED_SLOWEST = 5;

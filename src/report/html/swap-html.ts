@@ -1,9 +1,9 @@
 import { formatDuration } from '../../format.ts';
 import type { Report, SwapSection } from '../../model/report.ts';
-import { swapWords } from '../words.ts';
-import { type Html, html } from './escape.ts';
-import { bar, facts, table } from './parts.ts';
-import { stateHeader } from './state.ts';
+import { swapWords } from '../phrases.ts';
+import { type Html, html } from './escape-html.ts';
+import { stateHeader } from './page-state.ts';
+import { bar, facts, table } from './parts-html.ts';
 
 /** Which state the target is in after `--swap`, how long nobody could connect to it, and how to go back. */
 export function swapSection({ swap, target }: Report): Html | undefined {

@@ -1,8 +1,8 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
-import { flow, type TextStyle, tone } from '../layout.ts';
-import { basisWords, lockForecastWords, resourceWords } from '../words.ts';
-import { andMore, bullet, heading, message } from './parts.ts';
+import { basisWords, lockForecastWords, resourceWords } from '../phrases.ts';
+import { flow, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, message } from './parts-text.ts';
 
 const LISTED = 5;
 type Lock = ForecastSection['locks'][number];

@@ -1,5 +1,5 @@
-import { type Html, html } from './escape.ts';
-import { list } from './parts.ts';
+import { type Html, html } from './escape-html.ts';
+import { list } from './parts-html.ts';
 
 const SIGNS = { good: '✓', bad: '✗', alarm: '!' } as const;
 

@@ -1,8 +1,8 @@
 import { formatCount, formatRate, plural } from '../../format.ts';
 import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../../model/report.ts';
-import { flow, marks, type TextStyle, tone } from '../layout.ts';
-import { commandWords } from '../words.ts';
-import { andMore, bullet, heading, message } from './parts.ts';
+import { commandWords } from '../phrases.ts';
+import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, message } from './parts-text.ts';
 
 const LISTED = 8;
 const SQL_COLUMNS = 160;

@@ -1,7 +1,7 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Hazard, Report } from '../../model/report.ts';
-import { flow, marks, type TextStyle, type Tone, tone } from '../layout.ts';
-import { andMore, heading, message } from './parts.ts';
+import { flow, marks, type TextStyle, type Tone, tone } from '../text-layout.ts';
+import { andMore, heading, message } from './parts-text.ts';
 
 const LISTED = 8;
 const LISTED_PLACES = 6;

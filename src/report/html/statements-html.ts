@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
-import { cutText, type Html, html } from './escape.ts';
+import { cutText, type Html, html } from './escape-html.ts';
 
 /** Every statement, to be sorted and searched; without a script it is a plain table in the order of the run. */
 export function statementTable({ statements }: Report): Html | undefined {

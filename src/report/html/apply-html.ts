@@ -1,10 +1,10 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
-import { duringWords } from '../during-words.ts';
-import { applyWords, commandWords } from '../words.ts';
-import { cutText, Html, html } from './escape.ts';
-import { bar, facts, list, table } from './parts.ts';
-import { stateHeader } from './state.ts';
+import { duringWords } from '../guardrail-phrases.ts';
+import { applyWords, commandWords } from '../phrases.ts';
+import { cutText, Html, html } from './escape-html.ts';
+import { stateHeader } from './page-state.ts';
+import { bar, facts, list, table } from './parts-html.ts';
 
 /** More of them make a page that nobody can open: the JSON report has them all. */
 const LISTED = 1_000;

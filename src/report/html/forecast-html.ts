@@ -1,8 +1,8 @@
 import { formatBytes, formatCount, formatDuration } from '../../format.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
-import { basisWords, lockForecastWords, resourceWords, transactionWords } from '../words.ts';
-import { type Html, html } from './escape.ts';
-import { facts, list, section, table } from './parts.ts';
+import { basisWords, lockForecastWords, resourceWords, transactionWords } from '../phrases.ts';
+import { type Html, html } from './escape-html.ts';
+import { facts, list, section, table } from './parts-html.ts';
 
 type Lock = ForecastSection['locks'][number];
 

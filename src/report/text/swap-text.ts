@@ -1,7 +1,7 @@
 import { formatDuration, formatTime, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { flow, type Span, type TextStyle, tone } from '../layout.ts';
-import { bullet, heading, message } from './parts.ts';
+import { flow, type Span, type TextStyle, tone } from '../text-layout.ts';
+import { bullet, heading, message } from './parts-text.ts';
 
 /** Which state the target is in after `--swap`: what an operator has to know before anything else. */
 export function swapSection({ swap, target }: Report, style: TextStyle): string[] {
