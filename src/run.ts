@@ -20,7 +20,7 @@ import type { Stop } from './stop.ts';
 export async function rehearse(options: RehearseOptions): Promise<Report> {
   const { report, identity } = await rehearseAndRemember(options);
   if (options.receipt !== undefined) {
-    const { keepReceipt } = await import('./run/apply/receipt-file.ts');
+    const { keepReceipt } = await import('./apply/receipt-file.ts');
     await keepReceipt(report, identity, options);
   }
   return shown(report, options);
@@ -109,11 +109,11 @@ const REHEARSALS = 3;
  */
 export async function apply(options: ApplyOptions): Promise<Report> {
   const startedAt = new Date();
-  const { applyRehearsed } = await import('./run/apply.ts');
-  const { refuseEarly } = await import('./run/apply/refuse-early.ts');
+  const { applyRehearsed } = await import('./apply/apply-rehearsed.ts');
+  const { refuseEarly } = await import('./apply/refuse-early.ts');
   await refuseEarly(options);
   if (options.receipt !== undefined) {
-    const { readRehearsal } = await import('./run/apply/receipt-file.ts');
+    const { readRehearsal } = await import('./apply/receipt-file.ts');
     const rehearsal = await readRehearsal(options.receipt, options);
     return shown((await applyRehearsed(rehearsal, options, startedAt)).report, options);
   }

@@ -2,7 +2,7 @@ import type { ApplySection, StatementSection, TransactionSection } from '../mode
 import type { Session } from '../postgres/connection/session.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
-import type { Fate } from './transactions.ts';
+import type { Fate } from './own-transaction-ids.ts';
 
 export interface Effects {
   /** What stays in the target, or may. */

@@ -1,6 +1,6 @@
+import type { Aftermath } from '../apply/cut-off.ts';
 import { formatDuration, plural } from '../format.ts';
 import { visible } from '../report/visible.ts';
-import type { Aftermath } from '../run/apply/cut-off.ts';
 
 const LISTED = 5;
 const COLUMNS = 100;

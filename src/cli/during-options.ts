@@ -1,4 +1,4 @@
-import type { Lag } from '../apply/during/options.ts';
+import type { Lag } from '../apply/guardrails/guardrail-options.ts';
 import { oneOf, option, parseDuration, parseSize } from './values.ts';
 
 /** How the command is guarded while it runs on the target, as options. */

@@ -1,4 +1,4 @@
-import type { DuringOptions } from '../apply/during/options.ts';
+import type { DuringOptions } from '../apply/guardrails/guardrail-options.ts';
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
 import type { Emit } from '../events.ts';

@@ -1,4 +1,5 @@
 import type { Identity } from '../apply/receipt.ts';
+import { identityOf } from '../apply/receipt-file.ts';
 import { prepareClone } from '../clone/after-clone.ts';
 import { cloneSection } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
@@ -24,7 +25,6 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { identityOf } from './apply/receipt-file.ts';
 import type { RehearseOptions } from './asked.ts';
 import { furtherRuns } from './further.ts';
 import { contactOptions, guardOptions, ignore, sharesServer, toRun, wireOptions } from './options.ts';

@@ -1,7 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type DuringOptions, type GuardedWatch, guardedWire } from '../../src/apply/during.ts';
+import {
+  type DuringOptions,
+  type GuardedWatch,
+  guardedWire,
+} from '../../src/apply/guardrails/guarded-proxy.ts';
 import { rehearsedOf } from '../../src/apply/rehearsed.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';

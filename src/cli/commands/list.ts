@@ -1,3 +1,4 @@
+import { type Aftermath, lookAtCutOff } from '../../apply/cut-off.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import {
   folderBytes,
@@ -11,7 +12,6 @@ import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
-import { type Aftermath, lookAtCutOff } from '../../run/apply/cut-off.ts';
 import { cutOffText } from '../cut-off-text.ts';
 import { LIST_OPTIONS } from '../options.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';

@@ -1,4 +1,4 @@
-import { type Order, order } from '../../apply/during/control.ts';
+import { type Order, order } from '../../apply/guardrails/control.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { parseRunId } from '../../ownership/run-id.ts';
 import { EXIT } from '../exit-codes.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { effectsOf } from '../../../src/apply/effects.ts';
-import type { Fate } from '../../../src/apply/transactions.ts';
+import type { Fate } from '../../../src/apply/own-transaction-ids.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { diverges } from '../../../src/apply/during/divergence.ts';
-import { blockedBehind } from '../../../src/apply/during/waiters.ts';
+import { diverges } from '../../../src/apply/guardrails/divergence.ts';
+import { blockedBehind } from '../../../src/apply/guardrails/waiters.ts';
 import { rehearsedOf } from '../../../src/apply/rehearsed.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
 

@@ -1,10 +1,10 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
+import type { Looker } from './activity-reader.ts';
 import { Blockers } from './blockers.ts';
-import type { Happenings } from './happenings.ts';
-import type { Looker } from './looker.ts';
-import type { During } from './options.ts';
+import type { Happenings } from './guardrail-events.ts';
+import type { During } from './guardrail-options.ts';
 import { blockedBehind, type Waiter } from './waiters.ts';
 
 type Reason = DuringSection['cancelled'][number]['reason'];

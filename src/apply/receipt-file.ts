@@ -1,14 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { commandHash, type Identity, readReceipt, writeReceipt } from '../../apply/receipt.ts';
-import { withoutSecrets } from '../../command/command-secrets.ts';
-import type { Logins } from '../../command/rewrite.ts';
-import type { Target } from '../../database/target.ts';
-import { messageOf, SafemigrateError } from '../../errors.ts';
-import type { Report } from '../../model/report.ts';
-import { redactReport } from '../../observe/redact-report.ts';
-import type { RehearseOptions } from '../asked.ts';
-import { ignore } from '../options.ts';
-import type { Rehearsal } from './section.ts';
+import { withoutSecrets } from '../command/command-secrets.ts';
+import type { Logins } from '../command/rewrite.ts';
+import type { Target } from '../database/target.ts';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Report } from '../model/report.ts';
+import { redactReport } from '../observe/redact-report.ts';
+import type { RehearseOptions } from '../run/asked.ts';
+import { ignore } from '../run/options.ts';
+import type { Rehearsal } from './apply-section.ts';
+import { commandHash, type Identity, readReceipt, writeReceipt } from './receipt.ts';
 
 /** The rehearsal that a receipt stands for. @throws SafemigrateError `CONFIGURATION`, `REFUSED` */
 export async function readRehearsal(file: string, { receiptKey }: RehearseOptions): Promise<Rehearsal> {

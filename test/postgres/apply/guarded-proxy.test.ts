@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { order } from '../../../src/apply/during/control.ts';
+import { order } from '../../../src/apply/guardrails/control.ts';
 import { query } from '../../../src/postgres/protocol/messages.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';

@@ -1,7 +1,7 @@
 import { plural } from '../../format.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
 import type { Order } from './control.ts';
-import type { Happenings } from './happenings.ts';
+import type { Happenings } from './guardrail-events.ts';
 
 /**
  * What a person has told the run from another terminal. It acts between statements: a pause holds back what would begin a

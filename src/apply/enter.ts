@@ -1,20 +1,20 @@
-import { takeTurn } from '../../apply/turn.ts';
-import { resolveCommand } from '../../command/resolve.ts';
-import { type CommandInput, findLogins, type Logins } from '../../command/rewrite.ts';
-import { inspectTarget } from '../../database/inspect.ts';
-import { DEFAULT_URL_VARIABLE, locateTarget } from '../../database/locate.ts';
-import { comparer } from '../../database/same-target.ts';
-import type { Target } from '../../database/target.ts';
-import { inPhase } from '../../events.ts';
-import { claimRun, lostControl } from '../../ownership/control-session.ts';
-import type { RunId } from '../../ownership/run-id.ts';
-import { openSession } from '../../postgres/connection/connect.ts';
-import { surroundings } from '../../postgres/connection/environment.ts';
-import type { Session } from '../../postgres/connection/session.ts';
-import type { Scope } from '../../scope.ts';
-import type { Stop } from '../../stop.ts';
-import type { RehearseOptions } from '../asked.ts';
-import { ignore } from '../options.ts';
+import { resolveCommand } from '../command/resolve.ts';
+import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
+import { inspectTarget } from '../database/inspect.ts';
+import { DEFAULT_URL_VARIABLE, locateTarget } from '../database/locate.ts';
+import { comparer } from '../database/same-target.ts';
+import type { Target } from '../database/target.ts';
+import { inPhase } from '../events.ts';
+import { claimRun, lostControl } from '../ownership/control-session.ts';
+import type { RunId } from '../ownership/run-id.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import { surroundings } from '../postgres/connection/environment.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import type { RehearseOptions } from '../run/asked.ts';
+import { ignore } from '../run/options.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import { takeTurn } from './apply-lock.ts';
 
 /** The target, for as long as the apply lasts. */
 export interface Entered {

@@ -1,8 +1,8 @@
-import { type CutOffApply, cutOffApplies } from '../../apply/journal.ts';
-import { messageOf } from '../../errors.ts';
-import { openSession } from '../../postgres/connection/connect.ts';
-import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
-import { openSchemaWatch } from '../../schema/schema-watch.ts';
+import { messageOf } from '../errors.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { openSchemaWatch } from '../schema/schema-watch.ts';
+import { type CutOffApply, cutOffApplies } from './journal.ts';
 
 /** What the target of an apply that was killed has now; `unread`: the reason why it was not looked at. */
 export type Found = 'as before' | 'as rehearsed' | 'otherwise' | { readonly unread: string };

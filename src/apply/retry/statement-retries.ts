@@ -1,10 +1,10 @@
 import { formatDuration } from '../../format.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 import type { Attempt, Intent, Observed } from '../../proxy/observed.ts';
-import type { Happenings } from './happenings.ts';
+import type { Happenings } from '../guardrails/guardrail-events.ts';
+import type { During } from '../guardrails/guardrail-options.ts';
+import { growingPause, pause } from '../guardrails/pause.ts';
 import type { InvalidIndexes } from './invalid-indexes.ts';
-import type { During } from './options.ts';
-import { growingPause, pause } from './pause.ts';
 
 interface Failed {
   readonly sql: string;

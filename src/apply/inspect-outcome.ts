@@ -10,14 +10,14 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
-import type { Evidence } from './again.ts';
-import { compareSchemas, compareTimes } from './compare.ts';
-import type { GuardedWatch } from './during.ts';
+import { compareSchemas, compareTimes } from './compare-apply.ts';
 import { effectsOf } from './effects.ts';
-import { bookkeepingOf } from './noted.ts';
+import type { GuardedWatch } from './guardrails/guarded-proxy.ts';
+import { bookkeepingOf } from './migration-history.ts';
 import { decideOutcome, type Ended } from './outcome.ts';
+import type { TransactionWatch } from './own-transaction-ids.ts';
 import type { Rehearsed } from './rehearsed.ts';
-import type { TransactionWatch } from './transactions.ts';
+import type { Evidence } from './retry/retry-eligibility.ts';
 
 export interface AfterParts {
   readonly target: Target;

@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration } from '../../format.ts';
-import type { Happenings } from './happenings.ts';
-import type { Looker } from './looker.ts';
-import type { Lag } from './options.ts';
+import type { Looker } from './activity-reader.ts';
+import type { Happenings } from './guardrail-events.ts';
+import type { Lag } from './guardrail-options.ts';
 import { pause } from './pause.ts';
 
 const LAG = `

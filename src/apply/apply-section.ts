@@ -1,8 +1,8 @@
-import type { Receipt } from '../../apply/receipt.ts';
-import type { ApplySection, Limit, Report } from '../../model/report.ts';
-import type { TargetState } from '../../observe/target-watch.ts';
-import type { Cleanup } from '../../scope.ts';
-import type { ApplyOptions } from '../asked.ts';
+import type { ApplySection, Limit, Report } from '../model/report.ts';
+import type { TargetState } from '../observe/target-watch.ts';
+import type { ApplyOptions } from '../run/asked.ts';
+import type { Cleanup } from '../scope.ts';
+import type { Receipt } from './receipt.ts';
 
 /** A rehearsal that an apply may rely on. */
 export type Rehearsal = { readonly report: Report } & (

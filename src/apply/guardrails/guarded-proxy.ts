@@ -1,33 +1,33 @@
-import type { Login } from '../command/rewrite.ts';
-import type { Target } from '../database/target.ts';
-import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Emit } from '../events.ts';
-import type { DuringSection } from '../model/report.ts';
-import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
-import type { RunId } from '../ownership/run-id.ts';
-import type { Audit } from '../postgres/connection/audit.ts';
-import { openSession } from '../postgres/connection/connect.ts';
-import type { Session } from '../postgres/connection/session.ts';
-import { endsWithin } from '../postgres/ends-within.ts';
-import { withSettings } from '../postgres/protocol/startup-settings.ts';
-import type { Observer } from '../proxy/observed.ts';
-import type { Scope } from '../scope.ts';
-import { listenForOrders } from './during/control.ts';
-import { ApplyGate } from './during/gate.ts';
-import { Happenings } from './during/happenings.ts';
-import { InvalidIndexes } from './during/invalid-indexes.ts';
-import { Looker } from './during/looker.ts';
-import { type DuringOptions, settingsOf, withDefaults } from './during/options.ts';
-import { Pace } from './during/pace.ts';
-import { Retries } from './during/retries.ts';
-import { Steering } from './during/steering.ts';
-import { Watchdog } from './during/watchdog.ts';
-import type { Rehearsed } from './rehearsed.ts';
+import type { Login } from '../../command/rewrite.ts';
+import type { Target } from '../../database/target.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { Emit } from '../../events.ts';
+import type { DuringSection } from '../../model/report.ts';
+import { type CommandWatch, watchCommand } from '../../observe/command-watch.ts';
+import type { RunId } from '../../ownership/run-id.ts';
+import type { Audit } from '../../postgres/connection/audit.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { endsWithin } from '../../postgres/ends-within.ts';
+import { withSettings } from '../../postgres/protocol/startup-settings.ts';
+import type { Observer } from '../../proxy/observed.ts';
+import type { Scope } from '../../scope.ts';
+import type { Rehearsed } from '../rehearsed.ts';
+import { InvalidIndexes } from '../retry/invalid-indexes.ts';
+import { Retries } from '../retry/statement-retries.ts';
+import { Looker } from './activity-reader.ts';
+import { ApplyGate } from './apply-gate.ts';
+import { Watchdog } from './blocking-monitor.ts';
+import { listenForOrders } from './control.ts';
+import { Happenings } from './guardrail-events.ts';
+import { type DuringOptions, settingsOf, withDefaults } from './guardrail-options.ts';
+import { Steering } from './manual-control.ts';
+import { Pace } from './progress-tracker.ts';
 
 /** For what was asked of the server on the side. */
 const ANSWER_WITHIN_MS = 1_000;
 
-export type { DuringOptions } from './during/options.ts';
+export type { DuringOptions } from './guardrail-options.ts';
 
 export interface GuardedParts {
   readonly target: Target;

@@ -2,16 +2,16 @@ import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 import type { Attempt, Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
 import type { Rehearsed } from '../rehearsed.ts';
+import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
+import type { Retries } from '../retry/statement-retries.ts';
+import type { Looker } from './activity-reader.ts';
+import type { Watchdog } from './blocking-monitor.ts';
 import { diverges } from './divergence.ts';
-import type { Happenings } from './happenings.ts';
-import type { InvalidIndexes } from './invalid-indexes.ts';
-import type { Looker } from './looker.ts';
-import type { During } from './options.ts';
-import type { Retries } from './retries.ts';
+import type { Happenings } from './guardrail-events.ts';
+import type { During } from './guardrail-options.ts';
+import type { Steering } from './manual-control.ts';
 import { awaitStandbys } from './standbys.ts';
-import type { Steering } from './steering.ts';
 import { settingBy } from './timeouts.ts';
-import type { Watchdog } from './watchdog.ts';
 
 export interface GateParts {
   /** The target's name. */

@@ -1,11 +1,11 @@
-import type { After } from '../../apply/aftermath.ts';
-import { failureOf, reasonAgainst } from '../../apply/again.ts';
-import { growingPause, pause } from '../../apply/during/pause.ts';
-import type { GuardedWatch } from '../../apply/during.ts';
 import type { CommandResult } from '../../command/run-command.ts';
 import type { Emit } from '../../events.ts';
 import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection } from '../../model/report.ts';
+import type { GuardedWatch } from '../guardrails/guarded-proxy.ts';
+import { growingPause, pause } from '../guardrails/pause.ts';
+import type { After } from '../inspect-outcome.ts';
+import { failureOf, reasonAgainst } from './retry-eligibility.ts';
 
 type Attempt = ApplySection['attempts'][number];
 type Command = NonNullable<ApplySection['command']>;

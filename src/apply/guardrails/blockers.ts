@@ -1,6 +1,6 @@
 import type { Statement } from '../../proxy/observed.ts';
-import type { Happenings } from './happenings.ts';
-import type { Looker } from './looker.ts';
+import type { Looker } from './activity-reader.ts';
+import type { Happenings } from './guardrail-events.ts';
 
 // Of other roles' sessions a role without pg_read_all_stats sees that they are there, and nothing else.
 const WHO = `

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bookkeepingOf } from '../../../src/apply/noted.ts';
+import { bookkeepingOf } from '../../../src/apply/migration-history.ts';
 
 const NOTES = ['SELECT 1', "INSERT INTO schema_migrations VALUES ('a')"];
 

@@ -1,8 +1,13 @@
-import type { ApplySection, DuringSection, StatementSection, TransactionSection } from '../model/report.ts';
-import { shapeOf } from '../postgres/sql/normalize.ts';
-import { OVERDUE } from './during/gate.ts';
-import { unnoted } from './noted.ts';
-import type { Ended } from './outcome.ts';
+import type {
+  ApplySection,
+  DuringSection,
+  StatementSection,
+  TransactionSection,
+} from '../../model/report.ts';
+import { shapeOf } from '../../postgres/sql/normalize.ts';
+import { OVERDUE } from '../guardrails/apply-gate.ts';
+import { unnoted } from '../migration-history.ts';
+import type { Ended } from '../outcome.ts';
 
 type Failure = NonNullable<ApplySection['attempts'][number]['failure']>;
 

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Fate, TransactionWatch } from '../../../src/apply/transactions.ts';
+import { type Fate, TransactionWatch } from '../../../src/apply/own-transaction-ids.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';

@@ -1,11 +1,10 @@
-import { reasonsAgainst, schemaReason } from '../apply/receipt.ts';
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
+import type { ApplyOptions } from '../run/asked.ts';
+import { ignore } from '../run/options.ts';
+import { withScope } from '../run/with-scope.ts';
 import { catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import { openSchemaWatch } from '../schema/schema-watch.ts';
-import { enterTarget } from './apply/enter.ts';
-import { identityOf } from './apply/receipt-file.ts';
-import { type Life, runOnTarget } from './apply/run-on-target.ts';
 import {
   type Applied,
   inReport,
@@ -13,10 +12,11 @@ import {
   type Result,
   refused,
   standsAgainst,
-} from './apply/section.ts';
-import type { ApplyOptions } from './asked.ts';
-import { ignore } from './options.ts';
-import { withScope } from './with-scope.ts';
+} from './apply-section.ts';
+import { enterTarget } from './enter.ts';
+import { reasonsAgainst, schemaReason } from './receipt.ts';
+import { identityOf } from './receipt-file.ts';
+import { type Life, runOnTarget } from './run-on-target.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Evidence, failureOf, reasonAgainst } from '../../../src/apply/again.ts';
-import { OVERDUE } from '../../../src/apply/during/gate.ts';
+import { OVERDUE } from '../../../src/apply/guardrails/apply-gate.ts';
+import { type Evidence, failureOf, reasonAgainst } from '../../../src/apply/retry/retry-eligibility.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 
 const startedAt = '2026-03-14T02:12:01.000Z';

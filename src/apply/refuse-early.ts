@@ -1,10 +1,10 @@
-import { refuseWhileOccupied } from '../../apply/turn.ts';
-import { locateTarget } from '../../database/locate.ts';
-import { SafemigrateError } from '../../errors.ts';
-import { openSession } from '../../postgres/connection/connect.ts';
-import { surroundings } from '../../postgres/connection/environment.ts';
-import type { ApplyOptions } from '../asked.ts';
-import { ignore } from '../options.ts';
+import { locateTarget } from '../database/locate.ts';
+import { SafemigrateError } from '../errors.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import { surroundings } from '../postgres/connection/environment.ts';
+import type { ApplyOptions } from '../run/asked.ts';
+import { ignore } from '../run/options.ts';
+import { refuseWhileOccupied } from './apply-lock.ts';
 
 /** Before a rehearsal that would be for nothing. @throws SafemigrateError `REFUSED`, `USAGE` */
 export async function refuseEarly(options: ApplyOptions): Promise<void> {

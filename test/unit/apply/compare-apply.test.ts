@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareSchemas, compareTimes } from '../../../src/apply/compare.ts';
+import { compareSchemas, compareTimes } from '../../../src/apply/compare-apply.ts';
 import { rehearsedOf, streamHash } from '../../../src/apply/rehearsed.ts';
 import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
 

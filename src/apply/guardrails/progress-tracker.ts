@@ -1,7 +1,7 @@
 import { formatDuration } from '../../format.ts';
 import type { Observed } from '../../proxy/observed.ts';
 import { type Rehearsed, type RehearsedStatement, shapeHash } from '../rehearsed.ts';
-import type { Happenings } from './happenings.ts';
+import type { Happenings } from './guardrail-events.ts';
 
 /** What took less is over before anybody has read of it. */
 const TOLD_FROM_MS = 1_000;
