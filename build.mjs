@@ -46,7 +46,12 @@ const output = {
 const inSrc = (files) =>
   Object.fromEntries(files.map((file) => [file.replace(/\.ts$/, ''), path.join(root, 'src', file)]));
 // Threads and processes of their own: each is one file.
-const alone = ['schema/worker.ts', 'swap/guard-process.ts', 'cli/demo/migrate.ts', 'report/report-schema.ts'];
+const alone = [
+  'schema/worker.ts',
+  'swap/reopen-agent-process.ts',
+  'cli/demo/migrate.ts',
+  'report/report-schema.ts',
+];
 const pieces = together([
   ['version', ['src/cli/main.ts']],
   ['help', ['src/cli/dispatch.ts']],

@@ -75,7 +75,7 @@ export async function swap(options: SwapOptions): Promise<Report> {
 }
 
 async function rehearseAndSwap(options: SwapOptions): Promise<Report> {
-  const { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused } = await import('./run/exchange.ts');
+  const { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused } = await import('./swap/exchange.ts');
   const { report, before } = await rehearseAndRemember(options);
   const inSwap = (section: SwapSection): Report => ({
     ...report,

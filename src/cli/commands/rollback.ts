@@ -1,5 +1,5 @@
 import { formatDuration } from '../../format.ts';
-import { rollback } from '../../run/rollback.ts';
+import { rollback } from '../../swap/perform-rollback.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
 import { ROLLBACK_OPTIONS } from '../options.ts';

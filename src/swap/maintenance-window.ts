@@ -14,12 +14,12 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
-import { closeDatabase, type Fence } from '../swap/fence.ts';
-import { startGuard } from '../swap/guard.ts';
-import { nameConsole, type PausedPooler, pausePooler } from '../swap/pgbouncer.ts';
-import { type Rename, renameInto, wasRenamed } from '../swap/rename.ts';
-import type { Written } from '../swap/writes.ts';
+import { closeDatabase, type Fence } from './fence.ts';
 import { type ClosedTarget, LOCK_MS, openAgain, sessionOnPrimary } from './open-again.ts';
+import { nameConsole, type PausedPooler, pausePooler } from './pgbouncer.ts';
+import { type Rename, renameInto, wasRenamed } from './rename.ts';
+import { startGuard } from './reopen-agent.ts';
+import type { Written } from './writes.ts';
 
 /** A target that is to be exchanged, and the session that holds the run's lock, in another database. */
 export interface Exchanged {

@@ -10,15 +10,15 @@ import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { closeDatabase } from '../swap/fence.ts';
-import { swapObstacles } from '../swap/preflight.ts';
-import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from '../swap/writes.ts';
-import type { SwapOptions } from './asked.ts';
+import type { SwapOptions } from '../run/asked.ts';
+import { ignore } from '../run/options.ts';
+import { withScope } from '../run/with-scope.ts';
 import { refused } from './exchange.ts';
+import { closeDatabase } from './fence.ts';
+import { undone, whileClosed } from './maintenance-window.ts';
 import { LOCK_MS } from './open-again.ts';
-import { ignore } from './options.ts';
-import { undone, whileClosed } from './while-closed.ts';
-import { withScope } from './with-scope.ts';
+import { swapObstacles } from './preflight.ts';
+import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from './writes.ts';
 
 export interface RollbackOptions
   extends Pick<

@@ -12,18 +12,18 @@ import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
+import type { SwapOptions } from '../run/asked.ts';
+import { contactOptions, guardOptions, toRun, wireOptions } from '../run/options.ts';
+import type { Prepared } from '../run/prepare.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { type ClusterProperties, differingProperties, readClusterProperties } from '../swap/equal.ts';
-import { closeDatabase } from '../swap/fence.ts';
-import { swapObstacles } from '../swap/preflight.ts';
-import { verifyClone } from '../swap/verify.ts';
-import { countersArrive, rowsOfAnalyze, rowsWritten } from '../swap/writes.ts';
-import type { SwapOptions } from './asked.ts';
+import { type ClusterProperties, differingProperties, readClusterProperties } from './equal.ts';
+import { closeDatabase } from './fence.ts';
+import { type Successor, undone, whileClosed } from './maintenance-window.ts';
 import { LOCK_MS } from './open-again.ts';
-import { contactOptions, guardOptions, toRun, wireOptions } from './options.ts';
-import type { Prepared } from './prepare.ts';
-import { type Successor, undone, whileClosed } from './while-closed.ts';
+import { swapObstacles } from './preflight.ts';
+import { verifyClone } from './verify.ts';
+import { countersArrive, rowsOfAnalyze, rowsWritten } from './writes.ts';
 
 /** The closed target has no sessions to wait for, and nobody else waits longer for the clone than for the whole. */
 export const FOR_EXCHANGE = {

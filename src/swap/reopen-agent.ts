@@ -34,7 +34,7 @@ const READY_MS = 10_000;
  * before the target is closed. @throws SafemigrateError `REFUSED` where it cannot be started.
  */
 export async function startGuard(watched: Watched): Promise<SwapGuard> {
-  const guard = spawn(process.execPath, [fileURLToPath(builtFile('swap/guard-process.js'))], {
+  const guard = spawn(process.execPath, [fileURLToPath(builtFile('swap/reopen-agent-process.js'))], {
     cwd: '/',
     detached: true,
     env: {},

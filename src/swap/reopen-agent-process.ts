@@ -3,8 +3,8 @@ import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/serv
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { runIsAlive } from '../ownership/owned.ts';
 import { reopenTargets } from '../ownership/reopen.ts';
-import type { Watched } from './guard.ts';
 import { resumePooler } from './pgbouncer.ts';
+import type { Watched } from './reopen-agent.ts';
 
 /**
  * Waits for the end of its input. With a word of farewell there is nothing to do; without one its starter has died, and
