@@ -57,7 +57,7 @@ const pieces = together([
   ['help', ['src/cli/dispatch.ts']],
   ['run', ['src/cli/commands/rehearse.ts']],
   ['pg', ['node_modules/pg/esm/index.mjs', 'node_modules/pg/lib/crypto/utils.js']],
-  ['clone', ['src/run/on-clone.ts']],
+  ['clone', ['src/rehearsal/on-clone.ts']],
 ]);
 const built = await Promise.all([
   build({

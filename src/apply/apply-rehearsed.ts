@@ -1,8 +1,8 @@
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
-import type { ApplyOptions } from '../run/asked.ts';
-import { ignore } from '../run/options.ts';
-import { withScope } from '../run/with-scope.ts';
+import type { ApplyOptions } from '../rehearsal/run-options.ts';
+import { ignore } from '../rehearsal/slices.ts';
+import { withScope } from '../rehearsal/with-scope.ts';
 import { catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import { openSchemaWatch } from '../schema/schema-watch.ts';
 import {

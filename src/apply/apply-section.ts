@@ -1,6 +1,6 @@
 import type { ApplySection, Limit, Report } from '../model/report.ts';
 import type { TargetState } from '../observe/target-watch.ts';
-import type { ApplyOptions } from '../run/asked.ts';
+import type { ApplyOptions } from '../rehearsal/run-options.ts';
 import type { Cleanup } from '../scope.ts';
 import type { Receipt } from './receipt.ts';
 

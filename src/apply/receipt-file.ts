@@ -5,8 +5,8 @@ import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 import { redactReport } from '../observe/redact-report.ts';
-import type { RehearseOptions } from '../run/asked.ts';
-import { ignore } from '../run/options.ts';
+import type { RehearseOptions } from '../rehearsal/run-options.ts';
+import { ignore } from '../rehearsal/slices.ts';
 import type { Rehearsal } from './apply-section.ts';
 import { commandHash, type Identity, readReceipt, writeReceipt } from './receipt.ts';
 

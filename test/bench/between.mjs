@@ -9,7 +9,7 @@ import { watchCommand } from '../../src/observe/command-watch.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
-import { warmUp } from '../../src/run/warm-up.ts';
+import { warmUp } from '../../src/rehearsal/warm-up.ts';
 import { Scope } from '../../src/scope.ts';
 
 const [kind, url] = process.argv.slice(2);

@@ -9,7 +9,7 @@ import { type Server, startServer } from '../../src/local-server/embedded.ts';
 import { claimRun } from '../../src/ownership/control-session.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
-import { limitsOf, wishesOf } from '../../src/run/options.ts';
+import { limitsOf, wishesOf } from '../../src/rehearsal/slices.ts';
 import { Scope } from '../../src/scope.ts';
 import { withClient } from '../helpers/client.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';

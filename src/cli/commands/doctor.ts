@@ -1,7 +1,7 @@
 import type { Assessment } from '../../clone/method.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
-import { type Diagnosis, diagnose } from '../../run/doctor.ts';
+import { type Diagnosis, diagnose } from '../doctor/examine.ts';
 import { EXIT } from '../exit-codes.ts';
 import { DOCTOR_OPTIONS } from '../options.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';

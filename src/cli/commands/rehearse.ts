@@ -4,10 +4,10 @@ import type { RunEvent } from '../../events.ts';
 import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
+import type { PlannedStatements } from '../../rehearsal/describe-plan.ts';
+import { apply, rehearse, swap } from '../../rehearsal/run.ts';
 import { formatOfFile } from '../../report/formats.ts';
 import { rendererOf } from '../../report/render.ts';
-import type { PlannedStatements } from '../../run/plan.ts';
-import { apply, rehearse, swap } from '../../run.ts';
 import { confirm } from '../confirm.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
 import { RUN_OPTIONS, type Values } from '../options.ts';
@@ -47,7 +47,7 @@ export async function rehearseCommand(
   };
   try {
     if (options.plan) {
-      const { planRehearsal } = await import('../../run/plan.ts');
+      const { planRehearsal } = await import('../../rehearsal/describe-plan.ts');
       process.stdout.write(visibleLines(planText(await planRehearsal(settings))));
       return 0;
     }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Emit } from '../../../src/events.ts';
 import type { Report } from '../../../src/model/report.ts';
-import { apply } from '../../../src/run.ts';
+import { apply } from '../../../src/rehearsal/run.ts';
 import { sqlCommand } from '../../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { useOwnServers } from '../../helpers/servers.ts';

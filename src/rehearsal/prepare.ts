@@ -19,12 +19,12 @@ import type { Session } from '../postgres/connection/session.ts';
 import { requireListening } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
 import { restoreFile } from './from-file.ts';
-import type { Order } from './further.ts';
-import { ignore, limitsOf, wishesOf } from './options.ts';
-import { askTarget, type Questions, readGiven } from './questions.ts';
-import { otherServers } from './servers.ts';
+import { otherServers } from './rehearsal-server.ts';
+import { askTarget, type Questions, readGiven } from './requested-checks.ts';
+import type { Order } from './run-again.ts';
+import type { RehearseOptions } from './run-options.ts';
+import { ignore, limitsOf, wishesOf } from './slices.ts';
 
 export interface Prepared {
   readonly input: CommandInput;

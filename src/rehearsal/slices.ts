@@ -6,7 +6,7 @@ import { SafemigrateError } from '../errors.ts';
 import type { Guard, GuardOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
+import type { RehearseOptions } from './run-options.ts';
 
 /** What each part of a run is told of them, with what holds where nothing was said. */
 export function limitsOf(options: RehearseOptions): CloneLimits {

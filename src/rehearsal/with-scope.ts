@@ -2,8 +2,8 @@ import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
-import { ignore } from './options.ts';
+import type { RehearseOptions } from './run-options.ts';
+import { ignore } from './slices.ts';
 
 /** Whatever fails in consequence of a loss says less than the loss itself. */
 const isLoss = (error: unknown) => error instanceof SafemigrateError && error.code === 'LOST';

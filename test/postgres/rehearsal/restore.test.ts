@@ -4,8 +4,8 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../../src/postgres/connection/environment.ts';
-import { openDump } from '../../../src/run/from-file/dump-file.ts';
-import { runDump } from '../../../src/run/from-file/restore.ts';
+import { openDump } from '../../../src/rehearsal/from-file/dump-file.ts';
+import { runDump } from '../../../src/rehearsal/from-file/restore.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'restore-'));

@@ -23,8 +23,8 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
-import { contactOptions, guardOptions, sharesServer, toRun, wireOptions } from './options.ts';
+import type { RehearseOptions } from './run-options.ts';
+import { contactOptions, guardOptions, sharesServer, toRun, wireOptions } from './slices.ts';
 
 /** A command, and where it knows the target from. */
 export interface Order {

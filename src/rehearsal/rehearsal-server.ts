@@ -9,7 +9,7 @@ import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Surroundings } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
+import type { RehearseOptions } from './run-options.ts';
 
 /**
  * The servers beside the target's that the user named: one to make the clone on, one to copy from.

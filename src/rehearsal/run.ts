@@ -1,17 +1,17 @@
-import type { Identity } from './apply/receipt.ts';
-import { SafemigrateError } from './errors.ts';
-import { formatDuration } from './format.ts';
-import type { Report, SwapSection } from './model/report.ts';
-import { untouched } from './observe/lost-connection.ts';
-import type { TargetState } from './observe/target-watch.ts';
-import { toolVersion } from './package.ts';
-import type { ApplyOptions, RehearseOptions, SwapOptions } from './run/asked.ts';
-import type { Sections } from './run/on-clone.ts';
-import { prepare } from './run/prepare.ts';
-import { withScope } from './run/with-scope.ts';
-import { openSchemaWatch, type SchemaWatch } from './schema/schema-watch.ts';
-import type { Cleanup, Scope } from './scope.ts';
-import type { Stop } from './stop.ts';
+import type { Identity } from '../apply/receipt.ts';
+import { SafemigrateError } from '../errors.ts';
+import { formatDuration } from '../format.ts';
+import type { Report, SwapSection } from '../model/report.ts';
+import { untouched } from '../observe/lost-connection.ts';
+import type { TargetState } from '../observe/target-watch.ts';
+import { toolVersion } from '../package.ts';
+import { openSchemaWatch, type SchemaWatch } from '../schema/schema-watch.ts';
+import type { Cleanup, Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import type { Sections } from './on-clone.ts';
+import { prepare } from './prepare.ts';
+import type { ApplyOptions, RehearseOptions, SwapOptions } from './run-options.ts';
+import { withScope } from './with-scope.ts';
 
 /**
  * Rehearses a migration command on a clone of its target, and cleans up in every ending.
@@ -20,7 +20,7 @@ import type { Stop } from './stop.ts';
 export async function rehearse(options: RehearseOptions): Promise<Report> {
   const { report, identity } = await rehearseAndRemember(options);
   if (options.receipt !== undefined) {
-    const { keepReceipt } = await import('./apply/receipt-file.ts');
+    const { keepReceipt } = await import('../apply/receipt-file.ts');
     await keepReceipt(report, identity, options);
   }
   return shown(report, options);
@@ -29,7 +29,7 @@ export async function rehearse(options: RehearseOptions): Promise<Report> {
 /** Everything is found out and compared as it is; what is not to be told is taken out at the end. */
 async function shown(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
   if (!redact) return report;
-  const { redactReport } = await import('./observe/redact-report.ts');
+  const { redactReport } = await import('../observe/redact-report.ts');
   return redactReport(report);
 }
 
@@ -75,7 +75,7 @@ export async function swap(options: SwapOptions): Promise<Report> {
 }
 
 async function rehearseAndSwap(options: SwapOptions): Promise<Report> {
-  const { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused } = await import('./swap/exchange.ts');
+  const { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused } = await import('../swap/exchange.ts');
   const { report, before } = await rehearseAndRemember(options);
   const inSwap = (section: SwapSection): Report => ({
     ...report,
@@ -109,11 +109,11 @@ const REHEARSALS = 3;
  */
 export async function apply(options: ApplyOptions): Promise<Report> {
   const startedAt = new Date();
-  const { applyRehearsed } = await import('./apply/apply-rehearsed.ts');
-  const { refuseEarly } = await import('./apply/refuse-early.ts');
+  const { applyRehearsed } = await import('../apply/apply-rehearsed.ts');
+  const { refuseEarly } = await import('../apply/refuse-early.ts');
   await refuseEarly(options);
   if (options.receipt !== undefined) {
-    const { readRehearsal } = await import('./apply/receipt-file.ts');
+    const { readRehearsal } = await import('../apply/receipt-file.ts');
     const rehearsal = await readRehearsal(options.receipt, options);
     return shown((await applyRehearsed(rehearsal, options, startedAt)).report, options);
   }
@@ -132,7 +132,7 @@ function tooLong(expectedMs: number): string {
 
 async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
   const schema = await startSchemaReader(scope, options);
-  const load = () => import('./run/on-clone.ts');
+  const load = () => import('./on-clone.ts');
   // A failure is told where it is waited for.
   const loadEarly = () => void load().catch(() => {});
   const prepared = await untouched(stop, () => prepare(scope, stop, options, loadEarly));

@@ -1,8 +1,8 @@
 import { targetSection } from '../database/target-section.ts';
 import type { TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
-import type { RehearseOptions } from './asked.ts';
 import { prepare } from './prepare.ts';
+import type { RehearseOptions } from './run-options.ts';
 import { withScope } from './with-scope.ts';
 
 export interface PlannedStatements {

@@ -9,7 +9,7 @@ import {
 } from '../observe/checks/query-source.ts';
 import { readChecks, type UserCheck } from '../observe/checks/user-check.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { RehearseOptions } from './asked.ts';
+import type { RehearseOptions } from './run-options.ts';
 
 /** What is to be asked of the clone before the command and after it. */
 export interface Questions {

@@ -25,10 +25,10 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
-import { furtherRuns } from './further.ts';
-import { contactOptions, guardOptions, ignore, sharesServer, toRun, wireOptions } from './options.ts';
 import type { Prepared } from './prepare.ts';
+import { furtherRuns } from './run-again.ts';
+import type { RehearseOptions } from './run-options.ts';
+import { contactOptions, guardOptions, ignore, sharesServer, toRun, wireOptions } from './slices.ts';
 import { warmUp } from './warm-up.ts';
 
 /** What a rehearsal finds out. */

@@ -15,10 +15,10 @@ import { type Surroundings, surroundings } from '../postgres/connection/environm
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './asked.ts';
 import { type DumpFile, openDump } from './from-file/dump-file.ts';
 import { runDump } from './from-file/restore.ts';
-import { ignore } from './options.ts';
+import type { RehearseOptions } from './run-options.ts';
+import { ignore } from './slices.ts';
 
 /** A target that was a file a moment ago, and what the command may know of databases beside it. */
 export interface FileTarget {
