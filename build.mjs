@@ -55,7 +55,7 @@ const alone = [
 const pieces = together([
   ['version', ['src/cli/main.ts']],
   ['help', ['src/cli/dispatch.ts']],
-  ['run', ['src/cli/commands/rehearse.ts']],
+  ['run', ['src/cli/commands/run-command-line.ts']],
   ['pg', ['node_modules/pg/esm/index.mjs', 'node_modules/pg/lib/crypto/utils.js']],
   ['clone', ['src/rehearsal/on-clone.ts']],
 ]);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { type OptionTable, type Source, variableOf } from './options.ts';
+import { type OptionTable, type Source, variableOf } from './options-table.ts';
 
 const FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
 

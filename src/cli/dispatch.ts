@@ -4,7 +4,7 @@ import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { printError, printUnforeseen } from './print.ts';
 import { type Asked, readWords } from './program.ts';
 import { SignalWatch } from './signals.ts';
-import { noCommand, type Words } from './words.ts';
+import { noCommand, type Words } from './split-arguments.ts';
 
 /** Runs what the words ask for, and prints every failure. @returns the exit code. */
 export async function dispatch(words: Words): Promise<number> {
@@ -29,23 +29,23 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
     case 'rehearse': {
       if (words.command === undefined || words.command.length === 0) throw noCommand();
       startEarly();
-      const { rehearseCommand } = await import('./commands/rehearse.ts');
+      const { rehearseCommand } = await import('./commands/run-command-line.ts');
       return rehearseCommand(asked.values, words.command, signals);
     }
     case 'doctor': {
-      const { doctorCommand } = await import('./commands/doctor.ts');
+      const { doctorCommand } = await import('./commands/doctor-command.ts');
       return doctorCommand(asked.values, signals.abort);
     }
     case 'list': {
-      const { listCommand } = await import('./commands/list.ts');
+      const { listCommand } = await import('./commands/list-command.ts');
       return listCommand(asked.values, signals.abort);
     }
     case 'clean': {
-      const { cleanCommand } = await import('./commands/clean.ts');
+      const { cleanCommand } = await import('./commands/clean-command.ts');
       return cleanCommand(asked.values, signals.abort);
     }
     case 'rollback': {
-      const { rollbackCommand } = await import('./commands/rollback.ts');
+      const { rollbackCommand } = await import('./commands/rollback-command.ts');
       return rollbackCommand(asked.values, asked.subject, signals.abort);
     }
     case 'pause':
@@ -55,23 +55,23 @@ async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<nu
       return orderCommand(asked.action, asked.subject);
     }
     case 'show': {
-      const { showCommand } = await import('./commands/show.ts');
+      const { showCommand } = await import('./commands/show-command.ts');
       return showCommand(asked.values, asked.subject);
     }
     case 'comment': {
-      const { commentCommand } = await import('./commands/comment.ts');
+      const { commentCommand } = await import('./commands/comment-command.ts');
       return commentCommand(asked.subject, asked.values);
     }
     case 'completion': {
-      const { completionCommand } = await import('./commands/completion.ts');
+      const { completionCommand } = await import('./commands/completion-command.ts');
       return completionCommand(asked.subject);
     }
     case 'explain': {
-      const { explainCommand } = await import('./commands/explain.ts');
+      const { explainCommand } = await import('./commands/explain-command.ts');
       return explainCommand(asked.subject);
     }
     case 'demo': {
-      const { demoCommand } = await import('./commands/demo.ts');
+      const { demoCommand } = await import('./commands/demo-command.ts');
       return demoCommand(asked.values, signals);
     }
   }

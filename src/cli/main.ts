@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { toolVersion } from '../package.ts';
-import { splitWords } from './words.ts';
+import { splitWords } from './split-arguments.ts';
 
 /**
  * The process: argv in, exit code out. Everything beyond the version is loaded when it is needed, because a tool in

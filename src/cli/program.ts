@@ -1,9 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
-import { flagOf, type OptionTable, RUN_OPTIONS } from './options.ts';
+import { flagOf, type OptionTable, RUN_OPTIONS } from './options-table.ts';
+import { strayWords } from './split-arguments.ts';
 import { type SubcommandName, subcommands } from './subcommands.ts';
-import { strayWords } from './words.ts';
 
 /** What the words before `--` ask for; the values are still text. */
 export interface Asked {

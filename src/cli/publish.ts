@@ -8,8 +8,8 @@ import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';
 import { annotations } from './ci/annotations.ts';
+import { keepTimes } from './earlier-applies.ts';
 import { keepReport, lastLike } from './history.ts';
-import { keepTimes } from './past-times.ts';
 import { visibleLines } from './print.ts';
 import { inCi, styleOf } from './style.ts';
 

@@ -4,7 +4,7 @@ import type { Place } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
 import { configSource, environmentSource } from './config.ts';
-import { flagOf, type OptionTable, RUN_OPTIONS, readOptions, type Values } from './options.ts';
+import { flagOf, type OptionTable, RUN_OPTIONS, readOptions, type Values } from './options-table.ts';
 import { subcommands } from './subcommands.ts';
 
 /** Flags, then SAFEMIGRATE_* variables, then the config file of the current folder. */

@@ -7,7 +7,7 @@ import {
   type OptionTable,
   ROLLBACK_OPTIONS,
   SHOW_OPTIONS,
-} from './options.ts';
+} from './options-table.ts';
 
 interface Subcommand {
   readonly options: OptionTable;

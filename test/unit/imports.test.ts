@@ -151,7 +151,7 @@ describe('the rooms of src', () => {
 });
 
 describe('what makes a start slow', () => {
-  test.each(['cli/dispatch.ts', 'cli/commands/rehearse.ts', 'schema/worker.ts'])(
+  test.each(['cli/dispatch.ts', 'cli/commands/run-command-line.ts', 'schema/worker.ts'])(
     'is not loaded with %s',
     (file) => {
       const loaded = loadedWith(file);

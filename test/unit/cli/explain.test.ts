@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { explanation, listOfHazards, recordOf } from '../../../src/cli/commands/explain.ts';
+import { explanation, listOfHazards, recordOf } from '../../../src/cli/commands/explain-command.ts';
 import { HAZARD_CODES } from '../../../src/hazards/codes.ts';
 import { KNOWN_HAZARDS } from '../../../src/hazards/registry.ts';
 import { displayWidth } from '../../../src/report/width.ts';

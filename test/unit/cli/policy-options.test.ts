@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options.ts';
+import { flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options-table.ts';
 import { parseAllowance, parseLockLimit, policyOf } from '../../../src/cli/policy-options.ts';
 import { lockFlag } from '../../../src/hazards/override-flags.ts';
 

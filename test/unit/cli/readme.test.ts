@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type OptionTable, RUN_OPTIONS } from '../../../src/cli/options.ts';
+import { type OptionTable, RUN_OPTIONS } from '../../../src/cli/options-table.ts';
 import { subcommands } from '../../../src/cli/subcommands.ts';
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');

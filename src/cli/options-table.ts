@@ -1,7 +1,7 @@
 import { METHOD_IDS } from '../clone/method-id.ts';
 import { SafemigrateError } from '../errors.ts';
 import { formatEndings, formatOfFile } from '../report/formats.ts';
-import { DURING_OPTIONS } from './during-options.ts';
+import { DURING_OPTIONS } from './guardrail-options-table.ts';
 import { POLICY_OPTIONS } from './policy-options.ts';
 import {
   flag,

@@ -2,12 +2,12 @@ import { formatDuration } from '../../format.ts';
 import { rollback } from '../../swap/perform-rollback.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
-import { ROLLBACK_OPTIONS } from '../options.ts';
+import { ROLLBACK_OPTIONS } from '../options-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 import { styleOf } from '../style.ts';
-import { auditTo } from './rehearse.ts';
+import { auditTo } from './run-command-line.ts';
 
 /** Swaps the kept original back. @returns 0 where it did, 4 where it was refused or undone. */
 export async function rollbackCommand(

@@ -3,10 +3,10 @@ import { formatBytes, formatDuration } from '../../format.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { type Diagnosis, diagnose } from '../doctor/examine.ts';
 import { EXIT } from '../exit-codes.ts';
-import { DOCTOR_OPTIONS } from '../options.ts';
+import { DOCTOR_OPTIONS } from '../options-table.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';
-import { toRehearse } from './rehearse.ts';
+import { toRehearse } from './run-command-line.ts';
 
 /** Says which ways to clone work for this target, and what the others lack. @returns 0 where a rehearsal is possible. */
 export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {

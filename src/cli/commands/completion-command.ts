@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../../errors.ts';
 import { EXIT } from '../exit-codes.ts';
-import { type OptionTable, RUN_OPTIONS } from '../options.ts';
+import { type OptionTable, RUN_OPTIONS } from '../options-table.ts';
 import { subcommands } from '../subcommands.ts';
 
 /** Prints a script for the shell, made from the options' own table. */

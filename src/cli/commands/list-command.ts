@@ -13,9 +13,9 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { cutOffText } from '../cut-off-text.ts';
-import { LIST_OPTIONS } from '../options.ts';
+import { LIST_OPTIONS } from '../options-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
-import { table } from '../table.ts';
+import { table } from '../text-table.ts';
 
 /**
  * Shows what safemigrate made on this machine, and, where a target is named, on its server. Changes nothing. What is on

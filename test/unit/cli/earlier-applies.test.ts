@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { keepTimes, pastApplies } from '../../../src/cli/past-times.ts';
+import { keepTimes, pastApplies } from '../../../src/cli/earlier-applies.ts';
 import type { Report } from '../../../src/model/report.ts';
 import { temporaryFolder } from '../../helpers/cli.ts';
 

@@ -13,9 +13,9 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
 import { EXIT } from '../exit-codes.ts';
-import { CLEAN_OPTIONS, type Values } from '../options.ts';
+import { CLEAN_OPTIONS, type Values } from '../options-table.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
-import { NOTHING_HERE } from './list.ts';
+import { NOTHING_HERE } from './list-command.ts';
 
 /** What became of one database or folder. */
 interface Outcome {

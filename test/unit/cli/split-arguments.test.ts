@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readWords } from '../../../src/cli/program.ts';
-import { noCommand, splitWords, strayWords } from '../../../src/cli/words.ts';
+import { noCommand, splitWords, strayWords } from '../../../src/cli/split-arguments.ts';
 
 const ask = (line: string) => {
   const words = splitWords(line.split(' ').filter((word) => word !== ''));

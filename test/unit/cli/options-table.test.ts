@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { environmentSource } from '../../../src/cli/config.ts';
-import { CLEAN_OPTIONS, flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options.ts';
+import {
+  CLEAN_OPTIONS,
+  flagOf,
+  RUN_OPTIONS,
+  readOptions,
+  type Source,
+} from '../../../src/cli/options-table.ts';
 import { parseAge, parseDuration } from '../../../src/cli/values.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 

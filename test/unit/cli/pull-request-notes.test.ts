@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type NotePlace, notePlace, publishNote } from '../../../src/cli/ci/notes.ts';
+import { type NotePlace, notePlace, publishNote } from '../../../src/cli/ci/pull-request-notes.ts';
 
 const MARK = '<!-- safemigrate -->';
 

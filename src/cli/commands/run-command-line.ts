@@ -8,10 +8,11 @@ import type { PlannedStatements } from '../../rehearsal/describe-plan.ts';
 import { apply, rehearse, swap } from '../../rehearsal/run.ts';
 import { formatOfFile } from '../../report/formats.ts';
 import { rendererOf } from '../../report/render.ts';
+import { toApply } from '../apply-plan.ts';
 import { confirm } from '../confirm.ts';
+import { pastApplies } from '../earlier-applies.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
-import { RUN_OPTIONS, type Values } from '../options.ts';
-import { pastApplies } from '../past-times.ts';
+import { RUN_OPTIONS, type Values } from '../options-table.ts';
 import { policyOf } from '../policy-options.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
@@ -19,7 +20,6 @@ import { checkWritable, publish } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
-import { toApply } from '../to-apply.ts';
 
 type Options = Values<typeof RUN_OPTIONS>;
 

@@ -3,7 +3,7 @@ import type { Words } from '../../hazards/hazard-definition.ts';
 import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
 import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
 import { styleOf } from '../style.ts';
-import { table } from '../table.ts';
+import { table } from '../text-table.ts';
 
 /** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
 export function explainCommand(code: string | undefined): number {
