@@ -1,21 +1,15 @@
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
-import type { ApplyOptions } from '../rehearsal/run-options.ts';
+import { reasonsAgainst, schemaReason } from '../rehearsal/receipts/receipt.ts';
+import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
+import { identityOf } from '../rehearsal/receipts/receipt-file.ts';
 import { ignore } from '../rehearsal/slices.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
 import { catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import { openSchemaWatch } from '../schema/schema-watch.ts';
-import {
-  type Applied,
-  inReport,
-  type Rehearsal,
-  type Result,
-  refused,
-  standsAgainst,
-} from './apply-section.ts';
+import type { ApplyOptions } from './apply-options.ts';
+import { type Applied, inReport, type Result, refused, standsAgainst } from './apply-section.ts';
 import { enterTarget } from './enter.ts';
-import { reasonsAgainst, schemaReason } from './receipt.ts';
-import { identityOf } from './receipt-file.ts';
 import { type Life, runOnTarget } from './run-on-target.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,15 +1,7 @@
 import type { ApplySection, Limit, Report } from '../model/report.ts';
-import type { TargetState } from '../observe/target-watch.ts';
-import type { ApplyOptions } from '../rehearsal/run-options.ts';
+import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
-import type { Receipt } from './receipt.ts';
-
-/** A rehearsal that an apply may rely on. */
-export type Rehearsal = { readonly report: Report } & (
-  | { readonly receipt: Receipt }
-  /** The target as it was before the rehearsal. */
-  | { readonly before: TargetState }
-);
+import type { ApplyOptions } from './apply-options.ts';
 
 export interface Applied {
   readonly report: Report;

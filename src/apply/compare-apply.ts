@@ -1,5 +1,5 @@
 import type { ApplySection, SchemaChange, SchemaSection } from '../model/report.ts';
-import { type Rehearsed, type RehearsedStatement, rehearsedOf } from './rehearsed.ts';
+import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 
 /**
  * Rehearsed against applied, statement by statement: matched by their shape, in their order, so that a statement that came

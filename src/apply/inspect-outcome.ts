@@ -9,6 +9,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import type { Rehearsed } from '../rehearsal/receipts/rehearsed.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import { compareSchemas, compareTimes } from './compare-apply.ts';
 import { effectsOf } from './effects.ts';
@@ -16,7 +17,6 @@ import type { GuardedWatch } from './guardrails/guarded-proxy.ts';
 import { bookkeepingOf } from './migration-history.ts';
 import { decideOutcome, type Ended } from './outcome.ts';
 import type { TransactionWatch } from './own-transaction-ids.ts';
-import type { Rehearsed } from './rehearsed.ts';
 import type { Evidence } from './retry/retry-eligibility.ts';
 
 export interface AfterParts {

@@ -2,9 +2,9 @@ import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
-import type { ApplyOptions } from '../rehearsal/run-options.ts';
 import { ignore } from '../rehearsal/slices.ts';
 import { refuseWhileOccupied } from './apply-lock.ts';
+import type { ApplyOptions } from './apply-options.ts';
 
 /** Before a rehearsal that would be for nothing. @throws SafemigrateError `REFUSED`, `USAGE` */
 export async function refuseEarly(options: ApplyOptions): Promise<void> {

@@ -7,18 +7,19 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type { Limit } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
-import type { ApplyOptions } from '../rehearsal/run-options.ts';
+import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
+import { rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 import { ignore, toRun } from '../rehearsal/slices.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { basis, NOT_STARTED, type Rehearsal, type Result } from './apply-section.ts';
+import type { ApplyOptions } from './apply-options.ts';
+import { basis, NOT_STARTED, type Result } from './apply-section.ts';
 import type { Entered } from './enter.ts';
 import { guardedWire } from './guardrails/guarded-proxy.ts';
 import { lookAfter } from './inspect-outcome.ts';
 import { openJournal } from './journal.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
-import { rehearsedOf } from './rehearsed.ts';
 import { runAttempts } from './retry/attempts.ts';
 
 export interface Life {

@@ -51,9 +51,6 @@ export function preparedTransactions(session: Session, database: string): Promis
   return session.query<PreparedTransaction>(PREPARED, [database]);
 }
 
-/** In version 14 a collector counts sessions up to half a second after they came. */
-export const COUNTS_AT_ONCE = 150000;
-
 export interface Arrivals {
   /** Established to the database since its statistics began. */
   readonly sessions: number;

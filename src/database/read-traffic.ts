@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
+import { COUNTS_AT_ONCE } from '../postgres/connection/supported-versions.ts';
 import { shown } from '../postgres/sql/quote.ts';
-import { COUNTS_AT_ONCE } from './activity.ts';
 import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
 
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";

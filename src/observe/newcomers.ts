@@ -1,6 +1,6 @@
 import type { ProcessSocket } from '../command/process-sockets.ts';
-import { COUNTS_AT_ONCE } from '../database/activity.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { COUNTS_AT_ONCE } from '../postgres/connection/supported-versions.ts';
 
 interface Row {
   pid: number;

@@ -1,4 +1,4 @@
-import { COUNTS_AT_ONCE, readArrivals } from '../database/activity.ts';
+import { readArrivals } from '../database/activity.ts';
 import { countOwn, readTraffic } from '../database/read-traffic.ts';
 import { movedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import type { Target } from '../database/target.ts';
@@ -9,6 +9,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { COUNTS_AT_ONCE } from '../postgres/connection/supported-versions.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import {
   compareShared,

@@ -1,5 +1,3 @@
-import type { Identity } from '../apply/receipt.ts';
-import { identityOf } from '../apply/receipt-file.ts';
 import { prepareClone } from '../clone/after-clone.ts';
 import { cloneSection } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
@@ -26,6 +24,8 @@ import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { Prepared } from './prepare.ts';
+import type { Identity } from './receipts/receipt.ts';
+import { identityOf } from './receipts/receipt-file.ts';
 import { furtherRuns } from './run-again.ts';
 import type { RehearseOptions } from './run-options.ts';
 import { contactOptions, guardOptions, ignore, sharesServer, toRun, wireOptions } from './slices.ts';

@@ -1,4 +1,3 @@
-import type { DuringOptions } from '../apply/guardrails/guardrail-options.ts';
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
 import type { Emit } from '../events.ts';
@@ -94,32 +93,4 @@ export interface RehearseOptions {
   readonly signal?: AbortSignal;
   /** Signals that a person sent, for the command to get. */
   readonly interrupts?: Interrupts;
-}
-
-export interface ApplyOptions extends RehearseOptions {
-  /** Shown what was rehearsed: whether to go on. */
-  readonly confirm: (report: Report) => Promise<boolean>;
-  /** Why to apply although the rehearsal did not pass. */
-  readonly force?: string;
-  /** Of a receipt that stands for the rehearsal. Default 24 h. */
-  readonly maxAgeMs?: number;
-  /** How often the command may be run again where it failed because of a lock. Default 0. */
-  readonly retries?: number;
-  /** How the command is guarded while it runs. */
-  readonly during?: Omit<DuringOptions, 'listen' | 'redact'>;
-}
-
-export interface SwapOptions extends RehearseOptions {
-  /** Consoles of PgBouncers whose clients are to wait meanwhile. */
-  readonly pgbouncer?: readonly string[];
-  /** For how long nobody may be able to connect to the target; beyond it everything is undone. Default: no limit. */
-  readonly maxClosedMs?: number;
-  /** SQL or a command that must agree to the migrated clone before it takes the target's place. */
-  readonly verify?: string;
-  /** For how long the original is meant to be kept, which is noted in its mark. Default: nobody says. */
-  readonly keepOriginalMs?: number;
-  /** Sessions on standbys are taken care of. Default false. */
-  readonly standbysOk?: boolean;
-  /** Shown what the rehearsal found: whether to go on. */
-  readonly confirm: (report: Report) => Promise<boolean>;
 }

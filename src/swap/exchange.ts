@@ -13,7 +13,6 @@ import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
 import type { Prepared } from '../rehearsal/prepare.ts';
-import type { SwapOptions } from '../rehearsal/run-options.ts';
 import { contactOptions, guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -22,6 +21,7 @@ import { closeDatabase } from './fence.ts';
 import { type Successor, undone, whileClosed } from './maintenance-window.ts';
 import { LOCK_MS } from './open-again.ts';
 import { swapObstacles } from './preflight.ts';
+import type { SwapOptions } from './swap-options.ts';
 import { verifyClone } from './verify.ts';
 import { countersArrive, rowsOfAnalyze, rowsWritten } from './writes.ts';
 

@@ -10,7 +10,6 @@ import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { surroundings } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { SwapOptions } from '../rehearsal/run-options.ts';
 import { ignore } from '../rehearsal/slices.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
 import { refused } from './exchange.ts';
@@ -18,6 +17,7 @@ import { closeDatabase } from './fence.ts';
 import { undone, whileClosed } from './maintenance-window.ts';
 import { LOCK_MS } from './open-again.ts';
 import { swapObstacles } from './preflight.ts';
+import type { SwapOptions } from './swap-options.ts';
 import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from './writes.ts';
 
 export interface RollbackOptions

@@ -6,7 +6,6 @@ import {
   type GuardedWatch,
   guardedWire,
 } from '../../src/apply/guardrails/guarded-proxy.ts';
-import { rehearsedOf } from '../../src/apply/rehearsed.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
@@ -14,6 +13,7 @@ import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { surroundings } from '../../src/postgres/connection/environment.ts';
 import type { Observed } from '../../src/proxy/observed.ts';
+import { rehearsedOf } from '../../src/rehearsal/receipts/rehearsed.ts';
 import { Scope } from '../../src/scope.ts';
 
 export interface Guarded {

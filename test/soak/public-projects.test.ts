@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Evidence } from '../../src/hazards/judgement.ts';
 import type { Report, StatementSection } from '../../src/model/report.ts';
 import { LOCK_MODES } from '../../src/postgres/lock-modes.ts';
-import { rehearse } from '../../src/rehearsal/run.ts';
+import { rehearse } from '../../src/rehearsal/rehearse.ts';
 import { plainEnvironment } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';

@@ -4,31 +4,38 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
 /**
- * The rooms of src in the order in which they may build upon each other: a room imports from those before it.
- * `upkeep` stands early because everything that is made carries its marks.
+ * The folders of src, and the files beside them, from the bottom up: each imports only from itself and from what stands before
+ * it. There are no exceptions.
  */
-const ROOMS = [
-  'target',
-  'server',
-  'upkeep',
+const LAYERS = [
+  'errors.ts',
+  'format.ts',
+  'events.ts',
+  'package.ts',
+  'scope.ts',
+  'stop.ts',
+  'shape.ts',
+  'model',
+  'postgres',
+  'database',
+  'ownership',
+  'local-server',
   'clone',
   'command',
-  'wire',
+  'proxy',
   'schema',
   'observe',
-  'checks',
-  'judge',
+  'hazards',
   'report',
+  'rehearsal',
   'apply',
   'swap',
-  'run',
-  'run.ts',
   'index.ts',
   'cli',
 ];
 
-/** Rooms that get values and return values. */
-const PURE = ['judge', 'report'];
+/** Folders whose functions get values and return values. */
+const PURE = ['model', 'hazards', 'report'];
 const IMPURE_MODULES =
   /^(pg|execa|libpg-query|@supabase\/.*|node:(child_process|cluster|dgram|dns|fs|http2?|https|net|tls|os|process|perf_hooks|timers|worker_threads)(\/.*)?)$/;
 const IMPURE_WORDS =
@@ -38,13 +45,6 @@ const src = fileURLToPath(new URL('../../src/', import.meta.url));
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.replaceAll(path.sep, '/'));
-
-/**
- * What every room may import: the files beside the rooms, the words of the report, what the judge is to be told, and
- * PostgreSQL's table of lock modes.
- */
-const SHARED = new Set(files.filter((file) => !file.includes('/') && !ROOMS.includes(file)));
-for (const file of ['model/report.ts', 'postgres/lock-modes.ts', 'model/hazard-facts.ts']) SHARED.add(file);
 
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
@@ -65,8 +65,8 @@ function codeOf(file: string): string {
   return readFileSync(path.join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
 }
 
-/** `target` for postgres/connection/connect.ts, `run.ts` for itself. */
-function roomOf(file: string): string {
+/** `schema` for schema/objects.ts, `scope.ts` for itself. */
+function layerOf(file: string): string {
   return file.split('/')[0] ?? '';
 }
 
@@ -74,11 +74,10 @@ function ours(file: string): string[] {
   return (imports.get(file) ?? []).filter((imported) => imports.has(imported));
 }
 
-function backwards(file: string): string[] {
-  const room = roomOf(file);
+function upwards(file: string): string[] {
+  const layer = LAYERS.indexOf(layerOf(file));
   return ours(file)
-    .filter((imported) => !SHARED.has(imported) && roomOf(imported) !== room)
-    .filter((imported) => SHARED.has(file) || ROOMS.indexOf(roomOf(imported)) > ROOMS.indexOf(room))
+    .filter((imported) => LAYERS.indexOf(layerOf(imported)) > layer)
     .map((imported) => `${file} imports ${imported}`);
 }
 
@@ -128,14 +127,18 @@ function cycle(): string[] | undefined {
   return undefined;
 }
 
-describe('the rooms of src', () => {
-  test('are all known, so that each has its place in the order', () => {
-    const rooms = files.filter((file) => !SHARED.has(file)).map(roomOf);
-    expect([...new Set(rooms)].filter((room) => !ROOMS.includes(room))).toEqual([]);
+describe('the folders of src', () => {
+  test('are all listed, so that each has its place in the order', () => {
+    expect([...new Set(files.map(layerOf))].filter((layer) => !LAYERS.includes(layer))).toEqual([]);
   });
 
-  test('import from the rooms before them only', () => {
-    expect(files.flatMap(backwards)).toEqual([]);
+  test('import only from the folders below them', () => {
+    expect(files.flatMap(upwards)).toEqual([]);
+  });
+
+  test('hold no two files of the same name', () => {
+    const names = files.map((file) => path.posix.basename(file)).sort();
+    expect(names.filter((name, index) => names[index - 1] === name)).toEqual([]);
   });
 
   test('have no cycle between their files', () => {
@@ -144,7 +147,7 @@ describe('the rooms of src', () => {
 
   test('print and exit in cli only', () => {
     const loud = files
-      .filter((file) => roomOf(file) !== 'cli')
+      .filter((file) => layerOf(file) !== 'cli')
       .filter((file) => /\bconsole\.|\bprocess\.(exit|stdout|stderr)\b/.test(codeOf(file)));
     expect(loud).toEqual([]);
   });
@@ -162,8 +165,8 @@ describe('what makes a start slow', () => {
   );
 });
 
-describe.each(PURE)('the pure room %s, with all that it builds upon,', (room) => {
-  const pure = [...reachable(files.filter((file) => roomOf(file) === room))];
+describe.each(PURE)('the pure folder %s, with all that it builds upon,', (folder) => {
+  const pure = [...reachable(files.filter((file) => layerOf(file) === folder))];
 
   test('imports no database, network, file or process', () => {
     const impure = pure.flatMap((file) =>

@@ -1,7 +1,7 @@
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 import type { Attempt, Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
-import type { Rehearsed } from '../rehearsed.ts';
+import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
 import type { Looker } from './activity-reader.ts';

@@ -1,5 +1,11 @@
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
-import { isDml, likenessHash, type Rehearsed, shapeHash, textHash } from '../rehearsed.ts';
+import {
+  isDml,
+  likenessHash,
+  type Rehearsed,
+  shapeHash,
+  textHash,
+} from '../../rehearsal/receipts/rehearsed.ts';
 
 export interface Sent {
   readonly sql: string;

@@ -1,6 +1,6 @@
 import { formatDuration } from '../../format.ts';
 import type { Observed } from '../../proxy/observed.ts';
-import { type Rehearsed, type RehearsedStatement, shapeHash } from '../rehearsed.ts';
+import { type Rehearsed, type RehearsedStatement, shapeHash } from '../../rehearsal/receipts/rehearsed.ts';
 import type { Happenings } from './guardrail-events.ts';
 
 /** What took less is over before anybody has read of it. */

@@ -6,7 +6,7 @@ import { startServer } from '../../local-server/embedded.ts';
 import { makeWorkFolder } from '../../local-server/work-folder.ts';
 import type { Report } from '../../model/report.ts';
 import { builtFile } from '../../package.ts';
-import { rehearse } from '../../rehearsal/run.ts';
+import { rehearse } from '../../rehearsal/rehearse.ts';
 import { hazardSection } from '../../report/text/hazards-text.ts';
 import { verdictSection } from '../../report/text/verdict-text.ts';
 import { Scope } from '../../scope.ts';

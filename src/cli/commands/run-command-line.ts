@@ -1,13 +1,15 @@
 import { appendFileSync } from 'node:fs';
+import { apply } from '../../apply/perform-apply.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { RunEvent } from '../../events.ts';
 import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
 import type { PlannedStatements } from '../../rehearsal/describe-plan.ts';
-import { apply, rehearse, swap } from '../../rehearsal/run.ts';
+import { rehearse } from '../../rehearsal/rehearse.ts';
 import { formatOfFile } from '../../report/formats.ts';
 import { rendererOf } from '../../report/render.ts';
+import { swap } from '../../swap/perform-swap.ts';
 import { toApply } from '../apply-plan.ts';
 import { confirm } from '../confirm.ts';
 import { pastApplies } from '../earlier-applies.ts';

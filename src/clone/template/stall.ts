@@ -1,11 +1,7 @@
-import {
-  type ActivitySession,
-  type Arrivals,
-  COUNTS_AT_ONCE,
-  readArrivals,
-} from '../../database/activity.ts';
+import { type ActivitySession, type Arrivals, readArrivals } from '../../database/activity.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
+import { COUNTS_AT_ONCE } from '../../postgres/connection/supported-versions.ts';
 import type { CloneContext } from '../method.ts';
 import { visitsOf } from '../turns.ts';
 import { rankHere } from './assess-template.ts';

@@ -1,5 +1,4 @@
 import type { Client } from 'pg';
-import { COUNTS_AT_ONCE } from '../../database/activity.ts';
 import { SafemigrateError } from '../../errors.ts';
 import type { Audit } from './audit.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
@@ -7,7 +6,7 @@ import { dial, type Link } from './dial.ts';
 import { loadPg } from './load-pg.ts';
 import { PgSession } from './pg-session.ts';
 import type { Session } from './session.ts';
-import { refuseUnsupported } from './supported-versions.ts';
+import { COUNTS_AT_ONCE, refuseUnsupported } from './supported-versions.ts';
 
 export { dial, type Link } from './dial.ts';
 

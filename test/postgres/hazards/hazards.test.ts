@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import type { Hazard, Report } from '../../../src/model/report.ts';
-import { rehearse } from '../../../src/rehearsal/run.ts';
+import { rehearse } from '../../../src/rehearsal/rehearse.ts';
 import { plainEnvironment } from '../../helpers/cli.ts';
 import { withClient } from '../../helpers/client.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { compareSchemas, compareTimes } from '../../../src/apply/compare-apply.ts';
-import { rehearsedOf, streamHash } from '../../../src/apply/rehearsed.ts';
 import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import { rehearsedOf, streamHash } from '../../../src/rehearsal/receipts/rehearsed.ts';
 
 const sent = (...texts: string[]) =>
   texts.map((sql, at) => ({ index: at + 1, sql, durationMs: (at + 1) * 10 }));

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { diverges } from '../../../src/apply/guardrails/divergence.ts';
 import { blockedBehind } from '../../../src/apply/guardrails/waiters.ts';
-import { rehearsedOf } from '../../../src/apply/rehearsed.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
+import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
 
 async function divergesFrom(rehearsed: readonly string[], sql: string, redacted = false): Promise<boolean> {
   const known = rehearsedOf(

@@ -6,7 +6,7 @@ import {
   reasonsAgainst,
   schemaReason,
   writeReceipt,
-} from '../../../src/apply/receipt.ts';
+} from '../../../src/rehearsal/receipts/receipt.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const report = sampleReports.passed ?? sampleReport();

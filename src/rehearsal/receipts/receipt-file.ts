@@ -1,14 +1,21 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { withoutSecrets } from '../command/command-secrets.ts';
-import type { Logins } from '../command/rewrite.ts';
-import type { Target } from '../database/target.ts';
-import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Report } from '../model/report.ts';
-import { redactReport } from '../observe/redact-report.ts';
-import type { RehearseOptions } from '../rehearsal/run-options.ts';
-import { ignore } from '../rehearsal/slices.ts';
-import type { Rehearsal } from './apply-section.ts';
-import { commandHash, type Identity, readReceipt, writeReceipt } from './receipt.ts';
+import { withoutSecrets } from '../../command/command-secrets.ts';
+import type { Logins } from '../../command/rewrite.ts';
+import type { Target } from '../../database/target.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { Report } from '../../model/report.ts';
+import { redactReport } from '../../observe/redact-report.ts';
+import type { TargetState } from '../../observe/target-watch.ts';
+import type { RehearseOptions } from '../run-options.ts';
+import { ignore } from '../slices.ts';
+import { commandHash, type Identity, type Receipt, readReceipt, writeReceipt } from './receipt.ts';
+
+/** A rehearsal that an apply may rely on. */
+export type Rehearsal = { readonly report: Report } & (
+  | { readonly receipt: Receipt }
+  /** The target as it was before the rehearsal. */
+  | { readonly before: TargetState }
+);
 
 /** The rehearsal that a receipt stands for. @throws SafemigrateError `CONFIGURATION`, `REFUSED` */
 export async function readRehearsal(file: string, { receiptKey }: RehearseOptions): Promise<Rehearsal> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { StatementSection } from '../model/report.ts';
-import { withoutSecrets } from '../observe/statement-secrets.ts';
-import { plainOf, shapeOf } from '../postgres/sql/normalize.ts';
+import type { StatementSection } from '../../model/report.ts';
+import { withoutSecrets } from '../../observe/statement-secrets.ts';
+import { plainOf, shapeOf } from '../../postgres/sql/normalize.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
 export interface Rehearsed {

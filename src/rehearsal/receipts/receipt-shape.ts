@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { report } from '../model/report.ts';
+import { report } from '../../model/report.ts';
 
 /** What a rehearsal proved, for an apply that comes later and elsewhere. Times are ISO 8601. */
 const proved = z.object({

@@ -1,8 +1,8 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { z } from 'zod';
-import { SafemigrateError } from '../errors.ts';
-import { formatDuration } from '../format.ts';
-import type { Report } from '../model/report.ts';
+import { SafemigrateError } from '../../errors.ts';
+import { formatDuration } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
 import type { receiptShape } from './receipt-shape.ts';
 import { rehearsedOf, streamHash } from './rehearsed.ts';
 
