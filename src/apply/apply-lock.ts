@@ -24,7 +24,7 @@ interface Holder {
 }
 
 /** @param session in the target. @throws SafemigrateError `REFUSED`, naming who holds it. */
-export async function takeTurn(session: Session, databaseOid: number): Promise<void> {
+export async function takeApplyLock(session: Session, databaseOid: number): Promise<void> {
   const [row] = await session.query<{ taken: boolean }>(TAKE, [keyOf(databaseOid)]);
   if (!row?.taken) throw occupied(session.database, await holderOf(session, databaseOid));
 }

@@ -1,6 +1,6 @@
 import type { Report } from '../model/report.ts';
 import type { RehearseOptions } from '../rehearsal/run-options.ts';
-import type { DuringOptions } from './guardrails/guardrail-options.ts';
+import type { GuardrailOptions } from './guardrails/guardrail-options.ts';
 
 export interface ApplyOptions extends RehearseOptions {
   /** Shown what was rehearsed: whether to go on. */
@@ -12,5 +12,5 @@ export interface ApplyOptions extends RehearseOptions {
   /** How often the command may be run again where it failed because of a lock. Default 0. */
   readonly retries?: number;
   /** How the command is guarded while it runs. */
-  readonly during?: Omit<DuringOptions, 'listen' | 'redact'>;
+  readonly during?: Omit<GuardrailOptions, 'listen' | 'redact'>;
 }

@@ -1,6 +1,6 @@
 import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
-import { reasonsAgainst, schemaReason } from '../rehearsal/receipts/receipt.ts';
+import { receiptObjections, schemaReason } from '../rehearsal/receipts/receipt.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import { identityOf } from '../rehearsal/receipts/receipt-file.ts';
 import { ignore } from '../rehearsal/slices.ts';
@@ -8,7 +8,7 @@ import { withScope } from '../rehearsal/with-scope.ts';
 import { catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import { openSchemaWatch } from '../schema/schema-watch.ts';
 import type { ApplyOptions } from './apply-options.ts';
-import { type Applied, inReport, type Result, refused, standsAgainst } from './apply-section.ts';
+import { type Applied, inReport, type Result, refusedApply, standsAgainst } from './apply-section.ts';
 import { enterTarget } from './enter.ts';
 import { type Life, runOnTarget } from './run-on-target.ts';
 
@@ -22,7 +22,7 @@ export async function applyRehearsed(
 ): Promise<Applied> {
   const against = standsAgainst(rehearsal.report);
   if (against !== undefined && options.force === undefined) {
-    const section = refused(rehearsal, options, [against]);
+    const section = refusedApply(rehearsal, options, [against]);
     return { report: inReport(rehearsal.report, { section, limits: [] }, startedAt), outdated: [] };
   }
   const { result, cleanup } = await withScope(options, (scope, stop) =>
@@ -38,7 +38,7 @@ async function applyWithin(life: Life, rehearsal: Rehearsal, options: ApplyOptio
   const entered = await enterTarget(life.scope, life.stop, options);
   const { run, target, turn } = entered;
   const refuse = (reasons: string[], more: Partial<Result> = {}): Result => ({
-    ...{ section: refused(rehearsal, options, reasons), limits: [], run },
+    ...{ section: refusedApply(rehearsal, options, reasons), limits: [], run },
     ...more,
   });
   const schema = await life.scope.own(
@@ -54,7 +54,7 @@ async function applyWithin(life: Life, rehearsal: Rehearsal, options: ApplyOptio
       now: new Date(),
       maxAgeMs,
     };
-    const reasons = reasonsAgainst(rehearsal.receipt, asked);
+    const reasons = receiptObjections(rehearsal.receipt, asked);
     if (reasons.length > 0) return refuse(reasons);
   }
   await inPhase(emit, 'before', () => schema.before(target.settings, { run }));

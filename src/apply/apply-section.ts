@@ -35,7 +35,7 @@ export const NOT_STARTED = {
   bookkeeping: null,
 } satisfies Partial<ApplySection>;
 
-export function refused(rehearsal: Rehearsal, options: ApplyOptions, reasons: string[]): ApplySection {
+export function refusedApply(rehearsal: Rehearsal, options: ApplyOptions, reasons: string[]): ApplySection {
   return { ...NOT_STARTED, ...basis(rehearsal, options), outcome: 'refused', reasons };
 }
 

@@ -7,13 +7,13 @@ import { type CutOffApply, cutOffApplies } from './journal.ts';
 /** What the target of an apply that was killed has now; `unread`: the reason why it was not looked at. */
 export type Found = 'as before' | 'as rehearsed' | 'otherwise' | { readonly unread: string };
 
-export interface Aftermath extends CutOffApply {
+export interface CutOffOutcome extends CutOffApply {
   /** null while it is at work. */
   readonly schema: Found | null;
 }
 
 /** @param settings of the target that was named, which alone is looked at. */
-export async function lookAtCutOff(settings: ConnectionSettings | undefined): Promise<Aftermath[]> {
+export async function inspectCutOff(settings: ConnectionSettings | undefined): Promise<CutOffOutcome[]> {
   const found = await cutOffApplies();
   const fingerprint = found.some(({ state }) => state !== 'alive') && settings && (await read(settings));
   return found.map((apply) => {

@@ -8,13 +8,13 @@ import { inPhase } from '../events.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import { openSession } from '../postgres/connection/connect.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { RehearseOptions } from '../rehearsal/run-options.ts';
 import { ignore } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { takeTurn } from './apply-lock.ts';
+import { takeApplyLock } from './apply-lock.ts';
 
 /** The target, for as long as the apply lasts. */
 export interface Entered {
@@ -33,7 +33,7 @@ export interface Entered {
 export async function enterTarget(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Entered> {
   const { emit = ignore, audit = ignore } = options;
   const { signal } = stop;
-  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
   const located = locateTarget(options, around);
   resolveCommand(options.command, { path: around.env.PATH ?? '', folder: around.folder });
   const target = await inPhase(emit, 'connect', () =>
@@ -49,7 +49,7 @@ export async function enterTarget(scope: Scope, stop: Stop, options: RehearseOpt
         }),
       async (session) => session?.close(),
     );
-    await takeTurn(turn, target.database.oid);
+    await takeApplyLock(turn, target.database.oid);
     for (const session of [control, turn]) session.onLost((reason) => stop.now(lostControl(reason)));
     const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
     const input = { argv: options.command, around, target: target.settings, urlVariable };

@@ -17,9 +17,9 @@ import type { GuardedWatch } from './guardrails/guarded-proxy.ts';
 import { bookkeepingOf } from './migration-history.ts';
 import { decideOutcome, type Ended } from './outcome.ts';
 import type { TransactionWatch } from './own-transaction-ids.ts';
-import type { Evidence } from './retry/retry-eligibility.ts';
+import type { RetryEvidence } from './retry/retry-eligibility.ts';
 
-export interface AfterParts {
+export interface OutcomeParts {
   readonly target: Target;
   readonly run: RunId;
   readonly audit: Audit;
@@ -56,15 +56,15 @@ type Section = Pick<
   | 'bookkeeping'
 >;
 
-export interface After {
+export interface InspectedOutcome {
   readonly section: Section;
   readonly limits: Limit[];
   /** For deciding whether the command may be run again. */
-  readonly evidence: Evidence;
+  readonly evidence: RetryEvidence;
 }
 
 /** What the target is now. Never throws: whatever cannot be found out is told as such. */
-export async function lookAfter(parts: AfterParts): Promise<After> {
+export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutcome> {
   const { wire, transactions, schema, fingerprint, rehearsed, rehearsedSchema, command, aborted, earlier } =
     parts;
   const limits: Limit[] = [];
@@ -177,7 +177,7 @@ async function reachAgain({
   target,
   run,
   audit,
-}: AfterParts): Promise<{ session: Session } | { failed: string }> {
+}: OutcomeParts): Promise<{ session: Session } | { failed: string }> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     try {

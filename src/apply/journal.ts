@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { withoutSecrets } from '../observe/statement-secrets.ts';
+import { statementWithoutSecrets } from '../observe/statement-secrets.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
 import { namesIn, stateFolder } from '../ownership/state-files.ts';
 import type { Observed } from '../proxy/observed.ts';
@@ -59,7 +59,7 @@ export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Pr
     observe: (event) => {
       if (event.type === 'begin') {
         const { sql, transaction } = event.statement;
-        note({ sent: withoutSecrets(sql.slice(0, SHOWN_CHARACTERS)), transaction });
+        note({ sent: statementWithoutSecrets(sql.slice(0, SHOWN_CHARACTERS)), transaction });
       } else if (event.type === 'undone') {
         note({ ended: event.transaction, committed: false, lost: false });
       } else if (event.type === 'transaction-end') {

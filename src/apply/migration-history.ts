@@ -26,7 +26,7 @@ interface Told {
  * nothing. A tool that notes in a transaction of its own may know of them all the same.
  * @param transactionOf the statements' transactions, by their numbers.
  */
-export async function unnoted(
+export async function unrecordedMigrations(
   committed: readonly Effect[],
   transactionOf: ReadonlyMap<number, number>,
 ): Promise<Effect[]> {

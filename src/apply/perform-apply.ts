@@ -1,6 +1,6 @@
 import type { Report } from '../model/report.ts';
 import { readRehearsal } from '../rehearsal/receipts/receipt-file.ts';
-import { rehearseAndRemember, shown } from '../rehearsal/rehearse.ts';
+import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import type { ApplyOptions } from './apply-options.ts';
 import { applyRehearsed } from './apply-rehearsed.ts';
 import { refuseEarly } from './refuse-early.ts';
@@ -18,12 +18,12 @@ export async function apply(options: ApplyOptions): Promise<Report> {
   await refuseEarly(options);
   if (options.receipt !== undefined) {
     const rehearsal = await readRehearsal(options.receipt, options);
-    return shown((await applyRehearsed(rehearsal, options, startedAt)).report, options);
+    return redactIfAsked((await applyRehearsed(rehearsal, options, startedAt)).report, options);
   }
   for (let rehearsals = 1; ; rehearsals++) {
     const rehearsal = await rehearseAndRemember(options);
     const { report, outdated } = await applyRehearsed(rehearsal, options, startedAt);
-    if (outdated.length === 0 || rehearsals === REHEARSALS) return shown(report, options);
+    if (outdated.length === 0 || rehearsals === REHEARSALS) return redactIfAsked(report, options);
     const message = `the target changed while it was rehearsed on (${outdated.join(', ')}): rehearsing again`;
     options.emit?.({ type: 'notice', message });
   }

@@ -1,7 +1,7 @@
 import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { openSession } from '../postgres/connection/connect.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import { ignore } from '../rehearsal/slices.ts';
 import { refuseWhileOccupied } from './apply-lock.ts';
 import type { ApplyOptions } from './apply-options.ts';
@@ -12,7 +12,7 @@ export async function refuseEarly(options: ApplyOptions): Promise<void> {
     throw new SafemigrateError('USAGE', '--apply and --from cannot be given together.', {
       hint: 'There is no target to apply to: --from rehearses on a dump. Nothing was touched.',
     });
-  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
   const { settings } = locateTarget(options, around);
   const { audit = ignore, signal } = options;
   const session = await openSession(settings, {

@@ -1,4 +1,4 @@
-import { withoutSecrets } from '../command/command-secrets.ts';
+import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { runCommand } from '../command/run-command.ts';
 import { readServerIdentity } from '../database/server-identity.ts';
@@ -16,8 +16,8 @@ import type { Stop } from '../stop.ts';
 import type { ApplyOptions } from './apply-options.ts';
 import { basis, NOT_STARTED, type Result } from './apply-section.ts';
 import type { Entered } from './enter.ts';
-import { guardedWire } from './guardrails/guarded-proxy.ts';
-import { lookAfter } from './inspect-outcome.ts';
+import { startGuardedProxy } from './guardrails/guarded-proxy.ts';
+import { inspectOutcome } from './inspect-outcome.ts';
 import { openJournal } from './journal.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
 import { runAttempts } from './retry/attempts.ts';
@@ -42,7 +42,11 @@ export async function runOnTarget(
   const startedAt = new Date();
   const journal = await openJournal(
     {
-      ...{ run, startedAt: startedAt.toISOString(), command: withoutSecrets(options.command, logins.logins) },
+      ...{
+        run,
+        startedAt: startedAt.toISOString(),
+        command: commandWithoutSecrets(options.command, logins.logins),
+      },
       target: placeOf(target),
       fingerprints: { before: given.fingerprint, rehearsed: report.schema?.after ?? null },
     },
@@ -55,7 +59,7 @@ export async function runOnTarget(
     return undefined;
   });
   let aborted: string | null = null;
-  const wire = await guardedWire(scope, {
+  const wire = await startGuardedProxy(scope, {
     target,
     run,
     logins: logins.logins,
@@ -85,7 +89,7 @@ export async function runOnTarget(
       inPhase(emit, 'command', () => runCommand({ ...toRun(rewritten, stop, options), timeoutMs: withinMs })),
     look: (command, earlier) =>
       inPhase(emit, 'after', () =>
-        lookAfter({
+        inspectOutcome({
           ...given,
           ...{ target, run, audit, wire, transactions, place, rehearsed, command, earlier },
           rehearsedSchema: report.schema,

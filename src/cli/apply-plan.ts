@@ -5,14 +5,14 @@ import { render } from '../report/render.ts';
 import { confirm, refuseUnasked } from './confirm.ts';
 import { duringOf } from './guardrail-options-table.ts';
 import type { RUN_OPTIONS, Values } from './options-table.ts';
-import type { Progress } from './progress.ts';
+import type { ProgressDisplay } from './progress.ts';
 import { forReader } from './publish.ts';
 import { styleOf } from './style.ts';
 
 /** What an apply is told beyond a rehearsal. @throws SafemigrateError `USAGE`, `REFUSED` where nobody can be asked. */
 export function toApply(
   { yes = false, force, maxAge, redact, retries, swap = false, ...during }: Values<typeof RUN_OPTIONS>,
-  display: Progress,
+  display: ProgressDisplay,
   signal: AbortSignal,
 ) {
   if (swap)

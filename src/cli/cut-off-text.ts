@@ -1,4 +1,4 @@
-import type { Aftermath } from '../apply/cut-off.ts';
+import type { CutOffOutcome } from '../apply/cut-off.ts';
 import { formatDuration, plural } from '../format.ts';
 import { visible } from '../report/visible.ts';
 
@@ -6,12 +6,12 @@ const LISTED = 5;
 const COLUMNS = 100;
 
 /** Applies that were killed, and what their targets have. */
-export function cutOffText(applies: readonly Aftermath[]): string {
+export function cutOffText(applies: readonly CutOffOutcome[]): string {
   if (applies.length === 0) return '';
   return `Applies:\n${applies.map(one).join('')}`;
 }
 
-function one({ head, state, schema, committed, open }: Aftermath): string {
+function one({ head, state, schema, committed, open }: CutOffOutcome): string {
   const ago = formatDuration(Math.max(0, Date.now() - Date.parse(head.startedAt)));
   const { database, host, port } = head.target;
   const what = `${head.run} to ${database} on ${host}:${port}, begun ${ago} ago`;
@@ -25,7 +25,7 @@ function one({ head, state, schema, committed, open }: Aftermath): string {
   ].join('');
 }
 
-function stateOf(schema: NonNullable<Aftermath['schema']>): string {
+function stateOf(schema: NonNullable<CutOffOutcome['schema']>): string {
   switch (schema) {
     case 'as before':
       return 'The schema is as it was before the command.';

@@ -2,12 +2,12 @@ import { SafemigrateError } from '../errors.ts';
 import { startEarly } from '../schema/schema-watch.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { printError, printUnforeseen } from './print.ts';
-import { type Asked, readWords } from './program.ts';
+import { type ParsedArguments, readWords } from './program.ts';
 import { SignalWatch } from './signals.ts';
-import { noCommand, type Words } from './split-arguments.ts';
+import { noCommand, type SplitArguments } from './split-arguments.ts';
 
 /** Runs what the words ask for, and prints every failure. @returns the exit code. */
-export async function dispatch(words: Words): Promise<number> {
+export async function dispatch(words: SplitArguments): Promise<number> {
   const signals = new SignalWatch();
   try {
     const asked = readWords(words.own, words.command !== undefined);
@@ -24,7 +24,7 @@ export async function dispatch(words: Words): Promise<number> {
   }
 }
 
-async function run(asked: Asked, words: Words, signals: SignalWatch): Promise<number> {
+async function run(asked: ParsedArguments, words: SplitArguments, signals: SignalWatch): Promise<number> {
   switch (asked.action) {
     case 'rehearse': {
       if (words.command === undefined || words.command.length === 0) throw noCommand();

@@ -1,11 +1,11 @@
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type PastApply, telling } from '../hazards/apply-history.ts';
+import { type EarlierApply, telling } from '../hazards/apply-history.ts';
 import type { Report } from '../model/report.ts';
 import { stateFolder } from '../ownership/state-files.ts';
 
 /** One line for each apply, for this user alone: times, and nothing of what the statements say. */
-interface Line extends PastApply {
+interface Line extends EarlierApply {
   readonly run: string;
   readonly target: string;
 }
@@ -38,7 +38,7 @@ export async function keepTimes({ run, target, apply }: Report): Promise<void> {
 }
 
 /** Of the last applies to this target. A forecast is worth making without them. */
-export async function pastApplies(target: Place): Promise<PastApply[]> {
+export async function pastApplies(target: Place): Promise<EarlierApply[]> {
   const text = await readFile(file(), 'utf8').catch(() => '');
   const key = keyOf(target);
   // Lines of other targets may be many, and an apply of many statements has a long one.

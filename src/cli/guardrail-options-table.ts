@@ -1,5 +1,5 @@
 import type { Lag } from '../apply/guardrails/guardrail-options.ts';
-import { oneOf, option, parseDuration, parseSize } from './values.ts';
+import { oneOfValues, option, parseDuration, parseSize } from './values.ts';
 
 /** How the command is guarded while it runs on the target, as options. */
 export const DURING_OPTIONS = {
@@ -49,13 +49,13 @@ export const DURING_OPTIONS = {
   unblock: option(
     '--unblock <whom>',
     'apply: sessions that may be ended when the command waits for them: never, idle-in-transaction',
-    oneOf('never', 'idle-in-transaction'),
+    oneOfValues('never', 'idle-in-transaction'),
     { default: 'never' },
   ),
   onDivergence: option(
     '--on-divergence <how>',
     'apply: what becomes of a statement that was not rehearsed: stop (refuse it, and all after it), warn',
-    oneOf('stop', 'warn'),
+    oneOfValues('stop', 'warn'),
     { default: 'stop' },
   ),
   maxLag: option(

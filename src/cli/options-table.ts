@@ -5,15 +5,15 @@ import { DURING_OPTIONS } from './guardrail-options-table.ts';
 import { POLICY_OPTIONS } from './policy-options.ts';
 import {
   flag,
-  list,
+  listOption,
   type OptionSpec,
-  oneOf,
+  oneOfValues,
   option,
   parseAge,
   parseDuration,
   parseSeconds,
   parseSize,
-  text,
+  textValue,
 } from './values.ts';
 
 function parseReportFile(value: string): string {
@@ -23,8 +23,10 @@ function parseReportFile(value: string): string {
 }
 
 export const TARGET_OPTIONS = {
-  url: option('--url <url>', 'the target: postgresql://user:password@host:port/database', text),
-  urlEnv: option('--url-env <name>', 'the variable that holds the target', text, { default: 'DATABASE_URL' }),
+  url: option('--url <url>', 'the target: postgresql://user:password@host:port/database', textValue),
+  urlEnv: option('--url-env <name>', 'the variable that holds the target', textValue, {
+    default: 'DATABASE_URL',
+  }),
 };
 
 export const RUN_OPTIONS = {
@@ -32,30 +34,30 @@ export const RUN_OPTIONS = {
   from: option(
     '--from <dump>',
     'no target: restore this dump (SQL, custom, tar or directory) on a PostgreSQL of its own, and rehearse there',
-    text,
+    textValue,
   ),
   clone: option(
     '--clone <method>',
     `how to make the clone: auto, ${METHOD_IDS.join(', ')}`,
-    oneOf('auto', ...METHOD_IDS),
+    oneOfValues('auto', ...METHOD_IDS),
     { default: 'auto' },
   ),
   rehearsalUrl: option(
     '--rehearsal-url <url>',
     'another server for the clone: its copy of the target is cloned, or the target is dumped into it',
-    text,
+    textValue,
   ),
-  source: option('--source <url>', 'a standby of the target to copy the cluster from', text),
+  source: option('--source <url>', 'a standby of the target to copy the cluster from', textValue),
   checkpoint: option(
     '--checkpoint <how>',
     'the checkpoint before a copy of the cluster: fast, spread',
-    oneOf('fast', 'spread'),
+    oneOfValues('fast', 'spread'),
     { default: 'fast' },
   ),
   cloneDir: option(
     '--clone-dir <folder>',
     "where a copy of the cluster is put; default: beside the target's",
-    text,
+    textValue,
   ),
   cloneTtl: option(
     '--clone-ttl <duration>',
@@ -70,10 +72,10 @@ export const RUN_OPTIONS = {
     { default: '10GB' },
   ),
   schemaOnly: option('--schema-only', 'clone the tables without their rows (dump)', flag),
-  excludeTableData: list(
+  excludeTableData: listOption(
     '--exclude-table-data <pattern>',
     'tables to clone without their rows (dump); repeatable',
-    text,
+    textValue,
   ),
   allowOutward: option(
     '--allow-outward',
@@ -83,22 +85,22 @@ export const RUN_OPTIONS = {
   cloneCreate: option(
     '--clone-create <command>',
     'a shell command that makes a clone elsewhere and prints its URL (external)',
-    text,
+    textValue,
   ),
   cloneDestroy: option(
     '--clone-destroy <command>',
     'a shell command that removes that clone; SAFEMIGRATE_CLONE_URL holds its URL',
-    text,
+    textValue,
   ),
-  afterClone: list(
+  afterClone: listOption(
     '--after-clone <sql>',
     'SQL, or a file of it, to run on the clone before the command, as to mask personal data; repeatable',
-    text,
+    textValue,
   ),
   disconnect: option(
     '--disconnect <whom>',
     'sessions on the target that may be ended for the clone: never, idle, all',
-    oneOf('never', 'idle', 'all'),
+    oneOfValues('never', 'idle', 'all'),
     { default: 'never' },
   ),
   wait: option('--wait <seconds>', 'how long to wait for sessions on the target to go', parseSeconds, {
@@ -115,31 +117,31 @@ export const RUN_OPTIONS = {
   queries: option(
     '--queries <source>',
     'queries of the running application to try before and after: pg_stat_statements, a file, off',
-    text,
+    textValue,
     { default: 'pg_stat_statements' },
   ),
-  check: list(
+  check: listOption(
     '--check <query>',
     'a query, or a file that holds one, that must return the same before and after; repeatable',
-    text,
+    textValue,
   ),
-  checkEmpty: list(
+  checkEmpty: listOption(
     '--check-empty <query>',
     'a query, or a file that holds one, that must return no row after the command; repeatable',
-    text,
+    textValue,
   ),
   rerun: option('--rerun', 'run the command once more on the clone: it must change nothing', flag),
   down: option(
     '--down <command>',
     'a shell command that leads back, run on the clone at the end: all must be as it was',
-    text,
+    textValue,
   ),
   format: option(
     '--format <format>',
     'print the report on standard output: text, json, markdown',
-    oneOf('text', 'json', 'markdown'),
+    oneOfValues('text', 'json', 'markdown'),
   ),
-  report: list(
+  report: listOption(
     '--report <file>',
     'write the report, by its ending (.json, .txt, .html, .md, .xml for JUnit, .sarif, .prom for OpenMetrics); repeatable',
     parseReportFile,
@@ -147,7 +149,7 @@ export const RUN_OPTIONS = {
   observe: option(
     '--observe <how>',
     'how to look at statements: exact (locks of each), sampled (let all pass as it comes), off',
-    oneOf('exact', 'sampled', 'off'),
+    oneOfValues('exact', 'sampled', 'off'),
     { default: 'exact' },
   ),
   ...POLICY_OPTIONS,
@@ -165,7 +167,7 @@ export const RUN_OPTIONS = {
   proxyListen: option(
     '--proxy-listen <address>',
     'where the command connects to, for one that runs in a container',
-    text,
+    textValue,
     { default: '127.0.0.1' },
   ),
   swap: option(
@@ -177,26 +179,26 @@ export const RUN_OPTIONS = {
   force: option(
     '--force <reason>',
     'apply although the rehearsal did not pass; the reason is reported',
-    text,
+    textValue,
   ),
   receipt: option(
     '--receipt <file>',
     'write what the rehearsal proved; with --apply: take it in the place of a rehearsal',
-    text,
+    textValue,
   ),
-  receiptKey: option('--receipt-key <key>', 'sign the receipt, or prove its signature', text),
+  receiptKey: option('--receipt-key <key>', 'sign the receipt, or prove its signature', textValue),
   maxAge: option('--max-age <duration>', 'how old a receipt may be', parseDuration, { default: '24h' }),
   ...DURING_OPTIONS,
   yes: option('--yes', 'go on without asking, once the rehearsal has passed', flag),
-  pgbouncer: list(
+  pgbouncer: listOption(
     '--pgbouncer <url>',
     'console of a PgBouncer whose clients are to wait during a swap; repeatable',
-    text,
+    textValue,
   ),
   verify: option(
     '--verify <sql or command>',
     'must agree to the migrated clone before it becomes the target: SQL whose rows begin with true, or a command',
-    text,
+    textValue,
   ),
   keepOriginal: option(
     '--keep-original <duration>',
@@ -209,7 +211,11 @@ export const RUN_OPTIONS = {
     flag,
   ),
   plan: option('--plan', 'print every statement that would touch the target, and stop', flag),
-  audit: option('--audit <file>', 'record every statement that safemigrate itself sends to the server', text),
+  audit: option(
+    '--audit <file>',
+    'record every statement that safemigrate itself sends to the server',
+    textValue,
+  ),
 };
 
 export const CLEAN_OPTIONS = {
@@ -225,16 +231,16 @@ export const CLEAN_OPTIONS = {
     'with --originals: those of swaps before that instead, however long they were to be kept',
     parseAge,
   ),
-  pgbouncer: list(
+  pgbouncer: listOption(
     '--pgbouncer <url>',
     'console of a PgBouncer whose clients a swap that was cut off may have left waiting: they go on; repeatable',
-    text,
+    textValue,
   ),
 };
 
 export const LIST_OPTIONS = {
   ...TARGET_OPTIONS,
-  format: option('--format <format>', 'text or json', oneOf('text', 'json'), { default: 'text' }),
+  format: option('--format <format>', 'text or json', oneOfValues('text', 'json'), { default: 'text' }),
 };
 
 export const ROLLBACK_OPTIONS = {
@@ -252,14 +258,14 @@ export const ROLLBACK_OPTIONS = {
 };
 
 export const COMMENT_OPTIONS = {
-  name: option('--name <name>', 'tells the comments of several reports on one pull request apart', text),
+  name: option('--name <name>', 'tells the comments of several reports on one pull request apart', textValue),
 };
 
 export const SHOW_OPTIONS = {
   format: RUN_OPTIONS.format,
   report: RUN_OPTIONS.report,
   redact: RUN_OPTIONS.redact,
-  compare: option('--compare <run>', 'say how the run differs from this earlier one', text),
+  compare: option('--compare <run>', 'say how the run differs from this earlier one', textValue),
 };
 
 export const DEMO_OPTIONS = { report: RUN_OPTIONS.report, redact: RUN_OPTIONS.redact };

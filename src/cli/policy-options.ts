@@ -1,25 +1,25 @@
 import { HAZARD_CODES } from '../hazards/codes.ts';
 import type { Allowance, LockLimit, Policy } from '../hazards/policy.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
-import { list, oneOf, option, parseDuration, parseSize } from './values.ts';
+import { listOption, oneOfValues, option, parseDuration, parseSize } from './values.ts';
 
 /** What a rehearsal has to keep to, as options. */
 export const POLICY_OPTIONS = {
   failOn: option(
     '--fail-on <severity>',
     'do not pass with hazards of this severity or a graver one: error, warning',
-    oneOf('error', 'warning'),
+    oneOfValues('error', 'warning'),
     { default: 'error' },
   ),
   allow: {
-    ...list(
+    ...listOption(
       '--allow <hazard>',
       'let a hazard pass: \'CODE[:relation] reason="…" [until=2027-01-31]\'; repeatable',
       parseAllowance,
     ),
     parseObject: (value: Readonly<Record<string, unknown>>) => [allowanceOf(value)],
   },
-  maxLock: list(
+  maxLock: listOption(
     '--max-lock <limit>',
     "for how long a lock may be held: '[relation:]ACCESS EXCLUSIVE=500ms'; repeatable",
     parseLockLimit,

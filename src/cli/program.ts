@@ -6,7 +6,7 @@ import { strayWords } from './split-arguments.ts';
 import { type SubcommandName, subcommands } from './subcommands.ts';
 
 /** What the words before `--` ask for; the values are still text. */
-export interface Asked {
+export interface ParsedArguments {
   readonly action: 'rehearse' | SubcommandName;
   readonly values: Record<string, unknown>;
   /** What stood behind a subcommand's name: a run, a code, a file. */
@@ -38,8 +38,8 @@ Exit codes:
  * Reads the words before `--`. Printing help is commander's; everything wrong is thrown.
  * @throws SafemigrateError `USAGE`; `'shown'` is returned after help was printed.
  */
-export function readWords(own: readonly string[], hasCommand: boolean): Asked | 'shown' {
-  let asked: Asked | undefined;
+export function readWords(own: readonly string[], hasCommand: boolean): ParsedArguments | 'shown' {
+  let asked: ParsedArguments | undefined;
   const program = configure(new Command('safemigrate'), RUN_OPTIONS)
     .usage(
       `[options] -- <command> [args...]\n       safemigrate ${subcommands()

@@ -11,7 +11,7 @@ import type { TerminalStyle } from './style.ts';
  * erased before anything else is written. While the command runs there is none: the terminal is the command's.
  * Elsewhere, and for good, stay one line for each phase that took noticeably long, and every notice.
  */
-export interface Progress {
+export interface ProgressDisplay {
   readonly emit: Emit;
   /** Erases the live line; call it before anything else writes to the terminal, and at the end of the run. */
   finish(): void;
@@ -49,7 +49,7 @@ interface Running {
 export function progress(
   stream: { write(text: string): unknown; readonly columns?: number },
   style: TerminalStyle,
-): Progress {
+): ProgressDisplay {
   const running: Running[] = [];
   let timer: NodeJS.Timeout | undefined;
   let drawn = false;

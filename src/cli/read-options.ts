@@ -1,8 +1,8 @@
 import { findTarget } from '../database/locate.ts';
 import type { Target } from '../database/target.ts';
-import type { Place } from '../ownership/control-session.ts';
+import type { MaintenanceTarget } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import { configSource, environmentSource } from './config.ts';
 import { flagOf, type OptionTable, RUN_OPTIONS, readOptions, type Values } from './options-table.ts';
 import { subcommands } from './subcommands.ts';
@@ -27,12 +27,12 @@ export function nameServer({ settings, source }: Pick<Target, 'settings' | 'sour
 }
 
 /** A server that was named, and the target on it, which may be closed or gone. */
-export interface NamedPlace extends Place {
+export interface NamedPlace extends MaintenanceTarget {
   readonly source: string;
 }
 
 /** Where a subcommand works; undefined when no target is named. Nothing is connected to. */
 export function findNamedPlace(options: { url?: string; urlEnv?: string }): NamedPlace | undefined {
-  const located = findTarget(options, surroundings(process.env, process.cwd()));
+  const located = findTarget(options, readEnvironment(process.env, process.cwd()));
   return located && { ...located, database: { name: located.settings.database } };
 }

@@ -1,6 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 
-export interface Words {
+export interface SplitArguments {
   /** What stands before the first `--`. */
   readonly own: string[];
   /** What stands after it, whatever its words; undefined where there is no `--`. */
@@ -8,7 +8,7 @@ export interface Words {
 }
 
 /** Splits before any parser sees the words: `safemigrate -- clean` runs a program named clean. */
-export function splitWords(argv: readonly string[]): Words {
+export function splitWords(argv: readonly string[]): SplitArguments {
   const dashes = argv.indexOf('--');
   if (dashes === -1) return { own: [...argv], command: undefined };
   return { own: argv.slice(0, dashes), command: argv.slice(dashes + 1) };

@@ -1,7 +1,7 @@
 import { visible } from '../report/visible.ts';
 
 /** Columns aligned by their widest cell, two spaces apart; the text ends in a newline. */
-export function table(head: string[], rows: string[][]): string {
+export function textTable(head: string[], rows: string[][]): string {
   const lines = [head, ...rows.map((row) => row.map(visible))];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   return lines

@@ -24,19 +24,23 @@ export const option = <T>(
   more: { default?: string; negation?: string } = {},
 ): OptionSpec<T> => ({ flag, description, parse, ...more });
 
-export const list = <T>(flag: string, description: string, parse: (text: string) => T): OptionSpec<T[]> => ({
+export const listOption = <T>(
+  flag: string,
+  description: string,
+  parse: (text: string) => T,
+): OptionSpec<T[]> => ({
   flag,
   description,
   parse: (text) => [parse(text)],
   repeatable: true,
 });
 
-export const text = (value: string): string => {
+export const textValue = (value: string): string => {
   if (value === '') throw new Error('is empty.');
   return value;
 };
 
-export const oneOf =
+export const oneOfValues =
   <const T extends string>(...values: T[]) =>
   (value: string): T => {
     const found = values.find((candidate) => candidate === value);

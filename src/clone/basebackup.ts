@@ -5,9 +5,9 @@ import { formatBytes } from '../format.ts';
 import { usableInstallation } from '../local-server/installation.ts';
 import type { Limit } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
-import { assessBaseBackup, estimateReadyMs } from './basebackup/assess-basebackup.ts';
-import { type BackupServer, lookAround } from './basebackup/probe.ts';
-import { receive, receivingWords } from './basebackup/receive.ts';
+import { assessBaseBackup, estimateBasebackupMs } from './basebackup/assess-basebackup.ts';
+import { type BackupServer, probeBasebackup } from './basebackup/probe.ts';
+import { receiveBasebackup, receivingWords } from './basebackup/receive.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { startPrivateCluster } from './private-cluster.ts';
 
@@ -16,7 +16,7 @@ export const basebackup: CloneMethod = {
   id: 'basebackup',
   // It brings the other databases as well.
   atLeastMs: ({ target: { database } }) =>
-    estimateReadyMs({ bytes: database.sizeBytes, files: database.files }),
+    estimateBasebackupMs({ bytes: database.sizeBytes, files: database.files }),
   ...{ assess: assessBaseBackup, create, describe },
 };
 
@@ -35,7 +35,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
 
 /** Looks once more: what was possible a moment ago may not be now. @throws SafemigrateError `CLONE` */
 async function lookedAround(context: CloneContext): Promise<BackupServer> {
-  const found = await lookAround(context);
+  const found = await probeBasebackup(context);
   if (!('reason' in found)) return found;
   throw new SafemigrateError('CLONE', `No base backup can be taken: ${found.reason}.`, {
     ...(found.enable === undefined ? {} : { hint: found.enable }),
@@ -51,7 +51,7 @@ async function fill(
   const asRoot = process.getuid?.() === 0;
   if (asRoot) await chown(folder, owner.uid, owner.gid);
   await usableInstallation(binaries, path.join(folder, 'installation'), asRoot);
-  await receive(context, found, folder);
+  await receiveBasebackup(context, found, folder);
   await chmod(path.join(folder, 'data'), 0o700);
   const { checkpoint } = context.wishes;
   const limits = [
@@ -70,7 +70,7 @@ async function fill(
 }
 
 async function describe(context: CloneContext): Promise<string[]> {
-  const found = await lookAround(context);
+  const found = await probeBasebackup(context);
   if ('reason' in found) return [];
   return [`-- run: ${receivingWords(context, found, found.folder).join(' ')}`];
 }

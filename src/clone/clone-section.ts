@@ -7,7 +7,7 @@ import type { Clone } from './method.ts';
  * @param sizeBytes after the command; null where it was not read.
  * @param unique what it takes of its own.
  */
-export function cloneSection(
+export function describeClone(
   clone: Clone,
   choice: Pick<Choice, 'considered'>,
   sizeBytes: number | null,

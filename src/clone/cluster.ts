@@ -3,14 +3,14 @@ import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { explainStrategy } from './cluster/cluster-reason.ts';
 import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
-import { AT_LEAST_MS, estimateReadyMs } from './cluster/estimate-cluster.ts';
+import { AT_LEAST_MS, estimateClusterMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
-import { Obstacle } from './cluster/obstacle.ts';
+import { CopyObstacle } from './cluster/obstacle.ts';
 import { codeOf } from './cluster/reflink.ts';
 import { zfsCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
-import { cageObstacle, type PrivateCluster, startPrivateCluster } from './private-cluster.ts';
+import { cageObstacle, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
 
 /** A copy of the whole cluster's files, taken while it works, and started as a server of its own. */
 export const cluster: CloneMethod = {
@@ -30,7 +30,7 @@ async function assess(context: CloneContext): Promise<Assessment> {
     return {
       possible: true,
       strategy,
-      readyMs: estimateReadyMs(strategy, context.wishes.checkpoint, {
+      readyMs: estimateClusterMs(strategy, context.wishes.checkpoint, {
         ...survey,
         spreadMs: survey.server.spreadMs,
       }),
@@ -41,7 +41,7 @@ async function assess(context: CloneContext): Promise<Assessment> {
       reason: explainStrategy(survey),
     };
   } catch (error) {
-    if (error instanceof Obstacle)
+    if (error instanceof CopyObstacle)
       return {
         possible: false,
         reason: error.message,
@@ -71,7 +71,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
 function whereabouts(
   context: CloneContext,
   survey: Survey,
-): Pick<PrivateCluster, 'folder' | 'owner' | 'programs' | 'release'> {
+): Pick<PrivateServer, 'folder' | 'owner' | 'programs' | 'release'> {
   const folder = clusterFolder(context, survey);
   const { directory, programs, dataset } = survey;
   return {
@@ -87,7 +87,7 @@ function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> 
   return refusing(async () => {
     const found = await surveyCluster(context);
     if (found.strategy === strategy) return found;
-    throw new Obstacle(
+    throw new CopyObstacle(
       `what was possible as ${strategy} a moment ago is now possible as ${found.strategy} only`,
     );
   });
@@ -98,7 +98,7 @@ async function refusing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Obstacle)) throw error;
+    if (!(error instanceof CopyObstacle)) throw error;
     throw new SafemigrateError('CLONE', `The cluster cannot be copied: ${error.message}.`, {
       hint: error.enable ?? 'The target was not touched. Try again.',
       cause: error,

@@ -12,10 +12,10 @@ import { applicationName, openSession } from '../postgres/connection/connect.ts'
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { assessDump, clientPrograms, estimateReadyMs, workFolder } from './dump/assess-dump.ts';
+import { assessDump, clientPrograms, estimateDumpMs, workFolder } from './dump/assess-dump.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
 import { readDumpFacts, rolesOutOfReach } from './dump/dump-facts.ts';
-import { limitsOf, touches } from './dump/dump-messages.ts';
+import { dumpCaveats, touches } from './dump/dump-messages.ts';
 import {
   createEmpty,
   creatingStatement,
@@ -33,7 +33,7 @@ import { carryingStatements, carryProperties, readProperties } from './propertie
 
 /** pg_dump and pg_restore: works wherever a login works, disturbs nobody, and is the slowest way there is. */
 export const dump: CloneMethod = {
-  ...{ id: 'dump', atLeastMs: estimateReadyMs },
+  ...{ id: 'dump', atLeastMs: estimateDumpMs },
   ...{ assess: assessDump, create, describe },
 };
 
@@ -78,7 +78,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     stallMs: 0,
     notCarried,
     touched: touches(context, kind, transferMs),
-    limits: [...there.limits, ...limitsOf(context, facts, { missing, sameLocale: made.sameLocale })],
+    limits: [...there.limits, ...dumpCaveats(context, facts, { missing, sameLocale: made.sameLocale })],
     uniqueBytes: () => sizeOf(control, made.name),
     keep: made.keep,
   };

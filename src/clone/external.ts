@@ -17,7 +17,7 @@ import { runShell } from '../ownership/shell-command.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { withoutPassword } from '../postgres/connection/connection-text.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
@@ -178,7 +178,7 @@ async function inspectPatiently({ audit, signal, target }: CloneContext, url: st
 function parseUrl(url: string): ConnectionSettings {
   const { HOME } = process.env;
   try {
-    return parseSettings(url, surroundings({ HOME }, process.cwd()));
+    return parseSettings(url, readEnvironment({ HOME }, process.cwd()));
   } catch (error) {
     if (!(error instanceof SafemigrateError)) throw error;
     throw new SafemigrateError('CLONE', `--clone-create printed no URL of a database: ${error.message}`);

@@ -6,7 +6,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import type { CloneContext, Ground } from './method.ts';
+import type { CloneContext, CloneServer } from './method.ts';
 
 /** A clone that is a database inside a server of others: marked from its birth on, dropped in every ending. */
 export interface MarkedDatabase {
@@ -17,7 +17,7 @@ export interface MarkedDatabase {
   remark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>): Promise<void>;
 }
 
-export type Making = Ground & Pick<CloneContext, 'run' | 'audit'>;
+export type Making = CloneServer & Pick<CloneContext, 'run' | 'audit'>;
 
 const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = $1';
 const RESTART_MS = 5_000;

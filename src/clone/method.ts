@@ -28,17 +28,17 @@ export interface CloneMethod {
 }
 
 /** A server on which databases can be made, and the session there that holds the run's advisory lock and makes them. */
-export interface Ground {
+export interface CloneServer {
   readonly target: Target;
   readonly control: Session;
   /** The database in which the session sits. */
   readonly lockDatabaseOid: number;
 }
 
-export interface CloneContext extends Ground {
+export interface CloneContext extends CloneServer {
   readonly run: RunId;
   /** Another server to make the clone on (`--rehearsal-url`); its `target` is the database that was named there. */
-  readonly rehearsal?: Ground;
+  readonly rehearsal?: CloneServer;
   /** A standby of the target to copy from (`--source`), so that the target itself does nothing. */
   readonly source?: Target;
   readonly limits: CloneLimits;

@@ -10,13 +10,13 @@ import { cannotClose } from './private/external-access.ts';
 import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { takeLease } from './private/lease.ts';
 import { type Original, readOriginal } from './private/original.ts';
-import { settle } from './private/post-start.ts';
-import type { PrivateCluster } from './private/private-server.ts';
-import { type Cage, findCage, hiddenFrom } from './private/sandbox.ts';
-import { hasInPlaceTablespaces, tameDataFolder } from './private/sanitize-data-directory.ts';
+import { prepareStartedServer } from './private/post-start.ts';
+import type { PrivateServer } from './private/private-server.ts';
+import { findSandbox, hiddenFrom, type Sandbox } from './private/sandbox.ts';
+import { hasInPlaceTablespaces, sanitizeDataDirectory } from './private/sanitize-data-directory.ts';
 import { serverSettings } from './private/server-settings.ts';
 
-export type { PrivateCluster } from './private/private-server.ts';
+export type { PrivateServer } from './private/private-server.ts';
 
 /**
  * For assess(): why a second server with a copy of the target would be a danger here, however it is copied.
@@ -24,17 +24,17 @@ export type { PrivateCluster } from './private/private-server.ts';
  */
 export async function cageObstacle(
   context: CloneContext,
-  { folder, owner, programs }: Pick<PrivateCluster, 'folder' | 'owner' | 'programs'>,
+  { folder, owner, programs }: Pick<PrivateServer, 'folder' | 'owner' | 'programs'>,
 ): Promise<Impossible | undefined> {
   const original = await readOriginal(context);
   return obstacleOf(
     context,
     original,
-    await findCage(owner, hiddenFrom([folder, programs], original.places)),
+    await findSandbox(owner, hiddenFrom([folder, programs], original.places)),
   );
 }
 
-function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Cage) {
+function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Sandbox) {
   // Places of the original that are not known are not hidden either.
   if (wishes.allowOutward || original.outward.length === 0 || (closed && !original.partly)) return undefined;
   return cannotClose(original.outward);
@@ -49,7 +49,7 @@ function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Ca
  */
 export async function startPrivateCluster(
   context: CloneContext,
-  cluster: PrivateCluster,
+  cluster: PrivateServer,
   scope: Scope,
 ): Promise<Clone> {
   const started = performance.now();
@@ -57,7 +57,7 @@ export async function startPrivateCluster(
   const { folder, owner, programs } = cluster;
   const place = await placeFor(context, cluster);
   const original = await readOriginal(context);
-  const cage = await findCage(owner, hiddenFrom([folder, programs], original.places));
+  const cage = await findSandbox(owner, hiddenFrom([folder, programs], original.places));
   const obstacle = obstacleOf(context, original, cage);
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
@@ -67,7 +67,7 @@ export async function startPrivateCluster(
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
   });
-  await tameDataFolder(folder, settings.file, owner);
+  await sanitizeDataDirectory(folder, settings.file, owner);
   const server = await lease.during(() =>
     startCopied({ folder, programs, ...cage, settings: settings.fixed, signal }),
   );
@@ -82,7 +82,7 @@ export async function startPrivateCluster(
   control.onLost((reason) => lease.lost(reason));
   const enter = (database: string) =>
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
-  const settled = await settle(control, target.database.name, enter);
+  const settled = await prepareStartedServer(control, target.database.name, enter);
   const { strategy, reason } = cluster.assessment;
   return {
     ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },

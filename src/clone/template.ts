@@ -9,7 +9,7 @@ import type { Clone, CloneContext, CloneMethod, Impossible, Possible } from './m
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
 import { assessTemplate } from './template/assess-template.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
-import type { Strategy } from './template/estimate-template.ts';
+import type { TemplateStrategy } from './template/estimate-template.ts';
 
 /** CREATE DATABASE … TEMPLATE inside the target's own server, or of a copy of the target inside another one. */
 export const template: CloneMethod = {
@@ -85,7 +85,7 @@ async function describe(context: CloneContext, assessment: Possible): Promise<st
   const { target, control } = context;
   const name = cloneName(context);
   return [
-    ...(await plannedStatements(context, name, assessment.strategy as Strategy)),
+    ...(await plannedStatements(context, name, assessment.strategy as TemplateStrategy)),
     plannedMarking(context, 'ready'),
     ...carryingStatements(name, await readProperties(control, target.database.oid)),
     droppingStatement(name),

@@ -1,5 +1,5 @@
 import { withoutPassword } from '../postgres/connection/connection-text.ts';
-import type { Login } from './rewrite.ts';
+import type { CommandLogin } from './rewrite.ts';
 
 const MASK = '***';
 
@@ -14,9 +14,9 @@ const PASSWORD_LITERAL =
 const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):(?!password@)[^\s@]*@/gi;
 
 /** The command's words as a report may show them: the passwords of its logins, and what looks like one, are masked. */
-export function withoutSecrets(
+export function commandWithoutSecrets(
   argv: readonly string[],
-  logins: readonly Pick<Login, 'password'>[],
+  logins: readonly Pick<CommandLogin, 'password'>[],
 ): string[] {
   const known = [...new Set(logins.flatMap(({ password }) => (password ? writings(password) : [])))];
   // The longest first: a password's short writing may be a part of a longer one.

@@ -6,7 +6,7 @@ import type { CommandResult } from './run-command.ts';
  * The report's command section; `argv` is what the user wrote, without passwords, before anything was pointed at the
  * clone.
  */
-export function commandSection(
+export function describeCommand(
   argv: readonly string[],
   { rewritten, undecided }: Rewritten,
   { exitCode, signal, timedOut, durationMs }: CommandResult,

@@ -2,7 +2,7 @@ import type { Compare } from '../database/same-target.ts';
 import { messageOf } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
-import type { Surroundings } from '../postgres/connection/environment.ts';
+import type { Environment } from '../postgres/connection/environment.ts';
 import { effective, type Mention, type Undecided, type Variables } from './mention.ts';
 import { isSameServer } from './url-mentions.ts';
 
@@ -17,7 +17,7 @@ const OPTIONAL = new Set(['options', 'application_name', 'connect_timeout']);
  */
 export async function findPgVariables(
   variables: Variables,
-  around: Surroundings,
+  around: Environment,
   target: ConnectionSettings,
   compare: Compare,
 ): Promise<{ mention?: Mention; undecided?: Undecided }> {

@@ -2,7 +2,7 @@ import { readDotenv } from '../database/locate.ts';
 import type { Compare } from '../database/same-target.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { formatUrl } from '../postgres/connection/connection-url.ts';
-import type { Surroundings } from '../postgres/connection/environment.ts';
+import type { Environment } from '../postgres/connection/environment.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 import { findPgVariables } from './pg-variables.ts';
 import { fillPlaceholders } from './placeholders.ts';
@@ -13,7 +13,7 @@ import { findUrls } from './url-mentions.ts';
 /** What the command would be started with, if it were not for us. */
 export interface CommandInput {
   readonly argv: readonly string[];
-  readonly around: Surroundings;
+  readonly around: Environment;
   readonly target: ConnectionSettings;
   /** The variable that the command reads its URL from: set in any case. */
   readonly urlVariable: string;
@@ -22,13 +22,13 @@ export interface CommandInput {
 /** Where the command knows the target from, and under which logins. */
 export interface Logins {
   /** The target's own login first, then one for each further user. */
-  readonly logins: readonly Login[];
+  readonly logins: readonly CommandLogin[];
   readonly mentions: readonly Mention[];
   readonly undecided: readonly Undecided[];
   readonly variables: Variables;
 }
 
-export type Login = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
+export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'database'>;
 
 export interface Rewritten {
   readonly argv: readonly string[];
@@ -71,7 +71,7 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
  * @param sharesRoles the clone's server knows the target's roles.
  */
 export function planRoutes(
-  logins: readonly Login[],
+  logins: readonly CommandLogin[],
   clone: ConnectionSettings,
   sharesRoles: boolean,
 ): Route[] {
@@ -103,8 +103,8 @@ export function rewriteCommand(
   return { ...child, rewritten: differences(input.argv, variables, child), undecided };
 }
 
-function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): Login[] {
-  const logins = new Map<string, Login>();
+function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): CommandLogin[] {
+  const logins = new Map<string, CommandLogin>();
   for (const { user, password, database } of [target, ...mentions.map(({ settings }) => settings)]) {
     const known = logins.get(user);
     const withPassword = known?.password ?? password;
@@ -134,7 +134,7 @@ function differences(argv: readonly string[], variables: Variables, child: Child
   ];
 }
 
-function definedOnly(env: Surroundings['env']): Record<string, string> {
+function definedOnly(env: Environment['env']): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );

@@ -6,7 +6,7 @@ import {
   writeConnectionText,
 } from '../postgres/connection/connection-text.ts';
 import { connectionValues, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
-import type { Surroundings } from '../postgres/connection/environment.ts';
+import type { Environment } from '../postgres/connection/environment.ts';
 import { type JdbcLogin, loginOfArgument, loginOfVariable } from './jdbc-login.ts';
 import { type Child, effective, labelOf, type Mention, type Undecided, type Variables } from './mention.ts';
 
@@ -25,7 +25,7 @@ const PG_NAMES = new Set(Object.values(VARIABLES));
 export function findUrls(
   argv: readonly string[],
   variables: Variables,
-  around: Surroundings,
+  around: Environment,
   defaultUser: string,
 ): Found {
   const mentions: Mention[] = [];
@@ -100,7 +100,7 @@ interface Mentioned {
   /** For a JDBC URL. */
   apart: JdbcLogin;
   place: Place;
-  around: Surroundings;
+  around: Environment;
   defaultUser: string;
 }
 

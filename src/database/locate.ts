@@ -2,7 +2,7 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { parseDotenv } from '../postgres/connection/dotenv.ts';
-import type { Surroundings } from '../postgres/connection/environment.ts';
+import type { Environment } from '../postgres/connection/environment.ts';
 
 export interface Located {
   readonly settings: ConnectionSettings;
@@ -21,7 +21,7 @@ interface TargetFlags {
  * Which database is the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
  * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` when it is wrong, or there is none.
  */
-export function locateTarget(flags: TargetFlags, around: Surroundings): Located {
+export function locateTarget(flags: TargetFlags, around: Environment): Located {
   const located = findTarget(flags, around);
   if (located) return located;
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
@@ -37,7 +37,7 @@ export function locateTarget(flags: TargetFlags, around: Surroundings): Located 
 }
 
 /** As locateTarget. @returns undefined when none is named. */
-export function findTarget(flags: TargetFlags, around: Surroundings): Located | undefined {
+export function findTarget(flags: TargetFlags, around: Environment): Located | undefined {
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
   const { env } = around;
   if (flags.url !== undefined) return from('--url', flags.url, around);
@@ -48,11 +48,11 @@ export function findTarget(flags: TargetFlags, around: Surroundings): Located | 
 }
 
 /** The variables of `./.env`, none if there is no such file. */
-export function readDotenv(around: Surroundings): Map<string, string> {
+export function readDotenv(around: Environment): Map<string, string> {
   return parseDotenv(around.readFile(`${around.folder}/.env`) ?? '', around.env);
 }
 
-function from(source: string, text: string | undefined, around: Surroundings): Located {
+function from(source: string, text: string | undefined, around: Environment): Located {
   try {
     return { settings: parseSettings(text, around), source };
   } catch (error) {

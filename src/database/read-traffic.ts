@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { COUNTS_AT_ONCE } from '../postgres/connection/supported-versions.ts';
-import { shown } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
 
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
@@ -140,10 +140,10 @@ export async function readTraffic(session: Session, withIndexes: boolean): Promi
     inactiveSlots: now.slots,
     relations: new Map(
       counters.map(({ schema, name, parentSchema, parent, ...counted }) => [
-        shown(schema, name),
+        displayName(schema, name),
         {
           ...counted,
-          partitionOf: parent === null || parentSchema === null ? null : shown(parentSchema, parent),
+          partitionOf: parent === null || parentSchema === null ? null : displayName(parentSchema, parent),
         },
       ]),
     ),
@@ -152,10 +152,10 @@ export async function readTraffic(session: Session, withIndexes: boolean): Promi
         ? null
         : new Map(
             indexes.map(({ schema, name, tableSchema, table }) => [
-              shown(schema, name),
-              shown(tableSchema, table),
+              displayName(schema, name),
+              displayName(tableSchema, table),
             ]),
           ),
-    holders: holders.map(({ schema, name, ...held }) => ({ ...held, relation: shown(schema, name) })),
+    holders: holders.map(({ schema, name, ...held }) => ({ ...held, relation: displayName(schema, name) })),
   };
 }

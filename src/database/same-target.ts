@@ -4,14 +4,14 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import { isSocketFolder } from '../postgres/connection/link.ts';
 
 /** What a connection that the command knows of is, compared with the target. */
-export type Verdict =
+export type SameTargetVerdict =
   | { readonly kind: 'same' }
   /** The target's server, but another database there. */
   | { readonly kind: 'other-database' }
   | { readonly kind: 'other-server' }
   | { readonly kind: 'undecided'; readonly reason: string };
 
-export type Compare = (settings: ConnectionSettings) => Promise<Verdict>;
+export type Compare = (settings: ConnectionSettings) => Promise<SameTargetVerdict>;
 
 const CONNECT_TIMEOUT_S = '3';
 
@@ -30,7 +30,7 @@ interface Identity {
 
 /** Decides by text where that is enough, else by asking both servers; each connection is asked about once. */
 export function comparer(target: ConnectionSettings, signal?: AbortSignal): Compare {
-  const known = new Map<string, Promise<Verdict>>();
+  const known = new Map<string, Promise<SameTargetVerdict>>();
   let own: Promise<Identity> | undefined;
   return (settings) => {
     const byText = compareByText(settings, target);
@@ -44,7 +44,10 @@ export function comparer(target: ConnectionSettings, signal?: AbortSignal): Comp
 }
 
 /** undefined: different words that may mean the same server. */
-export function compareByText(settings: ConnectionSettings, target: ConnectionSettings): Verdict | undefined {
+export function compareByText(
+  settings: ConnectionSettings,
+  target: ConnectionSettings,
+): SameTargetVerdict | undefined {
   const theirs = settings.hosts.map(serverName);
   const ours = target.hosts.map(serverName);
   if (!theirs.some((name) => ours.includes(name))) return undefined;
@@ -63,7 +66,7 @@ async function compareByConnecting(
   settings: ConnectionSettings,
   target: Promise<Identity>,
   signal: AbortSignal | undefined,
-): Promise<Verdict> {
+): Promise<SameTargetVerdict> {
   let own: Identity;
   try {
     own = await target;
@@ -82,7 +85,7 @@ async function compareByConnecting(
   }
 }
 
-function compareIdentities(theirs: Identity, own: Identity): Verdict {
+function compareIdentities(theirs: Identity, own: Identity): SameTargetVerdict {
   const bothKnown = theirs.systemIdentifier !== null && own.systemIdentifier !== null;
   if (theirs.started === own.started) return { kind: theirs.oid === own.oid ? 'same' : 'other-database' };
   if (bothKnown && theirs.systemIdentifier === own.systemIdentifier)

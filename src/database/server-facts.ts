@@ -3,7 +3,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { notPostgres } from '../postgres/connection/supported-versions.ts';
 import type { DatabaseFacts, RoleFacts, ServerFacts } from './target.ts';
 
-export interface Facts {
+export interface TargetFacts {
   readonly server: ServerFacts;
   readonly role: RoleFacts;
   readonly database: DatabaseFacts;
@@ -82,7 +82,7 @@ interface DatabaseRow {
  * What there is to know about the server, our role and the session's database, in two or three round trips.
  * @throws SafemigrateError `SERVER` for something that is no PostgreSQL, and for a standby unless that is looked for.
  */
-export async function readFacts(session: Session, standbyToo = false): Promise<Facts> {
+export async function readFacts(session: Session, standbyToo = false): Promise<TargetFacts> {
   const server = one(await session.query<ServerRow>(SERVER_AND_ROLE));
   const other = OTHERS.find(([word]) => server.version.includes(word));
   if (other) throw notPostgres(other[1]);

@@ -2,7 +2,7 @@ import type { TargetSection } from '../model/report.ts';
 import type { Target } from './target.ts';
 
 /** The report's target section: never a password. */
-export function targetSection(
+export function describeTarget(
   { settings, source, server, database }: Target,
   changes: TargetSection['changes'],
   touched: string[],

@@ -85,7 +85,7 @@ export interface Averages {
 }
 
 /** Two readings as one: what was counted in between, and the graver of the two situations. */
-export interface Traffic extends Situation {
+export interface TargetTraffic extends Situation {
   readonly sampledMs: number;
   /** null where the statistics were reset in between. */
   readonly transactionsPerSecond: number | null;
@@ -98,7 +98,7 @@ export interface Traffic extends Situation {
 }
 
 /** @param ours transactions that we ourselves made there, in sessions that have ended in between. */
-export function trafficBetween(first: TrafficReading, second: TrafficReading, ours = 0): Traffic {
+export function trafficBetween(first: TrafficReading, second: TrafficReading, ours = 0): TargetTraffic {
   const sampledMs = Math.max(0, Math.round(second.atMs - first.atMs));
   const rate = rateOver(sampledMs);
   const { atMs: _, countedSinceMs: __, transactions, ...latest } = second;

@@ -1,7 +1,7 @@
 import type { ForecastSection } from '../model/report.ts';
 
 /** An earlier run that applied its command to the same target: what its statements took in the rehearsal and there. */
-export interface PastApply {
+export interface EarlierApply {
   readonly times: readonly (readonly [rehearsedMs: number, appliedMs: number])[];
 }
 
@@ -9,12 +9,12 @@ export interface PastApply {
 const NOTICEABLE_MS = 5;
 
 /** Those of an apply's times that tell anything. */
-export function telling(times: PastApply['times']): PastApply['times'] {
+export function telling(times: EarlierApply['times']): EarlierApply['times'] {
   return times.filter((pair) => Math.min(...pair) > 0 && Math.max(...pair) >= NOTICEABLE_MS);
 }
 
 /** How times on the target compared with rehearsed ones so far; null where nothing was applied yet that took any. */
-export function experienceOf(past: readonly PastApply[]): ForecastSection['experience'] {
+export function applyHistoryOf(past: readonly EarlierApply[]): ForecastSection['experience'] {
   const applies = past.map(({ times }) => telling(times)).filter(({ length }) => length > 0);
   if (applies.length === 0) return null;
   const ratios = applies

@@ -1,11 +1,11 @@
 import { formatBytes } from '../format.ts';
 import type { ForecastSection, Hazard } from '../model/report.ts';
-import type { Words } from './hazard-definition.ts';
+import type { HazardTexts } from './hazard-definition.ts';
 
 /** What of the free disk may be needed before it is worth a warning: others write there meanwhile. */
 const NEARLY_ALL = 0.8;
 
-const DISK: Words = {
+const DISK: HazardTexts = {
   code: 'DISK_FILLS_UP',
   title: "the target's disk fills up",
   condition:
@@ -17,9 +17,9 @@ const DISK: Words = {
 };
 
 /** What the forecast says that there is not enough of. */
-export const SHORTAGES: readonly Words[] = [DISK];
+export const DISK_HAZARDS: readonly HazardTexts[] = [DISK];
 
-export function findShortages(forecast: Pick<ForecastSection, 'disk'> | null): Hazard[] {
+export function findDiskHazards(forecast: Pick<ForecastSection, 'disk'> | null): Hazard[] {
   const { neededBytes = null, freeBytes = null } = forecast?.disk ?? {};
   if (neededBytes === null || freeBytes === null || neededBytes <= freeBytes * NEARLY_ALL) return [];
   const isError = neededBytes > freeBytes;

@@ -1,10 +1,10 @@
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
 import type { StatementSection } from '../model/report.ts';
-import type { Ground, HeldLock } from './hazard-context.ts';
+import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { waitingFor } from './severity.ts';
 
 /** `ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten)`; by the statement's own time where no lock was seen. */
-export function lockEvidence(ground: Ground, statement: StatementSection, relation: string): string {
+export function lockEvidence(ground: HazardContext, statement: StatementSection, relation: string): string {
   const held = ground.held(statement, relation);
   const about = details(ground, relation, statement.rewrote.includes(relation), held);
   if (!held) return `the statement took ${formatDuration(statement.durationMs)} on ${relation}${about}`;
@@ -19,7 +19,7 @@ export function listed(names: readonly string[], between = ', '): string {
   return names.slice(0, LISTED).join(between) + (more > 0 ? `${between}and ${formatCount(more)} more` : '');
 }
 
-export function locksEvidence(ground: Ground, locks: readonly HeldLock[]): string {
+export function locksEvidence(ground: HazardContext, locks: readonly StatementLock[]): string {
   const each = locks
     .slice(0, LISTED)
     .map(
@@ -30,7 +30,7 @@ export function locksEvidence(ground: Ground, locks: readonly HeldLock[]): strin
 }
 
 /** `public.orders: 18 GB, about 1,203,442 rows, 12 reads and 3 writes per second`. */
-export function relationEvidence(ground: Ground, relation: string): string {
+export function relationEvidence(ground: HazardContext, relation: string): string {
   const known = figures(ground, relation);
   return known.length === 0 ? relation : `${relation}: ${known.join(', ')}`;
 }
@@ -39,7 +39,12 @@ function duration(heldMs: number | null): string {
   return heldMs === null ? '' : ` for ${formatDuration(heldMs)}`;
 }
 
-function details(ground: Ground, relation: string, rewritten: boolean, lock: HeldLock | undefined): string {
+function details(
+  ground: HazardContext,
+  relation: string,
+  rewritten: boolean,
+  lock: StatementLock | undefined,
+): string {
   const size = ground.relation(relation)?.sizeBytes ?? null;
   const waiting = lock ? waitingFor(ground, lock) : null;
   const words = [
@@ -52,7 +57,7 @@ function details(ground: Ground, relation: string, rewritten: boolean, lock: Hel
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }
 
-function figures(ground: Ground, relation: string): string[] {
+function figures(ground: HazardContext, relation: string): string[] {
   const facts = ground.relation(relation);
   const traffic = ground.traffic(relation);
   return [

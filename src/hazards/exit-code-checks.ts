@@ -8,7 +8,7 @@ import type {
   StatementSection,
   TransactionSection,
 } from '../model/report.ts';
-import type { Words } from './hazard-definition.ts';
+import type { HazardTexts } from './hazard-definition.ts';
 
 /** What the command's exit code says, and what the server saw. */
 export interface Account {
@@ -19,13 +19,13 @@ export interface Account {
   readonly data: Pick<DataSection, 'tables' | 'written'> | null;
 }
 
-interface HonestyRecord extends Words {
+interface HonestyRecord extends HazardTexts {
   readonly severity: Hazard['severity'];
   readonly find: (account: Account) => Pick<Hazard, 'statement' | 'relation' | 'message' | 'evidence'> | null;
 }
 
 /** Whether the exit code can be trusted: a deploy script goes by nothing else. */
-export const HONESTY: readonly HonestyRecord[] = [
+export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
   {
     code: 'ERRORS_SWALLOWED',
     title: 'Exit code 0 although statements failed and nothing changed',
@@ -130,9 +130,9 @@ const CHANGES_NOTHING =
 const COPY_OUT = /^\s*COPY\s+(?:\(|[^()]*(?:\([^()]*\))?\s+TO\s)/i;
 
 /** Nothing of it is said where the command was never seen to work on the clone, or its effects could not be read. */
-export function findHonesty(account: Account): Hazard[] {
+export function findExitCodeHazards(account: Account): Hazard[] {
   if (!account.command.reachedClone || account.schema === null || account.data === null) return [];
-  return HONESTY.flatMap(({ code, severity, safer, find }): Hazard[] => {
+  return EXIT_CODE_CHECKS.flatMap(({ code, severity, safer, find }): Hazard[] => {
     const found = find(account);
     return found === null ? [] : [{ code, severity, ...found, advice: safer, allowed: false }];
   });

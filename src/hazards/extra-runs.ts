@@ -1,7 +1,7 @@
 import type { CheckSection, FurtherRunSection, Limit } from '../model/report.ts';
 
 /** What was asked of the clone beside the migration itself. */
-export interface Asked {
+export interface RequestedExtraRuns {
   readonly checks: readonly CheckSection[];
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
@@ -11,7 +11,7 @@ export interface Asked {
 const LISTED = 3;
 
 /** Why the user's own checks, the second run and the way back speak against the migration. */
-export function askedReasons({ checks, rerun, down, limits }: Asked): string[] {
+export function askedReasons({ checks, rerun, down, limits }: RequestedExtraRuns): string[] {
   return [
     ...checks.flatMap(checkReason),
     ...runReasons(rerun, SECOND_RUN),

@@ -1,13 +1,13 @@
-import type { Facts } from '../model/hazard-facts.ts';
+import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { Hazard } from '../model/report.ts';
 import { CATALOGUE } from './catalogue.ts';
-import { Ground } from './hazard-context.ts';
+import { HazardContext } from './hazard-context.ts';
 
 const SEVERITIES: readonly Hazard['severity'][] = ['error', 'warning', 'notice'];
 
 /** What the command would do to production that hurts, the worst first. Nothing is allowed yet: the policy does that. */
-export function findHazards(facts: Facts): Hazard[] {
-  const ground = new Ground(facts);
+export function findHazards(facts: HazardFacts): Hazard[] {
+  const ground = new HazardContext(facts);
   return CATALOGUE.flatMap(({ code, find }) =>
     find(ground).map((finding): Hazard => ({ code, ...finding, allowed: false })),
   ).sort(

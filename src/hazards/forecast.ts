@@ -1,4 +1,10 @@
-import { type Holder, oldest, type RelationRates, type Standby, type Traffic } from '../database/traffic.ts';
+import {
+  type Holder,
+  oldest,
+  type RelationRates,
+  type Standby,
+  type TargetTraffic,
+} from '../database/traffic.ts';
 import { formatDuration } from '../format.ts';
 import type {
   DataSection,
@@ -8,12 +14,12 @@ import type {
   StatementSection,
 } from '../model/report.ts';
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
-import { experienceOf, type PastApply } from './apply-history.ts';
+import { applyHistoryOf, type EarlierApply } from './apply-history.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { type Rates, ratesToReckonWith, SHORT_SAMPLE_MS } from './rates.ts';
 
-export interface Measured {
-  readonly traffic: Traffic | { readonly unmeasured: string };
+export interface ForecastInput {
+  readonly traffic: TargetTraffic | { readonly unmeasured: string };
   readonly statements: readonly StatementSection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   readonly data: DataSection | null;
@@ -24,7 +30,7 @@ export interface Measured {
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
   /** To the same target, by earlier runs. */
-  readonly pastApplies: readonly PastApply[];
+  readonly pastApplies: readonly EarlierApply[];
 }
 
 export interface Forecast {
@@ -38,7 +44,7 @@ export interface Forecast {
  * What the measured locks, WAL and files would mean on the target, from its own statistics. All of it is a forecast: the
  * inputs stand beside it, and what could not be known is null, with the reason in the limits.
  */
-export function forecast(measured: Measured): Forecast {
+export function forecast(measured: ForecastInput): Forecast {
   const { traffic, data } = measured;
   if ('unmeasured' in traffic)
     return { section: null, rates: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
@@ -62,7 +68,7 @@ export function forecast(measured: Measured): Forecast {
       inactiveSlots: [...traffic.inactiveSlots],
     },
     disk: { neededBytes: neededBytes(measured), freeBytes: measured.freeBytes },
-    experience: experienceOf(measured.pastApplies),
+    experience: applyHistoryOf(measured.pastApplies),
   };
   return { section, rates, limits: limitsOf(measured, traffic, section) };
 }
@@ -79,7 +85,7 @@ function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {
 
 function lockForecast(
   lock: HeldLock,
-  traffic: Traffic,
+  traffic: TargetTraffic,
   { relations, transactionsPerSecond }: Rates,
   holders: readonly Holder[],
 ): ForecastSection['locks'][number] {
@@ -143,7 +149,7 @@ function behind(
 }
 
 /** Until the commit the old files stay beside the new ones; the WAL goes with a later checkpoint, if nobody needs it. */
-function neededBytes({ data, rewrittenBytes }: Measured): number | null {
+function neededBytes({ data, rewrittenBytes }: ForecastInput): number | null {
   if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
     return null;
   // One that was renamed too is not on the target under its new name: its size on the clone lacks the indexes.
@@ -153,7 +159,7 @@ function neededBytes({ data, rewrittenBytes }: Measured): number | null {
   return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
 }
 
-function limitsOf(measured: Measured, traffic: Traffic, section: ForecastSection): Limit[] {
+function limitsOf(measured: ForecastInput, traffic: TargetTraffic, section: ForecastSection): Limit[] {
   const limits: Limit[] = [];
   const seconds = (traffic.sampledMs / 1000).toFixed(1);
   const instead =

@@ -1,7 +1,14 @@
-import type { Action, ActionOf, Facts, Name, RelationFacts, Traffic } from '../model/hazard-facts.ts';
+import type {
+  Action,
+  ActionOf,
+  HazardFacts,
+  Name,
+  RelationFacts,
+  RelationTraffic,
+} from '../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
-import { shown } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import { lastPart } from './kinds/names.ts';
 
 /** One thing that a statement asked for. */
@@ -11,20 +18,20 @@ export interface Met<Does extends Action['does']> {
 }
 
 /** The strongest lock of a transaction on one relation. */
-export interface HeldLock {
+export interface StatementLock {
   readonly relation: string;
   readonly mode: LockMode;
   readonly heldMs: number | null;
 }
 
 /** A lock, and from which statement of its transaction on it is held. */
-interface Since extends HeldLock {
+interface Since extends StatementLock {
   readonly index: number;
 }
 
 /** The facts, arranged for the questions that hazards ask. */
-export class Ground {
-  readonly facts: Facts;
+export class HazardContext {
+  readonly facts: HazardFacts;
   readonly #byTransaction = new Map<number, StatementSection[]>();
   /** By transaction and relation, weaker locks before stronger ones. */
   readonly #locks = new Map<number, Map<string, Since[]>>();
@@ -35,7 +42,7 @@ export class Ground {
   readonly #former: ReadonlyMap<string, string>;
   #madeAt: ReadonlyMap<string, number> | undefined;
 
-  constructor(facts: Facts) {
+  constructor(facts: HazardFacts) {
     this.facts = facts;
     for (const statement of facts.statements) {
       const own = this.#byTransaction.get(statement.transaction);
@@ -91,7 +98,7 @@ export class Ground {
   }
 
   /** null where it was not sampled, or where the target's statistics tell nothing of the relation. */
-  traffic(relation: string): Traffic | null {
+  traffic(relation: string): RelationTraffic | null {
     const { traffic } = this.facts;
     // The target knows relations by their names from before.
     return traffic?.get(this.#former.get(relation) ?? relation) ?? null;
@@ -134,7 +141,7 @@ export class Ground {
   }
 
   /** The strongest lock that the transaction holds on a relation when the statement has ended. */
-  held({ transaction, index }: StatementSection, relation: string): HeldLock | undefined {
+  held({ transaction, index }: StatementSection, relation: string): StatementLock | undefined {
     return this.#locks
       .get(transaction)
       ?.get(this.#current(relation))
@@ -142,7 +149,7 @@ export class Ground {
   }
 
   /** Locks that the statement itself added, on relations that were there before, and that keep out one kind of work. */
-  taken(statement: StatementSection, work: 'reads' | 'writes'): HeldLock[] {
+  taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
       const known = modeOf(mode);
       const keepsOut = known !== undefined && blocks(known).includes(work) && this.relation(relation);
@@ -155,14 +162,14 @@ export class Ground {
    * catalogue.
    */
   resolve({ schema, name }: Name, statement: StatementSection): string {
-    if (schema !== null) return shown(schema, name);
-    const last = shown(name);
+    if (schema !== null) return displayName(schema, name);
+    const last = displayName(name);
     const locked = [
       ...(this.#lockedByLastName.get(statement.transaction)?.get(last) ?? []),
       ...statement.rewrote.filter((relation) => lastPart(relation) === last),
     ].filter((relation) => this.held(statement, relation) || statement.rewrote.includes(relation));
     const named = locked.length > 0 ? locked : (this.#byLastName.get(last) ?? []);
-    return named.find((relation) => this.relation(relation)) ?? named[0] ?? shown('public', name);
+    return named.find((relation) => this.relation(relation)) ?? named[0] ?? displayName('public', name);
   }
 }
 

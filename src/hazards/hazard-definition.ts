@@ -1,7 +1,7 @@
 import type { Action, Name } from '../model/hazard-facts.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
 import { lockEvidence } from './evidence.ts';
-import type { Ground, Met } from './hazard-context.ts';
+import type { HazardContext, Met } from './hazard-context.ts';
 import { weighLock } from './severity.ts';
 
 /** One place where a hazard was met. */
@@ -17,24 +17,24 @@ export interface HazardRecord {
   readonly effect: string;
   /** The safer way, in general; findings name it in SQL. */
   readonly safer: string;
-  readonly find: (ground: Ground) => Finding[];
+  readonly find: (ground: HazardContext) => Finding[];
 }
 
-export type Words = Omit<HazardRecord, 'find'>;
+export type HazardTexts = Omit<HazardRecord, 'find'>;
 
 /** An action on a relation that was there before. */
 export interface MetOn<Does extends Action['does']> extends Met<Does> {
   readonly relation: string;
-  readonly ground: Ground;
+  readonly ground: HazardContext;
 }
 
 /** Actions on a relation: all of those have its name in the same place but REFRESH. */
 type OnRelation = Extract<Action, { table: unknown } | { view: unknown }>['does'];
 
-const known = new WeakMap<Ground, Map<OnRelation, readonly unknown[]>>();
+const known = new WeakMap<HazardContext, Map<OnRelation, readonly unknown[]>>();
 
 /** The actions of one kind on relations that were there before the command. */
-export function metOn<Does extends OnRelation>(ground: Ground, does: Does): readonly MetOn<Does>[] {
+export function metOn<Does extends OnRelation>(ground: HazardContext, does: Does): readonly MetOn<Does>[] {
   const ofGround = known.get(ground) ?? new Map<OnRelation, readonly unknown[]>();
   known.set(ground, ofGround);
   const before = ofGround.get(does);
@@ -53,7 +53,7 @@ function nameOn(action: Action): Name | null {
   return 'table' in action ? action.table : 'view' in action ? action.view : null;
 }
 
-export interface Blocking<Does extends OnRelation> extends Words {
+export interface Blocking<Does extends OnRelation> extends HazardTexts {
   readonly does: Does;
   readonly when?: (met: MetOn<Does>) => boolean;
   readonly says: (met: MetOn<Does>) => string;
@@ -76,7 +76,7 @@ export function blocking<Does extends OnRelation>(hazard: Blocking<Does>): Hazar
 
 /** A finding whose weight is that of the lock that the statement's transaction holds on the relation. */
 export function lockFinding(
-  ground: Ground,
+  ground: HazardContext,
   statement: StatementSection,
   relation: string,
   message: string,

@@ -1,16 +1,16 @@
-import type { Facts } from '../model/hazard-facts.ts';
+import type { HazardFacts } from '../model/hazard-facts.ts';
 import type { DataSection, ForecastSection, Hazard, Limit, SchemaSection } from '../model/report.ts';
-import { findShortages } from './disk-hazards.ts';
-import { findHonesty } from './exit-code-checks.ts';
+import { findDiskHazards } from './disk-hazards.ts';
+import { findExitCodeHazards } from './exit-code-checks.ts';
 import { findHazards } from './find-hazards.ts';
-import { forecast, type Measured } from './forecast.ts';
+import { type ForecastInput, forecast } from './forecast.ts';
 import { applyPolicy, type Policy } from './policy.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 
 /** All that was measured. */
-export type Evidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
-  Omit<Facts, 'traffic'> &
-  Omit<Measured, 'schema' | 'data'> & {
+export type RehearsalEvidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
+  Omit<HazardFacts, 'traffic'> &
+  Omit<ForecastInput, 'schema' | 'data'> & {
     readonly schema: SchemaSection | null;
     readonly data: DataSection | null;
   };
@@ -23,11 +23,11 @@ export interface Judgement {
 }
 
 /** @param today the date, as `2026-11-21`. */
-export function reachJudgement(evidence: Evidence, policy: Policy, today: string): Judgement {
+export function reachJudgement(evidence: RehearsalEvidence, policy: Policy, today: string): Judgement {
   const expected = forecast(evidence);
   const found = [
-    ...findHonesty(evidence),
-    ...findShortages(expected.section),
+    ...findExitCodeHazards(evidence),
+    ...findDiskHazards(expected.section),
     ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
   ];
   const hazards = applyPolicy(found, policy, today);

@@ -1,4 +1,4 @@
-import type { RelationRates, Traffic } from '../database/traffic.ts';
+import type { RelationRates, TargetTraffic } from '../database/traffic.ts';
 
 /** Backends tell the statistics of what they did at most once a second. */
 export const SHORT_SAMPLE_MS = 2000;
@@ -18,7 +18,7 @@ export interface Rates {
  * What was sampled; and where that is too little to go by, for each figure the larger one of the sample and of the average
  * since the server began to count.
  */
-export function ratesToReckonWith(traffic: Traffic, targetWasEmptied: boolean): Rates {
+export function ratesToReckonWith(traffic: TargetTraffic, targetWasEmptied: boolean): Rates {
   const { average, transactionsPerSecond, relations } = traffic;
   const isEnough = traffic.sampledMs >= SHORT_SAMPLE_MS && !targetWasEmptied;
   if (isEnough || average === null || average.overMs < LONG_AVERAGE_MS)

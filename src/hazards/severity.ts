@@ -1,6 +1,6 @@
 import type { Hazard } from '../model/report.ts';
 import { blocks } from '../postgres/lock-modes.ts';
-import type { Ground, HeldLock } from './hazard-context.ts';
+import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { BUSY_PER_SECOND, ERROR, MANY_ROWS, WARNING } from './thresholds.ts';
 
 export type Severity = Hazard['severity'];
@@ -16,7 +16,7 @@ export function worst(severities: Iterable<Severity>): Severity {
  * by the statements that would wait. Traffic only adds to it: that nobody came while the target was sampled does not
  * mean that nobody comes, and it may be a copy that no application uses.
  */
-export function weighLock(ground: Ground, lock: HeldLock, growsWithSize = true): Severity {
+export function weighLock(ground: HazardContext, lock: StatementLock, growsWithSize = true): Severity {
   const waiting = waitingFor(ground, lock);
   const sizeBytes = growsWithSize ? (ground.relation(lock.relation)?.sizeBytes ?? 0) : 0;
   const heldMs = lock.heldMs ?? 0;
@@ -24,7 +24,7 @@ export function weighLock(ground: Ground, lock: HeldLock, growsWithSize = true):
 }
 
 /** Statements that would wait at the end of the lock; null where the target's traffic is not known. */
-export function waitingFor(ground: Ground, { relation, mode, heldMs }: HeldLock): number | null {
+export function waitingFor(ground: HazardContext, { relation, mode, heldMs }: StatementLock): number | null {
   const traffic = ground.traffic(relation);
   if (!traffic || heldMs === null) return null;
   const kept = blocks(mode);
@@ -35,19 +35,19 @@ export function waitingFor(ground: Ground, { relation, mode, heldMs }: HeldLock)
 }
 
 /** What takes no time, and breaks those who still use the old name, type or right. */
-export function weighBreakage(ground: Ground, relation: string): Severity {
+export function weighBreakage(ground: HazardContext, relation: string): Severity {
   if (isBusy(ground, relation)) return 'error';
   const { rows, sizeBytes } = ground.relation(relation) ?? {};
   return (rows ?? 0) >= MANY_ROWS || (sizeBytes ?? 0) >= WARNING.sizeBytes ? 'warning' : 'notice';
 }
 
-function isBusy(ground: Ground, relation: string): boolean {
+function isBusy(ground: HazardContext, relation: string): boolean {
   const traffic = ground.traffic(relation);
   return traffic !== null && traffic.readsPerSecond + traffic.writesPerSecond >= BUSY_PER_SECOND;
 }
 
 /** What cannot be brought back. `rows` of them held something; null where that is not known. */
-export function weighLoss(ground: Ground, relation: string, rows: number | null): Severity {
+export function weighLoss(ground: HazardContext, relation: string, rows: number | null): Severity {
   if (rows === 0) return 'notice';
   return isBusy(ground, relation) || rows === null || rows >= MANY_ROWS ? 'error' : 'warning';
 }

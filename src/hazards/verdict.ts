@@ -1,6 +1,6 @@
 import type { ContactSection, Hazard, SchemaSection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
-import { type Asked, askedReasons } from './extra-runs.ts';
+import { askedReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
 
 export interface Verdict {
@@ -9,7 +9,7 @@ export interface Verdict {
 }
 
 /** What the verdict rests on. */
-export interface Findings extends Spent, Asked {
+export interface Findings extends Spent, RequestedExtraRuns {
   readonly target: Pick<TargetSection, 'changes'>;
   readonly contact: readonly ContactSection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;

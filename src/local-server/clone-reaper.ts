@@ -88,7 +88,7 @@ done
 rm -rf "$sockets"
 [ ! -e "$folder" ] && rm -f "$entry"`;
 
-export interface WatchdogOrder {
+export interface ReaperOrder {
   /** Resolved: without symbolic links. Need not exist yet. */
   readonly folder: string;
   /** What `<folder>/mark.json` says. */
@@ -111,7 +111,7 @@ export type Ending =
   /** It was killed itself, and has ended nothing. */
   | { readonly reason: 'lost' };
 
-export interface Watchdog {
+export interface CloneReaper {
   readonly pid: number;
   /** Settles as soon as it begins to end the server, or is lost. */
   readonly ending: Promise<Ending>;
@@ -122,7 +122,7 @@ export interface Watchdog {
 }
 
 /** @throws SafemigrateError `SERVER` where no process can be started. */
-export async function startWatchdog(order: WatchdogOrder): Promise<Watchdog> {
+export async function startCloneReaper(order: ReaperOrder): Promise<CloneReaper> {
   const { folder, run, entry, socketFolder, ttlMs, floorBytes, release } = order;
   const deadline = ttlMs <= 0 ? 0 : Math.ceil((Date.now() + ttlMs) / 1000);
   const floor = Math.ceil(floorBytes / 1024);

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { embeddedBinaries, type ServerVersion } from './binaries.ts';
-import { type Guard, type GuardedFolder, guardFolder } from './folder-cleaner.ts';
+import { type FolderCleaner, type GuardedFolder, guardFolder } from './folder-cleaner.ts';
 import { reachableByOthers, usableInstallation } from './installation.ts';
 import { freePort, isFree } from './port.ts';
 
@@ -77,7 +77,7 @@ export async function startServer(
     if (uid !== undefined) await requireReachable(path.dirname(folder));
     await ownedFolder(folder, uid);
     const programs = await usableInstallation(binaries, path.join(folder, 'installation'), uid !== undefined);
-    const place: Place = { folder, programs, uid, guard };
+    const place: ServerLocation = { folder, programs, uid, guard };
     const login = await initialize(place, options);
     return await serve(place, version, login, options.settings ?? {});
   } catch (error) {
@@ -86,23 +86,23 @@ export async function startServer(
   }
 }
 
-export interface Place {
+export interface ServerLocation {
   readonly folder: string;
   /** The folder of initdb and postgres, as whoever the server runs as finds them. */
   readonly programs: string;
   /** The user that it runs as; undefined for our own. */
   readonly uid: number | undefined;
-  readonly guard: Guard;
+  readonly guard: FolderCleaner;
 }
 
 /** The superuser's. */
-export interface Login {
+export interface ServerLogin {
   readonly user: string;
   readonly password: string;
 }
 
 /** Makes the folder `data` in that of a new server. */
-export type Initialize = (place: Place, options: ServerOptions) => Promise<Login>;
+export type Initialize = (place: ServerLocation, options: ServerOptions) => Promise<ServerLogin>;
 
 /** Of nothing that anybody would miss or look for. */
 function temporaryPlace(parent: string): GuardedFolder {
@@ -127,9 +127,9 @@ async function ownedFolder(folder: string, uid: number | undefined): Promise<voi
 }
 
 export async function byInitdb(
-  place: Place,
+  place: ServerLocation,
   { user = USER, openSocket = false }: ServerOptions,
-): Promise<Login> {
+): Promise<ServerLogin> {
   const password = randomBytes(18).toString('base64url');
   const passwordFile = path.join(place.folder, 'password');
   await writeFile(passwordFile, password, { mode: 0o600 });
@@ -153,9 +153,9 @@ export async function byInitdb(
 }
 
 async function serve(
-  place: Place,
+  place: ServerLocation,
   version: ServerVersion,
-  { user, password }: Login,
+  { user, password }: ServerLogin,
   settings: Readonly<Record<string, string>>,
 ): Promise<Server> {
   const socketFolder = path.join(place.folder, 'socket');
@@ -182,7 +182,7 @@ async function serve(
   };
 }
 
-async function configure(place: Place, settings: Readonly<Record<string, string>>): Promise<void> {
+async function configure(place: ServerLocation, settings: Readonly<Record<string, string>>): Promise<void> {
   const lines = Object.entries({ listen_addresses: HOST, ...settings }).map(
     ([name, value]) => `${name} = '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'\n`,
   );
@@ -190,7 +190,7 @@ async function configure(place: Place, settings: Readonly<Record<string, string>
 }
 
 /** Between finding a free port and the server taking it, somebody else may: then with another one. */
-async function startOnFreePort(place: Place): Promise<{ postmaster: ChildProcess; port: number }> {
+async function startOnFreePort(place: ServerLocation): Promise<{ postmaster: ChildProcess; port: number }> {
   for (let tries = 1; ; tries++) {
     const port = await freePort(HOST);
     try {
@@ -201,7 +201,7 @@ async function startOnFreePort(place: Place): Promise<{ postmaster: ChildProcess
   }
 }
 
-async function startPostmaster(place: Place, port: number): Promise<ChildProcess> {
+async function startPostmaster(place: ServerLocation, port: number): Promise<ChildProcess> {
   const data = path.join(place.folder, 'data');
   const postmaster = await launch(place, 'postgres', ['-D', data, '-p', String(port)]);
   const deadline = performance.now() + START_TIMEOUT_MS;
@@ -241,7 +241,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-async function launch(place: Place, program: string, args: string[]): Promise<ChildProcess> {
+async function launch(place: ServerLocation, program: string, args: string[]): Promise<ChildProcess> {
   const log = await open(path.join(place.folder, 'log'), 'a', 0o600);
   try {
     // None of our PG* variables: they would reach the server's own tools.
@@ -257,7 +257,7 @@ async function launch(place: Place, program: string, args: string[]): Promise<Ch
   }
 }
 
-async function failure(place: Place, what: string): Promise<SafemigrateError> {
+async function failure(place: ServerLocation, what: string): Promise<SafemigrateError> {
   const log = await readFile(path.join(place.folder, 'log'), 'utf8').catch(() => '');
   const end = log.trim().split('\n').slice(-8).join('\n  ');
   return new SafemigrateError('SERVER', `private PostgreSQL server: ${what}\n  ${end}`);

@@ -30,7 +30,7 @@ done
 [ -z "$2" ] || rm -f "$2"`;
 
 /** A small process of its own that outlives us by as long as it takes to clean up. */
-export interface Guard {
+export interface FolderCleaner {
   readonly pid: number;
   /** Starts a program in a process group of its own that the guard knows about before the program runs. */
   launch(file: string, args: string[], options: LaunchOptions): Promise<ChildProcess>;
@@ -50,7 +50,7 @@ export function endGroup(pid: number | undefined): void {
 /** A folder, and who removes it. */
 export interface GuardedFolder {
   readonly folder: string;
-  readonly guard: Guard;
+  readonly guard: FolderCleaner;
 }
 
 export interface LaunchOptions {
@@ -67,7 +67,7 @@ export interface LaunchOptions {
  * Watches over `folder`, which is best made after this call: the guard removes it also if we are cut off right here.
  * @param record a file that goes after it.
  */
-export function guardFolder(folder: string, record = ''): Guard {
+export function guardFolder(folder: string, record = ''): FolderCleaner {
   const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'safemigrate-guard', folder, record], {
     cwd: '/',
     detached: true,

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { doubtOfFolder } from '../ownership/folder-mark.ts';
 import { entryFile, type FolderEntry, removeEntry } from '../ownership/folder-records.ts';
-import { startWatchdog } from './clone-reaper.ts';
+import { startCloneReaper } from './clone-reaper.ts';
 
 /**
  * Stops the server in a recorded folder and removes the folder, if both are what the entry says; the caller knows that
@@ -18,7 +18,7 @@ export async function endFolder(entry: FolderEntry): Promise<void> {
     });
   }
   // The one that ends what runs and removes what is there is the watchdog; this one's time is up from the start.
-  const watchdog = await startWatchdog({
+  const watchdog = await startCloneReaper({
     ...{ folder, run, entry: entryFile(run), ttlMs: 0, floorBytes: 0 },
     ...{ socketFolder, release },
   });

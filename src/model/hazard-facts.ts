@@ -8,7 +8,7 @@ import type {
 } from './report.ts';
 
 /** All that hazards are decided from, as plain values. Relations are named as in the report, `public.orders`. */
-export interface Facts {
+export interface HazardFacts {
   /** How the command ended: where it says itself that it failed, a statement that failed is no news. */
   readonly command: Pick<CommandSection, 'exitCode'>;
   readonly statements: readonly StatementSection[];
@@ -23,11 +23,11 @@ export interface Facts {
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   /** By relation; null where the target's traffic was not sampled. */
-  readonly traffic: ReadonlyMap<string, Traffic> | null;
+  readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
 }
 
 /** What the target's own statistics say of one relation. */
-export interface Traffic {
+export interface RelationTraffic {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
 }

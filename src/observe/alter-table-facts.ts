@@ -1,13 +1,13 @@
 import type * as Tree from 'libpg-query';
 import type { Action, ConstraintKind, Conversion, Name } from '../model/hazard-facts.ts';
-import { shown } from '../postgres/sql/quote.ts';
-import { listed, nameOf, nameOfParts, strings } from '../postgres/sql/tree.ts';
+import { displayName } from '../postgres/sql/quote.ts';
+import { itemsOf, nameOf, nameOfParts, strings } from '../postgres/sql/tree.ts';
 
 /** What ALTER TABLE, and ALTER of its like, asks for, subcommand by subcommand. */
 export function alterations({ relation, cmds, objtype }: Tree.AlterTableStmt): Action[] {
   if (!RELATIONS.has(objtype ?? '')) return [];
   const table = nameOf(relation);
-  return listed<Tree.AlterTableCmd>(cmds, 'AlterTableCmd').flatMap((command) => alteration(table, command));
+  return itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd').flatMap((command) => alteration(table, command));
 }
 
 const RELATIONS = new Set(['OBJECT_TABLE', 'OBJECT_MATVIEW', 'OBJECT_INDEX']);
@@ -130,7 +130,7 @@ function provenBy(expression: Tree.Node | undefined): string[] {
 }
 
 function newColumn(table: Name, definition: Tree.ColumnDef): Action[] {
-  const constraints = listed<Tree.Constraint>(definition.constraints, 'Constraint');
+  const constraints = itemsOf<Tree.Constraint>(definition.constraints, 'Constraint');
   const has = (kind: Tree.ConstrType) => constraints.some(({ contype }) => contype === kind);
   const column = definition.colname ?? '';
   return [
@@ -157,8 +157,8 @@ function typeName({ typeName: type }: Tree.ColumnDef): string {
   const { schema, name } = nameOfParts(type?.names);
   // The parser puts the types of the standard there.
   const isStandard = schema === null || schema === 'pg_catalog';
-  const word = isStandard ? shown(name) : shown(schema, name);
-  const modifiers = listed<Tree.A_Const>(type?.typmods, 'A_Const').map(({ ival }) => ival?.ival ?? 0);
+  const word = isStandard ? displayName(name) : displayName(schema, name);
+  const modifiers = itemsOf<Tree.A_Const>(type?.typmods, 'A_Const').map(({ ival }) => ival?.ival ?? 0);
   const isWhole = name !== 'interval' && modifiers.length > 0 && modifiers.length === type?.typmods?.length;
   return `${word}${isWhole ? `(${modifiers.join(',')})` : ''}${'[]'.repeat(type?.arrayBounds?.length ?? 0)}`;
 }

@@ -1,6 +1,6 @@
 import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { identifier, shown } from '../postgres/sql/quote.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
 
 /** What hazards depend on and the report does not tell, as it was before the command. */
@@ -89,8 +89,8 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
   );
   return new Map(
     rows.map(({ schema, table, constraint, columns }) => [
-      shown(schema, table, constraint),
-      { relation: shown(schema, table), columns },
+      displayName(schema, table, constraint),
+      { relation: displayName(schema, table), columns },
     ]),
   );
 }
@@ -108,12 +108,12 @@ export function catalogueFacts(
     if (row.parent !== null) partitions.set(row.parent, [...(partitions.get(row.parent) ?? []), row]);
   for (const row of before.relations) {
     const now = after?.relations.relations.get(Number(row.oid)) ?? row;
-    const [name, former] = [shown(now.schema, now.name), shown(row.schema, row.name)];
+    const [name, former] = [displayName(now.schema, now.name), displayName(row.schema, row.name)];
     relations.set(name, factsOf(row, data, partitions));
     if (name !== former) renamed.set(former, name);
   }
   const checks = before.checks.map((check) => ({
-    relation: shown(check.schema, check.table),
+    relation: displayName(check.schema, check.table),
     constraint: check.constraint,
     validated: check.validated,
     provesNotNull: provenBy(check),

@@ -5,7 +5,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { shown } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import {
@@ -191,7 +191,7 @@ export function watchClone(
 }
 
 function namesOf({ relations }: RelationsData): [number, string][] {
-  return [...relations.values()].map(({ oid, schema, name }) => [oid, shown(schema, name)]);
+  return [...relations.values()].map(({ oid, schema, name }) => [oid, displayName(schema, name)]);
 }
 
 const NOT_OBSERVED: CloneObservations = {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Login, planRoutes } from '../command/rewrite.ts';
+import { type CommandLogin, planRoutes } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
 import type { Emit } from '../events.ts';
 import type { StatementFacts } from '../model/hazard-facts.ts';
@@ -20,7 +20,7 @@ import { SAMPLED_LIMIT, STATEMENT_LIMITS, StatementLog, UNREAD_LIMIT } from './s
 
 export interface CommandWatchOptions {
   /** What the command knows of the target; the first is the target's own login. */
-  readonly logins: readonly Login[];
+  readonly logins: readonly CommandLogin[];
   /** Leads to the clone, as the target's own user. */
   readonly clone: ConnectionSettings;
   /** Every login works there; else the clone's own is taken for all. */

@@ -5,7 +5,7 @@ import { messageOf } from '../errors.ts';
 import type { ContactSection, Limit } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { Newcomers } from './newcomers.ts';
-import { withoutSecrets } from './statement-secrets.ts';
+import { statementWithoutSecrets } from './statement-secrets.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
@@ -143,7 +143,7 @@ async function end(control: Session, row: Row, owner: number): Promise<ContactSe
     user: row.user,
     application: row.application,
     connectedAt: row.started,
-    query: row.query === null ? null : withoutSecrets(row.query),
+    query: row.query === null ? null : statementWithoutSecrets(row.query),
     ended,
   };
 }

@@ -1,9 +1,9 @@
 import type { Conversion, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection, TransactionSection } from '../model/report.ts';
-import { shown } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
 
-export interface Work {
+export interface ConversionWork {
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
   /** By the index of the statement. */
@@ -15,7 +15,10 @@ export interface Work {
  * function did it), or several, it may have been anything. The relation goes by the locks, since the search path is not known,
  * and since a partition changes with what it is a part of.
  */
-export function conversionOf({ object }: Retyped, { statements, transactions, parsed }: Work): Conversion {
+export function conversionOf(
+  { object }: Retyped,
+  { statements, transactions, parsed }: ConversionWork,
+): Conversion {
   const undone = new Set(
     transactions.filter(({ outcome }) => outcome === 'rolled back').map(({ transaction }) => transaction),
   );
@@ -29,7 +32,7 @@ export function conversionOf({ object }: Retyped, { statements, transactions, pa
     if (locked) lockedIn.add(transaction);
     if (!lockedIn.has(transaction)) continue;
     for (const action of parsed.get(index)?.actions ?? [])
-      if (action.does === 'alter type' && object.endsWith(`.${shown(action.column)}`))
+      if (action.does === 'alter type' && object.endsWith(`.${displayName(action.column)}`))
         found.push({ conversion: action.conversion, byName: isNamed(action.table, action.column, object) });
   }
   const named = found.filter(({ byName }) => byName);
@@ -39,6 +42,6 @@ export function conversionOf({ object }: Retyped, { statements, transactions, pa
 
 function isNamed({ schema, name }: Name, column: string, object: string): boolean {
   return schema === null
-    ? object.endsWith(`.${shown(name, column)}`)
-    : object === shown(schema, name, column);
+    ? object.endsWith(`.${displayName(name, column)}`)
+    : object === displayName(schema, name, column);
 }

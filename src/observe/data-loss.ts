@@ -6,26 +6,26 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { identifier, shown } from '../postgres/sql/quote.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
 import { mayLose, thereAndBack } from '../schema/type-changes.ts';
-import { conversionOf, type Work } from './conversions.ts';
+import { type ConversionWork, conversionOf } from './conversions.ts';
 import { type ColumnContent, lostData } from './lost-data.ts';
 
-export interface WeighOptions {
+export interface DataLossOptions {
   readonly target: Pick<Target, 'settings'>;
   readonly run: RunId;
   readonly audit: Audit;
   readonly signal?: AbortSignal;
 }
 
-export interface Observed extends Work {
+export interface LossInput extends ConversionWork {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
   readonly retyped: readonly Retyped[];
 }
 
-export interface Weights {
+export interface DataLoss {
   /** What was observed, without the losses of changes of type that lose nothing. */
   readonly schema: SchemaSection | null;
   /** What was observed, and what of it is lost. */
@@ -89,7 +89,7 @@ interface ContentRow {
  * how many of their values would not survive it, and how large the tables are that it wrote anew. Catalogue reads, and a
  * count of small tables that gives up early.
  */
-export async function weighTarget(options: WeighOptions, observed: Observed): Promise<Weights> {
+export async function measureDataLoss(options: DataLossOptions, observed: LossInput): Promise<DataLoss> {
   const { data, transactions, retyped } = observed;
   const conversions = new Map(retyped.map((column) => [column, conversionOf(column, observed)]));
   const harmless = retyped.filter(
@@ -159,7 +159,7 @@ async function orLimit<T>(limits: Limit[], read: () => Promise<T>): Promise<T | 
 }
 
 async function onTarget<T>(
-  { target, run, audit, signal }: WeighOptions,
+  { target, run, audit, signal }: DataLossOptions,
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
   const session = await openSession(target.settings, {
@@ -258,7 +258,7 @@ async function count(
     return undefined;
   } finally {
     const took = formatDuration(performance.now() - started);
-    touched.push(`counted the rows of ${shown(table.schema, table.name)} in ${took}`);
+    touched.push(`counted the rows of ${displayName(table.schema, table.name)} in ${took}`);
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Connection } from 'pg';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { CLIENT, message, SYNC } from '../postgres/protocol/messages.ts';
-import type { Reading, ReadLocks, RelationLock } from '../proxy/observed.ts';
+import { CLIENT, encodeMessage, SYNC } from '../postgres/protocol/messages.ts';
+import type { ReadLocks, RelationLock, StatementReading } from '../proxy/observed.ts';
 
 /**
  * One row, and no join, because a join would wait for whoever holds pg_class. A backend holds the id of its transaction
@@ -27,8 +27,12 @@ const NOT_ALLOWED: ReadonlySet<string | undefined> = new Set(['42501', '55000'])
 
 /** The one parameter and its format are binary, the result is text. */
 const BIND = ['\0', 'locks\0', int16s(1, 1, 1, 0, 4), int16s(0, 0), int16s(0)] as const;
-const RUN = Buffer.concat([message(CLIENT.bind, ...BIND), message(CLIENT.execute, '\0', int16s(0, 0)), SYNC]);
-const PID_AT = message(CLIENT.bind, ...BIND).length - 6;
+const RUN = Buffer.concat([
+  encodeMessage(CLIENT.bind, ...BIND),
+  encodeMessage(CLIENT.execute, '\0', int16s(0, 0)),
+  SYNC,
+]);
+const PID_AT = encodeMessage(CLIENT.bind, ...BIND).length - 6;
 
 /** After a lost connection, the next one is not tried at once: the server may be restarting. */
 const RETRY_AFTER_MS = 500;
@@ -72,7 +76,7 @@ export class LockReader {
     await this.#session?.close();
   }
 
-  async #read(pid: number): Promise<Reading | null> {
+  async #read(pid: number): Promise<StatementReading | null> {
     const session = await this.#connected();
     if (!session) return null;
     const askedMs = performance.now();
@@ -166,10 +170,10 @@ function int16s(...values: readonly number[]): Buffer {
 }
 
 function prepare(text: string): Buffer {
-  return message(CLIENT.parse, 'locks\0', text, '\0', int16s(1), int16s(0, INT4_OID));
+  return encodeMessage(CLIENT.parse, 'locks\0', text, '\0', int16s(1), int16s(0, INT4_OID));
 }
 
-function parseReading(seen: string, askedMs: number): Reading {
+function parseReading(seen: string, askedMs: number): StatementReading {
   const [server = '', ...held] = seen.split('\n');
   const [nextXid, position] = server.split(' ');
   const locks: RelationLock[] = [];

@@ -1,4 +1,4 @@
-import type { Observed, Reading, RelationLock, Statement } from '../proxy/observed.ts';
+import type { Observed, RelationLock, Statement, StatementReading } from '../proxy/observed.ts';
 import type { Newcomers } from './newcomers.ts';
 
 /**
@@ -135,7 +135,7 @@ export class OwnTransactions {
     });
   }
 
-  #learn(transaction: number | null, { nextXid, xids, askedMs }: Reading): void {
+  #learn(transaction: number | null, { nextXid, xids, askedMs }: StatementReading): void {
     if (nextXid === null) return;
     this.#nextXid = Math.max(this.#nextXid, nextXid);
     for (const [ended, { atMs }] of this.#ended) {

@@ -7,7 +7,7 @@ import type {
   StatementSection,
 } from '../model/report.ts';
 import { loadParser } from '../postgres/sql/load-parser.ts';
-import { shapeOf } from '../postgres/sql/normalize.ts';
+import { normalizeSql } from '../postgres/sql/normalize.ts';
 import {
   bothWithoutStrings,
   messageWithoutValues,
@@ -49,7 +49,7 @@ export async function redactReport(report: Report): Promise<Report> {
     command: { ...walked.command, argv, undecided: walked.command.undecided.map(withoutQuotation) },
     statements: await shown(statements),
     queries: queries && (await redactedQueries(queries, hideIn)),
-    contact: hideIn(contact).map((each) => ({ ...each, query: each.query && shapeOf(each.query) })),
+    contact: hideIn(contact).map((each) => ({ ...each, query: each.query && normalizeSql(each.query) })),
     checks: await Promise.all(
       checks.map(async (check) => ({
         ...hideIn(check),
@@ -125,7 +125,7 @@ async function redactedApply(
   const { rehearsal, receipt, fingerprints } = apply;
   // What others ran, and what was not let through, is not among the statements whose literals are known.
   const shaped = <T extends { sql: string }>(list: readonly T[]) =>
-    list.map((each) => ({ ...each, sql: shapeOf(each.sql) }));
+    list.map((each) => ({ ...each, sql: normalizeSql(each.sql) }));
   const during = hidden.during && {
     ...hidden.during,
     retries: shaped(hidden.during.retries),
@@ -133,8 +133,8 @@ async function redactedApply(
     diverged: shaped(hidden.during.diverged),
     blockers: hidden.during.blockers.map((each) => ({
       ...each,
-      query: each.query && shapeOf(each.query),
-      blocked: shapeOf(each.blocked),
+      query: each.query && normalizeSql(each.query),
+      blocked: normalizeSql(each.blocked),
     })),
   };
   return {

@@ -1,5 +1,5 @@
 import type { Session } from '../postgres/connection/session.ts';
-import { shown } from '../postgres/sql/quote.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 
 /** Qualified names of relations by their OIDs, quoted where needed. */
 export type RelationNames = ReadonlyMap<number, string>;
@@ -17,7 +17,7 @@ export async function relationNames(session: Session, oids: Iterable<number>): P
   const rows = await session.query<{ oid: string; schema: string; name: string }>(NAMES, [
     [...new Set(oids)],
   ]);
-  return new Map(rows.map(({ oid, schema, name }) => [Number(oid), shown(schema, name)]));
+  return new Map(rows.map(({ oid, schema, name }) => [Number(oid), displayName(schema, name)]));
 }
 
 const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_catalog.int8 AS table

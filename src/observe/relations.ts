@@ -1,6 +1,6 @@
 import type { DataSection, Limit } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { identifier, shown } from '../postgres/sql/quote.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
 
 /** What one relation holds. Sizes in bytes, with TOAST, without indexes, free space and visibility maps. */
 export interface RelationData {
@@ -13,11 +13,11 @@ export interface RelationData {
   /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
   readonly rows: number | null;
   readonly exact: boolean;
-  readonly written: Written;
+  readonly written: RelationWrites;
 }
 
 /** Rows since the statistics of the database began, those of transactions that were rolled back included. */
-export interface Written {
+export interface RelationWrites {
   readonly inserted: number;
   readonly updated: number;
   readonly deleted: number;
@@ -198,7 +198,7 @@ export function compareRelations(
     if (!named) continue;
     const rewritten = then !== undefined && now !== undefined && then.filenode !== now.filenode;
     const entry = {
-      relation: shown(named.schema, named.name),
+      relation: displayName(named.schema, named.name),
       rowsBefore: then ? then.rows : 0,
       rowsAfter: now ? now.rows : 0,
       exact: (then?.exact ?? true) && (now?.exact ?? true),
@@ -226,7 +226,7 @@ export function compareRelations(
 const byName = (a: { relation: string }, b: { relation: string }) => a.relation.localeCompare(b.relation);
 
 /** @returns undefined where nothing was written. */
-function writtenSince(then: Written | undefined, now: Written): Written | undefined {
+function writtenSince(then: RelationWrites | undefined, now: RelationWrites): RelationWrites | undefined {
   const inserted = now.inserted - (then?.inserted ?? 0);
   const updated = now.updated - (then?.updated ?? 0);
   const deleted = now.deleted - (then?.deleted ?? 0);
@@ -266,7 +266,7 @@ export function rowsGone(before: RelationsData, after: RelationsData): string[] 
       const gone = then.rows - now.rows;
       if (gone <= 0) return [];
       return [
-        `${now.exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${shown(now.schema, now.name)}`,
+        `${now.exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${displayName(now.schema, now.name)}`,
       ];
     })
     .sort();

@@ -3,7 +3,7 @@ import { endsWithin } from '../postgres/ends-within.ts';
 import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 
 /** What one backend does at one moment. */
-export interface Sample {
+export interface ActivitySample {
   readonly statement: Statement;
   readonly locks: readonly RelationLock[];
   /** Locks asked for and not granted yet. */
@@ -12,11 +12,11 @@ export interface Sample {
   readonly blockedBy: readonly number[];
   /** `Lock: relation`, `IO: DataFileRead`; null while it works. */
   readonly wait: string | null;
-  readonly progress: Progress | null;
+  readonly progress: StatementProgress | null;
 }
 
 /** From the server's pg_stat_progress_* views. */
-export interface Progress {
+export interface StatementProgress {
   /** `CREATE INDEX`, `VACUUM`, … */
   readonly command: string;
   /** In the server's words, as the documentation of the views has them. */
@@ -28,7 +28,7 @@ export interface Progress {
 export interface SamplerOptions {
   /** Opens a session in a database that is not the observed one. */
   readonly connect: () => Promise<Session>;
-  readonly onSample: (sample: Sample) => void;
+  readonly onSample: (sample: ActivitySample) => void;
 }
 
 const INTERVAL_MS = 20;
@@ -188,7 +188,7 @@ export class Sampler {
     return session;
   }
 
-  async #progress(session: Session, pids: readonly number[]): Promise<Map<number, Progress>> {
+  async #progress(session: Session, pids: readonly number[]): Promise<Map<number, StatementProgress>> {
     const { rows } = await session.client.query<{
       pid: number;
       command: string;
@@ -207,7 +207,7 @@ export class Sampler {
   #tell(
     running: ReadonlyMap<number, Statement>,
     { pid, wait, blockers, locks }: Activity,
-    progress: ReadonlyMap<number, Progress>,
+    progress: ReadonlyMap<number, StatementProgress>,
   ): void {
     const statement = running.get(pid);
     // A statement that ended while we looked may have given its locks to the next one.

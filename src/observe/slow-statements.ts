@@ -1,9 +1,9 @@
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
-import { shapeOf } from '../postgres/sql/normalize.ts';
+import { normalizeSql } from '../postgres/sql/normalize.ts';
 import type { Statement } from '../proxy/observed.ts';
-import type { Sample } from './sampler.ts';
-import { withoutSecrets } from './statement-secrets.ts';
+import type { ActivitySample } from './sampler.ts';
+import { statementWithoutSecrets } from './statement-secrets.ts';
 
 const FIRST_AFTER_MS = 3_000;
 const SHOWN_CHARACTERS = 70;
@@ -20,7 +20,7 @@ export class SlowStatements {
     this.#emit = emit;
   }
 
-  sample(sample: Sample): void {
+  sample(sample: ActivitySample): void {
     const { statement } = sample;
     const runningMs = Date.now() - statement.startedAt.getTime();
     const next = this.#nextAfterMs.get(statement) ?? FIRST_AFTER_MS;
@@ -30,9 +30,9 @@ export class SlowStatements {
   }
 }
 
-function describe({ statement, wait, blockedBy, progress }: Sample, runningMs: number): string {
+function describe({ statement, wait, blockedBy, progress }: ActivitySample, runningMs: number): string {
   // Seen in logs that others read.
-  const line = shapeOf(withoutSecrets(statement.sql));
+  const line = normalizeSql(statementWithoutSecrets(statement.sql));
   const sql = line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
   const parts = [`${sql} has been running for ${formatDuration(runningMs)}`];
   if (progress) {

@@ -2,10 +2,10 @@ import type * as Tree from 'libpg-query';
 import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
-import { shapeOf } from '../postgres/sql/normalize.ts';
+import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
-import { listed, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
+import { itemsOf, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
 import { alterations } from './alter-table-facts.ts';
 
 /** Above this a text is DML that somebody generated, and the parser would take longer than it is worth. */
@@ -22,7 +22,7 @@ export async function statementFacts(
   const known = new Map<string, StatementFacts | undefined>();
   for (const { index, sql } of statements) {
     if (sql.length > LONGEST_TEXT) continue;
-    const key = LOOPED.test(sql) ? shapeOf(sql) : sql;
+    const key = LOOPED.test(sql) ? normalizeSql(sql) : sql;
     if (!known.has(key)) known.set(key, await parsed(sql));
     const found = known.get(key);
     if (found) facts.set(index, found);
@@ -95,7 +95,7 @@ const READERS = {
     {
       does: 'vacuum',
       full: hasOption(tree.options, 'full'),
-      tables: listed<Tree.VacuumRelation>(tree.rels, 'VacuumRelation').map(({ relation }) =>
+      tables: itemsOf<Tree.VacuumRelation>(tree.rels, 'VacuumRelation').map(({ relation }) =>
         nameOf(relation),
       ),
     },
@@ -117,7 +117,7 @@ const READERS = {
 } satisfies Readonly<Record<string, (tree: never) => Action[]>>;
 
 function ranges(nodes: Tree.Node[] | undefined): Name[] {
-  return listed<Tree.RangeVar>(nodes, 'RangeVar').map(nameOf);
+  return itemsOf<Tree.RangeVar>(nodes, 'RangeVar').map(nameOf);
 }
 
 /** A list of strings for what has a schema, one string for what has none, a type's name, or a function's. */
@@ -130,7 +130,7 @@ function objectName(node: Tree.Node): Name {
 }
 
 function hasOption(options: Tree.Node[] | undefined, name: string): boolean {
-  return listed<Tree.DefElem>(options, 'DefElem').some(
+  return itemsOf<Tree.DefElem>(options, 'DefElem').some(
     ({ defname, arg }) =>
       defname === name && !/"(?:false|off)"|"ival":\{\}/.test(JSON.stringify(arg ?? null)),
   );
@@ -155,7 +155,7 @@ function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetSt
 
 /** `SELECT set_config('lock_timeout', '5s', false)`. */
 function setConfig({ targetList }: Tree.SelectStmt): Action[] {
-  return listed<Tree.ResTarget>(targetList, 'ResTarget').flatMap(({ val }): Action[] => {
+  return itemsOf<Tree.ResTarget>(targetList, 'ResTarget').flatMap(({ val }): Action[] => {
     if (!val || !('FuncCall' in val)) return [];
     const { funcname, args = [] } = val.FuncCall;
     if (nameOfParts(funcname).name !== 'set_config' || constant(args[0]) !== 'lock_timeout') return [];

@@ -50,7 +50,7 @@ const NEAR = /(at or near )".*"/s;
 const IN_URL = /(:\/\/[^\s:/@']*:)[^\s@']+(?=@)/g;
 
 /** The statement's text with every password that it spells out replaced. Other literals stay where that can be told. */
-export function withoutSecrets(sql: string): string {
+export function statementWithoutSecrets(sql: string): string {
   if (PUT_IN.test(sql)) return sql.replace(EVERY_LITERAL, HIDDEN);
   return sql
     .replace(OF_SERVERS, withoutOptions)
@@ -71,13 +71,13 @@ export function schemaWithoutSecrets(schema: SchemaSection): SchemaSection {
   const { changes, objects, rollbackSql } = schema;
   return {
     ...schema,
-    changes: changes.map((change) => ({ ...change, sql: withoutSecrets(change.sql) })),
+    changes: changes.map((change) => ({ ...change, sql: statementWithoutSecrets(change.sql) })),
     objects: objects?.map((object) => ({
       ...object,
-      before: object.before && withoutSecrets(object.before),
-      after: object.after && withoutSecrets(object.after),
+      before: object.before && statementWithoutSecrets(object.before),
+      after: object.after && statementWithoutSecrets(object.after),
     })),
-    rollbackSql: rollbackSql && withoutSecrets(rollbackSql),
+    rollbackSql: rollbackSql && statementWithoutSecrets(rollbackSql),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Limit, StatementSection, TransactionSection } from '../model/repor
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import type { RelationNames } from './relation-names.ts';
-import { messageWithoutSecrets, withoutSecrets } from './statement-secrets.ts';
+import { messageWithoutSecrets, statementWithoutSecrets } from './statement-secrets.ts';
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
@@ -153,7 +153,7 @@ export class StatementLog {
     return {
       index: statement.id,
       session: statement.session,
-      sql: withoutSecrets(statement.sql),
+      sql: statementWithoutSecrets(statement.sql),
       tag: outcome?.tag ?? null,
       startedAt: statement.startedAt.toISOString(),
       durationMs: outcome?.durationMs ?? 0,
@@ -219,7 +219,7 @@ function errorOf(fields: ReadonlyMap<string, string>, sql: string): NonNullable<
   // These quote statements, also those that a function made up.
   const quoting = (letter: string) => {
     const text = fields.get(letter);
-    return text === undefined ? null : withoutSecrets(text);
+    return text === undefined ? null : statementWithoutSecrets(text);
   };
   const position = fields.get('P');
   return {

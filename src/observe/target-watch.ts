@@ -2,7 +2,7 @@ import { readArrivals } from '../database/activity.ts';
 import { countOwn, readTraffic } from '../database/read-traffic.ts';
 import { movedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import type { Target } from '../database/target.ts';
-import { type Traffic, type TrafficReading, trafficBetween } from '../database/traffic.ts';
+import { type TargetTraffic, type TrafficReading, trafficBetween } from '../database/traffic.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { ContactSection, Limit, SchemaChange, TargetSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -134,7 +134,7 @@ const UNDEFINED_DATABASE = '3D000';
 export interface TargetComparison {
   readonly changes: TargetSection['changes'];
   /** The target's traffic since `before`; the reason where it could not be read. */
-  readonly traffic: Traffic | { readonly unmeasured: string };
+  readonly traffic: TargetTraffic | { readonly unmeasured: string };
   /** In words, where another server was asked the second time. */
   readonly moved?: string | undefined;
   readonly limits: Limit[];
@@ -215,7 +215,7 @@ function sampled({ before, ours }: Meanwhile, after: TargetState): TargetCompari
 }
 
 /** Where the target's catalogues differ, in words; nothing, where they are as they were. */
-export function changesBetween(before: TargetState, after: TargetState): string[] {
+export function targetChangesBetween(before: TargetState, after: TargetState): string[] {
   if (after.digest === 'gone') return ['the database is gone'];
   return writtenCatalogues(before, after).map((catalogue) => `rows of ${catalogue} were written`);
 }
@@ -226,7 +226,7 @@ function writtenCatalogues(before: TargetState, after: TargetState): string[] {
 }
 
 /** What speaks for and against the command having made a change of the target. */
-export interface Evidence extends Seen {
+export interface TargetEvidence extends Seen {
   readonly before: TargetState;
   readonly after: TargetState;
   readonly written: readonly string[];
@@ -244,7 +244,7 @@ const OWN_ARRIVALS = 1;
  * the whole cluster (roles, settings, ownership) can be changed from the clone as well: the transaction that wrote it tells
  * who did, and where that cannot be told, it is put down to the command, since a person must look.
  */
-export function attribute(evidence: Evidence): TargetSection['changes'] {
+export function attribute(evidence: TargetEvidence): TargetSection['changes'] {
   const { before, after, written, targetChanges } = evidence;
   const isOwn = (what: string) =>
     evidence.ownDatabases.some(
@@ -263,7 +263,7 @@ export function attribute(evidence: Evidence): TargetSection['changes'] {
 /** CREATE and DROP DATABASE run in no function and no block, so that every one of the command's own was seen. */
 function whoseShared(
   change: SharedChange,
-  { madeDatabases, contact, authors }: Evidence,
+  { madeDatabases, contact, authors }: TargetEvidence,
 ): Pick<TargetSection['changes'][number], 'madeBy' | 'evidence'> {
   const { what } = change;
   const found = authors.map((authorOf) => authorOf(change));
@@ -292,7 +292,7 @@ function describe(catalogues: readonly string[], changes: readonly SchemaChange[
   return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
 }
 
-function decide({ before, after, reachedClone, cloneChanges, targetChanges, contact }: Evidence): {
+function decide({ before, after, reachedClone, cloneChanges, targetChanges, contact }: TargetEvidence): {
   madeBy: 'command' | 'others';
   why: string;
 } {

@@ -40,7 +40,7 @@ export async function claimRun(
 
 /** The session that a run is claimed over, which may be opened before it is known whether there is anything to claim it for. */
 export function openControl(
-  place: Place,
+  place: MaintenanceTarget,
   scope: Scope,
   options: { run: RunId; audit?: Audit; signal: AbortSignal },
 ): Promise<Session> {
@@ -77,7 +77,7 @@ export async function noticeOurEnd(session: Session): Promise<void> {
 const CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '500ms', false)";
 
 /** A server, and the database on it that the session should not sit in. */
-export interface Place {
+export interface MaintenanceTarget {
   readonly settings: ConnectionSettings;
   readonly database: { readonly name: string };
 }
@@ -91,7 +91,7 @@ export interface MaintenanceOptions {
 
 /** As openMaintenanceSession, for a server that may be restarting: tries again for so long. */
 export async function openMaintenanceSessionPatiently(
-  target: Place,
+  target: MaintenanceTarget,
   options: MaintenanceOptions,
   patienceMs: number,
 ): Promise<Session> {
@@ -108,7 +108,10 @@ export async function openMaintenanceSessionPatiently(
 }
 
 /** A session outside the target where the role is let in anywhere else, in the target itself where it is not. */
-export async function openMaintenanceSession(target: Place, options: MaintenanceOptions): Promise<Session> {
+export async function openMaintenanceSession(
+  target: MaintenanceTarget,
+  options: MaintenanceOptions,
+): Promise<Session> {
   const candidates = MAINTENANCE_DATABASES.filter((name) => name !== target.database.name);
   for (const database of candidates) {
     try {

@@ -54,7 +54,7 @@ const WORK = {
   DDL: 'ACCESS EXCLUSIVE',
 } as const satisfies Readonly<Record<string, LockMode>>;
 
-export type Work = keyof typeof WORK;
+export type BlockedWork = keyof typeof WORK;
 
 /** The modes that one transaction must wait for while another holds this one. */
 export function conflictsOf(mode: LockMode): readonly LockMode[] {
@@ -62,8 +62,8 @@ export function conflictsOf(mode: LockMode): readonly LockMode[] {
 }
 
 /** What others cannot do while a transaction holds the mode: reads (SELECT), writes, vacuum, DDL, … */
-export function blocks(mode: LockMode): Work[] {
-  const works = Object.entries(WORK) as [Work, LockMode][];
+export function blocks(mode: LockMode): BlockedWork[] {
+  const works = Object.entries(WORK) as [BlockedWork, LockMode][];
   return works.filter(([, needed]) => CONFLICTS[mode].includes(needed)).map(([work]) => work);
 }
 

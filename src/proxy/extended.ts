@@ -3,20 +3,20 @@ import {
   bindMessage,
   CLIENT,
   closeMessage,
+  encodeMessage,
   errorResponse,
   executeMessage,
   FLUSH,
-  message,
   type PostgresError,
   parseMessage,
   retold,
   SYNC,
 } from '../postgres/protocol/messages.ts';
-import { shapeOf } from '../postgres/sql/normalize.ts';
+import { normalizeSql } from '../postgres/sql/normalize.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { Batch } from './batch.ts';
 import { serveResendable } from './resend.ts';
-import type { Line } from './session-context.ts';
+import type { SessionContext } from './session-context.ts';
 import type { Running } from './statement-recorder.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
@@ -34,14 +34,19 @@ interface Portal {
 
 /** Prepared by SQL's PREPARE, or before anything was looked at. */
 const UNSEEN: Prepared = { sql: '[a statement that was prepared elsewhere]', parsed: null };
-const REFUSED = message(CLIENT.parse, 'safemigrate_refused\0', 'refused by safemigrate\0', Buffer.alloc(2));
+const REFUSED = encodeMessage(
+  CLIENT.parse,
+  'safemigrate_refused\0',
+  'refused by safemigrate\0',
+  Buffer.alloc(2),
+);
 
 /**
  * Serves the extended protocol. The implicit transaction ends at Sync, which is why locks can be read before: an
  * Execute is followed by a Flush, and what comes behind it waits for its end.
  */
 export class ExtendedProtocol {
-  readonly #line: Line;
+  readonly #line: SessionContext;
   readonly #prepared = new Map<string, Prepared>();
   readonly #portals = new Map<string, Portal>();
   /** What was parsed or bound last, and is not executed yet: an error that comes now is its own. */
@@ -49,7 +54,7 @@ export class ExtendedProtocol {
   /** Messages that have come and are not sent: with their Sync they may be one statement that is alone. */
   #batch: Batch | undefined;
 
-  constructor(line: Line) {
+  constructor(line: SessionContext) {
     this.#line = line;
   }
 
@@ -132,7 +137,7 @@ export class ExtendedProtocol {
   async parse(piece: Message): Promise<void> {
     const { name, text } = parseMessage(piece.bytes);
     const sql = piece.kind === 'head' ? `[a text of ${piece.length} bytes]` : text.toString().trim();
-    const like = this.#line.recorder.repeats(shapeOf(sql));
+    const like = this.#line.recorder.repeats(normalizeSql(sql));
     if (!like) await this.#catchUp();
     this.#prepares = { sql, parsed: like ?? null };
     const read = like || piece.kind === 'head' ? undefined : await this.#line.read(text);

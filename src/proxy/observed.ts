@@ -22,7 +22,7 @@ export interface RelationLock {
 }
 
 /** What one look at the server shows, of one backend and of everything. Both numbers are null where they may not be had. */
-export interface Reading {
+export interface StatementReading {
   readonly locks: readonly RelationLock[];
   /** Ids of the backend's transaction and of its open savepoints, in the 32 bits that rows carry. */
   readonly xids: readonly number[];
@@ -90,7 +90,7 @@ export type Observed =
    */
   | { type: 'undone'; session: number; transaction: number; statements: readonly Statement[] }
   /** A look at the server, for the sake of a transaction's statements or of none. */
-  | { type: 'reading'; transaction: number | null; reading: Reading }
+  | { type: 'reading'; transaction: number | null; reading: StatementReading }
   | {
       type: 'transaction-end';
       session: number;
@@ -137,10 +137,10 @@ export interface Gate {
    * transaction, or in a text that was one. On `retry` the same bytes are sent again. May take its time for a pause. Only
    * where statements go as they came (not `exact`); such a gate does not translate.
    */
-  after?(intent: Intent, attempt: Attempt): Promise<'deliver' | 'retry'>;
+  after?(intent: Intent, attempt: StatementAttempt): Promise<'deliver' | 'retry'>;
 }
 
-export interface Attempt {
+export interface StatementAttempt {
   /** Counts from 1. */
   readonly number: number;
   /** Since the first one was sent. */
@@ -154,4 +154,4 @@ export interface Attempt {
 export type GateAnswer = 'run' | PostgresError;
 
 /** Looks at a backend's relation locks now; null where they cannot be had. Never rejects. */
-export type ReadLocks = (pid: number) => Promise<Reading | null>;
+export type ReadLocks = (pid: number) => Promise<StatementReading | null>;

@@ -1,5 +1,5 @@
 /** Something sent to the server that it answers, and what becomes of the answer. */
-export interface Turn {
+export interface PendingRequest {
   /** What ends it: the ReadyForQuery of a Query or Sync, or the completion of one Execute. */
   readonly ends: 'ready' | 'completion';
   /**
@@ -27,11 +27,11 @@ export interface Turn {
 }
 
 /** `failed` also where the turn was skipped because of an error before it. */
-export type TurnState = 'open' | 'succeeded' | 'failed' | 'lost';
+export type RequestState = 'open' | 'succeeded' | 'failed' | 'lost';
 
 export interface Pending {
-  readonly turn: Turn;
-  state: TurnState;
+  readonly turn: PendingRequest;
+  state: RequestState;
   /** An error came; a ReadyForQuery will follow. */
   erred: boolean;
   /** What the client has not been told yet, of a turn that may keep its error: the error is among it. */

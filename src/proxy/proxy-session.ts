@@ -4,18 +4,18 @@ import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
 import { CLIENT, errorResponse, parameterStatusMessage } from '../postgres/protocol/messages.ts';
 import { ExtendedProtocol } from './extended.ts';
 import type { Gate, Observe } from './observed.ts';
-import type { RunRecord } from './proxy-state.ts';
-import { Exchange } from './response-relay.ts';
-import { Line } from './session-context.ts';
+import type { ProxyState } from './proxy-state.ts';
+import { ResponseRelay } from './response-relay.ts';
+import { SessionContext } from './session-context.ts';
 import { SimpleProtocol } from './simple.ts';
-import { Recorder } from './statement-recorder.ts';
+import { StatementRecorder } from './statement-recorder.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface SessionParts {
   readonly client: Socket;
   readonly reader: PieceReader;
   readonly upstream: Upstream;
-  readonly run: RunRecord;
+  readonly run: ProxyState;
   readonly observe: Observe;
   readonly gate: Gate;
   /** The session was begun with a lock_timeout that is not the client's. */
@@ -47,13 +47,13 @@ const CANCEL_INTERVAL_MS = 100;
  * What the client sends while a turn is waited for stays in the reader, which pauses the socket when it is much.
  * A client that ends its half still gets its answers; one that is gone altogether has its statement cancelled.
  */
-export class Session {
+export class ProxySession {
   readonly #client: Socket;
   readonly #reader: PieceReader;
   readonly #upstream: Upstream;
-  readonly #exchange: Exchange;
-  readonly #recorder: Recorder;
-  readonly #line: Line;
+  readonly #exchange: ResponseRelay;
+  readonly #recorder: StatementRecorder;
+  readonly #line: SessionContext;
   readonly #simple: SimpleProtocol;
   readonly #extended: ExtendedProtocol;
   /** A message is being looked at, and will be sent. */
@@ -63,15 +63,15 @@ export class Session {
     this.#client = client;
     this.#reader = reader;
     this.#upstream = upstream;
-    this.#recorder = new Recorder(run, who.session, upstream.pid, who.database);
-    this.#exchange = new Exchange(
+    this.#recorder = new StatementRecorder(run, who.session, upstream.pid, who.database);
+    this.#exchange = new ResponseRelay(
       client,
       upstream.socket,
       upstream.parameters,
       (status) => this.#recorder.status(status),
       (fields) => this.#extended.strayError(fields),
     );
-    this.#line = new Line({
+    this.#line = new SessionContext({
       reader,
       server: upstream.socket,
       exchange: this.#exchange,

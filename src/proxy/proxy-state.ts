@@ -1,5 +1,5 @@
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import type { Observer, Reading, ReadLocks, Statement } from './observed.ts';
+import type { Observer, ReadLocks, Statement, StatementReading } from './observed.ts';
 
 const KEPT_SHAPES = 5000;
 /** For so long a look at the server is taken for the state before the next statement. */
@@ -11,10 +11,10 @@ const NO_PID = 0;
 type Shapes = Map<string, { readonly statement: Statement; readonly parsed: ParsedStatement }>;
 
 /** What the sessions of one proxy share: the counters, and the shapes of DML that were observed in autocommit. */
-export class RunRecord {
+export class ProxyState {
   readonly observer: Observer;
   readonly #readLocks: ReadLocks;
-  #last: Reading | undefined;
+  #last: StatementReading | undefined;
   readonly #repeated = new Map<string, Shapes>();
   #statements = 0;
   #transactions = 0;
@@ -30,7 +30,7 @@ export class RunRecord {
   }
 
   /** Looks at a backend, and tells what it saw. @param transaction that it is about. */
-  async look(pid: number, transaction: number | null): Promise<Reading | null> {
+  async look(pid: number, transaction: number | null): Promise<StatementReading | null> {
     const reading = await this.#readLocks(pid);
     if (reading) {
       this.#last = reading;

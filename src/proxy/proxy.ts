@@ -10,9 +10,9 @@ import { AUTHENTICATION, authentication, errorResponse } from '../postgres/proto
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
-import { Session } from './proxy-session.ts';
-import { RunRecord } from './proxy-state.ts';
-import { type Arrival, authenticate, Refusal, receive, type Startup } from './startup.ts';
+import { ProxySession } from './proxy-session.ts';
+import { ProxyState } from './proxy-state.ts';
+import { type Arrival, authenticate, Refusal, receiveStartup, type Startup } from './startup.ts';
 import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
 
 export interface ProxyOptions {
@@ -77,10 +77,10 @@ class ObservingProxy implements WireProxy {
   sessions = 0;
   readonly #options: ProxyOptions;
   readonly #verifier: ScramVerifier;
-  readonly #run: RunRecord;
+  readonly #run: ProxyState;
   readonly #observer: Observer;
   /** By the key that a cancel request repeats. */
-  readonly #running = new Map<string, Session>();
+  readonly #running = new Map<string, ProxySession>();
   readonly #sockets = new Set<Socket>();
   readonly #served = new Set<Promise<void>>();
   readonly #stop = new AbortController();
@@ -92,7 +92,7 @@ class ObservingProxy implements WireProxy {
     setMaxListeners(0, this.#stop.signal);
     this.#verifier = new ScramVerifier(options.secret);
     this.#observer = options.observe === 'off' ? () => {} : (options.observer ?? (() => {}));
-    this.#run = new RunRecord(this.#observer, options.readLocks ?? (async () => null));
+    this.#run = new ProxyState(this.#observer, options.readLocks ?? (async () => null));
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
       const served = this.#serve(socket).finally(() => this.#served.delete(served));
       this.#served.add(served);
@@ -127,7 +127,7 @@ class ObservingProxy implements WireProxy {
     socket.on('error', () => {});
     const timer = setTimeout(() => socket.destroy(), STARTUP_TIMEOUT_MS);
     try {
-      const arrival = await receive(socket);
+      const arrival = await receiveStartup(socket);
       if (arrival?.kind === 'cancel') await this.#running.get(arrival.key.toString('base64'))?.cancel();
       if (arrival?.kind !== 'session') return;
       const admitted = await this.#admit(socket, arrival);
@@ -153,7 +153,7 @@ class ObservingProxy implements WireProxy {
   async #converse(socket: Socket, { reader, upstream, given }: Admitted, startup: Startup): Promise<void> {
     const number = ++this.sessions;
     const { user, database } = startup;
-    const session = new Session({
+    const session = new ProxySession({
       client: socket,
       reader,
       upstream,

@@ -1,13 +1,13 @@
 import { ownStatement, SERVER } from '../postgres/protocol/messages.ts';
 import type { Intent } from './observed.ts';
-import type { Pending, Turn, Unsaid } from './pending-request.ts';
-import type { Line } from './session-context.ts';
+import type { Pending, PendingRequest, Unsaid } from './pending-request.ts';
+import type { SessionContext } from './session-context.ts';
 import type { Running } from './statement-recorder.ts';
 
 /** What is a transaction by itself: one statement, or a text of several. */
 export interface Resendable {
   /** Begins it anew. Without what keeps its error. */
-  readonly turn: () => Turn;
+  readonly turn: () => PendingRequest;
   /** Those that have begun since the turn did; the last one is under way, or has failed. */
   readonly begun: () => readonly Running[];
   /** What is sent. @param parsed so many Parse messages were answered already: a named statement outlives the failure. */
@@ -31,7 +31,7 @@ const RESET = ownStatement('RESET lock_timeout');
  * @param only the statement, where it is one: it may be one that has to wait for locks.
  */
 export async function serveResendable(
-  line: Line,
+  line: SessionContext,
   { turn, begun, bytes }: Resendable,
   only?: Intent,
 ): Promise<void> {
@@ -72,7 +72,7 @@ function answersToParse({ unsaid }: Pending): Unsaid[] {
 }
 
 /** A statement of ours between the client's. @returns whether it did something to a row. */
-async function own(line: Line, statement: Buffer): Promise<boolean> {
+async function own(line: SessionContext, statement: Buffer): Promise<boolean> {
   let did = false;
   const pending = line.exchange.expect({
     ends: 'ready',

@@ -3,16 +3,16 @@ import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   commandTag,
+  encodeMessage,
   errorFields,
-  message,
   movePosition,
   parameterStatus,
   SERVER,
   type TransactionStatus,
   transactionStatus,
 } from '../postgres/protocol/messages.ts';
-import { Outbox } from '../postgres/protocol/write-buffer.ts';
-import type { Pending, Turn, TurnState, Unsaid } from './pending-request.ts';
+import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
+import type { Pending, PendingRequest, RequestState, Unsaid } from './pending-request.ts';
 
 /**
  * The server's half of a session: what has been sent and is not yet answered, in order, and the relay of the answers.
@@ -22,10 +22,10 @@ import type { Pending, Turn, TurnState, Unsaid } from './pending-request.ts';
  * ParameterStatus and notifications within a split text wait for the ReadyForQuery at its end, where the server would
  * have sent them.
  */
-export class Exchange {
+export class ResponseRelay {
   readonly #client: Socket;
   readonly #server: Socket;
-  readonly #outbox: Outbox;
+  readonly #outbox: WriteBuffer;
   readonly #parameters: Map<string, string>;
   #pending: Pending[] = [];
   #held: Buffer | undefined;
@@ -47,7 +47,7 @@ export class Exchange {
     onStrayError: (fields: ReadonlyMap<string, string>) => void,
   ) {
     this.#client = client;
-    this.#outbox = new Outbox(client);
+    this.#outbox = new WriteBuffer(client);
     this.#server = server;
     this.#parameters = new Map(parameters);
     this.#onStatus = onStatus;
@@ -88,7 +88,7 @@ export class Exchange {
   }
 
   /** To be called together with sending what the turn is about. */
-  expect(turn: Turn): Pending {
+  expect(turn: PendingRequest): Pending {
     const pending: Pending = {
       turn,
       state: this.#lost ? 'lost' : 'open',
@@ -102,7 +102,7 @@ export class Exchange {
   }
 
   /** Resolves when the turn has ended, or the server waits for copied data in it: then its state is `open`. */
-  async settled(pending: Pending): Promise<TurnState> {
+  async settled(pending: Pending): Promise<RequestState> {
     while (pending.state === 'open' && !this.#copyingIn) await this.#change();
     return pending.state;
   }
@@ -136,7 +136,7 @@ export class Exchange {
     if (committed) this.#deliverHeld();
     this.#held = undefined;
     this.#deliverDeferred();
-    this.#forward(message(SERVER.readyForQuery, this.#status));
+    this.#forward(encodeMessage(SERVER.readyForQuery, this.#status));
     this.#outbox.flush();
   }
 
@@ -307,7 +307,7 @@ export class Exchange {
     this.#answer(bytes);
   }
 
-  #turn(): Turn | undefined {
+  #turn(): PendingRequest | undefined {
     return this.#pending[0]?.turn;
   }
 
@@ -408,7 +408,7 @@ export class Exchange {
     if (pending) this.#end(pending.erred ? 'failed' : 'succeeded');
   }
 
-  #end(state: TurnState): void {
+  #end(state: RequestState): void {
     const pending = this.#pending.shift();
     if (pending) pending.state = state;
     this.#wake?.();

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { CLIENT, FLUSH, type PostgresError } from '../postgres/protocol/messages.ts';
-import { Outbox } from '../postgres/protocol/write-buffer.ts';
+import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { type ParsedStatement, parseText, withoutRepetitions } from '../postgres/sql/parse.ts';
-import type { Attempt, Gate, Intent, Observe } from './observed.ts';
-import type { Pending, TurnState } from './pending-request.ts';
-import type { Exchange } from './response-relay.ts';
-import type { Recorder } from './statement-recorder.ts';
+import type { Gate, Intent, Observe, StatementAttempt } from './observed.ts';
+import type { Pending, RequestState } from './pending-request.ts';
+import type { ResponseRelay } from './response-relay.ts';
+import type { StatementRecorder } from './statement-recorder.ts';
 
 const CANCELED: PostgresError = {
   sqlstate: '57014',
@@ -14,16 +14,16 @@ const CANCELED: PostgresError = {
 };
 
 /** What both protocols, the simple and the extended, share of one session. */
-export class Line {
+export class SessionContext {
   readonly reader: PieceReader;
   readonly server: Socket;
-  readonly exchange: Exchange;
-  readonly recorder: Recorder;
+  readonly exchange: ResponseRelay;
+  readonly recorder: StatementRecorder;
   /** Asks the server to cancel what it runs for this session. */
   readonly cancel: () => void;
   readonly #observe: Observe;
   readonly #gate: Gate;
-  readonly #outbox: Outbox;
+  readonly #outbox: WriteBuffer;
   #flushing = false;
   #waiting = new AbortController();
   readonly #given: boolean;
@@ -32,8 +32,8 @@ export class Line {
   constructor(parts: {
     reader: PieceReader;
     server: Socket;
-    exchange: Exchange;
-    recorder: Recorder;
+    exchange: ResponseRelay;
+    recorder: StatementRecorder;
     cancel: () => void;
     observe: Observe;
     gate: Gate;
@@ -43,7 +43,7 @@ export class Line {
   }) {
     this.reader = parts.reader;
     this.server = parts.server;
-    this.#outbox = new Outbox(parts.server);
+    this.#outbox = new WriteBuffer(parts.server);
     this.exchange = parts.exchange;
     this.recorder = parts.recorder;
     this.cancel = parts.cancel;
@@ -78,7 +78,7 @@ export class Line {
   }
 
   /** Of a statement that has failed, and with it a transaction that is to be sent again as a whole. */
-  async again(intent: Intent, attempt: Omit<Attempt, 'signal'>): Promise<boolean> {
+  async again(intent: Intent, attempt: Omit<StatementAttempt, 'signal'>): Promise<boolean> {
     const { signal } = this.#waiting;
     const answer = await this.#gate.after?.(intent, { ...attempt, signal });
     return answer === 'retry' && !signal.aborted && !this.exchange.lost;
@@ -151,7 +151,7 @@ export class Line {
   }
 
   /** The end of a turn; where the server asks for copied data in it, the client's data goes there meanwhile. */
-  async outcome(pending: Pending, protocol: 'simple' | 'extended'): Promise<TurnState> {
+  async outcome(pending: Pending, protocol: 'simple' | 'extended'): Promise<RequestState> {
     let state = await this.exchange.settled(pending);
     while (state === 'open') {
       await this.#copyIn(protocol);

@@ -1,12 +1,12 @@
 import type { Piece } from '../postgres/protocol/frames.ts';
 import { errorResponse, type PostgresError, query, queryText } from '../postgres/protocol/messages.ts';
-import { shapeOf } from '../postgres/sql/normalize.ts';
+import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
 import { leavesNothingBehind } from '../postgres/sql/statement-kinds.ts';
-import type { Turn } from './pending-request.ts';
+import type { PendingRequest } from './pending-request.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
-import type { Line } from './session-context.ts';
+import type { SessionContext } from './session-context.ts';
 import { SplitText } from './split.ts';
 import type { Running } from './statement-recorder.ts';
 
@@ -21,10 +21,10 @@ const KEPT_BYTES = 64 * 1024;
 
 /** Serves the simple protocol: one Query, of one statement or many. */
 export class SimpleProtocol {
-  readonly #line: Line;
+  readonly #line: SessionContext;
   #split: SplitText | undefined;
 
-  constructor(line: Line) {
+  constructor(line: SessionContext) {
     this.#line = line;
   }
 
@@ -50,7 +50,7 @@ export class SimpleProtocol {
     const given = queryText(piece.bytes);
     const whole = unsynced || !this.#line.exact;
     if (!whole && given.length <= LONGEST_SHAPED_BYTES && exchange.status !== 'E') {
-      const like = recorder.repeats(shapeOf(given.toString()));
+      const like = recorder.repeats(normalizeSql(given.toString()));
       if (like) return await this.#repeated(piece, given, like);
     }
     const { text, statements } = await this.#line.read(given);
@@ -151,7 +151,7 @@ export class SimpleProtocol {
     return recorder.begin(sql, parsed, explicit, control && alone ? 'control' : 'sampled');
   }
 
-  #wholeTurn(started: [Running], count: number, next: (index: number) => Running): Turn {
+  #wholeTurn(started: [Running], count: number, next: (index: number) => Running): PendingRequest {
     const { recorder } = this.#line;
     let running: Running | undefined = started[0];
     let index = 0;

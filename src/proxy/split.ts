@@ -2,7 +2,7 @@ import { errorFields, query } from '../postgres/protocol/messages.ts';
 import { type ParsedStatement, textOf } from '../postgres/sql/parse.ts';
 import type { Pending } from './pending-request.ts';
 import type { Segment } from './segments.ts';
-import type { Line } from './session-context.ts';
+import type { SessionContext } from './session-context.ts';
 import type { Running } from './statement-recorder.ts';
 
 const BEGIN = query('BEGIN');
@@ -15,11 +15,11 @@ type Ended = 'succeeded' | 'failed' | typeof NOT_IN_WRAP;
 
 /** Serves one text statement by statement, with the locks of each read before they can go. */
 export class SplitText {
-  readonly #line: Line;
+  readonly #line: SessionContext;
   readonly #text: Buffer;
   #cancelNext = false;
 
-  constructor(line: Line, text: Buffer) {
+  constructor(line: SessionContext, text: Buffer) {
     this.#line = line;
     this.#text = text;
   }

@@ -5,9 +5,9 @@ import {
   AUTHENTICATION,
   authentication,
   CLIENT,
+  encodeMessage,
   errorResponse,
   int32,
-  message,
   type PostgresError,
   payloadOf,
   readCString,
@@ -51,7 +51,7 @@ const INVALID_PASSWORD = '28P01';
  * Reads what a new client sends first. Requests for encryption are answered "no": the way is this machine's own.
  * @throws Refusal, ProtocolError; resolves with undefined when the client goes away.
  */
-export async function receive(socket: Socket): Promise<Arrival | undefined> {
+export async function receiveStartup(socket: Socket): Promise<Arrival | undefined> {
   const splitter = new StartupSplitter();
   for await (const chunk of chunksOf(socket)) {
     let found = splitter.push(chunk);
@@ -130,7 +130,7 @@ function refuseReplication(value: string | undefined): void {
 
 /** NegotiateProtocolVersion: 3.0, and none of the extensions. */
 function negotiation(extensions: readonly string[]): Buffer {
-  return message(
+  return encodeMessage(
     SERVER.negotiateProtocolVersion,
     int32(STARTUP.version3),
     int32(extensions.length),

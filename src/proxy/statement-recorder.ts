@@ -2,8 +2,8 @@ import type { TransactionStatus } from '../postgres/protocol/messages.ts';
 import { rowsOf } from '../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { isDml, kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
-import type { Exactness, Observed, Outcome, Reading, RelationLock, Statement } from './observed.ts';
-import type { RunRecord } from './proxy-state.ts';
+import type { Exactness, Observed, Outcome, RelationLock, Statement, StatementReading } from './observed.ts';
+import type { ProxyState } from './proxy-state.ts';
 
 /**
  * How the locks of a statement are to be learnt.
@@ -38,9 +38,9 @@ const HARMLESS = new Set([
  * Locks are read at the latest moment before they could change or go: before the next statement that is not of the
  * same run, and before the end of the transaction. A failed statement's locks are gone with it.
  */
-export class Recorder {
-  readonly #run: RunRecord;
-  readonly #repeated: ReturnType<RunRecord['repeatedIn']>;
+export class StatementRecorder {
+  readonly #run: ProxyState;
+  readonly #repeated: ReturnType<ProxyState['repeatedIn']>;
   readonly #session: number;
   readonly #pid: number;
   readonly #open = new Set<Running>();
@@ -56,7 +56,7 @@ export class Recorder {
   #rolledBack = false;
   #inBlock = false;
 
-  constructor(run: RunRecord, session: number, pid: number, database: string) {
+  constructor(run: ProxyState, session: number, pid: number, database: string) {
     this.#run = run;
     this.#repeated = run.repeatedIn(database);
     this.#session = session;
@@ -220,7 +220,7 @@ export class Recorder {
     if (lost.length > 0) this.#tell(lost, 'unknown', null);
   }
 
-  #attribute(read: readonly Running[], reading: Reading | null): void {
+  #attribute(read: readonly Running[], reading: StatementReading | null): void {
     const statements = read.map(({ statement }) => statement);
     if (!reading) {
       this.#tell(statements, 'unknown', null);

@@ -10,9 +10,9 @@ import { FROM_SERVER, FrameSplitter } from '../postgres/protocol/frames.ts';
 import {
   AUTHENTICATION,
   CLIENT,
+  encodeMessage,
   errorFields,
   int32,
-  message,
   parameterStatus,
   payloadOf,
   SERVER,
@@ -110,10 +110,10 @@ async function authenticate(link: Link, reader: PieceReader, binding: string): P
         if (binding === 'require' && scram?.mechanism !== SCRAM_PLUS) throw unbound();
         return;
       case AUTHENTICATION.cleartextPassword:
-        socket.write(message(CLIENT.password, `${needed()}\0`));
+        socket.write(encodeMessage(CLIENT.password, `${needed()}\0`));
         break;
       case AUTHENTICATION.md5Password:
-        socket.write(message(CLIENT.password, `md5${md5(md5(needed() + user), data)}\0`));
+        socket.write(encodeMessage(CLIENT.password, `md5${md5(md5(needed() + user), data)}\0`));
         break;
       case AUTHENTICATION.sasl: {
         const offered = data.toString('latin1').split('\0');
@@ -124,11 +124,11 @@ async function authenticate(link: Link, reader: PieceReader, binding: string): P
           throw new LoginFailed('the server offers no SASL mechanism that is known here');
         scram = new ScramClient(needed(), hash);
         const first = Buffer.from(scram.first);
-        socket.write(message(CLIENT.password, `${scram.mechanism}\0`, int32(first.length), first));
+        socket.write(encodeMessage(CLIENT.password, `${scram.mechanism}\0`, int32(first.length), first));
         break;
       }
       case AUTHENTICATION.saslContinue:
-        socket.write(message(CLIENT.password, (await scram?.proof(data.toString())) ?? ''));
+        socket.write(encodeMessage(CLIENT.password, (await scram?.proof(data.toString())) ?? ''));
         break;
       case AUTHENTICATION.saslFinal:
         scram?.verify(data.toString());

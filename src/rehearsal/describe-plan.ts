@@ -1,4 +1,4 @@
-import { targetSection } from '../database/target-section.ts';
+import { describeTarget } from '../database/target-section.ts';
 import type { TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
 import { prepare } from './prepare.ts';
@@ -22,7 +22,7 @@ export async function planRehearsal(options: RehearseOptions): Promise<PlannedSt
   };
   const { result } = await withScope(options, async (scope, stop) => {
     const { context, choice } = await prepare(scope, stop, { ...options, audit });
-    const target = targetSection(context.target, [], []);
+    const target = describeTarget(context.target, [], []);
     return { target, next: await choice.method.describe(context, choice.assessment) };
   });
   return { sent, ...result };

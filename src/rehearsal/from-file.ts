@@ -11,7 +11,7 @@ import type { Limit } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { formatUrl, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
-import { type Surroundings, surroundings } from '../postgres/connection/environment.ts';
+import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -24,7 +24,7 @@ import { ignore } from './slices.ts';
 export interface FileTarget {
   readonly located: Located;
   /** With the URL variable and the PG* variables leading to it, whatever they held. */
-  readonly around: Surroundings;
+  readonly around: Environment;
   readonly limits: readonly Limit[];
 }
 
@@ -39,7 +39,7 @@ export async function restoreFile(
   scope: Scope,
   { signal }: Stop,
   options: RehearseOptions,
-  outside: Surroundings,
+  outside: Environment,
 ): Promise<FileTarget> {
   const { from = '', url, emit = ignore } = options;
   if (url !== undefined) {
@@ -116,7 +116,7 @@ async function makeDatabase(
   roles: readonly string[],
   signal: AbortSignal,
 ): Promise<ConnectionSettings> {
-  const settings = parseSettings(server.url, surroundings({}, '/'));
+  const settings = parseSettings(server.url, readEnvironment({}, '/'));
   for (const role of roles.filter((each) => each !== server.user))
     await execute(settings, `CREATE ROLE ${identifier(role)}`, signal);
   await execute(settings, `CREATE DATABASE ${identifier(name)}`, signal);
@@ -136,8 +136,8 @@ async function execute(settings: ConnectionSettings, sql: string, signal: AbortS
 function leadingTo(
   settings: ConnectionSettings,
   { urlEnv = DEFAULT_URL_VARIABLE }: RehearseOptions,
-  outside: Surroundings,
-): Surroundings {
+  outside: Environment,
+): Environment {
   const [place] = settings.hosts;
   const named = new Set(Object.values(VARIABLES));
   const kept = Object.entries(outside.env).filter(([name]) => !named.has(name));
@@ -150,13 +150,13 @@ function leadingTo(
     PGPASSWORD: settings.password,
     PGDATABASE: settings.database,
   };
-  return surroundings(env, outside.folder);
+  return readEnvironment(env, outside.folder);
 }
 
 const DATABASE_URL = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:\/\//i;
 
 /** Nobody compares them with a target, since there is none: the command would reach what they name. */
-function warnOfOthers(around: Surroundings, { urlEnv }: RehearseOptions, emit: Emit): void {
+function warnOfOthers(around: Environment, { urlEnv }: RehearseOptions, emit: Emit): void {
   const ours = urlEnv ?? DEFAULT_URL_VARIABLE;
   const variables = new Map([...readDotenv(around), ...Object.entries(around.env)]);
   const names = [...variables].filter(([name, value]) => name !== ours && DATABASE_URL.test(value ?? ''));

@@ -1,20 +1,20 @@
 import { prepareClone } from '../clone/after-clone.ts';
-import { cloneSection } from '../clone/clone-section.ts';
+import { describeClone } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
-import { withoutSecrets } from '../command/command-secrets.ts';
-import { commandSection } from '../command/command-section.ts';
+import { commandWithoutSecrets } from '../command/command-secrets.ts';
+import { describeCommand } from '../command/command-section.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
-import { targetSection } from '../database/target-section.ts';
+import { describeTarget } from '../database/target-section.ts';
 import { inPhase } from '../events.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
 import { DEFAULT_POLICY } from '../hazards/policy.ts';
 import type { Report } from '../model/report.ts';
 import { watchChecks } from '../observe/checks/check-watch.ts';
-import { Guard } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { watchClone } from '../observe/clone-watch.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
-import { weighTarget } from '../observe/data-loss.ts';
+import { measureDataLoss } from '../observe/data-loss.ts';
 import { explainLoss, untouched } from '../observe/lost-connection.ts';
 import { authorship } from '../observe/own-transactions.ts';
 import { schemaWithoutSecrets } from '../observe/statement-secrets.ts';
@@ -24,7 +24,7 @@ import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { Prepared } from './prepare.ts';
-import type { Identity } from './receipts/receipt.ts';
+import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
 import { furtherRuns } from './run-again.ts';
 import type { RehearseOptions } from './run-options.ts';
@@ -35,7 +35,7 @@ import { warmUp } from './warm-up.ts';
 export type Sections = Omit<Report, 'version' | 'run' | 'cleanup'> & {
   readonly run: RunId;
   readonly before: TargetState;
-  readonly identity: Identity;
+  readonly identity: ReceiptIdentity;
 };
 
 /** Makes the clone, runs the command on it, and compares: all of a rehearsal that comes after looking at the server. */
@@ -60,7 +60,7 @@ export async function rehearseOnClone(
     ...{ scope, stop, options, context, clone, schema, down },
     command: prepared,
   });
-  const guard = new Guard(guardOptions(context, clone, options));
+  const guard = new RehearsalGate(guardOptions(context, clone, options));
   const onIdle = () => {
     emit({ type: 'idle' });
     return warmUp();
@@ -117,7 +117,7 @@ export async function rehearseOnClone(
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
-  const made = cloneSection(clone, choice, observed.sizeBytes, await leaveClone(), keep);
+  const made = describeClone(clone, choice, observed.sizeBytes, await leaveClone(), keep);
   const contact = [...ran.contact, ...followed.contact];
   const compared = await compareTarget(ending, {
     before: stateBefore,
@@ -133,11 +133,11 @@ export async function rehearseOnClone(
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),
   });
-  const weighed = await weighTarget(ending, { ...observed, ...seen });
+  const weighed = await measureDataLoss(ending, { ...observed, ...seen });
   if (keep) await clone.keep();
 
-  const command = commandSection(
-    withoutSecrets(options.command, logins.logins),
+  const command = describeCommand(
+    commandWithoutSecrets(options.command, logins.logins),
     rewritten,
     result,
     {
@@ -148,7 +148,7 @@ export async function rehearseOnClone(
     },
     seen.statements,
   );
-  const target = targetSection(context.target, compared.changes, [...clone.touched, ...weighed.touched]);
+  const target = describeTarget(context.target, compared.changes, [...clone.touched, ...weighed.touched]);
   const { queries, checks: ownChecks } = checked;
   const sections = {
     target,

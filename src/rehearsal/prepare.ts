@@ -14,7 +14,7 @@ import { claimOver, lostControl, openControl } from '../ownership/control-sessio
 import { visitOrReopen } from '../ownership/reopen.ts';
 import { newRunId } from '../ownership/run-id.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { requireListening } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
@@ -22,7 +22,7 @@ import type { Stop } from '../stop.ts';
 import { restoreFile } from './from-file.ts';
 import { otherServers } from './rehearsal-server.ts';
 import { askTarget, type Questions, readGiven } from './requested-checks.ts';
-import type { Order } from './run-again.ts';
+import type { ExtraCommand } from './run-again.ts';
 import type { RehearseOptions } from './run-options.ts';
 import { ignore, limitsOf, wishesOf } from './slices.ts';
 
@@ -30,7 +30,7 @@ export interface Prepared {
   readonly input: CommandInput;
   readonly logins: Logins;
   /** The way back, where one was given. */
-  readonly down: Order | null;
+  readonly down: ExtraCommand | null;
   readonly questions: Questions;
   /** To be run on the clone before it is looked at. */
   readonly afterClone: readonly Script[];
@@ -57,7 +57,7 @@ export async function prepare(
 ): Promise<Prepared> {
   const { emit = ignore, audit = ignore } = options;
   const { signal } = stop;
-  const outside = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const outside = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
   const named = options.from === undefined ? locateTarget(options, outside) : undefined;
   resolveCommand(options.command, { path: outside.env.PATH ?? '', folder: outside.folder });
   if (options.proxyListen !== undefined) await requireListening(options.proxyListen);

@@ -1,4 +1,4 @@
-import type { CloneContext, Ground } from '../clone/method.ts';
+import type { CloneContext, CloneServer } from '../clone/method.ts';
 import { inspectTarget } from '../database/inspect.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
@@ -6,7 +6,7 @@ import { claimRun, lostControl } from '../ownership/control-session.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
-import type { Surroundings } from '../postgres/connection/environment.ts';
+import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { RehearseOptions } from './run-options.ts';
@@ -19,13 +19,13 @@ export async function otherServers(
   { rehearsalUrl, source }: RehearseOptions,
   target: Target,
   run: RunId,
-  around: Surroundings,
+  around: Environment,
   { scope, stop, audit }: { scope: Scope; stop: Stop; audit: Audit },
 ): Promise<Pick<CloneContext, 'rehearsal' | 'source'>> {
   const { signal } = stop;
   const inspect = (url: string, flag: string, standbyToo: boolean) =>
     inspectTarget(parseSettings(url, around), flag, { audit, signal, standbyToo });
-  const ground = async (url: string): Promise<Ground> => {
+  const ground = async (url: string): Promise<CloneServer> => {
     const target = await inspect(url, '--rehearsal-url', false);
     const { control, lockDatabaseOid } = await claimRun(target, scope, { run, audit, signal });
     control.onLost((reason) => stop.now(lostControl(reason)));

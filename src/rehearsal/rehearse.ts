@@ -7,7 +7,7 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { Sections } from './on-clone.ts';
 import { prepare } from './prepare.ts';
-import type { Identity } from './receipts/receipt.ts';
+import type { ReceiptIdentity } from './receipts/receipt.ts';
 import type { RehearseOptions } from './run-options.ts';
 import { withScope } from './with-scope.ts';
 
@@ -21,11 +21,11 @@ export async function rehearse(options: RehearseOptions): Promise<Report> {
     const { keepReceipt } = await import('./receipts/receipt-file.ts');
     await keepReceipt(report, identity, options);
   }
-  return shown(report, options);
+  return redactIfAsked(report, options);
 }
 
 /** The report as its reader gets it: comparisons need the values, so redaction is the last step. */
-export async function shown(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
+export async function redactIfAsked(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
   if (!redact) return report;
   const { redactReport } = await import('../observe/redact-report.ts');
   return redactReport(report);
@@ -36,7 +36,7 @@ export interface Remembered {
   readonly report: Report;
   /** The target as it was before the rehearsal. */
   readonly before: TargetState;
-  readonly identity: Identity;
+  readonly identity: ReceiptIdentity;
 }
 
 export async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered> {

@@ -1,5 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
-import { withoutSecrets } from '../command/command-secrets.ts';
+import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { type CommandInput, type Logins, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { messageOf } from '../errors.ts';
@@ -13,7 +13,7 @@ import type {
 } from '../model/report.ts';
 import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
-import { Guard } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
 import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
@@ -27,7 +27,7 @@ import type { RehearseOptions } from './run-options.ts';
 import { contactOptions, guardOptions, sharesServer, toRun, wireOptions } from './slices.ts';
 
 /** A command, and where it knows the target from. */
-export interface Order {
+export interface ExtraCommand {
   readonly input: CommandInput;
   readonly logins: Logins;
 }
@@ -40,9 +40,9 @@ export interface FurtherOptions {
   readonly clone: Clone;
   readonly schema: SchemaWatch;
   /** The migration command. */
-  readonly command: Order;
+  readonly command: ExtraCommand;
   /** The way back; null where none was given. */
-  readonly down: Order | null;
+  readonly down: ExtraCommand | null;
 }
 
 export interface Further {
@@ -108,8 +108,8 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
   }
 
   /** Runs one of the two through a proxy of its own, and compares what it left with what it should have. */
-  async function once(order: Order, aim: Aim, contents: Contents): Promise<FurtherRunSection> {
-    const guard = new Guard(guardOptions(context, clone, options));
+  async function once(order: ExtraCommand, aim: Aim, contents: Contents): Promise<FurtherRunSection> {
+    const guard = new RehearsalGate(guardOptions(context, clone, options));
     const wire = await watchCommand(it.scope, wireOptions(context, clone, order.logins, guard, options));
     const rewritten = rewriteCommand(order.input, order.logins, wire.routes);
     // Standard output is that of the migration alone.
@@ -126,7 +126,7 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
     const schemaResult = await inClone((session) => aim.reached(session));
     authors[known] = await authorship(wire.own, ran.newcomers, sharesServer(context, clone));
     const compared = compareContents(contents, await inClone(readContents));
-    const words = withoutSecrets(order.input.argv, order.logins.logins);
+    const words = commandWithoutSecrets(order.input.argv, order.logins.logins);
     return sectionOf(ran.result, {
       command: order === down ? (words.at(-1) ?? '') : words.join(' '),
       reachedClone: wire.reached(),

@@ -1,7 +1,7 @@
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
 import type { Emit } from '../events.ts';
-import type { PastApply } from '../hazards/apply-history.ts';
+import type { EarlierApply } from '../hazards/apply-history.ts';
 import type { Policy } from '../hazards/policy.ts';
 import type { Report } from '../model/report.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -85,7 +85,7 @@ export interface RehearseOptions {
   /** Where the command's standard output goes. Default `inherit`. */
   readonly commandStdout?: 'inherit' | 'stderr';
   /** What earlier runs that applied to this target took, for the forecast. Default: nothing is known. */
-  readonly pastApplies?: (target: Report['target']) => Promise<readonly PastApply[]>;
+  readonly pastApplies?: (target: Report['target']) => Promise<readonly EarlierApply[]>;
   readonly emit?: Emit;
   /** Gets each statement that safemigrate itself sends. */
   readonly audit?: Audit;

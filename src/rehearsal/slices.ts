@@ -3,7 +3,7 @@ import type { Clone, CloneContext, CloneLimits, CloneWishes } from '../clone/met
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type RunOptions } from '../command/run-command.ts';
 import { SafemigrateError } from '../errors.ts';
-import type { Guard, GuardOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
+import type { RehearsalGate, RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { Stop } from '../stop.ts';
 import type { RehearseOptions } from './run-options.ts';
@@ -38,7 +38,11 @@ function halfOfAPair(): SafemigrateError {
   );
 }
 
-export function guardOptions({ target }: CloneContext, clone: Clone, options: RehearseOptions): GuardOptions {
+export function guardOptions(
+  { target }: CloneContext,
+  clone: Clone,
+  options: RehearseOptions,
+): RehearsalGateOptions {
   return {
     names: { target: target.database.name, clone: clone.database },
     isolation: clone.isolation,
@@ -62,7 +66,7 @@ export function wireOptions(
   context: CloneContext,
   clone: Clone,
   { logins }: Logins,
-  guard: Guard,
+  guard: RehearsalGate,
   options: RehearseOptions,
 ): CommandWatchOptions {
   const { emit } = context;

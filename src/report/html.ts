@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import type { Report } from '../model/report.ts';
-import { applySection } from './html/apply-html.ts';
+import { applyHtml } from './html/apply-html.ts';
 import { Html, html } from './html/escape-html.ts';
-import { forecastSection } from './html/forecast-html.ts';
+import { forecastHtml } from './html/forecast-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
 import {
-  checkSection,
-  dataSection,
+  checksHtml,
+  dataHtml,
   factSection,
-  hazardSection,
+  hazardsHtml,
   limitSection,
   lossSection,
-  querySection,
-  schemaSection,
-  verdictSection,
-  wayBackSection,
+  queriesHtml,
+  rollbackHtml,
+  schemaHtml,
+  verdictHtml,
 } from './html/sections-html.ts';
 import { statementTable } from './html/statements-html.ts';
-import { swapSection } from './html/swap-html.ts';
+import { swapHtml } from './html/swap-html.ts';
 import { timeline } from './html/timeline-html.ts';
 import { applyWords, swapWords } from './phrases.ts';
 
@@ -29,20 +29,20 @@ import { applyWords, swapWords } from './phrases.ts';
 export function renderHtml(report: Report): string {
   const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src '${hashOf(SCRIPT)}'; base-uri 'none'; form-action 'none'`;
   const parts = [
-    applySection(report),
-    swapSection(report),
-    verdictSection(report),
+    applyHtml(report),
+    swapHtml(report),
+    verdictHtml(report),
     factSection(report),
-    hazardSection(report),
+    hazardsHtml(report),
     lossSection(report),
-    querySection(report),
-    checkSection(report),
+    queriesHtml(report),
+    checksHtml(report),
     timeline(report),
-    forecastSection(report),
-    schemaSection(report),
-    dataSection(report),
+    forecastHtml(report),
+    schemaHtml(report),
+    dataHtml(report),
     statementTable(report),
-    wayBackSection(report),
+    rollbackHtml(report),
     limitSection(report),
   ].filter((part) => part !== undefined);
   return `${

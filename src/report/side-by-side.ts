@@ -1,5 +1,5 @@
 /** A line of two texts beside each other; null on the side that has none there. */
-export interface Row {
+export interface SideBySideRow {
   readonly before: string | null;
   readonly after: string | null;
   /** What ends the line does not count: `,` becomes `;` where nothing more follows. */
@@ -7,7 +7,7 @@ export interface Row {
 }
 
 /** The lines of two texts, so that as many as possible stand beside their like. */
-export function sideBySide(before: string, after: string): Row[] {
+export function sideBySide(before: string, after: string): SideBySideRow[] {
   const [old, now] = [before.split('\n'), after.split('\n')];
   let [start, oldEnd, nowEnd] = [0, old.length, now.length];
   const alike = (one: number, other: number) => plain(old[one] ?? '') === plain(now[other] ?? '');
@@ -17,7 +17,7 @@ export function sideBySide(before: string, after: string): Row[] {
     nowEnd -= 1;
   }
   const kept = commonLines(old.slice(start, oldEnd).map(plain), now.slice(start, nowEnd).map(plain));
-  const rows: Row[] = [];
+  const rows: SideBySideRow[] = [];
   let [one, other] = [0, 0];
   const advance = (oldTo: number, nowTo: number) => {
     while (one < oldTo || other < nowTo) {

@@ -110,7 +110,7 @@ function paint(style: TextStyle, cells: Cell[]): string {
 }
 
 /** A row of a table: its columns, and what stands on a line of its own below them. */
-export interface Row {
+export interface TextRow {
   readonly columns: Span[];
   readonly align?: ('left' | 'right')[];
   readonly below?: Span[];
@@ -120,10 +120,10 @@ export interface Row {
  * Aligned columns where they fit in the terminal; a row that is too wide for it becomes running text, and so do all of
  * them where the terminal is too narrow for the columns together.
  */
-export function table(style: TextStyle, rows: Row[], indent = 2): string[] {
+export function layoutTable(style: TextStyle, rows: TextRow[], indent = 2): string[] {
   const fits = (widths: number[]) =>
     widths.reduce((sum, width) => sum + (width > 0 ? width + 2 : 0), indent - 2) <= style.columns;
-  const widthsOf = (row: Row) => row.columns.map((span) => displayWidth(visible(textOf(span))));
+  const widthsOf = (row: TextRow) => row.columns.map((span) => displayWidth(visible(plainTextOf(span))));
   const widths: number[] = [];
   for (const row of rows.map(widthsOf).filter(fits))
     for (const [index, width] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, width);
@@ -136,24 +136,24 @@ export function table(style: TextStyle, rows: Row[], indent = 2): string[] {
   ]);
 }
 
-function aligned(row: Row, widths: number[], indent: number): Span[] {
+function aligned(row: TextRow, widths: number[], indent: number): Span[] {
   const spans: Span[] = [' '.repeat(indent)];
   for (const [index, span] of row.columns.entries()) {
     const width = widths[index] ?? 0;
     if (width === 0) continue;
-    const padding = ' '.repeat(width - displayWidth(visible(textOf(span))));
+    const padding = ' '.repeat(width - displayWidth(visible(plainTextOf(span))));
     spans.push(...(row.align?.[index] === 'right' ? [padding, span] : [span, padding]), '  ');
   }
   return spans;
 }
 
-function stacked(style: TextStyle, row: Row, indent: number): string[] {
+function stacked(style: TextStyle, row: TextRow, indent: number): string[] {
   const spans = row.columns
-    .filter((span) => textOf(span) !== '')
+    .filter((span) => plainTextOf(span) !== '')
     .flatMap((span, index) => (index === 0 ? [span] : ['  ', span]));
   return flow(style, spans, indent + 4, [' '.repeat(indent)]);
 }
 
-export function textOf(span: Span): string {
+export function plainTextOf(span: Span): string {
   return typeof span === 'string' ? span : span.text;
 }

@@ -1,15 +1,15 @@
 import type { Report } from '../model/report.ts';
-import { applySection } from './text/apply-text.ts';
-import { askedSections, querySection } from './text/checks-text.ts';
-import { dataSection } from './text/data-text.ts';
-import { forecastSection } from './text/forecast-text.ts';
-import { hazardSection } from './text/hazards-text.ts';
-import { cleanupSection, limitsSection, wayBackSection } from './text/outcome-text.ts';
-import { runSection } from './text/run-text.ts';
-import { schemaSection } from './text/schema-text.ts';
-import { failureSection, statementSection } from './text/statements-text.ts';
-import { swapSection } from './text/swap-text.ts';
-import { targetChangesSection, verdictSection } from './text/verdict-text.ts';
+import { applyText } from './text/apply-text.ts';
+import { askedSections, queriesText } from './text/checks-text.ts';
+import { dataText } from './text/data-text.ts';
+import { forecastText } from './text/forecast-text.ts';
+import { hazardsText } from './text/hazards-text.ts';
+import { cleanupSection, limitsSection, rollbackText } from './text/outcome-text.ts';
+import { runText } from './text/run-text.ts';
+import { schemaText } from './text/schema-text.ts';
+import { failureSection, statementsText } from './text/statements-text.ts';
+import { swapText } from './text/swap-text.ts';
+import { targetChangesSection, verdictText } from './text/verdict-text.ts';
 import type { TextStyle } from './text-layout.ts';
 
 /**
@@ -18,21 +18,21 @@ import type { TextStyle } from './text-layout.ts';
  */
 export function renderText(report: Report, style: TextStyle): string {
   const sections = [
-    applySection(report, style),
-    swapSection(report, style),
-    verdictSection(report, style),
+    applyText(report, style),
+    swapText(report, style),
+    verdictText(report, style),
     targetChangesSection(report, style),
-    runSection(report, style),
+    runText(report, style),
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
-    hazardSection(report, style),
-    querySection(report, style),
+    hazardsText(report, style),
+    queriesText(report, style),
     ...askedSections(report, style),
-    schemaSection(report, style),
-    dataSection(report, style),
-    statementSection(report, style),
-    forecastSection(report, style),
+    schemaText(report, style),
+    dataText(report, style),
+    statementsText(report, style),
+    forecastText(report, style),
     ...(report.verdict.pass ? [failureSection(report, style)] : []),
-    wayBackSection(report, style),
+    rollbackText(report, style),
     limitsSection(report, style),
     cleanupSection(report, style),
   ];

@@ -1,7 +1,7 @@
 import { diff, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../model/report.ts';
-import { literal, shown } from '../postgres/sql/quote.ts';
+import { displayName, literal } from '../postgres/sql/quote.ts';
 import { collationsApart } from './collations.ts';
 import { reduce } from './reduce.ts';
 import { mayLose } from './type-changes.ts';
@@ -121,7 +121,7 @@ export function described(id: StableId): { kind: string; object: string } {
     case 'acl':
       return id.column === undefined
         ? described(id.target)
-        : { kind: 'column', object: `${described(id.target).object}.${shown(id.column)}` };
+        : { kind: 'column', object: `${described(id.target).object}.${displayName(id.column)}` };
     default:
       return { kind: KINDS[id.kind] ?? id.kind, object: objectName(id) };
   }
@@ -130,26 +130,26 @@ export function described(id: StableId): { kind: string; object: string } {
 function objectName(id: Exclude<StableId, { kind: 'comment' | 'securityLabel' | 'acl' }>): string {
   switch (id.kind) {
     case 'membership':
-      return `${shown(id.member)} in ${shown(id.role)}`;
+      return `${displayName(id.member)} in ${displayName(id.role)}`;
     case 'userMapping':
-      return `${shown(id.role)} on ${shown(id.server)}`;
+      return `${displayName(id.role)} on ${displayName(id.server)}`;
     case 'typeAttribute':
-      return shown(id.schema, id.type, id.name);
+      return displayName(id.schema, id.type, id.name);
     case 'publicationRel':
-      return `${shown(id.publication)}: ${shown(id.schema, id.table)}`;
+      return `${displayName(id.publication)}: ${displayName(id.schema, id.table)}`;
     case 'publicationSchema':
-      return `${shown(id.publication)}: ${shown(id.schema)}`;
+      return `${displayName(id.publication)}: ${displayName(id.schema)}`;
     case 'defaultPrivilege':
-      return `${shown(id.role)}${id.schema === null ? '' : ` in ${shown(id.schema)}`} for ${shown(id.grantee)}`;
+      return `${displayName(id.role)}${id.schema === null ? '' : ` in ${displayName(id.schema)}`} for ${displayName(id.grantee)}`;
     case 'extensionIntent':
       return `${id.ext}: ${id.key}`;
     case 'function':
     case 'procedure':
     case 'aggregate':
-      return `${shown(id.schema, id.name)}(${id.args.join(', ')})`;
+      return `${displayName(id.schema, id.name)}(${id.args.join(', ')})`;
     default:
-      if ('table' in id) return shown(id.schema, id.table, id.name);
-      return 'schema' in id ? shown(id.schema, id.name) : shown(id.name);
+      if ('table' in id) return displayName(id.schema, id.table, id.name);
+      return 'schema' in id ? displayName(id.schema, id.name) : displayName(id.name);
   }
 }
 

@@ -9,7 +9,7 @@ import { contentOfRelations, narrowed, withoutRelations } from './affected-relat
 import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
 import { factsFrom } from './extraction.ts';
-import type { Identified, Identity } from './identity.ts';
+import type { CatalogueIdentity, Identified } from './identity.ts';
 import { dropsOfKept, inPlace } from './in-place.ts';
 import { label, path } from './object-names.ts';
 import { changedObjects } from './objects.ts';
@@ -238,13 +238,13 @@ interface Recreated {
 }
 
 /** Same name, another OID: a comparison by names finds no difference, and yet every row or value is gone. */
-function recreated(before: Identity, base: Identity): Recreated[] {
+function recreated(before: CatalogueIdentity, base: CatalogueIdentity): Recreated[] {
   const made = [...base.values()].filter(
     ({ kind, key }) => (kind === 'table' || kind === 'column') && !before.has(key),
   );
   // The paths of everything would take longer than the comparison itself.
   const names = new Set(made.map(({ name }) => name));
-  const placeOf = (object: Identified, identity: Identity) =>
+  const placeOf = (object: Identified, identity: CatalogueIdentity) =>
     JSON.stringify([object.kind, path(object, identity)]);
   const were = new Set(
     [...before.values()].filter(({ name }) => names.has(name)).map((object) => placeOf(object, before)),

@@ -1,5 +1,5 @@
 import type { Fact, FactBase, Payload, StableId } from '@supabase/pg-delta/core';
-import { literal, shown } from '../postgres/sql/quote.ts';
+import { displayName, literal } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
 
 type Value = Payload[string];
@@ -29,7 +29,7 @@ export function definition(base: FactBase, fact: Fact, { other, owner }: Beside 
     ...mainOf(base, fact, parts, other),
     ...(ownerNow === undefined || ownerNow === owner
       ? []
-      : [`ALTER ${address(id)} OWNER TO ${shown(ownerNow)};`]),
+      : [`ALTER ${address(id)} OWNER TO ${displayName(ownerNow)};`]),
     ...of(parts, 'index').map(indexOf),
     ...of(parts, 'rule').flatMap((rule) => [text(rule, 'def'), ...firing(rule)]),
     ...of(parts, 'trigger').flatMap((trigger) => [`${text(trigger, 'def')};`, ...firing(trigger)]),
@@ -95,7 +95,7 @@ const of = (parts: readonly Fact[], kind: StableId['kind']) => parts.filter(({ i
 const text = ({ payload }: Fact, attribute: string) => String(payload[attribute]);
 const texts = (value: Value) => (Array.isArray(value) ? value.map(String) : []);
 const given = (word: string, value: Value) => (value == null ? [] : [`${word} ${value}`]);
-const ownName = (id: StableId) => ('name' in id ? shown(id.name) : '');
+const ownName = (id: StableId) => ('name' in id ? displayName(id.name) : '');
 
 function clauses(head: string, items: readonly string[]): string[] {
   const lines = [head, ...items.map((item) => `  ${item}`)];
@@ -121,7 +121,9 @@ function table(base: FactBase, fact: Fact, parts: readonly Fact[], other: Fact |
   const tail = [
     ...(parent !== '' && partition === '' ? [`INHERITS (${parent})`] : []),
     ...given('PARTITION BY', payload.partitionKey),
-    ...(payload.server == null ? [] : [`SERVER ${shown(String(payload.server))}${options(fact, other)}`]),
+    ...(payload.server == null
+      ? []
+      : [`SERVER ${displayName(String(payload.server))}${options(fact, other)}`]),
   ];
   const items = [...columns, ...constraints];
   const head = `CREATE ${unlogged}${address(id)}${partition}`;
@@ -174,7 +176,7 @@ function replicaIdentity({ id, payload }: Fact): string[] {
   const how: Record<string, string> = {
     f: 'FULL',
     n: 'NOTHING',
-    i: `USING INDEX ${shown(String(payload.replicaIdentityIndex))}`,
+    i: `USING INDEX ${displayName(String(payload.replicaIdentityIndex))}`,
   };
   const words = how[String(payload.replicaIdentity)];
   return words === undefined ? [] : [`ALTER ${address(id)} REPLICA IDENTITY ${words};`];
@@ -195,7 +197,7 @@ function firing({ id, parent, payload }: Fact): string[] {
 const COMMANDS: Record<string, string> = { r: 'SELECT', a: 'INSERT', w: 'UPDATE', d: 'DELETE' };
 
 function policy({ id, parent, payload }: Fact): string {
-  const roles = texts(payload.roles).map((role) => (role === 'PUBLIC' ? role : shown(role)));
+  const roles = texts(payload.roles).map((role) => (role === 'PUBLIC' ? role : displayName(role)));
   return clauses(
     `CREATE POLICY ${ownName(id)} ON ${parent ? described(parent).object : ''}` +
       `${payload.permissive ? '' : ' AS RESTRICTIVE'} FOR ${COMMANDS[String(payload.cmd)] ?? 'ALL'} TO ${roles.join(', ')}`,
@@ -228,14 +230,14 @@ function sequence({ id, payload }: Fact): string[] {
     `CACHE ${payload.cache}`,
     ...(payload.cycle ? ['CYCLE'] : []),
     ...(isRecord(owner)
-      ? [`OWNED BY ${shown(String(owner.schema), String(owner.table), String(owner.column))}`]
+      ? [`OWNED BY ${displayName(String(owner.schema), String(owner.table), String(owner.column))}`]
       : []),
   ]);
 }
 
 function member({ id, payload }: Fact): string {
   const { object } = described(id);
-  const columns = texts(payload.columns).map((name) => shown(name));
+  const columns = texts(payload.columns).map((name) => displayName(name));
   return (
     `ALTER PUBLICATION ${object.replace(': ', id.kind === 'publicationRel' ? ' ADD TABLE ' : ' ADD TABLES IN SCHEMA ')}` +
     `${columns.length === 0 ? '' : ` (${columns.join(', ')})`}${payload.where == null ? '' : ` WHERE ${payload.where}`};`
@@ -253,8 +255,8 @@ const DEFAULTS_FOR: Record<string, string> = {
 function defaultPrivileges(fact: Fact): string[] {
   const { id } = fact;
   if (id.kind !== 'defaultPrivilege') return [];
-  const where = id.schema === null ? '' : ` IN SCHEMA ${shown(id.schema)}`;
-  const head = `ALTER DEFAULT PRIVILEGES FOR ROLE ${shown(id.role)}${where}`;
+  const where = id.schema === null ? '' : ` IN SCHEMA ${displayName(id.schema)}`;
+  const head = `ALTER DEFAULT PRIVILEGES FOR ROLE ${displayName(id.role)}${where}`;
   return grants(fact, DEFAULTS_FOR[id.objtype] ?? id.objtype, id.grantee).map((grant) => `${head} ${grant}`);
 }
 
@@ -264,7 +266,7 @@ function metadata(base: FactBase, fact: Fact): string[] {
   if (id.kind === 'comment') return [`COMMENT ON ${address(id.target)} IS ${literal(text(fact, 'text'))};`];
   if (id.kind === 'securityLabel')
     return [
-      `SECURITY LABEL FOR ${shown(id.provider)} ON ${address(id.target)} IS ${literal(text(fact, 'label'))};`,
+      `SECURITY LABEL FOR ${displayName(id.provider)} ON ${address(id.target)} IS ${literal(text(fact, 'label'))};`,
     ];
   // What its owner may do goes without saying.
   if (
@@ -276,12 +278,12 @@ function metadata(base: FactBase, fact: Fact): string[] {
 }
 
 function grants({ payload }: Fact, on: string, grantee: string, column?: string): string[] {
-  const whom = grantee === 'PUBLIC' ? grantee : shown(grantee);
+  const whom = grantee === 'PUBLIC' ? grantee : displayName(grantee);
   const grantable = texts(payload.grantable);
   const only = texts(payload.privileges).filter((privilege) => !grantable.includes(privilege));
   const list = (privileges: readonly string[]) =>
     privileges
-      .map((privilege) => (column === undefined ? privilege : `${privilege} (${shown(column)})`))
+      .map((privilege) => (column === undefined ? privilege : `${privilege} (${displayName(column)})`))
       .join(', ');
   if (only.length + grantable.length === 0) return [`REVOKE ALL ON ${on} FROM ${whom};`];
   return [
@@ -317,7 +319,7 @@ function options({ payload }: Fact, other: Fact | undefined): string {
   if (list.length === 0) return '';
   const then = new Map(texts(other?.payload.options).map(split));
   const shownOf = ([name, value]: [string, string]) =>
-    `${shown(name)} ${HIDDEN}${then.has(name) && then.get(name) !== value ? ` ${ANOTHER}` : ''}`;
+    `${displayName(name)} ${HIDDEN}${then.has(name) && then.get(name) !== value ? ` ${ANOTHER}` : ''}`;
   return ` OPTIONS (${list.map(shownOf).join(', ')})`;
 }
 
@@ -327,7 +329,7 @@ function split(option: string): [string, string] {
 }
 
 function named(value: Value): string {
-  return isRecord(value) ? shown(String(value.schema), String(value.name)) : '';
+  return isRecord(value) ? displayName(String(value.schema), String(value.name)) : '';
 }
 
 function isRecord(value: Value): value is { [key: string]: Value } {

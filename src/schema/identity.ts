@@ -46,7 +46,7 @@ export interface Identified {
   readonly valid: boolean;
 }
 
-export type Identity = ReadonlyMap<string, Identified>;
+export type CatalogueIdentity = ReadonlyMap<string, Identified>;
 
 const USER_SCHEMA = `n.nspname not in ('pg_catalog', 'information_schema')
   and n.nspname not like 'pg\\_toast%' and n.nspname not like 'pg\\_temp\\_%'`;
@@ -161,7 +161,10 @@ interface Row {
  * Reads what every object of the user's schemas is called at this moment.
  * @param empty questions of IDENTITY_BY_KIND that have no answer.
  */
-export function readIdentity(session: Session, empty: ReadonlySet<string> = new Set()): Promise<Identity> {
+export function readIdentity(
+  session: Session,
+  empty: ReadonlySet<string> = new Set(),
+): Promise<CatalogueIdentity> {
   return read(session, { only: 'is not null', empty }, new Map());
 }
 
@@ -172,10 +175,10 @@ export function readIdentity(session: Session, empty: ReadonlySet<string> = new 
  */
 export function readIdentityAgain(
   session: Session,
-  before: Identity,
+  before: CatalogueIdentity,
   { keys, now }: { readonly keys: ReadonlySet<string>; readonly now: readonly number[] },
   empty: ReadonlySet<string>,
-): Promise<Identity> {
+): Promise<CatalogueIdentity> {
   const kept = [...before].filter(([key, { kind, within }]) => {
     if (key.startsWith('pg_class:')) return !keys.has(key);
     const ofRelation = kind === 'column' || kind === 'attribute' || kind === 'constraint';
@@ -188,7 +191,7 @@ async function read(
   session: Session,
   { only, empty }: { readonly only: string; readonly empty: ReadonlySet<string> },
   identity: Map<string, Identified>,
-): Promise<Identity> {
+): Promise<CatalogueIdentity> {
   const byKind = IDENTITY_BY_KIND.filter((sql) => !empty.has(sql));
   const asked = [NAMESPACES, RELATIONS(only), COLUMNS(only), CONSTRAINTS(only), ...byKind];
   for (const rows of await session.queryAll<Row>(asked))

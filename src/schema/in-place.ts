@@ -2,7 +2,7 @@ import type { StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../model/report.ts';
 import { described } from './changes.ts';
-import type { Identified, Identity } from './identity.ts';
+import type { CatalogueIdentity, Identified } from './identity.ts';
 import { label } from './object-names.ts';
 
 const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
@@ -15,7 +15,7 @@ const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
 };
 
 /** What a plan drops although it is there on both sides: on the way back that must not be run. */
-export function dropsOfKept(plan: Plan, from: Identity, to: Identity): string[] {
+export function dropsOfKept(plan: Plan, from: CatalogueIdentity, to: CatalogueIdentity): string[] {
   const destroyed = plan.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
   if (destroyed.length === 0) return [];
   const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
@@ -34,8 +34,8 @@ export function dropsOfKept(plan: Plan, from: Identity, to: Identity): string[] 
 export function inPlace(
   changes: SchemaChange[],
   plan: Plan,
-  before: Identity,
-  after: Identity,
+  before: CatalogueIdentity,
+  after: CatalogueIdentity,
 ): SchemaChange[] {
   const kept = dropsOfKept(plan, before, after);
   if (kept.length === 0) return changes;

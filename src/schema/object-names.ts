@@ -1,14 +1,14 @@
-import { shown } from '../postgres/sql/quote.ts';
-import type { Identified, Identity } from './identity.ts';
+import { displayName } from '../postgres/sql/quote.ts';
+import type { CatalogueIdentity, Identified } from './identity.ts';
 
 /** An object's name with the names of all it lies in: `public`, `orders`, `email`. */
-export function path(object: Identified, identity: Identity): string[] {
+export function path(object: Identified, identity: CatalogueIdentity): string[] {
   const outer = object.within === null ? undefined : identity.get(object.within);
   return outer ? [...path(outer, identity), object.name] : [object.name];
 }
 
 /** For reports: `public.orders.email`, `public.total(integer)`. */
-export function label(object: Identified, identity: Identity): string {
-  const name = shown(...path(object, identity));
+export function label(object: Identified, identity: CatalogueIdentity): string {
+  const name = displayName(...path(object, identity));
   return object.args === null ? name : `${name}(${object.args})`;
 }

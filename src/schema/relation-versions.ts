@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { type Catalogue, cataloguesOf, leavingOut } from './catalogues.ts';
-import type { Identity } from './identity.ts';
+import type { CatalogueIdentity } from './identity.ts';
 import { path } from './object-names.ts';
 
 /**
@@ -142,7 +142,7 @@ const MOST = 0.25;
 export async function touchedSince(
   session: Session,
   then: Marks,
-  identity: Identity,
+  identity: CatalogueIdentity,
   now: Marks,
 ): Promise<Touched | undefined> {
   if (then.others !== now.others || isRenamed(then.roles, now.roles)) return undefined;

@@ -1,6 +1,6 @@
 import type { Rename } from '../model/report.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
-import type { Identified, Identity, ObjectKind } from './identity.ts';
+import type { CatalogueIdentity, Identified, ObjectKind } from './identity.ts';
 import { label } from './object-names.ts';
 
 /**
@@ -19,7 +19,7 @@ export interface Step {
   readonly redo: string;
 }
 
-export interface Kept {
+export interface KeptRenames {
   readonly renames: Rename[];
   readonly steps: Step[];
 }
@@ -33,7 +33,7 @@ const LAYERS: readonly (readonly ObjectKind[])[] = [
   ['schema'],
 ];
 
-export function keptObjects(before: Identity, after: Identity): Kept {
+export function keptObjects(before: CatalogueIdentity, after: CatalogueIdentity): KeptRenames {
   const changed: { then: Identified; now: Identified }[] = [];
   const partitions: Identified[] = [];
   for (const now of after.values()) {
@@ -72,7 +72,12 @@ const renamed = (then: Identified, now: Identified) =>
 const moved = (then: Identified, now: Identified) =>
   then.within !== now.within && then.follows === null && now.follows === null;
 
-function reattached(then: Identified, now: Identified, before: Identity, after: Identity): boolean {
+function reattached(
+  then: Identified,
+  now: Identified,
+  before: CatalogueIdentity,
+  after: CatalogueIdentity,
+): boolean {
   if (then.partition?.of === now.partition?.of) return false;
   return (
     (!then.partition || after.has(then.partition.of)) && (!now.partition || before.has(now.partition.of))
@@ -88,11 +93,11 @@ interface Move {
 /** The names as they are while the steps are undone one by one, and which of them are taken. */
 class WayBack {
   readonly steps: Step[] = [];
-  readonly #after: Identity;
+  readonly #after: CatalogueIdentity;
   readonly #now: Map<string, Identified>;
   readonly #taken = new Map<string, string>();
 
-  constructor(after: Identity) {
+  constructor(after: CatalogueIdentity) {
     this.#after = after;
     this.#now = new Map(after);
     for (const object of after.values()) this.#take(object);

@@ -2,7 +2,7 @@ import type { Delta, FactBase, StableId } from '@supabase/pg-delta/core';
 import type { Plan } from '@supabase/pg-delta/plan';
 import { identifier } from '../postgres/sql/quote.ts';
 import { described, planBetween, statementsOf } from './changes.ts';
-import type { Identified, Identity } from './identity.ts';
+import type { CatalogueIdentity, Identified } from './identity.ts';
 import { label, path } from './object-names.ts';
 import { without } from './reduce.ts';
 import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
@@ -87,7 +87,7 @@ export function losses(
   return lost;
 }
 
-function isStored(object: Identified, identity: Identity): boolean {
+function isStored(object: Identified, identity: CatalogueIdentity): boolean {
   if (object.kind !== 'column' || object.within === null) return true;
   const relation = identity.get(object.within);
   return relation?.kind === 'table' && object.follows === null;

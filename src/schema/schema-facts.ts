@@ -6,7 +6,7 @@ import { literal } from '../postgres/sql/quote.ts';
 import { againOf } from './affected-relations.ts';
 import { lookAround } from './catalog-probe.ts';
 import { type Answers, ask, askAll, isLarge, NO_ROWS, questionsTo, withoutJoins } from './extraction.ts';
-import { IDENTITY_BY_KIND, type Identity, readIdentity, readIdentityAgain } from './identity.ts';
+import { type CatalogueIdentity, IDENTITY_BY_KIND, readIdentity, readIdentityAgain } from './identity.ts';
 import { type Marks, marksFrom, marksQuestions, readMarks, touchedSince } from './relation-versions.ts';
 import { readUnmodeled, UNMODELED, type Unmodeled } from './unmodeled.ts';
 import { Work } from './work.ts';
@@ -14,7 +14,7 @@ import { Work } from './work.ts';
 /** All that is read of one schema at one moment. */
 export interface Snapshot {
   readonly answers: Answers;
-  readonly identity: Identity;
+  readonly identity: CatalogueIdentity;
   readonly unmodeled: Unmodeled;
   /** For reading again what was touched; none of fewer relations than are worth it. */
   readonly marks: Marks | undefined;

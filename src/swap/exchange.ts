@@ -4,14 +4,14 @@ import { rewriteCommand } from '../command/rewrite.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type { SwapSection } from '../model/report.ts';
-import { Guard } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
-import { changesBetween, type TargetState } from '../observe/target-watch.ts';
+import { type TargetState, targetChangesBetween } from '../observe/target-watch.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Prepared } from '../rehearsal/prepare.ts';
 import { contactOptions, guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
@@ -34,20 +34,20 @@ export const FOR_EXCHANGE = {
 } as const;
 
 /** Everything that stands against it before the target is closed. */
-export async function reasonsAgainst(
+export async function swapObjections(
   { context, stateBefore }: Prepared,
   rehearsed: TargetState,
   { standbysOk = false }: SwapOptions,
 ): Promise<string[]> {
   const found = await swapObstacles(context.control, context.target, { standbysAreTakenCareOf: standbysOk });
-  const changed = changesBetween(rehearsed, stateBefore);
+  const changed = targetChangesBetween(rehearsed, stateBefore);
   return [
     ...found.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),
     ...changed.map((what) => `the target changed since it was rehearsed on: ${what}; run it again`),
   ];
 }
 
-export function refused(reasons: string[]): SwapSection {
+export function refusedSwap(reasons: string[]): SwapSection {
   return {
     outcome: 'refused',
     reasons,
@@ -72,7 +72,7 @@ export async function exchangeTarget(
 ): Promise<SwapSection> {
   const { context, choice, settings } = prepared;
   const { maxClosedMs = Number.POSITIVE_INFINITY, pgbouncer = [], keepOriginalMs } = options;
-  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
   const consoles = pgbouncer.map((url) => parseSettings(url, around));
   const closing = {
     maxClosedMs,
@@ -100,7 +100,7 @@ async function migrate(
   { scope, stop }: Life,
   options: SwapOptions,
 ): Promise<void> {
-  const guard = new Guard(guardOptions(context, clone, options));
+  const guard = new RehearsalGate(guardOptions(context, clone, options));
   const wired = wireOptions(context, clone, logins, guard, { ...options, observe: 'off' });
   const wire = await watchCommand(scope, wired);
   const rewritten = rewriteCommand(input, logins, wire.routes);

@@ -17,12 +17,12 @@ import type { Scope } from '../scope.ts';
 import { closeDatabase, type Fence } from './fence.ts';
 import { type ClosedTarget, LOCK_MS, openAgain, sessionOnPrimary } from './open-again.ts';
 import { nameConsole, type PausedPooler, pausePooler } from './pgbouncer.ts';
-import { type Rename, renameInto, wasRenamed } from './rename.ts';
-import { startGuard } from './reopen-agent.ts';
-import type { Written } from './writes.ts';
+import { type DatabaseRename, renameInto, wasRenamed } from './rename.ts';
+import { startReopenAgent } from './reopen-agent.ts';
+import type { DatabaseWrites } from './writes.ts';
 
 /** A target that is to be exchanged, and the session that holds the run's lock, in another database. */
-export interface Exchanged {
+export interface SwappedIn {
   readonly target: Target;
   /** With every host that the user named: after a failover the target is on another one. */
   readonly settings: ConnectionSettings;
@@ -51,7 +51,7 @@ export interface Successor {
   /** The comment that it gets under the target's name. */
   readonly comment: string | null;
   /** What has been written in it so far (swap/writes.ts). */
-  readonly written: Written;
+  readonly written: DatabaseWrites;
 }
 
 export type Timed = <T>(step: string, work: () => Promise<T>) => Promise<T>;
@@ -77,7 +77,7 @@ const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg
  * @throws SafemigrateError `TARGET_CHANGED` where it could not be undone, `INTERRUPTED` after it was.
  */
 export async function whileClosed(
-  it: Exchanged,
+  it: SwappedIn,
   scope: Scope,
   { pgbouncer, maxClosedMs, keepOriginalMs }: ClosingOptions,
   ready: (original: Fence, comment: string | null, timed: Timed) => Promise<Successor>,
@@ -113,7 +113,7 @@ export async function whileClosed(
   const watched = { database: name, server, run, lockDatabaseOid: it.lockDatabaseOid, pgbouncer, port };
   const guard = await scope.own(
     'guard of the target',
-    () => startGuard({ settings: it.settings, ...watched }),
+    () => startReopenAgent({ settings: it.settings, ...watched }),
     // With the target closed it goes on after our end.
     async (started) => (state === 'closed' ? undefined : started?.dismiss()),
   );
@@ -215,7 +215,7 @@ export async function whileClosed(
   }
 }
 
-async function commitRename(it: Exchanged, closed: ClosedTarget, rename: Rename): Promise<void> {
+async function commitRename(it: SwappedIn, closed: ClosedTarget, rename: DatabaseRename): Promise<void> {
   const { control, target, run, audit } = it;
   const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
   try {
@@ -237,7 +237,7 @@ async function commitRename(it: Exchanged, closed: ClosedTarget, rename: Rename)
 }
 
 /** The COMMIT may still wait in it, for a synchronous standby. The lock goes with it. */
-async function backendEnds(session: Session, { run, lockDatabaseOid }: Exchanged): Promise<void> {
+async function backendEnds(session: Session, { run, lockDatabaseOid }: SwappedIn): Promise<void> {
   const deadline = performance.now() + BACKEND_MS;
   while ((await runIsAlive(session, run, lockDatabaseOid)) && performance.now() < deadline) await delay(50);
 }

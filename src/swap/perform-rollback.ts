@@ -8,17 +8,17 @@ import { type OwnedDatabase, ownedDatabases } from '../ownership/owned.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
-import { surroundings } from '../postgres/connection/environment.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { ignore } from '../rehearsal/slices.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
-import { refused } from './exchange.ts';
+import { refusedSwap } from './exchange.ts';
 import { closeDatabase } from './fence.ts';
 import { undone, whileClosed } from './maintenance-window.ts';
 import { LOCK_MS } from './open-again.ts';
 import { swapObstacles } from './preflight.ts';
 import type { SwapOptions } from './swap-options.ts';
-import { countersArrive, rowsOfAnalyze, rowsWritten, type Written } from './writes.ts';
+import { countersArrive, type DatabaseWrites, rowsOfAnalyze, rowsWritten } from './writes.ts';
 
 export interface RollbackOptions
   extends Pick<
@@ -47,7 +47,7 @@ export interface RollbackOptions
  */
 export async function rollback(options: RollbackOptions): Promise<SwapSection & { readonly target: string }> {
   const { emit = ignore, audit = ignore } = options;
-  const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+  const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
   const located = locateTarget(options, around);
   const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
     const { signal } = stop;
@@ -65,9 +65,9 @@ export async function rollback(options: RollbackOptions): Promise<SwapSection & 
       standbysAreTakenCareOf: options.standbysOk ?? false,
     });
     const reasons = obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
-    if (reasons.length > 0) return { ...refused(reasons), target: name };
+    if (reasons.length > 0) return { ...refusedSwap(reasons), target: name };
     if (!(await options.confirm(name, original.name)))
-      return { ...refused(['it was not confirmed']), target: name };
+      return { ...refusedSwap(['it was not confirmed']), target: name };
 
     const inside = await openSession(target.settings, {
       ...claim,
@@ -118,7 +118,7 @@ async function findOriginal(
   );
 }
 
-function writtenSince({ mark }: OwnedDatabase, now: Written): string | undefined {
+function writtenSince({ mark }: OwnedDatabase, now: DatabaseWrites): string | undefined {
   const flag = 'with --discard-writes it stays in the newer database, which is kept';
   if (mark?.writes === undefined) return `what was written since the swap is not known; ${flag}`;
   const rows = now.rows - BigInt(mark.writes);

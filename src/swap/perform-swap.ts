@@ -2,10 +2,10 @@ import { SafemigrateError } from '../errors.ts';
 import { formatDuration } from '../format.ts';
 import type { Report, SwapSection } from '../model/report.ts';
 import { prepare } from '../rehearsal/prepare.ts';
-import { rehearseAndRemember, shown } from '../rehearsal/rehearse.ts';
+import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
 import type { Cleanup } from '../scope.ts';
-import { exchangeTarget, FOR_EXCHANGE, reasonsAgainst, refused } from './exchange.ts';
+import { exchangeTarget, FOR_EXCHANGE, refusedSwap, swapObjections } from './exchange.ts';
 import type { SwapOptions } from './swap-options.ts';
 
 /**
@@ -19,7 +19,7 @@ export async function swap(options: SwapOptions): Promise<Report> {
       'USAGE',
       '--from rehearses on a dump: there is no target that could be swapped.',
     );
-  return shown(await rehearseAndSwap(options), options);
+  return redactIfAsked(await rehearseAndSwap(options), options);
 }
 
 async function rehearseAndSwap(options: SwapOptions): Promise<Report> {
@@ -29,18 +29,18 @@ async function rehearseAndSwap(options: SwapOptions): Promise<Report> {
     run: { ...report.run, mode: 'swap', finishedAt: new Date().toISOString() },
     swap: section,
   });
-  if (!report.verdict.pass) return inSwap(refused(['the rehearsal did not pass']));
+  if (!report.verdict.pass) return inSwap(refusedSwap(['the rehearsal did not pass']));
   const expectedMs = report.clone.durationMs + report.command.durationMs;
   if (expectedMs > (options.maxClosedMs ?? Number.POSITIVE_INFINITY))
-    return inSwap(refused([tooLong(expectedMs)]));
+    return inSwap(refusedSwap([tooLong(expectedMs)]));
   // The target may change while a person thinks; what stands against it is looked for afterwards.
-  if (!(await options.confirm(report))) return inSwap(refused(['it was not confirmed']));
+  if (!(await options.confirm(report))) return inSwap(refusedSwap(['it was not confirmed']));
   // Of the target itself a clone is made, wherever the rehearsal was.
   const { rehearsalUrl: _, ...here } = options;
   const { result, cleanup } = await withScope(options, async (scope, stop) => {
     const prepared = await prepare(scope, stop, { ...here, ...FOR_EXCHANGE });
-    const reasons = await reasonsAgainst(prepared, before, options);
-    if (reasons.length > 0) return refused(reasons);
+    const reasons = await swapObjections(prepared, before, options);
+    if (reasons.length > 0) return refusedSwap(reasons);
     return exchangeTarget(prepared, { scope, stop }, options);
   });
   return withCleanup(inSwap(result), cleanup);

@@ -4,7 +4,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
 /** Why a database cannot be swapped now, and what would help. */
-export interface Obstacle {
+export interface SwapObstacle {
   readonly reason: string;
   readonly wayOut: string;
 }
@@ -49,10 +49,10 @@ export async function swapObstacles(
   session: Session,
   { database, role }: Pick<Target, 'database' | 'role'>,
   { standbysAreTakenCareOf }: { readonly standbysAreTakenCareOf: boolean },
-): Promise<Obstacle[]> {
+): Promise<SwapObstacle[]> {
   const [row] = await session.query<Row>(CONDITIONS, [database.oid, database.name]);
   if (!row) throw new Error(`no database with OID ${database.oid}`);
-  const found: Obstacle[] = [];
+  const found: SwapObstacle[] = [];
   const say = (holds: boolean, reason: string, wayOut: string) => {
     if (holds) found.push({ reason, wayOut });
   };

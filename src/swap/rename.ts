@@ -5,7 +5,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
 
-export interface Rename {
+export interface DatabaseRename {
   /** The server, as it was before the target was closed. */
   readonly server: ServerIdentity;
   /** The target, closed and empty. */
@@ -30,7 +30,7 @@ export interface Rename {
  * @param witness a session of its own, just opened; what the first one has changed it must not see.
  * @throws SafemigrateError `REFUSED` where one of these is not so; nothing is renamed then.
  */
-export async function renameInto(session: Session, witness: Session, rename: Rename): Promise<void> {
+export async function renameInto(session: Session, witness: Session, rename: DatabaseRename): Promise<void> {
   const { server, original, successor, timeoutMs } = rename;
   await inTransaction(session, timeoutMs, renamingStatements(rename), async () => {
     for (const each of [session, witness]) {
@@ -47,7 +47,13 @@ function elsewhere(changed: string): SafemigrateError {
 }
 
 /** Renaming the current database is not allowed, so the session sits in another one. */
-export function renamingStatements({ original, successor, keptAs, originalMark, comment }: Rename): string[] {
+export function renamingStatements({
+  original,
+  successor,
+  keptAs,
+  originalMark,
+  comment,
+}: DatabaseRename): string[] {
   const name = identifier(original.database);
   return [
     `ALTER DATABASE ${name} RENAME TO ${identifier(keptAs)}`,
@@ -63,7 +69,7 @@ const NAMES = 'SELECT datname AS name FROM pg_database WHERE oid = $1';
 /** What a COMMIT whose answer was lost has done, by who has the name now. */
 export async function wasRenamed(
   session: Session,
-  { original, successor }: Pick<Rename, 'original' | 'successor'>,
+  { original, successor }: Pick<DatabaseRename, 'original' | 'successor'>,
 ): Promise<boolean> {
   const nameOf = async (oid: number) => (await session.query<{ name: string }>(NAMES, [oid]))[0]?.name;
   const [first, second] = [await nameOf(original.oid), await nameOf(successor.oid)];

@@ -21,7 +21,7 @@ export interface Watched {
   readonly port: number;
 }
 
-export interface SwapGuard {
+export interface ReopenAgent {
   /** The target is open again, or swapped: there is nothing more to watch over. */
   dismiss(): Promise<void>;
 }
@@ -33,7 +33,7 @@ const READY_MS = 10_000;
  * A small process of its own that opens the target again if we die, in whatever way: its input ends then. It is started
  * before the target is closed. @throws SafemigrateError `REFUSED` where it cannot be started.
  */
-export async function startGuard(watched: Watched): Promise<SwapGuard> {
+export async function startReopenAgent(watched: Watched): Promise<ReopenAgent> {
   const guard = spawn(process.execPath, [fileURLToPath(builtFile('swap/reopen-agent-process.js'))], {
     cwd: '/',
     detached: true,

@@ -26,7 +26,7 @@ export async function rowsOfAnalyze(inside: Session): Promise<bigint> {
   return BigInt(row?.rows ?? 0);
 }
 
-export interface Written {
+export interface DatabaseWrites {
   readonly rows: bigint;
   /** When the server began to count. Two numbers of rows can be compared where it is the same. */
   readonly since: string;
@@ -38,7 +38,7 @@ export async function countersArrive(versionNum: number): Promise<void> {
 }
 
 /** @param session in another database, once the one with that OID is closed. */
-export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint): Promise<Written> {
+export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint): Promise<DatabaseWrites> {
   const [row] = await session.query<{ rows: string; since: string }>(TOTAL, [oid]);
   return { rows: BigInt(row?.rows ?? 0) - ofAnalyze, since: row?.since ?? '' };
 }

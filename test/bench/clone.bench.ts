@@ -8,7 +8,7 @@ import { inspectTarget } from '../../src/database/inspect.ts';
 import { type Server, startServer } from '../../src/local-server/embedded.ts';
 import { claimRun } from '../../src/ownership/control-session.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import { limitsOf, wishesOf } from '../../src/rehearsal/slices.ts';
 import { Scope } from '../../src/scope.ts';
 import { withClient } from '../helpers/client.ts';
@@ -137,7 +137,7 @@ describe.skipIf(skipReason(obstacle))('clone', () => {
     const scope = new Scope();
     const options = { signal: new AbortController().signal, audit: () => {}, emit: () => {} };
     try {
-      const settings = parseSettings(urlOf(database), surroundings({}, '/'));
+      const settings = parseSettings(urlOf(database), readEnvironment({}, '/'));
       const target = await inspectTarget(settings, 'benchmark', options);
       const context = {
         ...options,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Evidence, reachJudgement } from '../../src/hazards/judgement.ts';
+import { type RehearsalEvidence, reachJudgement } from '../../src/hazards/judgement.ts';
 import { DEFAULT_POLICY } from '../../src/hazards/policy.ts';
 import type { Action } from '../../src/model/hazard-facts.ts';
 import type { QueriesSection, SchemaChange } from '../../src/model/report.ts';
@@ -37,7 +37,7 @@ test(`${STATEMENTS} statements, ${RELATIONS} relations and ${QUERIES} queries ar
 });
 
 /** One transaction that does everything by turns, each to a table of its own. */
-function large(): Evidence {
+function large(): RehearsalEvidence {
   const name = (n: number) => `public.table_${n % RELATIONS}`;
   const table = (n: number) => ({ schema: null, name: `table_${n % RELATIONS}` });
   const asks = (n: number): Action => {

@@ -6,7 +6,7 @@ import { loadavg } from 'node:os';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Server, startServer } from '../../src/local-server/embedded.ts';
-import { message, query } from '../../src/postgres/protocol/messages.ts';
+import { encodeMessage, query } from '../../src/postgres/protocol/messages.ts';
 import { bundled } from '../helpers/bundled.ts';
 import { withClient } from '../helpers/client.ts';
 import { RawClient } from '../helpers/raw-client.ts';
@@ -96,11 +96,11 @@ const casesOf = (inserts: number): Record<string, Case> => ({
       const { socket } = client.upstream;
       for (let row = 0; row < COPIED_ROWS; row += 1000) {
         const rows = Array.from({ length: 1000 }, (_, index) =>
-          message('d'.charCodeAt(0), `${row + index}\trow number ${row + index}\n`),
+          encodeMessage('d'.charCodeAt(0), `${row + index}\trow number ${row + index}\n`),
         );
         if (!socket.write(Buffer.concat(rows))) await once(socket, 'drain');
       }
-      client.send(message('c'.charCodeAt(0)));
+      client.send(encodeMessage('c'.charCodeAt(0)));
       await client.until('Z');
     }),
   [`${COPIED_ROWS} rows out`]: (url) =>

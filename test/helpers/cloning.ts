@@ -6,7 +6,7 @@ import type { RunEvent } from '../../src/events.ts';
 import { claimRun } from '../../src/ownership/control-session.ts';
 import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import { Scope } from '../../src/scope.ts';
 
 export interface Cloning {
@@ -44,7 +44,7 @@ export async function withCloning<T>(
   };
   const scope = new Scope();
   const work = async () => {
-    const target = await inspectTarget(parseSettings(url, surroundings({}, '/')), 'the test', { audit });
+    const target = await inspectTarget(parseSettings(url, readEnvironment({}, '/')), 'the test', { audit });
     const claim = await claimRun(target, scope, { audit, signal });
     const context: CloneContext = {
       target,

@@ -3,7 +3,7 @@ import type { Clone, Possible } from '../../src/clone/method.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import { type Cloning, type CloningOptions, withCloning } from './cloning.ts';
 
 export interface ClusterCloning extends Cloning {
@@ -23,7 +23,7 @@ export async function withClusterCloning<T>(
       source === undefined
         ? {}
         : {
-            source: await inspectTarget(parseSettings(source, surroundings({}, '/')), '--source', {
+            source: await inspectTarget(parseSettings(source, readEnvironment({}, '/')), '--source', {
               standbyToo: true,
             }),
           };

@@ -1,11 +1,11 @@
-import type { Action, Facts, RelationFacts } from '../../src/model/hazard-facts.ts';
+import type { Action, HazardFacts, RelationFacts } from '../../src/model/hazard-facts.ts';
 import type { StatementSection } from '../../src/model/report.ts';
 import { blocks, type LockMode } from '../../src/postgres/lock-modes.ts';
 
 /** Facts for hazards, made by hand. */
 export function facts(
-  given: Partial<Omit<Facts, 'catalogue'>> & { catalogue?: Partial<Facts['catalogue']> },
-): Facts {
+  given: Partial<Omit<HazardFacts, 'catalogue'>> & { catalogue?: Partial<HazardFacts['catalogue']> },
+): HazardFacts {
   const { catalogue, ...others } = given;
   return {
     command: { exitCode: 0 },
@@ -69,7 +69,7 @@ export function statement(
 }
 
 /** What the parser says, by the statements' indexes. */
-export function asking(actions: Record<number, Action | Action[]>): Facts['parsed'] {
+export function asking(actions: Record<number, Action | Action[]>): HazardFacts['parsed'] {
   return new Map(
     Object.entries(actions).map(([index, action]) => [Number(index), { actions: [action].flat() }]),
   );

@@ -1,25 +1,25 @@
 import { type Direction, FrameSplitter, type Piece } from '../../src/postgres/protocol/frames.ts';
-import { int32, message } from '../../src/postgres/protocol/messages.ts';
+import { encodeMessage, int32 } from '../../src/postgres/protocol/messages.ts';
 
 /** Messages of the extended protocol, as a driver writes them. */
 export function parseFrame(name: string, sql: string): Buffer {
-  return message('P'.charCodeAt(0), `${name}\0${sql}\0`, Buffer.alloc(2));
+  return encodeMessage('P'.charCodeAt(0), `${name}\0${sql}\0`, Buffer.alloc(2));
 }
 
 /** Bind without parameters, and Describe of the portal. */
 export function bindFrames(portal: string, statement: string): Buffer[] {
   return [
-    message('B'.charCodeAt(0), `${portal}\0${statement}\0`, Buffer.alloc(6)),
-    message('D'.charCodeAt(0), `P${portal}\0`),
+    encodeMessage('B'.charCodeAt(0), `${portal}\0${statement}\0`, Buffer.alloc(6)),
+    encodeMessage('D'.charCodeAt(0), `P${portal}\0`),
   ];
 }
 
 export function executeFrame(portal: string, rows: number): Buffer {
-  return message('E'.charCodeAt(0), `${portal}\0`, int32(rows));
+  return encodeMessage('E'.charCodeAt(0), `${portal}\0`, int32(rows));
 }
 
 export function syncFrame(): Buffer {
-  return message('S'.charCodeAt(0));
+  return encodeMessage('S'.charCodeAt(0));
 }
 
 /** What the splitter makes of a stream that comes in these chunks. */

@@ -2,16 +2,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
-  type DuringOptions,
   type GuardedWatch,
-  guardedWire,
+  type GuardrailOptions,
+  startGuardedProxy,
 } from '../../src/apply/guardrails/guarded-proxy.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import type { Observed } from '../../src/proxy/observed.ts';
 import { rehearsedOf } from '../../src/rehearsal/receipts/rehearsed.ts';
 import { Scope } from '../../src/scope.ts';
@@ -32,10 +32,10 @@ export interface Guarded {
 export async function withGuarded<T>(
   databaseUrl: string,
   rehearsed: readonly string[],
-  options: Partial<DuringOptions>,
+  options: Partial<GuardrailOptions>,
   use: (guarded: Guarded) => Promise<T>,
 ): Promise<T> {
-  const settings = parseSettings(databaseUrl, surroundings({}, '/'));
+  const settings = parseSettings(databaseUrl, readEnvironment({}, '/'));
   const target = await inspectTarget(settings, 'the test');
   const run = newRunId();
   const scope = new Scope();
@@ -45,7 +45,7 @@ export async function withGuarded<T>(
   const notices: string[] = [];
   const aborts: SafemigrateError[] = [];
   try {
-    const wire = await guardedWire(scope, {
+    const wire = await startGuardedProxy(scope, {
       target,
       run,
       logins: [settings],

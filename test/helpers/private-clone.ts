@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Clone } from '../../src/clone/method.ts';
-import { type PrivateCluster, startPrivateCluster } from '../../src/clone/private-cluster.ts';
+import { type PrivateServer, startPrivateCluster } from '../../src/clone/private-cluster.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
@@ -64,7 +64,7 @@ export async function withPrivateClone<T>(
   url: string,
   options: CloningOptions & {
     parent: string;
-    fill?: PrivateCluster['fill'];
+    fill?: PrivateServer['fill'];
     fail?: (error: SafemigrateError) => void;
   },
   use: (made: PrivateClone) => Promise<T>,
@@ -73,7 +73,7 @@ export async function withPrivateClone<T>(
     const folder = path.join(options.parent, `safemigrate_${cloning.context.run}`);
     const uid = process.getuid?.() === 0 ? 65_534 : (process.getuid?.() ?? 0);
     const gid = process.getuid?.() === 0 ? 65_534 : (process.getgid?.() ?? 0);
-    const cluster: PrivateCluster = {
+    const cluster: PrivateServer = {
       method: 'cluster',
       assessment: {
         possible: true,

@@ -1,7 +1,7 @@
 import { LockReader } from '../../src/observe/locks.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import type { Observed, Statement } from '../../src/proxy/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../../src/proxy/proxy.ts';
 
@@ -41,7 +41,7 @@ export async function withProxy<T>(
   options: Partial<ProxyOptions>,
   use: (test: TestProxy) => Promise<T>,
 ): Promise<T> {
-  const settings = parseSettings(databaseUrl, surroundings({}, '/'));
+  const settings = parseSettings(databaseUrl, readEnvironment({}, '/'));
   const events: Observed[] = [];
   const reader = new LockReader(() => openSession(settings, { purpose: 'observe', database: 'postgres' }));
   const proxy = await startProxy({

@@ -1,6 +1,6 @@
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
-import { errorFields, message, payloadOf, query } from '../../src/postgres/protocol/messages.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
+import { encodeMessage, errorFields, payloadOf, query } from '../../src/postgres/protocol/messages.ts';
 import { logIn, type Upstream } from '../../src/proxy/upstream.ts';
 
 const HEADER_BYTES = 5;
@@ -16,7 +16,7 @@ export class RawClient {
   }
 
   static async connect(url: string, parameters: Record<string, string> = {}): Promise<RawClient> {
-    const settings = parseSettings(url, surroundings({}, '/'));
+    const settings = parseSettings(url, readEnvironment({}, '/'));
     return new RawClient(
       await logIn(
         settings,
@@ -69,7 +69,7 @@ export class RawClient {
   async close(): Promise<void> {
     const { socket } = this.upstream;
     const closed = socket.closed ? undefined : new Promise((resolve) => socket.once('close', resolve));
-    socket.end(message('X'.charCodeAt(0)));
+    socket.end(encodeMessage('X'.charCodeAt(0)));
     await closed;
   }
 }

@@ -1,7 +1,7 @@
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import type { Session } from '../../src/postgres/connection/session.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
 import { catalogueDigest } from '../../src/schema/catalogue-digest.ts';
@@ -18,7 +18,7 @@ export const fingerprintOf = (url: string) =>
   withSession(url, async (session) => fingerprint(await takeSnapshot(session)));
 
 async function withSession<T>(url: string, use: (session: Session) => Promise<T>): Promise<T> {
-  const session = await openSession(parseSettings(url, surroundings({}, '.')), { purpose: 'test' });
+  const session = await openSession(parseSettings(url, readEnvironment({}, '.')), { purpose: 'test' });
   try {
     return await use(session);
   } finally {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Evidence } from '../../src/hazards/judgement.ts';
+import type { RehearsalEvidence } from '../../src/hazards/judgement.ts';
 import type { Report, StatementSection } from '../../src/model/report.ts';
 import { LOCK_MODES } from '../../src/postgres/lock-modes.ts';
 import { rehearse } from '../../src/rehearsal/rehearse.ts';
@@ -40,7 +40,7 @@ vi.mock('../../src/hazards/judgement.ts', async (importOriginal) => {
 });
 
 /** The same measurements, on tables that are large and in use. Times stay as they are. */
-function enlarged(evidence: Evidence): Evidence {
+function enlarged(evidence: RehearsalEvidence): RehearsalEvidence {
   const { catalogue, traffic } = evidence;
   const relations = new Map(
     [...catalogue.relations].map(([name, relation]) => [

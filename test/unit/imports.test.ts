@@ -41,6 +41,9 @@ const IMPURE_MODULES =
 const IMPURE_WORDS =
   /\bDate\.now\b|\bnew Date\(\)|\bperformance\.|\bprocess\.|\bsetTimeout\b|\bMath\.random\b/;
 
+const EXPORTED =
+  /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|class|const|let|interface|type|enum) (\w+)/gm;
+
 const src = fileURLToPath(new URL('../../src/', import.meta.url));
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
@@ -139,6 +142,21 @@ describe('the folders of src', () => {
   test('hold no two files of the same name', () => {
     const names = files.map((file) => path.posix.basename(file)).sort();
     expect(names.filter((name, index) => names[index - 1] === name)).toEqual([]);
+  });
+
+  test('export each name once', () => {
+    const declared = files
+      .filter((file) => file !== 'index.ts' && !file.endsWith('.d.ts'))
+      .flatMap((file) =>
+        [...new Set([...codeOf(file).matchAll(EXPORTED)].map(([, name = '']) => name))].map((name) => ({
+          name,
+          file,
+        })),
+      );
+    const byName = new Map<string, string[]>();
+    for (const { name, file } of declared) byName.set(name, [...(byName.get(name) ?? []), file]);
+    const ambiguous = [...byName].filter(([, places]) => places.length > 1);
+    expect(ambiguous.map(([name, places]) => `${name}: ${places.join(', ')}`)).toEqual([]);
   });
 
   test('have no cycle between their files', () => {

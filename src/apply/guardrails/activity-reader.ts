@@ -1,7 +1,7 @@
 import type { Session } from '../../postgres/connection/session.ts';
 
 /** A session of ours that looks at the server, and is opened again where it was lost. */
-export class Looker {
+export class ActivityReader {
   readonly #connect: () => Promise<Session>;
   #session: Session | undefined;
   #closed = false;

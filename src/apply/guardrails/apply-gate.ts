@@ -1,15 +1,15 @@
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
-import type { Attempt, Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
+import type { Gate, GateAnswer, Intent, StatementAttempt } from '../../proxy/observed.ts';
 import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
-import type { Looker } from './activity-reader.ts';
-import type { Watchdog } from './blocking-monitor.ts';
+import type { ActivityReader } from './activity-reader.ts';
+import type { BlockingMonitor } from './blocking-monitor.ts';
 import { diverges } from './divergence.ts';
-import type { Happenings } from './guardrail-events.ts';
-import type { During } from './guardrail-options.ts';
-import type { Steering } from './manual-control.ts';
+import type { GuardrailEvents } from './guardrail-events.ts';
+import type { Guardrails } from './guardrail-options.ts';
+import type { ManualControl } from './manual-control.ts';
 import { awaitStandbys } from './standbys.ts';
 import { settingBy } from './timeouts.ts';
 
@@ -17,13 +17,13 @@ export interface GateParts {
   /** The target's name. */
   readonly database: string;
   readonly rehearsed: Rehearsed;
-  readonly options: During;
-  readonly happenings: Happenings;
-  readonly steering: Steering;
-  readonly watchdog: Watchdog;
+  readonly options: Guardrails;
+  readonly happenings: GuardrailEvents;
+  readonly steering: ManualControl;
+  readonly watchdog: BlockingMonitor;
   readonly retries: Retries;
   readonly indexes: InvalidIndexes;
-  readonly looker: Looker;
+  readonly looker: ActivityReader;
 }
 
 /** insufficient_privilege: tools take it as final, and do not try again. */
@@ -68,7 +68,7 @@ export class ApplyGate implements Gate {
     return parsed !== null && isConcurrent(parsed.node);
   }
 
-  async after(intent: Intent, attempt: Attempt): Promise<'deliver' | 'retry'> {
+  async after(intent: Intent, attempt: StatementAttempt): Promise<'deliver' | 'retry'> {
     const { retries, steering } = this.#parts;
     const signal = AbortSignal.any([attempt.signal, steering.aborting]);
     const answer = await retries.after(intent, { ...attempt, signal });

@@ -1,6 +1,6 @@
 import type { Statement } from '../../proxy/observed.ts';
-import type { Looker } from './activity-reader.ts';
-import type { Happenings } from './guardrail-events.ts';
+import type { ActivityReader } from './activity-reader.ts';
+import type { GuardrailEvents } from './guardrail-events.ts';
 
 // Of other roles' sessions a role without pg_read_all_stats sees that they are there, and nothing else.
 const WHO = `
@@ -30,12 +30,12 @@ interface Who {
 
 /** Names who keeps the command waiting, and ends idle ones where that was allowed. */
 export class Blockers {
-  readonly #looker: Looker;
-  readonly #happenings: Happenings;
+  readonly #looker: ActivityReader;
+  readonly #happenings: GuardrailEvents;
   readonly #mayEnd: boolean;
   readonly #seen = new Map<string, { ended: boolean }>();
 
-  constructor(looker: Looker, happenings: Happenings, mayEnd: boolean) {
+  constructor(looker: ActivityReader, happenings: GuardrailEvents, mayEnd: boolean) {
     this.#looker = looker;
     this.#happenings = happenings;
     this.#mayEnd = mayEnd;

@@ -1,10 +1,10 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
-import type { Looker } from './activity-reader.ts';
+import type { ActivityReader } from './activity-reader.ts';
 import { Blockers } from './blockers.ts';
-import type { Happenings } from './guardrail-events.ts';
-import type { During } from './guardrail-options.ts';
+import type { GuardrailEvents } from './guardrail-events.ts';
+import type { Guardrails } from './guardrail-options.ts';
 import { blockedBehind, type Waiter } from './waiters.ts';
 
 type Reason = DuringSection['cancelled'][number]['reason'];
@@ -56,10 +56,10 @@ const LEAST_FREE_SLOTS = 3;
  * Looks every 100 ms, while the command has a transaction open, at who waits behind it, and cancels its statement when they
  * are too many or wait too long: before the application notices.
  */
-export class Watchdog {
-  readonly #limits: Pick<During, 'maxBlockedMs' | 'maxWaiting' | 'unblock'>;
-  readonly #looker: Looker;
-  readonly #happenings: Happenings;
+export class BlockingMonitor {
+  readonly #limits: Pick<Guardrails, 'maxBlockedMs' | 'maxWaiting' | 'unblock'>;
+  readonly #looker: ActivityReader;
+  readonly #happenings: GuardrailEvents;
   readonly #blockers: Blockers;
   readonly #pids = new Map<number, number>();
   /** By process id. */
@@ -71,9 +71,9 @@ export class Watchdog {
   #blind = false;
 
   constructor(
-    limits: Pick<During, 'maxBlockedMs' | 'maxWaiting' | 'unblock'>,
-    looker: Looker,
-    happenings: Happenings,
+    limits: Pick<Guardrails, 'maxBlockedMs' | 'maxWaiting' | 'unblock'>,
+    looker: ActivityReader,
+    happenings: GuardrailEvents,
   ) {
     this.#limits = limits;
     this.#looker = looker;

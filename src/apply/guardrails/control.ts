@@ -5,10 +5,10 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { stateFolder } from '../../ownership/state-files.ts';
 
 export const ORDERS = ['pause', 'resume', 'abort'] as const;
-export type Order = (typeof ORDERS)[number];
+export type ManualOrder = (typeof ORDERS)[number];
 
 /** What a running apply answers, for people. */
-export type Obey = (order: Order) => string;
+export type Obey = (order: ManualOrder) => string;
 
 const FOLDER_MODE = 0o700;
 const SOCKET_MODE = 0o600;
@@ -66,7 +66,7 @@ function listen(server: Server, file: string): Promise<void> {
  * Tells a running apply of this user on this machine what to do.
  * @returns its answer. @throws SafemigrateError `CONFIGURATION` where no such apply runs.
  */
-export function order(run: string, what: Order, env: NodeJS.ProcessEnv = process.env): Promise<string> {
+export function order(run: string, what: ManualOrder, env: NodeJS.ProcessEnv = process.env): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path: socketOf(run, env), allowHalfOpen: true });
     const fail = (error: unknown) =>

@@ -1,4 +1,4 @@
-import type { Login } from '../../command/rewrite.ts';
+import type { CommandLogin } from '../../command/rewrite.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { Emit } from '../../events.ts';
@@ -15,27 +15,27 @@ import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { Scope } from '../../scope.ts';
 import { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import { Retries } from '../retry/statement-retries.ts';
-import { Looker } from './activity-reader.ts';
+import { ActivityReader } from './activity-reader.ts';
 import { ApplyGate } from './apply-gate.ts';
-import { Watchdog } from './blocking-monitor.ts';
+import { BlockingMonitor } from './blocking-monitor.ts';
 import { listenForOrders } from './control.ts';
-import { Happenings } from './guardrail-events.ts';
-import { type DuringOptions, settingsOf, withDefaults } from './guardrail-options.ts';
-import { Steering } from './manual-control.ts';
-import { Pace } from './progress-tracker.ts';
+import { GuardrailEvents } from './guardrail-events.ts';
+import { type GuardrailOptions, settingsOf, withDefaults } from './guardrail-options.ts';
+import { ManualControl } from './manual-control.ts';
+import { ProgressTracker } from './progress-tracker.ts';
 
 /** For what was asked of the server on the side. */
 const ANSWER_WITHIN_MS = 1_000;
 
-export type { DuringOptions } from './guardrail-options.ts';
+export type { GuardrailOptions } from './guardrail-options.ts';
 
 export interface GuardedParts {
   readonly target: Target;
   readonly run: RunId;
   /** What the command knows of the target; the first is the target's own login. */
-  readonly logins: readonly Login[];
+  readonly logins: readonly CommandLogin[];
   readonly rehearsed: Rehearsed;
-  readonly options: DuringOptions;
+  readonly options: GuardrailOptions;
   readonly emit: Emit;
   readonly audit?: Audit;
   /** Opens a session of ours on the target's server, outside the target where the role is let in there. */
@@ -52,22 +52,22 @@ export interface GuardedWatch extends CommandWatch {
   happened(): DuringSection | null;
 }
 
-export async function guardedWire(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
+export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
   const { target, run, logins, rehearsed, emit, audit = () => {}, connect, observer } = parts;
   const options = withDefaults(parts.options);
-  const happenings = new Happenings(emit, options.redact);
+  const happenings = new GuardrailEvents(emit, options.redact);
   const looker = await scope.own(
     'watchdog',
-    async () => new Looker(() => connect('watchdog')),
+    async () => new ActivityReader(() => connect('watchdog')),
     async (made) => made?.close(),
   );
   const indexes = new InvalidIndexes(() =>
     openSession(target.settings, { purpose: 'invalid index', run, audit }),
   );
-  const steering = new Steering(happenings, () => parts.abort(aborted(run)));
-  const watchdog = new Watchdog(options, looker, happenings);
+  const steering = new ManualControl(happenings, () => parts.abort(aborted(run)));
+  const watchdog = new BlockingMonitor(options, looker, happenings);
   const retries = new Retries(options, happenings, indexes);
-  const pace = new Pace(rehearsed, happenings);
+  const pace = new ProgressTracker(rehearsed, happenings);
   const settings = settingsOf(options);
   const stopListening = await listen(scope, run, options.env, steering, happenings);
   const wire = await watchCommand(scope, {
@@ -119,8 +119,8 @@ async function listen(
   scope: Scope,
   run: RunId,
   env: NodeJS.ProcessEnv,
-  steering: Steering,
-  happenings: Happenings,
+  steering: ManualControl,
+  happenings: GuardrailEvents,
 ): Promise<() => Promise<void>> {
   try {
     const control = await scope.own(
@@ -139,7 +139,7 @@ async function listen(
 function tellOwnTimeouts(
   parameters: readonly (readonly [name: string, value: string])[],
   settings: Readonly<Record<string, string>>,
-  happenings: Happenings,
+  happenings: GuardrailEvents,
 ): void {
   const { given } = withSettings(parameters, settings);
   const values = new Map(parameters);

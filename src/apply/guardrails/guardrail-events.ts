@@ -1,7 +1,7 @@
 import type { Emit } from '../../events.ts';
 import type { DuringSection } from '../../model/report.ts';
-import { withoutSecrets } from '../../observe/statement-secrets.ts';
-import { shapeOf } from '../../postgres/sql/normalize.ts';
+import { statementWithoutSecrets } from '../../observe/statement-secrets.ts';
+import { normalizeSql } from '../../postgres/sql/normalize.ts';
 
 type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blockers'> =
   DuringSection[K][number];
@@ -9,7 +9,7 @@ type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blo
 const SHOWN_CHARACTERS = 70;
 
 /** What was done to the command on its way, for the report, and said at once. */
-export class Happenings {
+export class GuardrailEvents {
   readonly #emit: Emit;
   readonly #redact: boolean;
   readonly #section: DuringSection = {
@@ -31,12 +31,12 @@ export class Happenings {
 
   /** A statement as it may be shown. */
   shown(sql: string): string {
-    return this.#redact ? shapeOf(sql) : withoutSecrets(sql);
+    return this.#redact ? normalizeSql(sql) : statementWithoutSecrets(sql);
   }
 
   /** In one short line without literals, for logs that others read. */
   named(sql: string): string {
-    const line = shapeOf(withoutSecrets(sql));
+    const line = normalizeSql(statementWithoutSecrets(sql));
     return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
   }
 

@@ -1,5 +1,5 @@
 /** How the command is guarded while it runs on the target; null and 0 mean: no such limit. */
-export interface DuringOptions {
+export interface GuardrailOptions {
   /** The address that the command connects to. */
   readonly listen?: string;
   /** Literals are left out of what is reported, and were in the rehearsal. */
@@ -30,7 +30,7 @@ export interface DuringOptions {
 export type Lag = { readonly bytes: number } | { readonly durationMs: number };
 
 /** What holds where nothing was said. */
-export function withDefaults(options: DuringOptions) {
+export function withDefaults(options: GuardrailOptions) {
   const { lockTimeoutMs = 2_000, statementTimeoutMs = 0, idleTimeoutMs = 0 } = options;
   const { retryCount = 10, retryTimeMs = 60_000, maxBlockedMs = 5_000, maxWaiting = 0 } = options;
   const { unblock = 'never', onDivergence = 'stop', maxLag = null, redact, env = process.env } = options;
@@ -48,10 +48,10 @@ export function withDefaults(options: DuringOptions) {
   };
 }
 
-export type During = ReturnType<typeof withDefaults>;
+export type Guardrails = ReturnType<typeof withDefaults>;
 
 /** What the command's sessions begin with. */
-export function settingsOf({ lockTimeoutMs, statementTimeoutMs, idleTimeoutMs }: During) {
+export function settingsOf({ lockTimeoutMs, statementTimeoutMs, idleTimeoutMs }: Guardrails) {
   const settings: Record<string, string> = {};
   if (lockTimeoutMs > 0) settings.lock_timeout = String(lockTimeoutMs);
   if (statementTimeoutMs > 0) settings.statement_timeout = String(statementTimeoutMs);

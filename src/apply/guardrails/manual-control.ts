@@ -1,14 +1,14 @@
 import { plural } from '../../format.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
-import type { Order } from './control.ts';
-import type { Happenings } from './guardrail-events.ts';
+import type { ManualOrder } from './control.ts';
+import type { GuardrailEvents } from './guardrail-events.ts';
 
 /**
  * What a person has told the run from another terminal. It acts between statements: a pause holds back what would begin a
  * transaction, an abort refuses the next statement and ends the command once none runs.
  */
-export class Steering {
-  readonly #happenings: Happenings;
+export class ManualControl {
+  readonly #happenings: GuardrailEvents;
   readonly #onAborted: () => void;
   /** Sessions with an open transaction. */
   readonly #open = new Set<number>();
@@ -17,7 +17,7 @@ export class Steering {
   readonly #aborting = new AbortController();
   #wake = new AbortController();
 
-  constructor(happenings: Happenings, onAborted: () => void) {
+  constructor(happenings: GuardrailEvents, onAborted: () => void) {
     this.#happenings = happenings;
     this.#onAborted = onAborted;
   }
@@ -31,7 +31,7 @@ export class Steering {
     return this.aborting.aborted;
   }
 
-  readonly obey = (order: Order): string => {
+  readonly obey = (order: ManualOrder): string => {
     switch (order) {
       case 'pause':
         return this.#pause();

@@ -1,20 +1,20 @@
 import { formatDuration } from '../../format.ts';
 import type { Observed } from '../../proxy/observed.ts';
 import { type Rehearsed, type RehearsedStatement, shapeHash } from '../../rehearsal/receipts/rehearsed.ts';
-import type { Happenings } from './guardrail-events.ts';
+import type { GuardrailEvents } from './guardrail-events.ts';
 
 /** What took less is over before anybody has read of it. */
 const TOLD_FROM_MS = 1_000;
 
 /** Says of a statement that was slow in the rehearsal where the run is, and how long it took there. */
-export class Pace {
-  readonly #happenings: Happenings;
+export class ProgressTracker {
+  readonly #happenings: GuardrailEvents;
   readonly #slow = new Map<string, RehearsedStatement[]>();
   readonly #of: number;
   /** Numbers of statements: one that is sent again is told once. */
   readonly #seen = new Set<number>();
 
-  constructor({ statements }: Rehearsed, happenings: Happenings) {
+  constructor({ statements }: Rehearsed, happenings: GuardrailEvents) {
     this.#happenings = happenings;
     this.#of = statements.length;
     for (const statement of statements) {

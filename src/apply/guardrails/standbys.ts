@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration } from '../../format.ts';
-import type { Looker } from './activity-reader.ts';
-import type { Happenings } from './guardrail-events.ts';
+import type { ActivityReader } from './activity-reader.ts';
+import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Lag } from './guardrail-options.ts';
 import { pause } from './pause.ts';
 
@@ -17,9 +17,9 @@ interface Row {
 
 /** Waits until standbys are no further behind than allowed. One that cannot be looked at does not hold anything back. */
 export async function awaitStandbys(
-  looker: Looker,
+  looker: ActivityReader,
   limit: Lag,
-  happenings: Happenings,
+  happenings: GuardrailEvents,
   signal: AbortSignal,
 ): Promise<void> {
   const begun = performance.now();

@@ -4,13 +4,13 @@ import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection } from '../../model/report.ts';
 import type { GuardedWatch } from '../guardrails/guarded-proxy.ts';
 import { growingPause, pause } from '../guardrails/pause.ts';
-import type { After } from '../inspect-outcome.ts';
+import type { InspectedOutcome } from '../inspect-outcome.ts';
 import { failureOf, reasonAgainst } from './retry-eligibility.ts';
 
 type Attempt = ApplySection['attempts'][number];
 type Command = NonNullable<ApplySection['command']>;
 
-export interface Trial {
+export interface CommandTrial {
   /** How often the command may be run again. */
   readonly retries: number;
   /** For all attempts together; 0: no limit. */
@@ -20,7 +20,7 @@ export interface Trial {
   readonly wire: Pick<GuardedWatch, 'disconnect' | 'end'>;
   readonly run: (timeoutMs: number) => Promise<CommandResult>;
   /** Looks at the target. @param earlier number of the last statement before this attempt. */
-  readonly look: (command: Command, earlier: number) => Promise<After>;
+  readonly look: (command: Command, earlier: number) => Promise<InspectedOutcome>;
   readonly emit: Emit;
 }
 
@@ -28,7 +28,7 @@ export interface Tried {
   /** Of the last attempt. */
   readonly command: Command;
   /** The target as it is now, after all of them. */
-  readonly after: After;
+  readonly after: InspectedOutcome;
   readonly attempts: readonly Attempt[];
   /** Why a command that failed was not run once more; null where nobody asked for that. */
   readonly notAgain: string | null;
@@ -38,7 +38,7 @@ export interface Tried {
 const PAUSES = { firstMs: 1_000, longestMs: 30_000 };
 
 /** Runs the command, and again where it failed because of a lock, nothing is left to chance, and it was asked for. */
-export async function runAttempts(trial: Trial): Promise<Tried> {
+export async function runAttempts(trial: CommandTrial): Promise<Tried> {
   const { retries, signal, wire, emit } = trial;
   const begun = performance.now();
   const leftMs = () =>
@@ -79,7 +79,7 @@ export async function runAttempts(trial: Trial): Promise<Tried> {
 
 function attemptOf(
   ran: Omit<Attempt, 'firstStatement' | 'committed' | 'pausedMs'>,
-  { evidence: { statements, ended } }: After,
+  { evidence: { statements, ended } }: InspectedOutcome,
   earlier: number,
 ): Attempt {
   return {

@@ -4,15 +4,15 @@ import type {
   StatementSection,
   TransactionSection,
 } from '../../model/report.ts';
-import { shapeOf } from '../../postgres/sql/normalize.ts';
+import { normalizeSql } from '../../postgres/sql/normalize.ts';
 import { OVERDUE } from '../guardrails/apply-gate.ts';
-import { unnoted } from '../migration-history.ts';
+import { unrecordedMigrations } from '../migration-history.ts';
 import type { Ended } from '../outcome.ts';
 
 type Failure = NonNullable<ApplySection['attempts'][number]['failure']>;
 
 /** What an attempt sent and left, as it was sent. */
-export interface Evidence {
+export interface RetryEvidence {
   readonly ended: Ended;
   /** Of all attempts so far. */
   readonly statements: readonly StatementSection[];
@@ -29,7 +29,7 @@ const FOLLOWS = '25P02';
  * What an attempt failed of: its last error, but for those that only follow from one. null where no statement failed.
  * @param earlier number of the last statement before the attempt.
  */
-export function failureOf({ statements, during }: Evidence, earlier: number): Failure | null {
+export function failureOf({ statements, during }: RetryEvidence, earlier: number): Failure | null {
   const last = statements.findLast(
     ({ index, error }) => index > earlier && error !== null && error.sqlstate !== FOLLOWS,
   );
@@ -44,7 +44,7 @@ function wasCancelledByUs({ sql, error }: StatementSection, during: DuringSectio
   if (error?.sqlstate !== CANCELED) return false;
   if (error.message === OVERDUE) return true;
   // Where literals are left out, the list of what was cancelled has the statement's shape.
-  const names = [sql, shapeOf(sql)];
+  const names = [sql, normalizeSql(sql)];
   return (during?.cancelled ?? []).some((each) => each.outcome === 'cancelled' && names.includes(each.sql));
 }
 
@@ -52,7 +52,10 @@ function wasCancelledByUs({ sql, error }: StatementSection, during: DuringSectio
  * Why the command must not be run again after an attempt that failed; null where it may: everything that was sent is known
  * to be rolled back or, where something was committed, to be noted by the tool itself in the same transaction.
  */
-export async function reasonAgainst(evidence: Evidence, failure: Failure | null): Promise<string | null> {
+export async function reasonAgainst(
+  evidence: RetryEvidence,
+  failure: Failure | null,
+): Promise<string | null> {
   const { ended, statements, transactions, during } = evidence;
   const { unreadable, moved, stillRunning, aborted, schemaChanged, committed } = ended;
   if (aborted !== null) return 'the run was ended';
@@ -68,7 +71,7 @@ export async function reasonAgainst(evidence: Evidence, failure: Failure | null)
   if (committed.length === 0)
     return schemaChanged ? 'the schema has changed, by something that was not seen' : null;
   const transactionOf = new Map(statements.map(({ index, transaction }) => [index, transaction]));
-  const [first] = await unnoted(committed, transactionOf);
+  const [first] = await unrecordedMigrations(committed, transactionOf);
   return first === undefined
     ? null
     : `statement ${first.statement} was committed, and its transaction wrote to no table in which migration tools note what they ran`;
@@ -78,7 +81,7 @@ export async function reasonAgainst(evidence: Evidence, failure: Failure | null)
  * In a transaction of more than itself, which was rolled back. Alone it was sent again already, and CREATE INDEX
  * CONCURRENTLY, which cannot be among others, would leave an invalid index.
  */
-function leavesNothing(number: number, { statements, transactions }: Evidence): boolean {
+function leavesNothing(number: number, { statements, transactions }: RetryEvidence): boolean {
   const failed = statements.find(({ index }) => index === number);
   const together = statements.filter(({ transaction }) => transaction === failed?.transaction);
   const ended = transactions.find(({ transaction }) => transaction === failed?.transaction);

@@ -1,8 +1,8 @@
 import { formatDuration } from '../../format.ts';
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
-import type { Attempt, Intent, Observed } from '../../proxy/observed.ts';
-import type { Happenings } from '../guardrails/guardrail-events.ts';
-import type { During } from '../guardrails/guardrail-options.ts';
+import type { Intent, Observed, StatementAttempt } from '../../proxy/observed.ts';
+import type { GuardrailEvents } from '../guardrails/guardrail-events.ts';
+import type { Guardrails } from '../guardrails/guardrail-options.ts';
 import { growingPause, pause } from '../guardrails/pause.ts';
 import type { InvalidIndexes } from './invalid-indexes.ts';
 
@@ -20,15 +20,15 @@ const PAUSES = { firstMs: 250, longestMs: 10_000 };
  * the table is free for others.
  */
 export class Retries {
-  readonly #limits: Pick<During, 'retryCount' | 'retryTimeMs'>;
-  readonly #happenings: Happenings;
+  readonly #limits: Pick<Guardrails, 'retryCount' | 'retryTimeMs'>;
+  readonly #happenings: GuardrailEvents;
   readonly #indexes: InvalidIndexes;
   /** By session: in a text of several statements, it may be another one that fails next time. */
   readonly #failed = new Map<number, Failed[]>();
 
   constructor(
-    limits: Pick<During, 'retryCount' | 'retryTimeMs'>,
-    happenings: Happenings,
+    limits: Pick<Guardrails, 'retryCount' | 'retryTimeMs'>,
+    happenings: GuardrailEvents,
     indexes: InvalidIndexes,
   ) {
     this.#limits = limits;
@@ -36,7 +36,7 @@ export class Retries {
     this.#indexes = indexes;
   }
 
-  async after(intent: Intent, { number, sinceMs, signal }: Attempt): Promise<'deliver' | 'retry'> {
+  async after(intent: Intent, { number, sinceMs, signal }: StatementAttempt): Promise<'deliver' | 'retry'> {
     const { sql, session, parsed } = intent;
     const { retryCount, retryTimeMs } = this.#limits;
     const known = this.#known(session, sql);

@@ -8,7 +8,7 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../postgres/connection/connection-url.ts';
-import { surroundings } from '../../postgres/connection/environment.ts';
+import { readEnvironment } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
@@ -78,7 +78,7 @@ async function serverCleaned(
 ): Promise<Outcome[]> {
   const { kept = false, pgbouncer = [] } = options;
   const wanted = { kept, ...originalsToDrop(options) };
-  const around = surroundings(process.env, process.cwd());
+  const around = readEnvironment(process.env, process.cwd());
   const poolers = pgbouncer.map((url) => parseSettings(url, around));
   const place = { ...target, settings: onPrimary(target.settings) };
   const session = await openMaintenanceSession(place, { purpose: 'clean', signal });

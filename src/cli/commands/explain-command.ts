@@ -1,9 +1,9 @@
 import { SafemigrateError } from '../../errors.ts';
-import type { Words } from '../../hazards/hazard-definition.ts';
+import type { HazardTexts } from '../../hazards/hazard-definition.ts';
 import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
 import { flow, type TextStyle, tone } from '../../report/text-layout.ts';
 import { styleOf } from '../style.ts';
-import { table } from '../text-table.ts';
+import { textTable } from '../text-table.ts';
 
 /** Prints the record of one hazard, or the list of all. @throws SafemigrateError `USAGE` for a code that there is not. */
 export function explainCommand(code: string | undefined): number {
@@ -14,11 +14,11 @@ export function explainCommand(code: string | undefined): number {
 
 export function listOfHazards(): string {
   const rows = KNOWN_HAZARDS.map(({ code, title }) => [code, title]);
-  return `${table(['HAZARD', 'WHAT IT IS'], rows)}\nMore of one: safemigrate explain CODE\n`;
+  return `${textTable(['HAZARD', 'WHAT IT IS'], rows)}\nMore of one: safemigrate explain CODE\n`;
 }
 
 /** Codes are told in upper case; whoever types one need not. */
-export function recordOf(code: string): Words {
+export function recordOf(code: string): HazardTexts {
   const wanted = code.toUpperCase().replaceAll('-', '_');
   const record = KNOWN_HAZARDS.find((each) => each.code === wanted);
   if (record) return record;
@@ -32,7 +32,10 @@ export function recordOf(code: string): Words {
   });
 }
 
-export function explanation({ code, title, condition, effect, safer }: Words, style: TextStyle): string {
+export function explanation(
+  { code, title, condition, effect, safer }: HazardTexts,
+  style: TextStyle,
+): string {
   const part = (label: string, text: string) => [
     '',
     ...flow(style, [tone('strong', label)]),

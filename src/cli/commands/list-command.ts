@@ -1,4 +1,4 @@
-import { type Aftermath, lookAtCutOff } from '../../apply/cut-off.ts';
+import { type CutOffOutcome, inspectCutOff } from '../../apply/cut-off.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import {
   folderBytes,
@@ -15,7 +15,7 @@ import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { cutOffText } from '../cut-off-text.ts';
 import { LIST_OPTIONS } from '../options-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
-import { table } from '../text-table.ts';
+import { textTable } from '../text-table.ts';
 
 /**
  * Shows what safemigrate made on this machine, and, where a target is named, on its server. Changes nothing. What is on
@@ -26,7 +26,7 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
   const folders = await withBytes(await recordedFolders());
   const externals = await externalClones();
   if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
-  const applies = await lookAtCutOff(findNamedPlace(options)?.settings);
+  const applies = await inspectCutOff(findNamedPlace(options)?.settings);
   if (options.format !== 'json') process.stdout.write(cutOffText(applies));
   const onServer = await databasesOf(options, signal);
   if (options.format === 'json')
@@ -65,7 +65,7 @@ function asJson(
   databases: OwnedDatabase[],
   folders: Listed[],
   externals: (ExternalClone | UnreadableFile)[],
-  applies: Aftermath[],
+  applies: CutOffOutcome[],
 ): string {
   const rows = databases.map(({ mark, ...database }) => ({
     ...database,
@@ -120,7 +120,7 @@ function foldersAsText(folders: Listed[]): string {
       endsIn(endsAt),
     ];
   });
-  return `On this machine:\n${table(['FOLDER', 'WHAT IT IS', 'STARTED', 'TAKES', 'ENDS'], rows)}`;
+  return `On this machine:\n${textTable(['FOLDER', 'WHAT IT IS', 'STARTED', 'TAKES', 'ENDS'], rows)}`;
 }
 
 function externalsAsText(externals: (ExternalClone | UnreadableFile)[]): string {
@@ -131,7 +131,7 @@ function externalsAsText(externals: (ExternalClone | UnreadableFile)[]): string 
     const what = `${EXTERNAL[each.state]} of ${target.database} on ${target.host}`;
     return [url || `run ${run}`, what, `${formatDuration(Date.now() - startOf(run))} ago`];
   });
-  return `Elsewhere, by commands of yours:\n${table(['CLONE', 'WHAT IT IS', 'STARTED'], rows)}`;
+  return `Elsewhere, by commands of yours:\n${textTable(['CLONE', 'WHAT IT IS', 'STARTED'], rows)}`;
 }
 
 const EXTERNAL: Record<ExternalClone['state'], string> = {
@@ -169,7 +169,7 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
     String(database.sessions),
   ]);
   const kept = databases.some(({ role, standing }) => role === 'original' && standing === 'marked');
-  return `On ${server}:\n${table(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}${kept ? ORIGINALS : ''}`;
+  return `On ${server}:\n${textTable(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}${kept ? ORIGINALS : ''}`;
 }
 
 const ORIGINALS =

@@ -10,12 +10,12 @@ import { type Privilege, readPrivileges } from '../../database/privileges.ts';
 import type { Target } from '../../database/target.ts';
 import { claimRun } from '../../ownership/control-session.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
-import { surroundings } from '../../postgres/connection/environment.ts';
+import { readEnvironment } from '../../postgres/connection/environment.ts';
 import { otherServers } from '../../rehearsal/rehearsal-server.ts';
 import type { RehearseOptions } from '../../rehearsal/run-options.ts';
 import { ignore, limitsOf, wishesOf } from '../../rehearsal/slices.ts';
 import { withScope } from '../../rehearsal/with-scope.ts';
-import { type Obstacle, swapObstacles } from '../../swap/preflight.ts';
+import { type SwapObstacle, swapObstacles } from '../../swap/preflight.ts';
 
 export interface Diagnosis {
   readonly target: Target;
@@ -27,7 +27,7 @@ export interface Diagnosis {
   readonly differences: readonly Difference[];
   readonly advice: readonly string[];
   /** What stands against `--swap`. */
-  readonly swapObstacles: readonly Obstacle[];
+  readonly swapObstacles: readonly SwapObstacle[];
 }
 
 /** What works for this target, what does not, and what would help. Changes nothing. */
@@ -35,7 +35,7 @@ export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promi
   const { audit = ignore, clone = 'auto' } = options;
   const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
     const { signal } = stop;
-    const around = surroundings(options.env ?? process.env, options.folder ?? process.cwd());
+    const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
     const located = locateTarget(options, around);
     const target = await inspectTarget(located.settings, located.source, { audit, signal });
     const claim = await claimRun(target, scope, { audit, signal });

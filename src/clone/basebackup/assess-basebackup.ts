@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import type { Assessment, CloneContext } from '../method.ts';
 import { cageObstacle } from '../private-cluster.ts';
-import { lookAround } from './probe.ts';
+import { probeBasebackup } from './probe.ts';
 
 /** The checkpoint, the end of the backup, the start of the second server and its recovery. */
 const FIXED_MS = 1_500;
@@ -11,12 +11,12 @@ const BYTES_PER_MS = 100_000;
 const PER_FILE_MS = 0.05;
 
 export async function assessBaseBackup(context: CloneContext): Promise<Assessment> {
-  const found = await lookAround(context);
+  const found = await probeBasebackup(context);
   if ('reason' in found) return found;
   const danger = await cageObstacle(context, found);
   if (danger) return danger;
   const { bytes, client } = found;
-  const readyMs = estimateReadyMs({ bytes, files: context.target.database.files });
+  const readyMs = estimateBasebackupMs({ bytes, files: context.target.database.files });
   return {
     possible: true,
     strategy: 'stream',
@@ -35,6 +35,6 @@ export async function assessBaseBackup(context: CloneContext): Promise<Assessmen
  * @param size of the cluster; where it is not known, that of the target is the least that it can be.
  * @returns milliseconds until the clone can be used.
  */
-export function estimateReadyMs(size: { readonly bytes: number; readonly files: number }): number {
+export function estimateBasebackupMs(size: { readonly bytes: number; readonly files: number }): number {
   return Math.round(FIXED_MS + PER_FILE_MS * size.files + size.bytes / BYTES_PER_MS);
 }

@@ -43,7 +43,7 @@ const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 /** One for the files, one for the WAL that is written meanwhile. */
 const SENDERS = 2;
 
-export async function lookAround(context: CloneContext): Promise<BackupServer | Impossible> {
+export async function probeBasebackup(context: CloneContext): Promise<BackupServer | Impossible> {
   const { control, target, rehearsal, run } = context;
   if (rehearsal)
     return impossible(

@@ -51,7 +51,11 @@ function mapped(place: string): string {
  * Runs pg_basebackup, as the user who will own the files, in a process group that ends with us, however we end.
  * @throws SafemigrateError `CLONE` with what it said; what the signal says.
  */
-export async function receive(context: CloneContext, found: BackupServer, folder: string): Promise<void> {
+export async function receiveBasebackup(
+  context: CloneContext,
+  found: BackupServer,
+  folder: string,
+): Promise<void> {
   const { signal, run } = context;
   const { folder: place, guard } = await makeWorkFolder(tmpdir(), 'log', nameTarget(context.target));
   try {

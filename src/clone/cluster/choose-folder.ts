@@ -3,11 +3,11 @@ import path from 'node:path';
 import { formatBytes } from '../../format.ts';
 import { floorOf } from '../private/folder-location.ts';
 import { inside } from './cluster-layout.ts';
-import { Obstacle } from './obstacle.ts';
+import { CopyObstacle } from './obstacle.ts';
 import { codeOf } from './reflink.ts';
 
 /** Where the folder of a copy goes. */
-export interface Place {
+export interface CloneFolder {
   /** The copy's own folder is made in there; without symbolic links. */
   readonly parent: string;
   readonly freeBytes: number;
@@ -18,14 +18,14 @@ export interface Place {
  * @param wished by --clone-dir.
  * @throws Obstacle with the reason why there is no such place.
  */
-export async function findPlace(data: string, wished: string | undefined): Promise<Place> {
+export async function findPlace(data: string, wished: string | undefined): Promise<CloneFolder> {
   const parent = wished === undefined ? path.dirname(data) : await resolve(wished);
   if (parent === data || inside(data, parent) !== undefined)
-    throw new Obstacle(`${parent} is inside the data directory`, 'name another folder with --clone-dir');
+    throw new CopyObstacle(`${parent} is inside the data directory`, 'name another folder with --clone-dir');
   try {
     await access(parent, constants.W_OK | constants.X_OK);
   } catch {
-    throw new Obstacle(
+    throw new CopyObstacle(
       `no folder can be made in ${parent} by this user`,
       'name a folder on the same file system, where this user may write, with --clone-dir',
     );
@@ -38,26 +38,26 @@ async function resolve(wished: string): Promise<string> {
   try {
     return await realpath(wished);
   } catch (error) {
-    throw new Obstacle(`--clone-dir ${wished} cannot be used (${codeOf(error)})`, `mkdir -p ${wished}`);
+    throw new CopyObstacle(`--clone-dir ${wished} cannot be used (${codeOf(error)})`, `mkdir -p ${wished}`);
   }
 }
 
 /** @throws Obstacle for a data directory that is a mount point, so that nothing beside it is on its file system. */
-export async function refuseMountPoint(data: string, { parent }: Place): Promise<void> {
+export async function refuseMountPoint(data: string, { parent }: CloneFolder): Promise<void> {
   const [of, above] = await Promise.all([stat(data), stat(parent)]);
   if (of.dev === above.dev) return;
-  throw new Obstacle(
+  throw new CopyObstacle(
     `the data directory ${data} is itself where its file system is mounted, and ${parent} is on another one`,
     'name a folder on the same file system with --clone-dir (mount it a second time somewhere else, if it has no other place)',
   );
 }
 
 /** @throws Obstacle */
-export function refuseWithoutSpace(place: Place, bytes: number): void {
+export function refuseWithoutSpace(place: CloneFolder, bytes: number): void {
   const floor = floorOf(place.totalBytes);
   if (place.freeBytes - bytes >= floor) return;
   const need = bytes > 0 ? `a copy takes ${formatBytes(bytes)}, and ` : '';
-  throw new Obstacle(
+  throw new CopyObstacle(
     `${need}${formatBytes(place.freeBytes)} are free in ${place.parent}, of which ${formatBytes(floor)} must remain`,
     'free some space there, or name a folder on another disk with --clone-dir',
   );

@@ -1,6 +1,6 @@
 import { readdir, readlink, realpath, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { Obstacle } from './obstacle.ts';
+import { CopyObstacle } from './obstacle.ts';
 import { codeOf } from './reflink.ts';
 import type { SourceServer } from './source-server.ts';
 
@@ -70,7 +70,7 @@ export async function refuseLeadingOut(data: string, link: string): Promise<void
   const content = await readlink(link);
   const leadsTo = path.resolve(path.dirname(link), content);
   if (!path.isAbsolute(content) && inside(data, leadsTo) !== undefined) return;
-  throw new Obstacle(
+  throw new CopyObstacle(
     `${link} is a symbolic link to ${content}, and a copy of it would lead out of the clone`,
     "replace it by what it leads to, or name that in the server's settings",
   );

@@ -2,7 +2,7 @@
  * What a copy of the cluster costs, per strategy. Measured on PostgreSQL 18 with local disks (XFS and btrfs, 1,000 to
  * 42,000 files); they serve to choose and to warn.
  */
-export type Strategy = 'btrfs snapshot' | 'zfs snapshot' | 'reflink' | 'copy';
+export type ClusterStrategy = 'btrfs snapshot' | 'zfs snapshot' | 'reflink' | 'copy';
 
 /** A checkpoint that is hurried, the end of the backup, the start of the second server and its recovery. */
 const CHECKPOINT_MS = 400;
@@ -24,7 +24,11 @@ export interface Size {
 }
 
 /** @returns milliseconds until the clone can be used. */
-export function estimateReadyMs(strategy: Strategy, checkpoint: 'fast' | 'spread', size: Size): number {
+export function estimateClusterMs(
+  strategy: ClusterStrategy,
+  checkpoint: 'fast' | 'spread',
+  size: Size,
+): number {
   if (strategy === 'btrfs snapshot' || strategy === 'zfs snapshot')
     return Math.round((checkpoint === 'fast' ? CHECKPOINT_MS : 0) + SNAPSHOT_MS + START_MS);
   const start = checkpoint === 'fast' ? CHECKPOINT_MS : CHECKPOINT_MS + size.spreadMs / 2;

@@ -3,7 +3,7 @@ import { readdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
-export interface Measured {
+export interface MeasuredFiles {
   readonly files: number;
   /** Sizes of the files, if they were asked for. */
   readonly bytes: number;
@@ -23,7 +23,7 @@ export async function measureFolder(
   folder: string,
   withSizes: boolean,
   isSkipped: (folder: string) => boolean = () => false,
-): Promise<Measured> {
+): Promise<MeasuredFiles> {
   const deadline = performance.now() + BUDGET_MS;
   const waiting = [folder];
   const sum = { files: 0, bytes: 0 };

@@ -2,7 +2,7 @@ import { readFile, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf } from '../../errors.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
-import { Obstacle } from './obstacle.ts';
+import { CopyObstacle } from './obstacle.ts';
 import { parentOf, parsePostmasterFile, parseSystemIdentifier, worksIn } from './postmaster.ts';
 import type { SourceServer } from './source-server.ts';
 
@@ -25,7 +25,7 @@ const START_TOLERANCE_S = 120;
  */
 export async function recogniseDataDirectory(server: SourceServer): Promise<DataDirectory> {
   if (server.dataDirectory === null)
-    throw new Obstacle(
+    throw new CopyObstacle(
       `the role ${server.role} may not see where the server's data directory is`,
       `GRANT pg_read_all_settings TO ${identifier(server.role)};`,
     );
@@ -33,7 +33,7 @@ export async function recogniseDataDirectory(server: SourceServer): Promise<Data
   const { uid, gid } = await stat(folder);
   const me = process.getuid?.();
   if (me !== 0 && me !== uid)
-    throw new Obstacle(
+    throw new CopyObstacle(
       `the data directory ${folder} belongs to another user (uid ${uid})`,
       `run safemigrate as that user (sudo -u '#${uid}' …) or as root`,
     );
@@ -46,7 +46,7 @@ async function resolve(dataDirectory: string): Promise<string> {
     return await realpath(dataDirectory);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EACCES')
-      throw new Obstacle(
+      throw new CopyObstacle(
         `the data directory ${dataDirectory} cannot be reached by this user`,
         "run safemigrate as the server's user or as root",
       );
@@ -81,8 +81,8 @@ async function readIdentity(folder: string): Promise<[pidFile: string, control: 
   }
 }
 
-function elsewhere(evidence: string): Obstacle {
-  return new Obstacle(
+function elsewhere(evidence: string): CopyObstacle {
+  return new CopyObstacle(
     `the server's files are not on this machine (${evidence})`,
     "run safemigrate on the server's own machine, as the server's user or as root; not inside another container",
   );

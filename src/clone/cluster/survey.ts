@@ -7,11 +7,11 @@ import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
-import { findPlace, type Place, refuseMountPoint, refuseWithoutSpace } from './choose-folder.ts';
+import { type CloneFolder, findPlace, refuseMountPoint, refuseWithoutSpace } from './choose-folder.ts';
 import { type FileSystem, fileSystemOf, isSubvolume, type Layout, readLayout } from './cluster-layout.ts';
-import type { Strategy } from './estimate-cluster.ts';
+import type { ClusterStrategy } from './estimate-cluster.ts';
 import { measureFolder } from './measure.ts';
-import { Obstacle } from './obstacle.ts';
+import { CopyObstacle } from './obstacle.ts';
 import { programsOf } from './postmaster.ts';
 import { type DataDirectory, recogniseDataDirectory } from './recognise.ts';
 import { probeReflink } from './reflink.ts';
@@ -27,9 +27,9 @@ export interface Survey {
   /** The folder of the server's programs. */
   readonly programs: string;
   readonly layout: Layout;
-  readonly place: Place;
+  readonly place: CloneFolder;
   readonly fileSystem: FileSystem;
-  readonly strategy: Strategy;
+  readonly strategy: ClusterStrategy;
   /** Of a ZFS snapshot. */
   readonly dataset?: ZfsDataset;
   readonly files: number;
@@ -42,7 +42,7 @@ export interface Survey {
 /** @throws Obstacle */
 export async function surveyCluster(context: CloneContext): Promise<Survey> {
   if (context.rehearsal)
-    throw new Obstacle(
+    throw new CopyObstacle(
       '--rehearsal-url names another server to make the clone on',
       'leave --rehearsal-url out',
     );
@@ -53,7 +53,10 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
     return { server, directory: await recogniseDataDirectory(server) };
   });
   if (context.source && !server.inRecovery)
-    throw new Obstacle('the server that --source names was promoted, and is no standby any more', ANOTHER);
+    throw new CopyObstacle(
+      'the server that --source names was promoted, and is no standby any more',
+      ANOTHER,
+    );
   const layout = await readLayout(directory.folder, server);
   const place = await findPlace(layout.data, context.wishes.folder);
   const programs = await findPrograms(directory.postmasterPid, server.versionNum);
@@ -83,7 +86,7 @@ async function findPrograms(postmasterPid: number, versionNum: number): Promise<
     return await embeddedBinaries(Math.floor(versionNum / 10_000) as ServerVersion);
   } catch (error) {
     if (!(error instanceof SafemigrateError)) throw error;
-    throw new Obstacle(error.message, error.hint);
+    throw new CopyObstacle(error.message, error.hint);
   }
 }
 
@@ -139,7 +142,7 @@ async function findSnapshot(
   { layout, server }: Found,
   fileSystem: FileSystem,
   shares: boolean,
-): Promise<{ strategy: Strategy; dataset?: ZfsDataset } | undefined> {
+): Promise<{ strategy: ClusterStrategy; dataset?: ZfsDataset } | undefined> {
   if (!server.fsync || !layout.onOneDevice) return undefined;
   if (fileSystem === 'zfs') {
     // Nobody else may mount on Linux.
@@ -154,12 +157,12 @@ async function findSnapshot(
 
 function refuseWithoutBackup(server: SourceServer): void {
   if (!server.mayBackUp)
-    throw new Obstacle(
+    throw new CopyObstacle(
       `the role ${server.role} may not start a backup of the cluster`,
       grantBackup(server, identifier),
     );
   if (server.walLevel === 'minimal')
-    throw new Obstacle(
+    throw new CopyObstacle(
       'wal_level is minimal, and such a server allows no backup while it runs',
       'set wal_level = replica and restart the server',
     );

@@ -33,7 +33,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
   if ('reason' in programs) return { possible: false, ...programs };
   const { sizeBytes, relations } = context.target.database;
   const { schemaOnly } = context.wishes;
-  const readyMs = estimateReadyMs(context);
+  const readyMs = estimateDumpMs(context);
   const what = schemaOnly ? 'tables without rows' : formatBytes(sizeBytes);
   return {
     possible: true,
@@ -50,7 +50,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
 }
 
 /** @returns milliseconds until the clone can be used. */
-export function estimateReadyMs(context: CloneContext): number {
+export function estimateDumpMs(context: CloneContext): number {
   const { sizeBytes, relations } = context.target.database;
   const bytes = context.wishes.schemaOnly ? 0 : sizeBytes;
   const serverMs = destinationKind(context) === 'embedded-server' ? OWN_SERVER_MS : 0;

@@ -9,13 +9,13 @@ import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { Scope } from '../../scope.ts';
-import type { CloneContext, Ground } from '../method.ts';
+import type { CloneContext, CloneServer } from '../method.ts';
 import { repeatRoles } from './roles.ts';
 
 /** Where a dump is restored: the target's server, the one of --rehearsal-url, or one of our own. */
 export type DestinationKind = 'same-server' | 'rehearsal-server' | 'embedded-server';
 
-export interface Destination extends Ground {
+export interface Destination extends CloneServer {
   readonly kind: DestinationKind;
   /** As whom the database is made, restored and analysed there. */
   readonly owner: ConnectionSettings;

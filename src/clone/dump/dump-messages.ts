@@ -15,7 +15,7 @@ export function touches(context: CloneContext, kind: DestinationKind, transferMs
 }
 
 /** What makes a restored copy differ from the target. */
-export function limitsOf(
+export function dumpCaveats(
   { wishes, source }: CloneContext,
   { subscriptions }: DumpFacts,
   { missing, sameLocale }: { missing: readonly string[]; sameLocale: boolean },

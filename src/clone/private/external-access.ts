@@ -18,7 +18,7 @@ SELECT 'untrusted language ' || quote_ident(lanname) FROM pg_language
 ORDER BY 1`;
 
 /** Objects in the session's database through which other systems could be reached, in words. */
-export async function outwardObjects(session: Session): Promise<string[]> {
+export async function externalAccessObjects(session: Session): Promise<string[]> {
   const rows = await session.query<{ what: string }>(OUTWARD);
   return rows.map(({ what }) => what);
 }

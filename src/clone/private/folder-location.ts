@@ -7,9 +7,9 @@ import { formatBytes } from '../../format.ts';
 import { CLONE_PORT } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
 import type { CloneContext } from '../method.ts';
-import type { PrivateCluster } from './private-server.ts';
+import type { PrivateServer } from './private-server.ts';
 
-export interface Place {
+export interface FolderLocation {
   readonly socketFolder: string;
   /** Free space below which the clone ends. */
   readonly floorBytes: number;
@@ -28,7 +28,10 @@ export function floorOf(sizeBytes: number): number {
 }
 
 /** @throws SafemigrateError `PRIVILEGE` for another user's cluster, `DISK` where there is no room to begin with. */
-export async function placeFor({ run }: CloneContext, { folder, owner }: PrivateCluster): Promise<Place> {
+export async function placeFor(
+  { run }: CloneContext,
+  { folder, owner }: PrivateServer,
+): Promise<FolderLocation> {
   const uid = process.getuid?.();
   if (uid !== 0 && uid !== owner.uid) {
     throw new SafemigrateError(
@@ -61,7 +64,7 @@ export async function placeFor({ run }: CloneContext, { folder, owner }: Private
 }
 
 /** Its user is the target's, whose password nobody asks for there. */
-export function loginThere(settings: ConnectionSettings, place: Place): ConnectionSettings {
+export function loginThere(settings: ConnectionSettings, place: FolderLocation): ConnectionSettings {
   const { options, client_encoding, application_name } = settings.parameters;
   const parameters = { options, client_encoding, application_name };
   return {
@@ -76,7 +79,7 @@ export function loginThere(settings: ConnectionSettings, place: Place): Connecti
 }
 
 /** The target's copy, for sessions of our own as a superuser: it is asked for locks and WAL of all roles. */
-export function targetThere(target: Target, place: Place, superuser: string): Target {
+export function targetThere(target: Target, place: FolderLocation, superuser: string): Target {
   const { hosts, database, sslmode } = loginThere(target.settings, place);
   return { ...target, settings: { hosts, database, sslmode, user: superuser, parameters: {} } };
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
-import { type Ending, startWatchdog, type Watchdog } from '../../local-server/clone-reaper.ts';
+import { type CloneReaper, type Ending, startCloneReaper } from '../../local-server/clone-reaper.ts';
 import type { CopiedServer } from '../../local-server/copied.ts';
 import { endFolder } from '../../local-server/remove-folder.ts';
 import { makeFolder, markFolder } from '../../ownership/folder-mark.ts';
@@ -18,8 +18,8 @@ import {
 import { stampOf } from '../../ownership/process-stamp.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
-import type { Place } from './folder-location.ts';
-import type { PrivateCluster } from './private-server.ts';
+import type { FolderLocation } from './folder-location.ts';
+import type { PrivateServer } from './private-server.ts';
 
 /** How long a watchdog that ended the server may take to have said why. */
 const REASON_MS = 500;
@@ -38,8 +38,8 @@ export interface Lease {
 /** Records, watches, makes and marks the folder, in this order, each owned by the scope. */
 export async function takeLease(
   context: CloneContext,
-  { folder, owner, release }: PrivateCluster,
-  place: Place,
+  { folder, owner, release }: PrivateServer,
+  place: FolderLocation,
   scope: Scope,
 ): Promise<Lease> {
   const { run, target, limits, fail } = context;
@@ -66,8 +66,8 @@ export async function takeLease(
   );
   const watchdog = await scope.own(
     `clone in ${folder}`,
-    () => startWatchdog({ ...common, entry: entryFile(run), ttlMs: limits.ttlMs, floorBytes }),
-    async (started: Watchdog | undefined) => {
+    () => startCloneReaper({ ...common, entry: entryFile(run), ttlMs: limits.ttlMs, floorBytes }),
+    async (started: CloneReaper | undefined) => {
       over = true;
       if (kept || (await started?.end())) return;
       await endFolder(entry);
@@ -115,7 +115,7 @@ export async function takeLease(
 function endedEarly(
   ending: Ending | undefined,
   folder: string,
-  { floorBytes }: Place,
+  { floorBytes }: FolderLocation,
   otherwise: string,
 ): SafemigrateError {
   const parent = path.dirname(folder);

@@ -3,7 +3,7 @@ import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
 import { visit } from '../turns.ts';
-import { outwardObjects } from './external-access.ts';
+import { externalAccessObjects } from './external-access.ts';
 import type { Places } from './sandbox.ts';
 
 /** What a second server has to know of the first one. */
@@ -70,7 +70,7 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
   }
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
   const [outward, own, copied] = await Promise.all([
-    visit(context, outwardObjects),
+    visit(context, externalAccessObjects),
     readPlaces(control),
     source ? within(openSession(source.settings, options), readPlaces) : [],
   ]);

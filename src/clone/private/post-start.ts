@@ -17,7 +17,7 @@ UPDATE pg_database SET datallowconn = false
  * Does to a cluster that has just recovered what makes it a clone of one database.
  * @param enter opens a superuser's session in one of its databases.
  */
-export async function settle(
+export async function prepareStartedServer(
   control: Session,
   database: string,
   enter: (database: string) => Promise<Session>,

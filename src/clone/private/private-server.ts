@@ -3,7 +3,7 @@ import type { Possible } from '../method.ts';
 import type { MethodId } from '../method-id.ts';
 
 /** A copy of a whole cluster that is about to be made in a folder of its own and started as a second server. */
-export interface PrivateCluster {
+export interface PrivateServer {
   readonly method: MethodId;
   readonly assessment: Possible;
   /**

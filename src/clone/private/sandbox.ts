@@ -5,7 +5,7 @@ import type { Limit } from '../../model/report.ts';
 const run = promisify(execFile);
 
 /** What a second server is started through, so that it cannot reach what the original reaches. */
-export interface Cage {
+export interface Sandbox {
   /** Words in front of the server's own. */
   readonly through: readonly string[];
   /** For spawn, where `through` does not change the user itself. */
@@ -41,10 +41,10 @@ const POLITE = [
  * Finds out by doing it, with a program that does nothing (some 20 ms).
  * @param hidden folders of the original, and its sockets.
  */
-export async function findCage(
+export async function findSandbox(
   owner: { readonly uid: number; readonly gid: number },
   hidden: readonly string[],
-): Promise<Cage> {
+): Promise<Sandbox> {
   const polite = (await Promise.all(POLITE.map(async (words) => ((await works(words)) ? words : [])))).flat();
   if (process.getuid?.() !== 0) {
     for (const namespace of OF_A_USER)

@@ -33,7 +33,11 @@ export async function hasInPlaceTablespaces(folder: string): Promise<boolean> {
  * @param configuration the text of its postgresql.conf.
  * @throws SafemigrateError `CLONE` for a symbolic link that leads out of the clone.
  */
-export async function tameDataFolder(folder: string, configuration: string, owner: Owner): Promise<void> {
+export async function sanitizeDataDirectory(
+  folder: string,
+  configuration: string,
+  owner: Owner,
+): Promise<void> {
   const data = path.join(folder, 'data');
   await Promise.all(FOREIGN.map((name) => rm(path.join(data, name), { recursive: true, force: true })));
   await refuseWaysOut(folder);

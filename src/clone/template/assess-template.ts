@@ -2,7 +2,7 @@ import { preparedTransactions } from '../../database/activity.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Assessment, CloneContext } from '../method.ts';
-import { type Estimate, rank, type Strategy } from './estimate-template.ts';
+import { type Estimate, rank, type TemplateStrategy } from './estimate-template.ts';
 import { type FileSystems, inspectFileSystems } from './filesystem.ts';
 import { clientSessions } from './sessions.ts';
 
@@ -72,7 +72,7 @@ export function rankHere(context: CloneContext, sharesBlocks: boolean): Estimate
   });
 }
 
-const WORDS: Record<Strategy, string> = {
+const WORDS: Record<TemplateStrategy, string> = {
   clone: 'files cloned',
   copy: 'files copied',
   wal_log: 'pages copied through WAL',

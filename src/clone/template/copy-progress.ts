@@ -1,6 +1,6 @@
 import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
-import type { Strategy } from './estimate-template.ts';
+import type { TemplateStrategy } from './estimate-template.ts';
 
 const WAL_WRITTEN = `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::float8 AS bytes`;
 const WAL_POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
@@ -15,7 +15,7 @@ SELECT coalesce(sum((pg_stat_file('base/' || $1 || '/' || name, true)).size), 0)
 export async function reportProgress(
   context: CloneContext,
   session: Session,
-  strategy: Strategy,
+  strategy: TemplateStrategy,
 ): Promise<() => Promise<void>> {
   const of = context.target.database.sizeBytes;
   const emit = (bytes: number) =>

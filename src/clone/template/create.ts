@@ -7,19 +7,19 @@ import { identifier, literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Possible } from '../method.ts';
 import { rankHere } from './assess-template.ts';
 import { reportProgress } from './copy-progress.ts';
-import type { Strategy } from './estimate-template.ts';
+import type { TemplateStrategy } from './estimate-template.ts';
 import {
   clientSessions,
   endingStatement,
   endSessions,
-  pause,
+  pauseBetweenTries,
   sessionsInTheWay,
   waitForSessions,
 } from './sessions.ts';
 import { stalled, timeLimit } from './stall.ts';
 
 export interface Made {
-  readonly strategy: Strategy;
+  readonly strategy: TemplateStrategy;
   /** Duration of the successful CREATE DATABASE, in milliseconds: so long newcomers to the target waited. */
   readonly durationMs: number;
   /** Sessions on the target that were ended for it. */
@@ -41,13 +41,13 @@ export async function createFromTemplate(
   name: string,
 ): Promise<Made> {
   try {
-    return await createOrFallBack(context, assessment.strategy as Strategy, name);
+    return await createOrFallBack(context, assessment.strategy as TemplateStrategy, name);
   } catch (error) {
     throw sqlstateOf(error) === undefined ? error : failure(context, error);
   }
 }
 
-async function createOrFallBack(context: CloneContext, first: Strategy, name: string): Promise<Made> {
+async function createOrFallBack(context: CloneContext, first: TemplateStrategy, name: string): Promise<Made> {
   try {
     return await createBy(context, name, first);
   } catch (error) {
@@ -64,7 +64,7 @@ async function createOrFallBack(context: CloneContext, first: Strategy, name: st
 async function creatingStatements(
   context: CloneContext,
   name: string,
-  strategy: Strategy,
+  strategy: TemplateStrategy,
 ): Promise<string[]> {
   const { target, run } = context;
   const withStrategy = target.server.versionNum >= 150000;
@@ -94,7 +94,7 @@ async function collationClause({ control, target }: CloneContext): Promise<strin
 export async function plannedStatements(
   context: CloneContext,
   name: string,
-  strategy: Strategy,
+  strategy: TemplateStrategy,
 ): Promise<string[]> {
   const { disconnect } = context.limits;
   const statements = await creatingStatements(context, name, strategy);
@@ -108,7 +108,7 @@ export async function plannedStatements(
   ];
 }
 
-async function createBy(context: CloneContext, name: string, strategy: Strategy): Promise<Made> {
+async function createBy(context: CloneContext, name: string, strategy: TemplateStrategy): Promise<Made> {
   const { limits, signal, control, target } = context;
   const deadline = Date.now() + limits.waitMs;
   const tally = { ended: 0 };
@@ -125,7 +125,7 @@ async function createBy(context: CloneContext, name: string, strategy: Strategy)
       const inUse = sqlstateOf(error) === OBJECT_IN_USE || (timedOut && (await haveStayed(context, present)));
       if (!inUse) throw timedOut && strategy !== 'clone' ? stalled(context, limitMs) : error;
       if (Date.now() >= deadline) throw await sessionsInTheWay(context);
-      await pause(100, signal);
+      await pauseBetweenTries(100, signal);
     }
   }
 }
@@ -142,7 +142,7 @@ async function haveStayed(context: CloneContext, before: readonly ActivitySessio
 async function attempt(
   context: CloneContext,
   name: string,
-  strategy: Strategy,
+  strategy: TemplateStrategy,
   limitMs: number,
   tally: { ended: number },
 ): Promise<Made> {
@@ -176,7 +176,7 @@ function setTimeLimit(milliseconds: number): string {
 /** Ends sessions and reports progress over a second connection, for as long as the statement runs. */
 async function accompany(
   context: CloneContext,
-  strategy: Strategy,
+  strategy: TemplateStrategy,
   creating: Promise<unknown>,
   tally: { ended: number },
 ): Promise<void> {
@@ -202,7 +202,7 @@ async function accompany(
     while (running) {
       tally.ended += await endSessions(companion, context);
       await progress();
-      await Promise.race([settled, pause(100, context.signal)]);
+      await Promise.race([settled, pauseBetweenTries(100, context.signal)]);
     }
   } catch (error) {
     // Without the right to end sessions the statement fails by itself, and says who is in the way.

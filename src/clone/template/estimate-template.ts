@@ -3,10 +3,10 @@
  * disks (XFS and ext4; 7 MB to 1.5 GB, 300 to 40,000 files); disks differ by a factor of several, so they serve to
  * choose and to warn, and are called estimates wherever they are shown.
  */
-export type Strategy = 'clone' | 'copy' | 'wal_log';
+export type TemplateStrategy = 'clone' | 'copy' | 'wal_log';
 
 export interface Estimate {
-  readonly strategy: Strategy;
+  readonly strategy: TemplateStrategy;
   readonly milliseconds: number;
 }
 
@@ -19,7 +19,7 @@ interface Cost {
 
 const MB = 1024 * 1024;
 
-const COSTS: Record<Strategy, Cost> = {
+const COSTS: Record<TemplateStrategy, Cost> = {
   /** Two checkpoints; blocks are shared, so that bytes hardly matter. */
   clone: { fixedMs: 50, perFileMs: 0.115, bytesPerMs: 20_000 * 1000 },
   /** Two checkpoints; 250 MB/s cold, 1,500 MB/s from the page cache. */
@@ -28,7 +28,7 @@ const COSTS: Record<Strategy, Cost> = {
   wal_log: { fixedMs: 40, perFileMs: 0.07, bytesPerMs: (220 * MB) / 1000 },
 };
 
-export function estimate(strategy: Strategy, size: { bytes: number; files: number }): Estimate {
+export function estimate(strategy: TemplateStrategy, size: { bytes: number; files: number }): Estimate {
   const cost = COSTS[strategy];
   return {
     strategy,
@@ -43,7 +43,7 @@ export function rank(options: {
   bytes: number;
   files: number;
 }): Estimate[] {
-  const strategies: Strategy[] = ['copy'];
+  const strategies: TemplateStrategy[] = ['copy'];
   if (options.versionNum >= 150000) strategies.push('wal_log');
   if (options.versionNum >= 180000 && options.sharesBlocks) strategies.push('clone');
   return strategies

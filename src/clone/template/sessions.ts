@@ -75,7 +75,7 @@ export async function waitForSessions(context: CloneContext, deadline: number): 
     if (Date.now() >= deadline) throw refusal(context, obstacles);
     if (!announced) context.emit({ type: 'phase', phase: 'wait', detail: count(obstacles) });
     announced = true;
-    await pause(Math.min(200, Math.max(1, deadline - Date.now())), context.signal);
+    await pauseBetweenTries(Math.min(200, Math.max(1, deadline - Date.now())), context.signal);
   }
 }
 
@@ -144,7 +144,7 @@ function describe(session: ActivitySession): string {
   return `pid ${pid}: ${user ?? '?'}, ${application || 'no application name'}${from}, ${state ?? 'state not visible'}${since ? ` since ${toTheSecond(since)}` : ''}`;
 }
 
-export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+export function pauseBetweenTries(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
     const onAbort = () => {

@@ -5,8 +5,8 @@ import { COUNTS_AT_ONCE } from '../../postgres/connection/supported-versions.ts'
 import type { CloneContext } from '../method.ts';
 import { visitsOf } from '../turns.ts';
 import { rankHere } from './assess-template.ts';
-import type { Strategy } from './estimate-template.ts';
-import { pause } from './sessions.ts';
+import type { TemplateStrategy } from './estimate-template.ts';
+import { pauseBetweenTries } from './sessions.ts';
 
 /**
  * How long the statement may take: where the target is in use, newcomers wait no longer than --max-stall. An attempt
@@ -14,7 +14,7 @@ import { pause } from './sessions.ts';
  */
 export async function timeLimit(
   context: CloneContext,
-  strategy: Strategy,
+  strategy: TemplateStrategy,
   present: readonly ActivitySession[],
 ): Promise<number> {
   const { maxStallMs } = context.limits;
@@ -68,7 +68,7 @@ async function isFelt(context: CloneContext, expectedMs: number): Promise<boolea
   const now = await readArrivals(control, oid);
   if (areOurs(now) && now.atMs - first.atMs >= OBSERVED_MS) return false;
   // There may be more of ours, of which nobody keeps count; but none comes from now on.
-  await pause(OBSERVED_MS, context.signal);
+  await pauseBetweenTries(OBSERVED_MS, context.signal);
   const later = await readArrivals(control, oid);
   return later.sessions > now.sessions && !areOurs(later);
 }

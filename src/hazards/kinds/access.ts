@@ -1,5 +1,5 @@
 import { relationEvidence } from '../evidence.ts';
-import type { Ground } from '../hazard-context.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, metOn } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { bare, withoutLastPart } from './names.ts';
@@ -53,7 +53,7 @@ const REVOKE = /^REVOKE .+? (ON .+) FROM ("(?:[^"]|"")*"|PUBLIC)$/;
  * The schema comparison takes away all privileges of a role on an object and grants anew those that it keeps, there and
  * on the way back: what is granted on the way back and not on the way there is lost.
  */
-function revocations(ground: Ground): Revocation[] {
+function revocations(ground: HazardContext): Revocation[] {
   const { schema } = ground.facts;
   if (!schema) return [];
   const kept = granted(schema.changes.map(({ sql }) => sql));
@@ -90,7 +90,7 @@ function granted(statements: readonly string[]): Map<string, string[]> {
   return grants;
 }
 
-function policies(ground: Ground): Finding[] {
+function policies(ground: HazardContext): Finding[] {
   return (ground.facts.schema?.changes ?? [])
     .filter(
       ({ kind, verb, object }) =>
@@ -113,7 +113,7 @@ function policies(ground: Ground): Finding[] {
     });
 }
 
-function rowSecurity(ground: Ground): Finding[] {
+function rowSecurity(ground: HazardContext): Finding[] {
   return metOn(ground, 'row security').map(({ statement, relation, action }) => ({
     statement: statement.index,
     relation,

@@ -1,8 +1,8 @@
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
-import type { Ground } from '../hazard-context.ts';
-import { type HazardRecord, metOn, sqlAdvice, type Words } from '../hazard-definition.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type HazardRecord, type HazardTexts, metOn, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { bare, lastPart, withoutLastPart } from './names.ts';
 
@@ -80,7 +80,7 @@ export const APPLICATION: readonly HazardRecord[] = [
           evidence: relationEvidence(ground, relation),
           advice: sqlAdvice(
             'Put the new column beside the old one until all code uses it:',
-            `ALTER TABLE ${relation} ADD COLUMN ${shown(`${bare(object)}_new`)} ${type}`,
+            `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(object)}_new`)} ${type}`,
           ),
         };
       });
@@ -121,13 +121,13 @@ export const APPLICATION: readonly HazardRecord[] = [
           statement: statement.index,
           relation,
           severity: milder(weighBreakage(ground, relation)),
-          message: `${relation}.${shown(action.column)} is json, which cannot be compared`,
+          message: `${relation}.${displayName(action.column)} is json, which cannot be compared`,
           evidence: relationEvidence(ground, relation),
           advice: sqlAdvice(
             'Instead:',
             action.does === 'add column'
-              ? `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} jsonb`
-              : `ALTER TABLE ${relation} ALTER COLUMN ${shown(action.column)} TYPE jsonb`,
+              ? `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} jsonb`
+              : `ALTER TABLE ${relation} ALTER COLUMN ${displayName(action.column)} TYPE jsonb`,
           ),
         })),
   },
@@ -156,7 +156,7 @@ export const APPLICATION: readonly HazardRecord[] = [
 ];
 
 function renamed(
-  words: Words,
+  words: HazardTexts,
   kinds: readonly string[],
   advises: (from: string, to: string) => string,
   relationOf: (from: string, to: string) => string | null,
@@ -184,7 +184,7 @@ function renamed(
   };
 }
 
-function renamingStatements({ facts }: Ground): StatementSection[] {
+function renamingStatements({ facts }: HazardContext): StatementSection[] {
   return facts.statements.filter(
     ({ tag, sql, error }) => !error && /^ALTER/.test(tag ?? '') && /\bRENAME\b|\bSET\s+SCHEMA\b/i.test(sql),
   );
@@ -195,7 +195,7 @@ function hasName(sql: string, name: string): boolean {
 }
 
 /** Changes of columns that were there before, in tables that were there before. */
-function columnChanges(ground: Ground, sql: RegExp): SchemaChange[] {
+function columnChanges(ground: HazardContext, sql: RegExp): SchemaChange[] {
   return (ground.facts.schema?.changes ?? []).filter(
     (change) =>
       change.verb === 'alter' &&
@@ -206,10 +206,13 @@ function columnChanges(ground: Ground, sql: RegExp): SchemaChange[] {
 }
 
 /** The statements that ask for it, by the column: `public.orders.email`. */
-function askers(ground: Ground, does: 'alter type' | 'drop not null'): ReadonlyMap<string, number> {
+function askers(ground: HazardContext, does: 'alter type' | 'drop not null'): ReadonlyMap<string, number> {
   return new Map(
     metOn(ground, does)
       .toReversed()
-      .map(({ relation, action, statement }) => [`${relation}.${shown(action.column)}`, statement.index]),
+      .map(({ relation, action, statement }) => [
+        `${relation}.${displayName(action.column)}`,
+        statement.index,
+      ]),
   );
 }

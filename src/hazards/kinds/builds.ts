@@ -1,5 +1,5 @@
-import { shown } from '../../postgres/sql/quote.ts';
-import type { Ground, Met } from '../hazard-context.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import type { HazardContext, Met } from '../hazard-context.ts';
 import {
   blocking,
   type HazardRecord,
@@ -50,7 +50,7 @@ export const BUILDS: readonly HazardRecord[] = [
         .flatMap(({ statement, action }) =>
           ground.taken(statement, 'reads').map(({ relation }) => {
             const names = action.objects.map(({ schema, name }) =>
-              schema === null ? shown(name) : shown(schema, name),
+              schema === null ? displayName(name) : displayName(schema, name),
             );
             return lockFinding(
               ground,
@@ -88,7 +88,7 @@ export const BUILDS: readonly HazardRecord[] = [
                 `writes to ${relation} wait while its indexes are rebuilt`,
                 sqlAdvice(
                   'Rebuild it outside a transaction:',
-                  `REINDEX (CONCURRENTLY) ${action.kind.toUpperCase()} ${action.object ? shown(...[action.object.schema, action.object.name].filter((part) => part !== null)) : '…'}`,
+                  `REINDEX (CONCURRENTLY) ${action.kind.toUpperCase()} ${action.object ? displayName(...[action.object.schema, action.object.name].filter((part) => part !== null)) : '…'}`,
                 ),
               ),
             ),
@@ -109,12 +109,12 @@ export const BUILDS: readonly HazardRecord[] = [
       const suffix = action.kind === 'unique' ? 'key' : 'pkey';
       const name =
         action.constraint ?? [bare(relation), ...(suffix === 'key' ? action.columns : []), suffix].join('_');
-      const columns = action.columns.map((column) => shown(column)).join(', ');
+      const columns = action.columns.map((column) => displayName(column)).join(', ');
       const kind = action.kind === 'unique' ? 'UNIQUE' : 'PRIMARY KEY';
       return sqlAdvice(
         `Build the index first, outside a transaction${action.kind === 'unique' ? '' : ', and see that the columns are NOT NULL'}:`,
-        `CREATE UNIQUE INDEX CONCURRENTLY ${shown(name)} ON ${relation} (${columns})`,
-        `ALTER TABLE ${relation} ADD CONSTRAINT ${shown(name)} ${kind} USING INDEX ${shown(name)}`,
+        `CREATE UNIQUE INDEX CONCURRENTLY ${displayName(name)} ON ${relation} (${columns})`,
+        `ALTER TABLE ${relation} ADD CONSTRAINT ${displayName(name)} ${kind} USING INDEX ${displayName(name)}`,
       );
     },
   }),
@@ -131,7 +131,7 @@ export const BUILDS: readonly HazardRecord[] = [
         .flatMap(({ statement, relation }) =>
           newlyNotNull(ground.facts.schema, relation)
             .filter((column) =>
-              ground.met('set not null').every((met) => shown(met.action.column) !== column),
+              ground.met('set not null').every((met) => displayName(met.action.column) !== column),
             )
             .map((column) =>
               lockFinding(
@@ -167,7 +167,7 @@ export const BUILDS: readonly HazardRecord[] = [
 ];
 
 /** IF NOT EXISTS that finds an index builds none: a new one is locked by the statement that makes it. */
-export function isBuilt(ground: Ground, { statement, action }: Met<'create index'>): boolean {
+export function isBuilt(ground: HazardContext, { statement, action }: Met<'create index'>): boolean {
   if (!action.ifNotExists || statement.exactness !== 'exact' || statement.locks === null) return true;
   return statement.locks.some(
     ({ mode, relation }) => mode === 'ACCESS EXCLUSIVE' && !ground.relation(relation),
@@ -186,7 +186,7 @@ function newlyNotNull(
 
 /** Leads to NOT NULL without reading the table under a lock that keeps anybody out. `column` is as it is shown. */
 export function notNullSteps(relation: string, column: string): string[] {
-  const name = shown(`${bare(relation)}_${column.replaceAll('"', '')}_not_null`);
+  const name = displayName(`${bare(relation)}_${column.replaceAll('"', '')}_not_null`);
   return [
     `ALTER TABLE ${relation} ADD CONSTRAINT ${name} CHECK (${column} IS NOT NULL) NOT VALID`,
     `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${name}`,
@@ -196,5 +196,5 @@ export function notNullSteps(relation: string, column: string): string[] {
 }
 
 function indexName(name: string | null): string {
-  return name === null ? 'an index' : shown(name);
+  return name === null ? 'an index' : displayName(name);
 }

@@ -1,8 +1,8 @@
 import type { Action } from '../../model/hazard-facts.ts';
 import type { Hazard, StatementSection } from '../../model/report.ts';
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
-import type { Ground } from '../hazard-context.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 
 /** What failed on the clone, because of the rows that are there or of how it was run. */
@@ -46,11 +46,11 @@ export const FAILURES: readonly HazardRecord[] = [
               statement: statement.index,
               relation,
               severity: severityOf(ground),
-              message: `${relation} has rows, which would be NULL in the new column ${shown(action.column)}`,
+              message: `${relation} has rows, which would be NULL in the new column ${displayName(action.column)}`,
               evidence: `${errorOf(statement)}; ${relationEvidence(ground, relation)}`,
               advice: sqlAdvice(
                 'With a constant default it takes a moment:',
-                `ALTER TABLE ${relation} ADD COLUMN ${shown(action.column)} ${action.type} NOT NULL DEFAULT …`,
+                `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} ${action.type} NOT NULL DEFAULT …`,
               ),
             };
           }),
@@ -68,7 +68,8 @@ export const FAILURES: readonly HazardRecord[] = [
         const action = ground.actions(statement).find(isUnique);
         if (!action) return [];
         const relation = ground.resolve(action.table, statement);
-        const columns = 'columns' in action ? action.columns.map((column) => shown(column)).join(', ') : '';
+        const columns =
+          'columns' in action ? action.columns.map((column) => displayName(column)).join(', ') : '';
         const key = columns === '' ? '…' : columns;
         return [
           violation(
@@ -109,12 +110,12 @@ export const FAILURES: readonly HazardRecord[] = [
   },
 ];
 
-function failed({ facts }: Ground, ...sqlstates: string[]): StatementSection[] {
+function failed({ facts }: HazardContext, ...sqlstates: string[]): StatementSection[] {
   return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));
 }
 
 /** A command that says itself that it failed does not pass anyway, and the hazard only says why. */
-function severityOf({ facts }: Ground): Hazard['severity'] {
+function severityOf({ facts }: HazardContext): Hazard['severity'] {
   return facts.command.exitCode === 0 ? 'error' : 'warning';
 }
 
@@ -123,7 +124,7 @@ export function errorOf({ error }: StatementSection): string {
 }
 
 function violation(
-  ground: Ground,
+  ground: HazardContext,
   statement: StatementSection,
   relation: string,
   message: string,
@@ -156,9 +157,9 @@ function isRule(action: Action): boolean {
 }
 
 /** The table that the server names, or the one that the statement begins with. */
-export function subjectOf(ground: Ground, statement: StatementSection): string | null {
+export function subjectOf(ground: HazardContext, statement: StatementSection): string | null {
   const { error } = statement;
-  if (error?.table) return shown(error.schema ?? 'public', error.table);
+  if (error?.table) return displayName(error.schema ?? 'public', error.table);
   const action = ground.actions(statement).find((each) => 'table' in each);
   return action && 'table' in action && action.table ? ground.resolve(action.table, statement) : null;
 }

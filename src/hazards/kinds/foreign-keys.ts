@@ -1,4 +1,4 @@
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { locksEvidence, relationEvidence } from '../evidence.ts';
 import { type Finding, type HazardRecord, lockFinding, metOn, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
@@ -49,7 +49,7 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
         .map(([object, { columns }]): Finding => {
           const relation = withoutLastPart(object);
           const { sizeBytes, rows } = ground.relation(relation) ?? {};
-          const list = columns.map((column) => shown(column)).join(', ');
+          const list = columns.map((column) => displayName(column)).join(', ');
           const adding = metOn(ground, 'add constraint').find(
             (met) =>
               met.relation === relation &&

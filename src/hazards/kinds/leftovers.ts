@@ -1,8 +1,8 @@
 import type { ActionOf } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
-import type { Ground } from '../hazard-context.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, metOn, sqlAdvice } from '../hazard-definition.ts';
 import { errorOf, subjectOf } from './failures.ts';
 import { lastPart, withoutLastPart } from './names.ts';
@@ -57,11 +57,13 @@ export const LEFTOVERS: readonly HazardRecord[] = [
             ({ relation, action }) =>
               relation === owner &&
               action.constraint !== null &&
-              shown(action.constraint) === lastPart(object),
+              displayName(action.constraint) === lastPart(object),
           );
           const ofDomain = ground
             .met('alter domain')
-            .find(({ action }) => action.adds === 'check' && shown(action.domain.name) === lastPart(owner));
+            .find(
+              ({ action }) => action.adds === 'check' && displayName(action.domain.name) === lastPart(owner),
+            );
           const isTable = ground.relation(owner) !== undefined;
           if (!isTable && !ofDomain) return [];
           return [
@@ -81,7 +83,7 @@ export const LEFTOVERS: readonly HazardRecord[] = [
   },
 ];
 
-function keeping(ground: Ground, index: string): StatementSection | undefined {
+function keeping(ground: HazardContext, index: string): StatementSection | undefined {
   const isMade = ground.facts.schema?.leftovers.some(
     ({ object, preexisting }) => object === index && !preexisting,
   );
@@ -91,13 +93,13 @@ function keeping(ground: Ground, index: string): StatementSection | undefined {
   );
 }
 
-function making(ground: Ground, index: string): StatementSection | undefined {
+function making(ground: HazardContext, index: string): StatementSection | undefined {
   return ground.facts.statements.find((statement) => makes(ground, statement, index, () => true));
 }
 
 /** An index is in the schema of its table. */
 function makes(
-  ground: Ground,
+  ground: HazardContext,
   statement: StatementSection,
   index: string,
   when: (action: ActionOf<'create index'>) => boolean,
@@ -107,7 +109,7 @@ function makes(
     .some(
       ({ action }) =>
         action.index !== null &&
-        shown(action.index) === lastPart(index) &&
+        displayName(action.index) === lastPart(index) &&
         withoutLastPart(ground.resolve(action.table, statement)) === withoutLastPart(index) &&
         when(action),
     );

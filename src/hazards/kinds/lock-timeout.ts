@@ -1,10 +1,10 @@
 import type { StatementSection } from '../../model/report.ts';
-import type { Ground } from '../hazard-context.ts';
+import type { HazardContext } from '../hazard-context.ts';
 
 const ENDS_TRANSACTION = /^(?:COMMIT|ROLLBACK|PREPARE TRANSACTION)$/;
 
 /** Of one session's statements those that waited for locks with a limit, as the session itself has set it. */
-export function withLockTimeout(ground: Ground, statements: readonly StatementSection[]): Set<number> {
+export function withLockTimeout(ground: HazardContext, statements: readonly StatementSection[]): Set<number> {
   const limited = new Set<number>();
   const { catalogue, sessionsWithLockTimeout } = ground.facts;
   let session = catalogue.lockTimeoutByDefault || sessionsWithLockTimeout.has(statements[0]?.session ?? 0);

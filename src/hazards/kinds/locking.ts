@@ -1,5 +1,5 @@
 import { blocks, type LockMode } from '../../postgres/lock-modes.ts';
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { blocking, type HazardRecord, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 import { laterWork } from './transactions.ts';
 
@@ -45,12 +45,12 @@ export const LOCKING: readonly HazardRecord[] = [
     when: ({ ground, statement }) => laterWork(ground, statement).length > 0,
     brief: true,
     says: ({ relation, action }) =>
-      `writes to ${relation} wait from CREATE TRIGGER ${shown(action.trigger)} until its transaction ends`,
+      `writes to ${relation} wait from CREATE TRIGGER ${displayName(action.trigger)} until its transaction ends`,
     advises: ({ action }) =>
       sqlAdvice(
         'In a transaction of its own:',
         "SET lock_timeout = '2s'",
-        `CREATE TRIGGER ${shown(action.trigger)} …`,
+        `CREATE TRIGGER ${displayName(action.trigger)} …`,
       ),
   }),
   {

@@ -1,9 +1,9 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Action, DroppedFacts } from '../../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { listed, relationEvidence, rowCount } from '../evidence.ts';
-import type { Ground } from '../hazard-context.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, metOn, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
 import { lastPart, withoutLastPart } from './names.ts';
@@ -27,7 +27,7 @@ export const LOSSES: readonly HazardRecord[] = [
           evidence: relationEvidence(ground, object),
           advice: sqlAdvice(
             'Keep it under another name until nobody has missed it:',
-            `ALTER TABLE ${object} RENAME TO ${shown(`${lastPart(object).replaceAll('"', '')}_unused`)}`,
+            `ALTER TABLE ${object} RENAME TO ${displayName(`${lastPart(object).replaceAll('"', '')}_unused`)}`,
           ),
         };
       }),
@@ -96,7 +96,7 @@ export const LOSSES: readonly HazardRecord[] = [
               : `${plural(inside.length, 'table')}${rows === null ? '' : ` with ${rowCount(rows, false)}`}`,
           advice: sqlAdvice(
             'Keep it under another name until nobody has missed it:',
-            `ALTER SCHEMA ${object} RENAME TO ${shown(`${object.replaceAll('"', '')}_unused`)}`,
+            `ALTER SCHEMA ${object} RENAME TO ${displayName(`${object.replaceAll('"', '')}_unused`)}`,
           ),
         };
       }),
@@ -195,22 +195,22 @@ export const LOSSES: readonly HazardRecord[] = [
 ];
 
 /** What the schema comparison calls dropped, and not made again under the same name. */
-function dropped(ground: Ground, kind: string): SchemaChange[] {
+function dropped(ground: HazardContext, kind: string): SchemaChange[] {
   const changes = ground.facts.schema?.changes ?? [];
   const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
   return drops.filter(({ object, dataLoss }) => dataLoss || !ground.changed('create', object));
 }
 
-const known = new WeakMap<Ground, ReadonlyMap<string, number>>();
+const known = new WeakMap<HazardContext, ReadonlyMap<string, number>>();
 
 /** The statement that names what it drops; null where a function or a DO block did it. */
-function dropperOf(ground: Ground, kind: string, object: string): number | null {
+function dropperOf(ground: HazardContext, kind: string, object: string): number | null {
   const found = known.get(ground) ?? droppers(ground);
   known.set(ground, found);
   return found.get(`${kind} ${object}`) ?? null;
 }
 
-function droppers(ground: Ground): ReadonlyMap<string, number> {
+function droppers(ground: HazardContext): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   const note = (kind: string, object: string, { index }: StatementSection) => {
     const key = `${kind} ${object}`;
@@ -220,13 +220,13 @@ function droppers(ground: Ground): ReadonlyMap<string, number> {
     for (const name of action.objects)
       note(
         action.kind,
-        action.kind === 'schema' ? shown(name.name) : ground.resolve(name, statement),
+        action.kind === 'schema' ? displayName(name.name) : ground.resolve(name, statement),
         statement,
       );
   for (const { statement, action, relation } of metOn(ground, 'drop column'))
-    note('column', `${relation}.${shown(action.column)}`, statement);
+    note('column', `${relation}.${displayName(action.column)}`, statement);
   for (const { statement, action, relation } of metOn(ground, 'drop constraint'))
-    note('constraint', `${relation}.${shown(action.constraint)}`, statement);
+    note('constraint', `${relation}.${displayName(action.constraint)}`, statement);
   return found;
 }
 
@@ -244,13 +244,13 @@ interface Named {
   readonly relation: string | null;
 }
 
-function namesOf(ground: Ground, action: Action, statement: StatementSection): Named[] {
+function namesOf(ground: HazardContext, action: Action, statement: StatementSection): Named[] {
   const known = (relation: string) => (ground.relation(relation) ? relation : null);
   if (action.does === 'drop column' || action.does === 'drop constraint') {
     const relation = ground.resolve(action.table, statement);
     const [kind, part] =
       action.does === 'drop column' ? ['column', action.column] : ['constraint', action.constraint];
-    return [{ kind, name: `${relation}.${shown(part)}`, relation: known(relation) }];
+    return [{ kind, name: `${relation}.${displayName(part)}`, relation: known(relation) }];
   }
   if (action.does !== 'drop' && action.does !== 'truncate') return [];
   const kind = action.does === 'drop' ? action.kind.replaceAll('_', ' ') : 'table';
@@ -260,13 +260,13 @@ function namesOf(ground: Ground, action: Action, statement: StatementSection): N
       const name = ground.resolve(object, statement);
       return { kind, name, relation: known(name) };
     }
-    const name = object.schema === null ? shown(object.name) : shown(object.schema, object.name);
+    const name = object.schema === null ? displayName(object.name) : displayName(object.schema, object.name);
     return { kind, name, relation: null };
   });
 }
 
 /** It was there before, as far as that is known. */
-function isOld(ground: Ground, named: Named): boolean {
+function isOld(ground: HazardContext, named: Named): boolean {
   if (named.relation !== null || ground.facts.schema === null) return true;
   return drops(ground).some((drop) => isNamed(drop, named));
 }
@@ -279,7 +279,7 @@ function isNamed({ kind, name }: Drop, named: Named): boolean {
 }
 
 /** TRUNCATE … CASCADE locks the tables that it empties as well. */
-function emptiedToo(ground: Ground, statement: StatementSection): string[] {
+function emptiedToo(ground: HazardContext, statement: StatementSection): string[] {
   const [truncate] = ground.asked(statement, 'truncate');
   if (!truncate) return [];
   const named = truncate.action.tables.map((table) => ground.resolve(table, statement));
@@ -289,10 +289,10 @@ function emptiedToo(ground: Ground, statement: StatementSection): string[] {
     .map(({ relation }) => `the rows of ${relation}`);
 }
 
-const collateralOf = new WeakMap<Ground, readonly string[]>();
+const collateralOf = new WeakMap<HazardContext, readonly string[]>();
 
 /** What went although no statement names it, and that is no part of something else that went. */
-function collateral(ground: Ground): readonly string[] {
+function collateral(ground: HazardContext): readonly string[] {
   const before = collateralOf.get(ground);
   if (before) return before;
   const named = (['drop', 'drop column', 'drop constraint'] as const).flatMap((does) =>
@@ -313,9 +313,9 @@ interface Drop {
   readonly name: string;
 }
 
-const dropsOf = new WeakMap<Ground, readonly Drop[]>();
+const dropsOf = new WeakMap<HazardContext, readonly Drop[]>();
 
-function drops(ground: Ground): readonly Drop[] {
+function drops(ground: HazardContext): readonly Drop[] {
   const before = dropsOf.get(ground);
   if (before) return before;
   const found = (ground.facts.schema?.changes ?? [])
@@ -330,7 +330,7 @@ function drops(ground: Ground): readonly Drop[] {
 }
 
 function fateOf(
-  { facts }: Ground,
+  { facts }: HazardContext,
   { kind, object }: Pick<Drop, 'kind' | 'object'>,
 ): DroppedFacts | undefined {
   return facts.catalogue.dropped.get(`${kind} ${object}`);
@@ -341,7 +341,7 @@ function fateOf(
  * where there is none: an equal one was there before it went, or came in the same transaction; or what made that cannot
  * be told, because a function did it.
  */
-function gapOf(ground: Ground, drop: SchemaChange): { readonly equal: string | null } | null {
+function gapOf(ground: HazardContext, drop: SchemaChange): { readonly equal: string | null } | null {
   const equal = fateOf(ground, drop)?.keptAs ?? null;
   if (equal === null) return { equal };
   const index = dropperOf(ground, drop.kind, drop.object);
@@ -349,7 +349,7 @@ function gapOf(ground: Ground, drop: SchemaChange): { readonly equal: string | n
   const makers = metOn(ground, 'add constraint').filter(
     ({ relation, action }) =>
       relation === withoutLastPart(equal) &&
-      (action.constraint === null || shown(action.constraint) === lastPart(equal)),
+      (action.constraint === null || displayName(action.constraint) === lastPart(equal)),
   );
   if (!dropper || makers.length === 0) return null;
   const isAtOnce = makers.some(

@@ -1,4 +1,4 @@
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 
 /** `orders` of `public.orders`, as it is shown. */
 export function lastPart(qualified: string): string {
@@ -19,5 +19,5 @@ export function bare(relation: string): string {
 /** Another name in the same schema: `public.orders_new`. */
 export function sibling(relation: string, suffix: string): string {
   const schema = withoutLastPart(relation);
-  return `${schema === '' ? '' : `${schema}.`}${shown(bare(relation) + suffix)}`;
+  return `${schema === '' ? '' : `${schema}.`}${displayName(bare(relation) + suffix)}`;
 }

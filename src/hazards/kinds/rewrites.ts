@@ -1,8 +1,8 @@
 import type { Action, ActionOf, Name } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
-import { literal, shown } from '../../postgres/sql/quote.ts';
-import type { Ground } from '../hazard-context.ts';
-import { type HazardRecord, lockFinding, sqlAdvice, type Words } from '../hazard-definition.ts';
+import { displayName, literal } from '../../postgres/sql/quote.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { type HazardRecord, type HazardTexts, lockFinding, sqlAdvice } from '../hazard-definition.ts';
 import { sibling } from './names.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
@@ -12,7 +12,7 @@ export function isNumbered(action: ActionOf<'add column'>): boolean {
   return action.identity || SERIAL.test(action.type);
 }
 
-interface Cause extends Words {
+interface Cause extends HazardTexts {
   /** Whether an action of the statement makes it write the relation anew. */
   readonly isCause: (action: Action) => boolean;
   readonly advises: (relation: string, action: Action) => string;
@@ -31,13 +31,13 @@ const CAUSES: readonly Cause[] = [
     isCause: ({ does }) => does === 'alter type',
     advises: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'alter type' }>;
-      const next = shown(`${column}_new`);
+      const next = displayName(`${column}_new`);
       return sqlAdvice(
         'Fill a new column in batches, kept equal by a trigger, and swap the names at the end:',
         `ALTER TABLE ${relation} ADD COLUMN ${next} ${type}`,
-        `UPDATE ${relation} SET ${next} = ${shown(column)} WHERE …`,
-        `ALTER TABLE ${relation} DROP COLUMN ${shown(column)}`,
-        `ALTER TABLE ${relation} RENAME COLUMN ${next} TO ${shown(column)}`,
+        `UPDATE ${relation} SET ${next} = ${displayName(column)} WHERE …`,
+        `ALTER TABLE ${relation} DROP COLUMN ${displayName(column)}`,
+        `ALTER TABLE ${relation} RENAME COLUMN ${next} TO ${displayName(column)}`,
       );
     },
   },
@@ -53,9 +53,9 @@ const CAUSES: readonly Cause[] = [
       const { column, type } = action as Extract<Action, { does: 'add column' }>;
       return sqlAdvice(
         'Add it empty, and fill the old rows in batches:',
-        `ALTER TABLE ${relation} ADD COLUMN ${shown(column)} ${type}`,
-        `ALTER TABLE ${relation} ALTER COLUMN ${shown(column)} SET DEFAULT …`,
-        `UPDATE ${relation} SET ${shown(column)} = … WHERE ${shown(column)} IS NULL AND …`,
+        `ALTER TABLE ${relation} ADD COLUMN ${displayName(column)} ${type}`,
+        `ALTER TABLE ${relation} ALTER COLUMN ${displayName(column)} SET DEFAULT …`,
+        `UPDATE ${relation} SET ${displayName(column)} = … WHERE ${displayName(column)} IS NULL AND …`,
       );
     },
   },
@@ -72,9 +72,9 @@ const CAUSES: readonly Cause[] = [
       const plain = /^big|8$/.test(type) ? 'bigint' : 'integer';
       return sqlAdvice(
         'Add it empty, number the old rows in batches, and let the sequence go on from there:',
-        `ALTER TABLE ${relation} ADD COLUMN ${shown(column)} ${plain}`,
-        `CREATE SEQUENCE ${sequence} OWNED BY ${relation}.${shown(column)}`,
-        `ALTER TABLE ${relation} ALTER COLUMN ${shown(column)} SET DEFAULT nextval(${literal(sequence)})`,
+        `ALTER TABLE ${relation} ADD COLUMN ${displayName(column)} ${plain}`,
+        `CREATE SEQUENCE ${sequence} OWNED BY ${relation}.${displayName(column)}`,
+        `ALTER TABLE ${relation} ALTER COLUMN ${displayName(column)} SET DEFAULT nextval(${literal(sequence)})`,
       );
     },
   },
@@ -90,7 +90,7 @@ const CAUSES: readonly Cause[] = [
       const { column } = action as Extract<Action, { does: 'add column' }>;
       return sqlAdvice(
         'From PostgreSQL 18 on nothing needs to be stored; before, an index on the expression or a view may do:',
-        `ALTER TABLE ${relation} ADD COLUMN ${shown(column)} … GENERATED ALWAYS AS (…) VIRTUAL`,
+        `ALTER TABLE ${relation} ADD COLUMN ${displayName(column)} … GENERATED ALWAYS AS (…) VIRTUAL`,
       );
     },
   },
@@ -200,7 +200,7 @@ export const REWRITES: readonly HazardRecord[] = [
   },
 ];
 
-function rewritten(ground: Ground): { statement: StatementSection; relation: string }[] {
+function rewritten(ground: HazardContext): { statement: StatementSection; relation: string }[] {
   return ground.facts.statements.flatMap((statement) =>
     statement.rewrote
       .filter((relation) => ground.relation(relation))
@@ -209,7 +209,7 @@ function rewritten(ground: Ground): { statement: StatementSection; relation: str
 }
 
 /** The statement's actions on the relation, or on no relation in particular (VACUUM FULL of the whole database). */
-function onRelation(ground: Ground, statement: StatementSection, relation: string): Action[] {
+function onRelation(ground: HazardContext, statement: StatementSection, relation: string): Action[] {
   return ground.actions(statement).filter((action) => {
     const names = namesIn(action);
     return names.length === 0 || names.some((name) => ground.resolve(name, statement) === relation);
@@ -223,7 +223,7 @@ function namesIn(action: Action): readonly Name[] {
 }
 
 function rewriteFinding(
-  ground: Ground,
+  ground: HazardContext,
   statement: StatementSection,
   relation: string,
   says: string,

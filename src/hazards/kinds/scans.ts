@@ -1,7 +1,7 @@
 import type { ActionOf } from '../../model/hazard-facts.ts';
-import { shown } from '../../postgres/sql/quote.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
 import { locksEvidence } from '../evidence.ts';
-import type { Ground, Met } from '../hazard-context.ts';
+import type { HazardContext, Met } from '../hazard-context.ts';
 import {
   blocking,
   type Finding,
@@ -57,7 +57,7 @@ export const SCANS: readonly HazardRecord[] = [
             notValidFirst(
               met,
               'fkey',
-              `FOREIGN KEY (${action.columns.map((each) => shown(each)).join(', ')}) REFERENCES ${other ?? '…'}`,
+              `FOREIGN KEY (${action.columns.map((each) => displayName(each)).join(', ')}) REFERENCES ${other ?? '…'}`,
             ),
           );
           return locks.length === 0 ? finding : { ...finding, evidence: locksEvidence(ground, locks) };
@@ -89,10 +89,10 @@ export const SCANS: readonly HazardRecord[] = [
             ground,
             statement,
             relation,
-            `reads and writes of ${relation} wait while ${shown(column)} is searched for NULLs`,
+            `reads and writes of ${relation} wait while ${displayName(column)} is searched for NULLs`,
             sqlAdvice(
               'Prove it first, each in a transaction of its own:',
-              ...notNullSteps(relation, shown(column)),
+              ...notNullSteps(relation, displayName(column)),
             ),
           ),
         ),
@@ -149,8 +149,8 @@ export const SCANS: readonly HazardRecord[] = [
               `${relation} is read from end to end under a lock, to see that its rows ${relation === partition ? 'fit the partition' : 'do not belong into the new one'}`,
               sqlAdvice(
                 'Prove it first, with the bounds of the partition:',
-                `ALTER TABLE ${relation} ADD CONSTRAINT ${shown(`${bare(relation)}_bounds`)} CHECK (…) NOT VALID`,
-                `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${shown(`${bare(relation)}_bounds`)}`,
+                `ALTER TABLE ${relation} ADD CONSTRAINT ${displayName(`${bare(relation)}_bounds`)} CHECK (…) NOT VALID`,
+                `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${displayName(`${bare(relation)}_bounds`)}`,
               ),
             ),
           );
@@ -160,7 +160,7 @@ export const SCANS: readonly HazardRecord[] = [
 
 function notValidFirst(met: MetOn<'add constraint'>, suffix: string, template: string): string {
   const { action, relation } = met;
-  const name = shown(action.constraint ?? [bare(relation), ...action.columns, suffix].join('_'));
+  const name = displayName(action.constraint ?? [bare(relation), ...action.columns, suffix].join('_'));
   return sqlAdvice(
     'Each in a transaction of its own:',
     (action.constraint === null ? undefined : ownWords(met, (sql) => `${sql} NOT VALID`)) ??
@@ -170,7 +170,10 @@ function notValidFirst(met: MetOn<'add constraint'>, suffix: string, template: s
 }
 
 /** A new column without a default holds NULLs only, and PostgreSQL looks none of them up for a FOREIGN KEY. */
-export function isOfEmptyColumn(ground: Ground, { statement, action }: Met<'add constraint'>): boolean {
+export function isOfEmptyColumn(
+  ground: HazardContext,
+  { statement, action }: Met<'add constraint'>,
+): boolean {
   return (
     action.ofNewColumn &&
     ground
@@ -183,8 +186,8 @@ export function isOfEmptyColumn(ground: Ground, { statement, action }: Met<'add 
  * The column was not NOT NULL when the statement began: by the comparison, where there is one, and of a column that the
  * command made by how it did that. A new column is filled by then, and its rows are read as those of any other.
  */
-function isNews(ground: Ground, relation: string, column: string): boolean {
-  const name = `${relation}.${shown(column)}`;
+function isNews(ground: HazardContext, relation: string, column: string): boolean {
+  const name = `${relation}.${displayName(column)}`;
   if (ground.facts.schema === null || ground.changed('alter', name)) return true;
   if (!ground.changed('create', name)) return false;
   return metOn(ground, 'add column').some(
@@ -193,17 +196,17 @@ function isNews(ground: Ground, relation: string, column: string): boolean {
   );
 }
 
-function isProven(ground: Ground, before: number, relation: string, column: string): boolean {
+function isProven(ground: HazardContext, before: number, relation: string, column: string): boolean {
   return validChecks(ground, before, relation).some(({ provesNotNull }) => provesNotNull.includes(column));
 }
 
-function isChecked(ground: Ground, before: number, relation: string): boolean {
+function isChecked(ground: HazardContext, before: number, relation: string): boolean {
   return validChecks(ground, before, relation).length > 0;
 }
 
 /** CHECK constraints that hold for all rows of a relation when a statement begins: old ones, and those of this command. */
 function validChecks(
-  ground: Ground,
+  ground: HazardContext,
   before: number,
   relation: string,
 ): Pick<NewConstraint, 'provesNotNull'>[] {

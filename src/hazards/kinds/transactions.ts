@@ -1,7 +1,7 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { listed, locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
-import type { Ground, HeldLock } from '../hazard-context.ts';
+import type { HazardContext, StatementLock } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighLock, weighRows, worst } from '../severity.ts';
 import { LINGERING_MS, MANY_ROWS } from '../thresholds.ts';
@@ -113,12 +113,12 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
 
 interface Taker {
   readonly statement: StatementSection;
-  readonly locks: readonly HeldLock[];
+  readonly locks: readonly StatementLock[];
 }
 
 /** Transactions that take ACCESS EXCLUSIVE on what was there before, and which of their statements do. */
 function strongTransactions(
-  ground: Ground,
+  ground: HazardContext,
 ): { readonly statements: readonly StatementSection[]; readonly takers: readonly Taker[] }[] {
   return [...ground.transactions()]
     .map((statements) => ({
@@ -130,7 +130,7 @@ function strongTransactions(
     .filter(({ takers }) => takers.length > 0);
 }
 
-function lingering(ground: Ground, takers: readonly Taker[]): Finding[] {
+function lingering(ground: HazardContext, takers: readonly Taker[]): Finding[] {
   const [first] = takers;
   if (!first) return [];
   const { statement, locks } = first;
@@ -167,7 +167,7 @@ const CONTROL =
 const BOOKKEEPING_ROWS = 10;
 
 /** What its transaction still does behind a statement, but control and bookkeeping. */
-export function laterWork(ground: Ground, statement: StatementSection): StatementSection[] {
+export function laterWork(ground: HazardContext, statement: StatementSection): StatementSection[] {
   return ground.inTransactionOf(statement).filter(({ index, tag, error, rows, sql }) => {
     if (index <= statement.index || error || CONTROL.test(tag ?? '')) return false;
     const isData = /^(?:INSERT|UPDATE|DELETE|MERGE|SELECT)/.test(tag ?? '');
@@ -176,7 +176,7 @@ export function laterWork(ground: Ground, statement: StatementSection): Statemen
 }
 
 /** Works through a relation that was there before; rows that are changed are told by themselves. */
-function heavy(ground: Ground, statement: StatementSection): boolean {
+function heavy(ground: HazardContext, statement: StatementSection): boolean {
   if (statement.rewrote.some((relation) => ground.relation(relation))) return true;
   return ground.actions(statement).some((action) => {
     if (action.does === 'refresh') return true;
@@ -195,7 +195,7 @@ function heavy(ground: Ground, statement: StatementSection): boolean {
   });
 }
 
-function withoutLimit(ground: Ground, statements: readonly StatementSection[]): Finding[] {
+function withoutLimit(ground: HazardContext, statements: readonly StatementSection[]): Finding[] {
   const limited = withLockTimeout(ground, statements);
   const strong = statements
     .filter(({ index }) => !limited.has(index))
@@ -220,7 +220,7 @@ function withoutLimit(ground: Ground, statements: readonly StatementSection[]): 
   ];
 }
 
-function sessionsOf({ facts }: Ground): StatementSection[][] {
+function sessionsOf({ facts }: HazardContext): StatementSection[][] {
   const sessions = new Map<number, StatementSection[]>();
   for (const statement of facts.statements) {
     const own = sessions.get(statement.session);
@@ -242,7 +242,7 @@ function batchOf({ verb, relation }: Changed): string {
 }
 
 /** Rows of a table that was there before which one statement changed; new ones are counted on request. */
-function changedRows(ground: Ground, statement: StatementSection, inserted: boolean): Changed[] {
+function changedRows(ground: HazardContext, statement: StatementSection, inserted: boolean): Changed[] {
   if (statement.error || statement.rows === null) return [];
   const { rows } = statement;
   return ground.actions(statement).flatMap((action) => {

@@ -6,10 +6,10 @@ import type { Audit } from '../../postgres/connection/audit.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { measured } from '../measured.ts';
-import { withoutSecrets } from '../statement-secrets.ts';
+import { statementWithoutSecrets } from '../statement-secrets.ts';
 import { compareQueries } from './compare-queries.ts';
 import type { ApplicationQueries } from './query-source.ts';
-import { type Trial, tryQueries } from './try-queries.ts';
+import { type QueryTrial, tryQueries } from './try-queries.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
 
 export interface ChecksOptions {
@@ -43,7 +43,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
   const asked = queries !== null || checks.length > 0;
   const texts = (queries?.queries ?? []).map(({ sql }) => sql);
   const limits: Limit[] = [];
-  let trials: readonly Trial[] | null = null;
+  let trials: readonly QueryTrial[] | null = null;
   let results: ReadonlyMap<UserCheck, CheckResult> = new Map();
 
   const inClone = async (use: (session: Session) => Promise<void>): Promise<void> => {
@@ -130,13 +130,13 @@ function shown({
   checks,
 }: Pick<Checked, 'queries' | 'checks'>): Pick<Checked, 'queries' | 'checks'> {
   const shownText = <T extends { sql: string }>(items: readonly T[]): T[] =>
-    items.map((item) => ({ ...item, sql: withoutSecrets(item.sql) }));
+    items.map((item) => ({ ...item, sql: statementWithoutSecrets(item.sql) }));
   return {
     queries: queries && {
       ...queries,
       broken: shownText(queries.broken),
       slower: shownText(queries.slower),
     },
-    checks: checks.map((check) => ({ ...check, name: withoutSecrets(check.name) })),
+    checks: checks.map((check) => ({ ...check, name: statementWithoutSecrets(check.name) })),
   };
 }

@@ -1,7 +1,7 @@
 import type { QueriesSection } from '../../model/report.ts';
 import { changedNode } from './plans.ts';
 import type { ApplicationQueries } from './query-source.ts';
-import type { Trial } from './try-queries.ts';
+import type { QueryTrial } from './try-queries.ts';
 
 /** A query whose cost grew by this factor is slower. */
 const SLOWER_FACTOR = 10;
@@ -14,8 +14,8 @@ type Slower = QueriesSection['slower'][number];
 /** What the command did to the queries; the most often called first, as they came. */
 export function compareQueries(
   source: ApplicationQueries,
-  before: readonly Trial[],
-  after: readonly Trial[],
+  before: readonly QueryTrial[],
+  after: readonly QueryTrial[],
 ): QueriesSection {
   const broken: Broken[] = [];
   const slower: Slower[] = [];

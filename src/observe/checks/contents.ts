@@ -1,7 +1,7 @@
 import { isBookkeeping } from '../../model/migration-tables.ts';
 import type { FurtherRunSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { identifier, shown } from '../../postgres/sql/quote.ts';
+import { displayName, identifier } from '../../postgres/sql/quote.ts';
 
 /** What one table holds, whatever the order of its rows and columns. */
 export interface TableContents {
@@ -66,7 +66,7 @@ export async function readContents(session: Session, tableBytes = TABLE_BYTES): 
 
 const hashed = (text: string) => `coalesce(pg_catalog.sum(pg_catalog.hashtextextended(${text}, 0)), 0)::text`;
 
-const nameOf = ({ schema, name }: Row) => shown(schema, name);
+const nameOf = ({ schema, name }: Row) => displayName(schema, name);
 
 /** In one statement, so that thousands of small tables do not take a round trip each. */
 async function readTables(
@@ -121,6 +121,6 @@ function difference(then: TableContents, now: TableContents): string | null {
   if (sameColumns && then.rows === now.rows && then.digest === now.digest) return null;
   if (then.rows !== now.rows) return `${then.rows} → ${now.rows} rows`;
   const changed = common.filter((column) => then.columns.get(column) !== now.columns.get(column));
-  if (changed.length > 0) return `other values in ${changed.map((column) => shown(column)).join(', ')}`;
+  if (changed.length > 0) return `other values in ${changed.map((column) => displayName(column)).join(', ')}`;
   return sameColumns ? 'the same values in other rows' : null;
 }

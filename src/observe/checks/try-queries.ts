@@ -9,7 +9,7 @@ export interface SqlError {
 }
 
 /** What became of one query. */
-export interface Trial {
+export interface QueryTrial {
   readonly error: SqlError | null;
   /** Its generic plan, from version 16 on. */
   readonly plan: Plan | null;
@@ -34,7 +34,7 @@ const VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int AS
  * a plan's input, EXPLAIN without ANALYZE a plan.
  * @param session `pipelined`, so that a thousand queries take the time of one round trip, not of thousands.
  */
-export async function tryQueries(session: Session, queries: readonly string[]): Promise<Trial[]> {
+export async function tryQueries(session: Session, queries: readonly string[]): Promise<QueryTrial[]> {
   await session.query(OWN_PATH);
   const [version] = await session.query<{ num: number }>(VERSION);
   const planned = (version?.num ?? 0) >= GENERIC_PLAN_SINCE;
@@ -66,7 +66,7 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   const texts = queries.map((sql) => sql.replace(TYPED_LITERAL, '$2::$1'));
   const prepared = await Promise.all(texts.map(prepare));
   return await Promise.all(
-    texts.map(async (sql, index): Promise<Trial> => {
+    texts.map(async (sql, index): Promise<QueryTrial> => {
       const error = prepared[index]?.error ?? null;
       if (error && error.sqlstate !== UNDERSTOOD) return { error, plan: null };
       if (!planned) return { error: null, plan: null };

@@ -17,7 +17,7 @@ interface Token {
 }
 
 /** The text with its replacements, by the tokens of PostgreSQL's own scanner; everything else stays byte for byte. */
-export async function renamed(
+export async function redirectTargetName(
   text: string,
   replacements: readonly Replacement[],
   names: Names,

@@ -3,8 +3,8 @@ import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../../postgres/sql/parse.ts';
 import { kindOf } from '../../postgres/sql/statement-kinds.ts';
 import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
-import { type Replacement, renamed } from './redirect-target-name.ts';
-import { hasOption, type Names, type Reach, reachOf } from './statement-scope.ts';
+import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
+import { classifyScope, hasOption, type Names, type StatementScope } from './statement-scope.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
 export interface Refused {
@@ -12,7 +12,7 @@ export interface Refused {
   readonly why: string;
 }
 
-export interface GuardOptions {
+export interface RehearsalGateOptions {
   readonly names: Names;
   /** In a cluster of its own the clone may be treated as the target's cluster would be; only its host is out of bounds. */
   readonly isolation: 'same-cluster' | 'own-cluster';
@@ -44,15 +44,15 @@ const HARMLESS_ELSEWHERE = new Set([
  * Keeps the command's statements within the clone: refuses what would take effect beyond it, and, where the clone shares
  * the target's server, leads what names the target by its own name to the clone.
  */
-export class Guard implements Gate {
+export class RehearsalGate implements Gate {
   readonly refused: Refused[] = [];
   /** What was let through although it reaches beyond the clone. */
   readonly allowed: string[] = [];
   /** What named the target and was led to the clone. */
   readonly redirected: string[] = [];
-  readonly #options: GuardOptions;
+  readonly #options: RehearsalGateOptions;
 
-  constructor(options: GuardOptions) {
+  constructor(options: RehearsalGateOptions) {
     this.#options = options;
   }
 
@@ -61,8 +61,8 @@ export class Guard implements Gate {
     const { names, databases, isolation } = this.#options;
     const own = this.#names();
     const kind = kindOf(parsed.node);
-    if (isolation === 'own-cluster') return this.#withinHost(reachOf(parsed.node, names));
-    const reach = reachOf(parsed.node, own);
+    if (isolation === 'own-cluster') return this.#withinHost(classifyScope(parsed.node, names));
+    const reach = classifyScope(parsed.node, own);
     const elsewhere = database !== names.target && !databases.has(database);
     if (elsewhere && !HARMLESS_ELSEWHERE.has(kind) && reach.kind !== 'own-databases')
       return this.#refuse(
@@ -95,7 +95,7 @@ export class Guard implements Gate {
     }
   }
 
-  #withinHost(reach: Reach): GateAnswer {
+  #withinHost(reach: StatementScope): GateAnswer {
     return reach.kind === 'beyond' && reach.leaves === 'server' ? this.#refuse(reach.what, reach.why) : 'run';
   }
 
@@ -103,13 +103,13 @@ export class Guard implements Gate {
     const replacements = statements.flatMap((statement) => this.#replacement(statement));
     if (replacements.length === 0) return undefined;
     const { names } = this.#options;
-    return await renamed(text, replacements, names);
+    return await redirectTargetName(text, replacements, names);
   }
 
   #replacement(statement: ParsedStatement): Replacement[] {
     const { marking, databases, isolation } = this.#options;
     if (isolation === 'own-cluster') return [];
-    const reach = reachOf(statement.node, this.#names());
+    const reach = classifyScope(statement.node, this.#names());
     const { from, to } = statement;
     if (reach.kind === 'own-databases' && limitsConnections(statement))
       return [{ kind: 'limit', from, to, limit: databases.limit }];

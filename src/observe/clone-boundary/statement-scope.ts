@@ -5,7 +5,7 @@ import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
  * reach. Read from the parse tree, so it stops what is said openly; what hides in a function
  * or in EXECUTE is found by comparing the shared catalogues before and after.
  */
-export type Reach =
+export type StatementScope =
   | { readonly kind: 'within' }
   /** Only the target's own name leads out: it is meant for the clone. */
   | { readonly kind: 'redirect'; readonly what: string }
@@ -30,7 +30,7 @@ export interface Names {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Rule = (fields: Fields, names: Names) => Reach | undefined;
+type Rule = (fields: Fields, names: Names) => StatementScope | undefined;
 
 const ROLES = 'roles belong to the whole cluster, so it would reach the target';
 const SERVER = 'it acts on the server that the target runs on';
@@ -38,8 +38,18 @@ const FILES = "it reads or writes files of the target's server";
 const CONNECTS = 'it opens a connection of its own, to wherever it is told';
 const OUTSIDE = new Set([FILES, CONNECTS]);
 
-const beyond = (what: string, why: string): Reach => ({ kind: 'beyond', what, why, leaves: 'database' });
-const outside = (what: string, why: string): Reach => ({ kind: 'beyond', what, why, leaves: 'server' });
+const beyond = (what: string, why: string): StatementScope => ({
+  kind: 'beyond',
+  what,
+  why,
+  leaves: 'database',
+});
+const outside = (what: string, why: string): StatementScope => ({
+  kind: 'beyond',
+  what,
+  why,
+  leaves: 'server',
+});
 const always = (what: string, why: string, reach = beyond): Rule => {
   return () => reach(what, why);
 };
@@ -101,7 +111,12 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 /** Objects of the whole cluster. */
-function onObject(verb: string, type: unknown, objects: readonly string[], names: Names): Reach | undefined {
+function onObject(
+  verb: string,
+  type: unknown,
+  objects: readonly string[],
+  names: Names,
+): StatementScope | undefined {
   switch (type) {
     case 'OBJECT_DATABASE':
       return onDatabases(`${verb} on a database`, objects, names);
@@ -122,7 +137,7 @@ function onDatabases(
   what: string,
   databases: readonly string[],
   { target, clone, made }: Names,
-): Reach | undefined {
+): StatementScope | undefined {
   const others = databases.filter((database) => database !== target && database !== clone);
   const foreign = others.find((database) => !made?.(database));
   if (foreign !== undefined) return beyond(`${what} ${foreign}`, 'it is another database');
@@ -203,7 +218,7 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
 };
 
 /** What a statement reaches; `names` are the names that the command may use for its own database. */
-export function reachOf(node: Node, names: Names): Reach {
+export function classifyScope(node: Node, names: Names): StatementScope {
   const kind = kindOf(node);
   const fields = node[kind];
   const rule = RULES[kind];
@@ -232,7 +247,7 @@ function isFields(value: unknown): value is Fields {
 }
 
 /** The first call of a function that reaches beyond, however deep in the statement. */
-function calledFunction(value: unknown): Reach | undefined {
+function calledFunction(value: unknown): StatementScope | undefined {
   if (Array.isArray(value)) {
     for (const item of value) {
       const found = calledFunction(item);

@@ -3,7 +3,7 @@ import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import { isSocketFolder, TlsFailed } from './link.ts';
 
 /** One try to log in that failed. */
-export interface Attempt {
+export interface ConnectionAttempt {
   readonly host: HostAndPort;
   readonly error: unknown;
 }
@@ -85,7 +85,7 @@ const NETWORK: Readonly<Record<string, Explanation>> = {
 /** The most telling of the failed attempts, in words; what the others said follows. */
 export function connectionFailure(
   settings: ConnectionSettings,
-  attempts: readonly Attempt[],
+  attempts: readonly ConnectionAttempt[],
 ): SafemigrateError {
   const main = mostTelling(attempts);
   if (!main) return new SafemigrateError('CONNECTION', 'The connection settings name no host.');
@@ -103,8 +103,8 @@ export function connectionFailure(
  * What one host said last counts, unless the last rung met only a missing pg_hba.conf line or missing TLS:
  * then the rung before it came further.
  */
-function mostTelling(attempts: readonly Attempt[]): Attempt | undefined {
-  const tells = ({ error }: Attempt) =>
+function mostTelling(attempts: readonly ConnectionAttempt[]): ConnectionAttempt | undefined {
+  const tells = ({ error }: ConnectionAttempt) =>
     sqlstateOf(error) !== undefined && sqlstateOf(error) !== '28000' && !(error instanceof TlsFailed);
   return (
     attempts.findLast(tells) ??
@@ -115,7 +115,7 @@ function mostTelling(attempts: readonly Attempt[]): Attempt | undefined {
 
 function explain(
   settings: ConnectionSettings,
-  { host, error }: Attempt,
+  { host, error }: ConnectionAttempt,
 ): readonly [what: string, hint?: string | undefined] {
   const server = nameHost(host);
   const sqlstate = sqlstateOf(error);

@@ -7,7 +7,7 @@ import {
   withoutPassword,
   writeConnectionText,
 } from './connection-text.ts';
-import type { Surroundings } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { passwordFromFile } from './password-file.ts';
 import { serviceParameters } from './service-file.ts';
 
@@ -62,7 +62,7 @@ const NOT_PARAMETERS = new Set([
  */
 export function parseSettings(
   text: string | ConnectionText | undefined,
-  around: Surroundings,
+  around: Environment,
 ): ConnectionSettings {
   const given = typeof text === 'string' ? readConnectionText(text) : text;
   const values = new Map(given?.values);
@@ -114,7 +114,7 @@ function fill(values: Map<string, string>, more: Iterable<readonly [string, stri
   for (const [key, value] of more) if (!values.has(key)) values.set(key, value);
 }
 
-function complete(values: ReadonlyMap<string, string>, around: Surroundings): ConnectionSettings {
+function complete(values: ReadonlyMap<string, string>, around: Environment): ConnectionSettings {
   const hosts = hostsOf(values, around);
   const timeout = values.get('connect_timeout');
   if (timeout && !/^-?\d+$/.test(timeout)) throw new Invalid('connect_timeout is not a number of seconds');
@@ -130,7 +130,7 @@ function complete(values: ReadonlyMap<string, string>, around: Surroundings): Co
   };
 }
 
-function hostsOf(values: ReadonlyMap<string, string>, around: Surroundings): HostAndPort[] {
+function hostsOf(values: ReadonlyMap<string, string>, around: Environment): HostAndPort[] {
   const ports = list(values.get('port')).map(portOf);
   const names = list(values.get('host'));
   const addresses = list(values.get('hostaddr'));
@@ -157,7 +157,7 @@ function portOf(text: string): number {
   return port;
 }
 
-function defaultHost(port: number, around: Surroundings): string {
+function defaultHost(port: number, around: Environment): string {
   return SOCKET_FOLDERS.find((folder) => around.exists(`${folder}/.s.PGSQL.${port}`)) ?? 'localhost';
 }
 

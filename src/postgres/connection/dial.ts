@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import { SafemigrateError, sqlstateOf } from '../../errors.ts';
-import { type Attempt, connectionFailure, TimedOut } from './connection-failures.ts';
+import { type ConnectionAttempt, connectionFailure, TimedOut } from './connection-failures.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import {
   type Address,
   encrypt,
   isSocketFolder,
   openSocket,
-  type Rung,
   resolveHost,
+  type TlsAttempt,
   TlsFailed,
   Unreachable,
 } from './link.ts';
@@ -52,7 +52,7 @@ export async function dial<T>(
   login: (link: Link) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  const attempts: Attempt[] = [];
+  const attempts: ConnectionAttempt[] = [];
   for (const wanted of sessionAttributePasses(settings.parameters.target_session_attrs)) {
     for (const [index, host] of inOrder(settings)) {
       const result = await tryHost({ settings, host, index, wanted, login, attempts, signal });
@@ -68,7 +68,7 @@ interface HostTry<T> {
   index: number;
   wanted: SessionAttributes;
   login: (link: Link) => Promise<T>;
-  attempts: Attempt[];
+  attempts: ConnectionAttempt[];
   signal: AbortSignal | undefined;
 }
 
@@ -85,7 +85,7 @@ async function tryHost<T>(it: HostTry<T>): Promise<{ value: T } | undefined> {
     return undefined;
   }
   for (const address of addresses) {
-    const rungs = rungsOf(settings, host);
+    const rungs = tlsAttempts(settings, host);
     for (let rung = rungs.shift(); rung; rung = rungs.shift()) {
       const attempt = { plainFallback: rungs[0] === 'plain', usedFallback: false };
       try {
@@ -106,7 +106,7 @@ async function tryHost<T>(it: HostTry<T>): Promise<{ value: T } | undefined> {
 async function tryRung<T>(
   it: HostTry<T>,
   address: Address,
-  rung: Rung,
+  rung: TlsAttempt,
   attempt: { plainFallback: boolean; usedFallback: boolean },
 ): Promise<T> {
   let open: Socket | undefined;
@@ -185,7 +185,10 @@ function interrupted(): SafemigrateError {
 }
 
 /** sslmode is about TCP: a Unix socket is never encrypted. */
-export function rungsOf({ sslmode, parameters }: ConnectionSettings, { host }: HostAndPort): Rung[] {
+export function tlsAttempts(
+  { sslmode, parameters }: ConnectionSettings,
+  { host }: HostAndPort,
+): TlsAttempt[] {
   if (isSocketFolder(host) || sslmode === 'disable') return ['plain'];
   if (sslmode === 'allow') return ['plain', 'tls'];
   if (sslmode === 'prefer' && parameters.sslnegotiation !== 'direct') return ['tls', 'plain'];

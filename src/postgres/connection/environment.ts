@@ -3,7 +3,7 @@ import { homedir, userInfo } from 'node:os';
 import { resolve } from 'node:path';
 
 /** What the search for the target may look at, so that it is a function of nothing else. */
-export interface Surroundings {
+export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder that `./.env` is in. */
   readonly folder: string;
@@ -17,7 +17,7 @@ export interface Surroundings {
   exists(path: string): boolean;
 }
 
-export function surroundings(env: Surroundings['env'], folder: string): Surroundings {
+export function readEnvironment(env: Environment['env'], folder: string): Environment {
   return {
     env,
     folder,
@@ -42,7 +42,7 @@ export function surroundings(env: Surroundings['env'], folder: string): Surround
   };
 }
 
-function userName(env: Surroundings['env']): string {
+function userName(env: Environment['env']): string {
   try {
     return userInfo().username;
   } catch {

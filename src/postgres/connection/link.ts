@@ -4,7 +4,7 @@ import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import { loadTls, tlsOptions } from './tls.ts';
 
 /** Whether a connection is encrypted; sslmode says in which order these are tried. */
-export type Rung = 'plain' | 'tls';
+export type TlsAttempt = 'plain' | 'tls';
 
 /** One place to knock: the host as it was named, and what its name stands for. */
 export interface Address extends HostAndPort {
@@ -102,7 +102,11 @@ const SILENCE_MS = 5_000;
  * Opens a connection without logging in, to the address and in the way that a former login had success with. It is
  * destroyed where the other side does not answer for 5 s.
  */
-export async function openLink(settings: ConnectionSettings, host: HostAndPort, rung: Rung): Promise<Socket> {
+export async function openLink(
+  settings: ConnectionSettings,
+  host: HostAndPort,
+  rung: TlsAttempt,
+): Promise<Socket> {
   const [address] = await resolveHost(host, undefined);
   if (!address) throw new Unreachable(`${host.host} has no address`);
   const socket = await openSocket(address, (opening) =>

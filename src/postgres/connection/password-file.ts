@@ -1,5 +1,5 @@
 import type { ConnectionSettings } from './connection-settings.ts';
-import type { Surroundings } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { isSocketFolder } from './link.ts';
 
 /**
@@ -9,7 +9,7 @@ import { isSocketFolder } from './link.ts';
 export function passwordFromFile(
   { hosts, user, database }: Pick<ConnectionSettings, 'hosts' | 'user' | 'database'>,
   named: string | undefined,
-  around: Surroundings,
+  around: Environment,
 ): string | undefined {
   const path = named || `${around.home}/.pgpass`;
   if (!around.isPrivate(path)) return undefined;

@@ -1,11 +1,11 @@
 import { SafemigrateError } from '../../errors.ts';
-import type { Surroundings } from './environment.ts';
+import type { Environment } from './environment.ts';
 
 /**
  * The parameters of a service: from PGSERVICEFILE or `~/.pg_service.conf`, else from the machine's own file.
  * @throws SafemigrateError `CONFIGURATION` when no file has it.
  */
-export function serviceParameters(service: string, around: Surroundings): Map<string, string> {
+export function serviceParameters(service: string, around: Environment): Map<string, string> {
   const { env, home } = around;
   const files = [
     env.PGSERVICEFILE || `${home}/.pg_service.conf`,

@@ -56,7 +56,7 @@ export const STARTUP = {
 
 const HEADER_BYTES = 5;
 
-export function message(type: number, ...parts: readonly (Buffer | string)[]): Buffer {
+export function encodeMessage(type: number, ...parts: readonly (Buffer | string)[]): Buffer {
   const payload = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
   const header = Buffer.alloc(HEADER_BYTES);
   header[0] = type;
@@ -75,14 +75,14 @@ export function int32(value: number): Buffer {
 
 /** A Query; the text may be a range of the client's own bytes. */
 export function query(text: Buffer | string): Buffer {
-  return message(CLIENT.query, text, '\0');
+  return encodeMessage(CLIENT.query, text, '\0');
 }
 
-export const SYNC = message(CLIENT.sync);
-export const FLUSH = message(CLIENT.flush);
+export const SYNC = encodeMessage(CLIENT.sync);
+export const FLUSH = encodeMessage(CLIENT.flush);
 
 export function authentication(request: number, ...parts: readonly (Buffer | string)[]): Buffer {
-  return message(SERVER.authentication, int32(request), ...parts);
+  return encodeMessage(SERVER.authentication, int32(request), ...parts);
 }
 
 export function payloadOf(frame: Buffer): Buffer {
@@ -99,13 +99,13 @@ export function readCString(bytes: Buffer, from: number): { text: string; next: 
 /** One statement by the extended protocol, up to its Sync: unlike a Query it leaves the client's unnamed statement alone. */
 export function ownStatement(sql: string): Buffer {
   const name = 'safemigrate\0';
-  const close = message(CLIENT.close, `S${name}`);
+  const close = encodeMessage(CLIENT.close, `S${name}`);
   return Buffer.concat([
     // Of one that failed before.
     close,
-    message(CLIENT.parse, name, `${sql}\0`, Buffer.alloc(2)),
-    message(CLIENT.bind, name, name, Buffer.alloc(6)),
-    message(CLIENT.execute, name, int32(0)),
+    encodeMessage(CLIENT.parse, name, `${sql}\0`, Buffer.alloc(2)),
+    encodeMessage(CLIENT.bind, name, name, Buffer.alloc(6)),
+    encodeMessage(CLIENT.execute, name, int32(0)),
     close,
     SYNC,
   ]);
@@ -132,7 +132,7 @@ export function parseMessage(frame: Buffer): { name: string; text: Buffer } {
 export function retold(frame: Buffer, text: Buffer): Buffer {
   const payload = payloadOf(frame);
   const { text: name, next } = readCString(payload, 0);
-  return message(CLIENT.parse, name, '\0', text, '\0', payload.subarray(zeroOf(payload, next) + 1));
+  return encodeMessage(CLIENT.parse, name, '\0', text, '\0', payload.subarray(zeroOf(payload, next) + 1));
 }
 
 /** The names that start a Bind; its head is enough. */
@@ -176,7 +176,7 @@ export function parameterStatus(frame: Buffer): { name: string; value: string } 
 }
 
 export function parameterStatusMessage(name: string, value: string): Buffer {
-  return message(SERVER.parameterStatus, `${name}\0${value}\0`);
+  return encodeMessage(SERVER.parameterStatus, `${name}\0${value}\0`);
 }
 
 /** The fields of an ErrorResponse or NoticeResponse by their letters: `C` is the SQLSTATE, `M` the message, … */
@@ -208,7 +208,7 @@ export function movePosition(frame: Buffer, characters: number): Buffer {
     } else parts.push(payload.subarray(from, end));
     from = end;
   }
-  return moved ? message(frame[0] ?? 0, ...parts, '\0') : frame;
+  return moved ? encodeMessage(frame[0] ?? 0, ...parts, '\0') : frame;
 }
 
 const POSITION = 'P'.charCodeAt(0);
@@ -227,5 +227,5 @@ export function errorResponse(error: PostgresError): Buffer {
   const fields = [`S${severity}`, `V${severity}`, `C${error.sqlstate}`, `M${error.message}`];
   if (error.detail !== undefined) fields.push(`D${error.detail}`);
   if (error.hint !== undefined) fields.push(`H${error.hint}`);
-  return message(SERVER.errorResponse, `${fields.join('\0')}\0\0`);
+  return encodeMessage(SERVER.errorResponse, `${fields.join('\0')}\0\0`);
 }

@@ -7,7 +7,7 @@ const COPIED_BYTES = 32 * 1024;
  * What goes to a socket, gathered into as few writes as may be: pieces that were cut from one chunk are put together
  * again by where they lie. A system call costs more than everything else that is done for a small message.
  */
-export class Outbox {
+export class WriteBuffer {
   readonly #socket: Socket;
   #pieces: Buffer[] = [];
   #bytes = 0;

@@ -3,7 +3,7 @@
  * telling whether a statement is like one that was observed already, so it need not be the server's own lexer;
  * where it errs, a statement is observed once more, or goes through as the client sent it.
  */
-export function shapeOf(text: string): string {
+export function normalizeSql(text: string): string {
   const bare = text.replace(TOKEN, (_token, skipped: string | undefined, name: string | undefined) => {
     if (name !== undefined) return name;
     return skipped !== undefined ? ' ' : '?';

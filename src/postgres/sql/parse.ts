@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Worker } from 'node:worker_threads';
 import { LARGEST_TEXT_BYTES } from '../protocol/frames.ts';
 import { loadParser, parserPath } from './load-parser.ts';
-import { shapeOf } from './normalize.ts';
+import { normalizeSql } from './normalize.ts';
 import { isDml, meansTheSameInBlock, type Node, type Role, roleOf } from './statement-kinds.ts';
 
 /** One statement of a client's text. */
@@ -74,7 +74,7 @@ function read(text: Buffer, raw: RawStatement): ParsedStatement {
     node,
     role: roleOf(node),
     wraps: meansTheSameInBlock(node),
-    shape: isDml(node) ? shapeOf(text.toString('utf8', from, to)) : null,
+    shape: isDml(node) ? normalizeSql(text.toString('utf8', from, to)) : null,
   };
 }
 

@@ -15,6 +15,6 @@ export function literal(value: string): string {
 const PLAIN = /^[a-z_][a-z0-9_$]*$/;
 
 /** A qualified name for people, quoted only where it has to be, as PostgreSQL's own messages write it. */
-export function shown(...parts: string[]): string {
+export function displayName(...parts: string[]): string {
   return parts.map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
 }

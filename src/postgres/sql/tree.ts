@@ -2,7 +2,7 @@ import type * as Tree from 'libpg-query';
 import type { Name } from '../../model/hazard-facts.ts';
 
 /** The fields of those nodes of a list that are of one kind. */
-export function listed<Fields>(nodes: readonly Tree.Node[] | undefined, kind: string): Fields[] {
+export function itemsOf<Fields>(nodes: readonly Tree.Node[] | undefined, kind: string): Fields[] {
   return (nodes ?? []).flatMap((node) => {
     const fields = (node as Readonly<Record<string, unknown>>)[kind];
     return fields === undefined ? [] : [fields as Fields];
@@ -10,7 +10,7 @@ export function listed<Fields>(nodes: readonly Tree.Node[] | undefined, kind: st
 }
 
 export function strings(nodes: readonly Tree.Node[] | undefined): string[] {
-  return listed<Tree.String>(nodes, 'String').map(({ sval }) => sval ?? '');
+  return itemsOf<Tree.String>(nodes, 'String').map(({ sval }) => sval ?? '');
 }
 
 export function nameOf(range: Tree.RangeVar | undefined): Name {

@@ -42,14 +42,14 @@ const ROLES: readonly RegExp[] = [
 ];
 const NOT_ROLES = /^(public|current_user|current_role|session_user|default|none|pg_.*)$/;
 
-export interface Line {
+export interface DumpLine {
   readonly text: string;
   /** A row for COPY, or the end of these. */
   readonly data: boolean;
 }
 
 /** Lines of text, with those told apart that are rows. */
-export async function* withoutRows(lines: AsyncIterable<string>): AsyncGenerator<Line> {
+export async function* withoutRows(lines: AsyncIterable<string>): AsyncGenerator<DumpLine> {
   let copying = false;
   for await (const text of lines) {
     yield { text, data: copying };

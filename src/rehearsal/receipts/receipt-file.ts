@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { withoutSecrets } from '../../command/command-secrets.ts';
+import { commandWithoutSecrets } from '../../command/command-secrets.ts';
 import type { Logins } from '../../command/rewrite.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
@@ -8,7 +8,7 @@ import { redactReport } from '../../observe/redact-report.ts';
 import type { TargetState } from '../../observe/target-watch.ts';
 import type { RehearseOptions } from '../run-options.ts';
 import { ignore } from '../slices.ts';
-import { commandHash, type Identity, type Receipt, readReceipt, writeReceipt } from './receipt.ts';
+import { commandHash, type Receipt, type ReceiptIdentity, readReceipt, writeReceipt } from './receipt.ts';
 
 /** A rehearsal that an apply may rely on. */
 export type Rehearsal = { readonly report: Report } & (
@@ -36,9 +36,9 @@ export function identityOf(
   { server }: Pick<Target, 'server'>,
   { logins }: Logins,
   { command }: RehearseOptions,
-): Identity {
+): ReceiptIdentity {
   return {
-    command: commandHash(withoutSecrets(command, logins)),
+    command: commandHash(commandWithoutSecrets(command, logins)),
     systemIdentifier: server.systemIdentifier,
   };
 }
@@ -49,7 +49,7 @@ export function identityOf(
  */
 export async function keepReceipt(
   report: Report,
-  identity: Identity,
+  identity: ReceiptIdentity,
   options: RehearseOptions,
 ): Promise<void> {
   const { receipt, receiptKey, redact = false, emit = ignore } = options;

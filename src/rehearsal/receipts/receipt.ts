@@ -9,13 +9,13 @@ import { rehearsedOf, streamHash } from './rehearsed.ts';
 export type Receipt = z.infer<typeof receiptShape>;
 
 /** What tells a command and a server from others, beside what the report says. */
-export interface Identity {
+export interface ReceiptIdentity {
   readonly command: string;
   readonly systemIdentifier: string | null;
 }
 
 /** The text of a receipt. @param key signs it; without one its seal is a checksum that anybody can make. */
-export function writeReceipt(from: Report, identity: Identity, key?: string): string {
+export function writeReceipt(from: Report, identity: ReceiptIdentity, key?: string): string {
   const rehearsed = rehearsedOf(from.statements, [from.target.database, from.clone.database]);
   const content = {
     receipt: 1 as const,
@@ -61,14 +61,14 @@ export async function readReceipt(text: string, key?: string): Promise<Receipt> 
   return parsed.data;
 }
 
-export interface Asked extends Identity {
+export interface ReceiptRequest extends ReceiptIdentity {
   readonly database: string;
   readonly now: Date;
   readonly maxAgeMs: number;
 }
 
 /** Why a receipt does not stand for a rehearsal of this command on this database, as far as can be told without its schema. */
-export function reasonsAgainst({ proved: its }: Receipt, asked: Asked): string[] {
+export function receiptObjections({ proved: its }: Receipt, asked: ReceiptRequest): string[] {
   const ageMs = asked.now.getTime() - Date.parse(its.finishedAt);
   const reasons: string[] = [];
   if (ageMs > asked.maxAgeMs)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { StatementSection } from '../../model/report.ts';
-import { withoutSecrets } from '../../observe/statement-secrets.ts';
-import { plainOf, shapeOf } from '../../postgres/sql/normalize.ts';
+import { statementWithoutSecrets } from '../../observe/statement-secrets.ts';
+import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
 export interface Rehearsed {
@@ -27,7 +27,7 @@ type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'>;
 const DML = /^(?:INSERT|UPDATE|DELETE|MERGE|SELECT|COPY|WITH|VALUES|TABLE|FETCH)\b/i;
 
 export function isDml(sql: string): boolean {
-  return DML.test(shapeOf(sql));
+  return DML.test(normalizeSql(sql));
 }
 
 /** @param databases the names of the target and of its clone, which stand for each other. */
@@ -47,7 +47,7 @@ export function rehearsedOf(statements: readonly Seen[], databases: readonly str
 
 /** Of a statement without its comments and spacing. Its passwords do not count: a report does not have them. */
 export function textHash(sql: string, databases: readonly string[] = []): string {
-  return hashOf(`text ${ofDatabase(plainOf(withoutSecrets(sql)), databases)}`);
+  return hashOf(`text ${ofDatabase(plainOf(statementWithoutSecrets(sql)), databases)}`);
 }
 
 /**
@@ -69,12 +69,12 @@ function ofDatabase(text: string, databases: readonly string[]): string {
 
 /** Of a statement without its literals, comments and spacing. */
 export function shapeHash(sql: string): string {
-  return hashOf(shapeOf(sql));
+  return hashOf(normalizeSql(sql));
 }
 
 /** Of a shape in which any number of values in a row, and of rows, is like one: batches differ. */
 export function likenessHash(sql: string): string {
-  const values = shapeOf(sql)
+  const values = normalizeSql(sql)
     .replace(/\$\d+/g, '?')
     .replace(/\?(?: ?, ?\?)+/g, '?');
   return hashOf(`like ${values.replace(/(\([^()]*\))(?: ?, ?\1)+/g, '$1')}`);

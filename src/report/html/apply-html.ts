@@ -4,7 +4,7 @@ import { duringWords } from '../guardrail-phrases.ts';
 import { applyWords, commandWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
-import { bar, facts, list, table } from './parts-html.ts';
+import { bar, facts, listHtml, tableHtml } from './parts-html.ts';
 
 /** More of them make a page that nobody can open: the JSON report has them all. */
 const LISTED = 1_000;
@@ -12,7 +12,7 @@ const SQL_CHARACTERS = 300;
 const WAY_BACK_CHARACTERS = 100_000;
 
 /** What became of `--apply`: the state that the target is in comes before the rehearsal. */
-export function applySection({ apply, target }: Report): Html | undefined {
+export function applyHtml({ apply, target }: Report): Html | undefined {
   if (apply === null) return undefined;
   const { outcome, reasons } = apply;
   const place = outcome === 'partly' ? ` on ${target.host}:${target.port}` : '';
@@ -45,7 +45,7 @@ function failures({ statements }: ApplySection): Html | undefined {
     error === null ? [] : [{ index, sql, error }],
   );
   if (failed.length === 0) return undefined;
-  return html`<h3>Failed on the target</h3>${table(
+  return html`<h3>Failed on the target</h3>${tableHtml(
     ['#', 'Statement', 'Error'],
     failed
       .slice(0, LISTED)
@@ -67,7 +67,7 @@ const EFFECTS = {
 function effects({ outcome, committed, rolledBack }: ApplySection): Html | undefined {
   const all = [...committed, ...rolledBack].sort((one, other) => one.statement - other.statement);
   if (all.length === 0) return undefined;
-  const rows = table(
+  const rows = tableHtml(
     ['#', 'What became of it', 'Statement'],
     all.slice(0, LISTED).map((each) => [html`${each.statement}`, EFFECTS[each.outcome], sqlOf(each.sql)]),
   );
@@ -79,11 +79,11 @@ const OPEN = new Html(' open');
 
 function onTheWay({ during }: ApplySection): Html | undefined {
   const words = during === null ? [] : duringWords(during, (text) => cutText(text, SQL_CHARACTERS));
-  return words.length === 0 ? undefined : html`<h3>On the way</h3>${list(words)}`;
+  return words.length === 0 ? undefined : html`<h3>On the way</h3>${listHtml(words)}`;
 }
 
 function differences({ differences: found }: ApplySection): Html | undefined {
-  return found.length === 0 ? undefined : html`<h3>Otherwise than rehearsed</h3>${list(found)}`;
+  return found.length === 0 ? undefined : html`<h3>Otherwise than rehearsed</h3>${listHtml(found)}`;
 }
 
 /** Side by side, the slowest on the target first. */
@@ -95,7 +95,7 @@ function times({ comparedTimes }: ApplySection): Html | undefined {
   const time = (ms: number, kind: '' | 'before') => html`${bar(ms, longest, kind)} ${formatDuration(ms)}`;
   return html`<h3>Times</h3>
 <p>${plural(comparedTimes.length, 'statement')}: ${sum(({ rehearsedMs }) => rehearsedMs)} rehearsed, ${sum(({ appliedMs }) => appliedMs)} on the target.</p>
-${table(
+${tableHtml(
   ['#', 'Rehearsed', 'On the target', 'Statement'],
   comparedTimes
     .toSorted((one, other) => other.appliedMs - one.appliedMs)

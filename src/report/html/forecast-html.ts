@@ -2,20 +2,20 @@ import { formatBytes, formatCount, formatDuration } from '../../format.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
 import { basisWords, lockForecastWords, resourceWords, transactionWords } from '../phrases.ts';
 import { type Html, html } from './escape-html.ts';
-import { facts, list, section, table } from './parts-html.ts';
+import { facts, listHtml, section, tableHtml } from './parts-html.ts';
 
 type Lock = ForecastSection['locks'][number];
 
 /** What would happen on the target, and everything that this is reckoned from: nothing of it was measured there. */
-export function forecastSection({ forecast }: Report): Html | undefined {
+export function forecastHtml({ forecast }: Report): Html | undefined {
   if (forecast === null) return undefined;
   const { locks } = forecast;
-  const resources = list(resourceWords(forecast));
+  const resources = listHtml(resourceWords(forecast));
   return section('forecast', 'Forecast for the target', [
     html`<p>Not measured but reckoned, ${basisWords(forecast)}.</p>`,
     locks.length === 0
       ? html`<p>No lock was held that keeps others from reading or writing.</p>`
-      : table(
+      : tableHtml(
           ['Lock', 'What it would mean', 'Reads', 'Rows written'],
           locks.map((lock) => lockCells(lock, forecast)),
         ),

@@ -1,6 +1,6 @@
 import { formatCount, plural } from '../../format.ts';
 import type { SchemaChange, SchemaObject, SchemaSection } from '../../model/report.ts';
-import { type Row, sideBySide } from '../side-by-side.ts';
+import { type SideBySideRow, sideBySide } from '../side-by-side.ts';
 import { cutText, Html, html } from './escape-html.ts';
 
 /** More of them are folded, for the page to be seen as a whole. */
@@ -14,7 +14,7 @@ const FEWEST_FOLDED = 6;
  * What changed, each object as it was beside what it is.
  * @param possible changes of which it is not known whether they lose anything.
  */
-export function changedObjects(
+export function changedObjectsHtml(
   { objects = [], objectsLeftOut = 0, changes }: SchemaSection,
   possible: readonly SchemaChange[],
 ): Html[] {
@@ -61,7 +61,7 @@ function group(title: string, content: Html): Html {
   return html`<div role="group" aria-label="${title}"><div class="dim">${title}</div>${content}</div>`;
 }
 
-function side(title: string, which: 'before' | 'after', rows: readonly (Row | number)[]): Html {
+function side(title: string, which: 'before' | 'after', rows: readonly (SideBySideRow | number)[]): Html {
   const changed = which === 'before' ? 'del' : 'ins';
   const lines = rows.map((row) => {
     if (typeof row === 'number') return `<div class="dim">⋯ ${formatCount(row)} equal lines</div>`;
@@ -76,8 +76,8 @@ function side(title: string, which: 'before' | 'after', rows: readonly (Row | nu
 }
 
 /** Rows, or how many are left out in their place. */
-function folded(rows: readonly Row[]): (Row | number)[] {
-  const shown: (Row | number)[] = [];
+function folded(rows: readonly SideBySideRow[]): (SideBySideRow | number)[] {
+  const shown: (SideBySideRow | number)[] = [];
   for (let from = 0; from < rows.length; ) {
     let to = from;
     while (rows[to]?.same) to += 1;

@@ -1,9 +1,9 @@
 import { type Html, html } from './escape-html.ts';
-import { list } from './parts-html.ts';
+import { listHtml } from './parts-html.ts';
 
 const SIGNS = { good: '✓', bad: '✗', alarm: '!' } as const;
 
 /** The page's title where the run was to change the target: what became of that, and why. */
 export function stateHeader(kind: keyof typeof SIGNS, title: string, reasons: readonly string[]): Html {
-  return html`<header class="verdict ${kind}"><h1>${SIGNS[kind]} ${title}</h1>${list(reasons)}</header>`;
+  return html`<header class="verdict ${kind}"><h1>${SIGNS[kind]} ${title}</h1>${listHtml(reasons)}</header>`;
 }

@@ -7,7 +7,7 @@ export function section(id: string, title: string, content: readonly Html[]): Ht
 ${content}</section>`;
 }
 
-export function table(head: readonly string[], rows: readonly (readonly Html[])[]): Html {
+export function tableHtml(head: readonly string[], rows: readonly (readonly Html[])[]): Html {
   return html`<div class="wide"><table><thead><tr>${head.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead><tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
@@ -16,7 +16,7 @@ export function facts(rows: readonly (readonly [label: string, value: string | H
   return html`<dl class="facts">${rows.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-export function list(items: readonly string[]): Html | undefined {
+export function listHtml(items: readonly string[]): Html | undefined {
   return items.length === 0 ? undefined : html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`;
 }
 

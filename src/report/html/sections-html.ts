@@ -3,11 +3,11 @@ import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { cutWords, losingChanges, writtenWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
-import { changedObjects, lossTag } from './objects-html.ts';
-import { bar, facts, list, section, table } from './parts-html.ts';
+import { changedObjectsHtml, lossTag } from './objects-html.ts';
+import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 
 /** What was decided and why: the page's title, where the run was not to change the target. */
-export function verdictSection({ verdict, target, command, limits, apply, swap }: Report): Html {
+export function verdictHtml({ verdict, target, command, limits, apply, swap }: Report): Html {
   const { pass, reasons } = verdict;
   const changed = target.changes.filter(({ madeBy }) => madeBy === 'command');
   const why = pass
@@ -20,7 +20,7 @@ export function verdictSection({ verdict, target, command, limits, apply, swap }
 ${changed.length > 0 && html`<p class="alarm" role="alert">The command changed the target itself. A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
 <header class="verdict ${pass ? 'good' : 'bad'}">${alone ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}
 <p><code>${command.argv.join(' ')}</code></p>
-${list(reasons.slice(1))}
+${listHtml(reasons.slice(1))}
 </header>`;
 }
 
@@ -65,7 +65,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
 
 const SEVERITIES = ['error', 'warning', 'notice'] as const;
 
-export function hazardSection({ hazards }: Report): Html | undefined {
+export function hazardsHtml({ hazards }: Report): Html | undefined {
   if (hazards.length === 0) return undefined;
   const rank = ({ severity, allowed }: Report['hazards'][number]) =>
     SEVERITIES.indexOf(severity) + (allowed ? 3 : 0);
@@ -86,7 +86,7 @@ export function lossSection({ data }: Report): Html | undefined {
   const lost = data?.lost ?? [];
   if (lost.length === 0) return undefined;
   return section('lost', 'Data that is gone', [
-    table(
+    tableHtml(
       ['Object', 'What', 'Held a value', 'Of rows'],
       lost.map((each) => [
         html`${each.kind} <code>${each.object}</code>`,
@@ -102,7 +102,7 @@ function count(value: number | null, exact: boolean): string {
   return value === null ? 'not known' : `${exact ? '' : 'about '}${formatCount(value)}`;
 }
 
-export function querySection({ queries }: Report): Html | undefined {
+export function queriesHtml({ queries }: Report): Html | undefined {
   if (!queries) return undefined;
   const rate = (perSecond: number | null) => (perSecond === null ? '' : `${perSecond.toFixed(1)}/s`);
   const { broken, slower, checked } = queries;
@@ -111,7 +111,7 @@ export function querySection({ queries }: Report): Html | undefined {
     ...(broken.length + slower.length === 0
       ? []
       : [
-          table(
+          tableHtml(
             ['', 'Query', 'Calls', 'Why'],
             [
               ...broken.map(({ sql, callsPerSecond, error }) => [
@@ -132,7 +132,7 @@ export function querySection({ queries }: Report): Html | undefined {
   ]);
 }
 
-export function checkSection({ checks, rerun, down }: Report): Html | undefined {
+export function checksHtml({ checks, rerun, down }: Report): Html | undefined {
   const further = (name: string, run: Report['rerun']) =>
     run === null
       ? []
@@ -161,12 +161,12 @@ export function checkSection({ checks, rerun, down }: Report): Html | undefined 
 }
 
 /** The objects that differ, before and after, and the statements that make the difference. */
-export function schemaSection(report: Report): Html | undefined {
+export function schemaHtml(report: Report): Html | undefined {
   const { schema } = report;
   if (schema === null) return undefined;
   const { changes, renames, leftovers, unmodeled } = schema;
   const { possible } = losingChanges(report);
-  const objects = changedObjects(schema, possible);
+  const objects = changedObjectsHtml(schema, possible);
   const open = objects.length === 0 && changes.length <= OPEN_CHANGES;
   return section('schema', `Schema (${plural(changes.length, 'change')})`, [
     ...renames.map(
@@ -191,7 +191,7 @@ export function schemaSection(report: Report): Html | undefined {
 const OPEN_CHANGES = 12;
 const OPEN = new Html(' open');
 
-export function wayBackSection({ schema }: Report): Html | undefined {
+export function rollbackHtml({ schema }: Report): Html | undefined {
   if (!schema?.rollbackSql) return undefined;
   return section('way-back', 'The way back', [
     ...(schema.rollbackLoses.length === 0
@@ -203,7 +203,7 @@ export function wayBackSection({ schema }: Report): Html | undefined {
   ]);
 }
 
-export function dataSection({ data }: Report): Html | undefined {
+export function dataHtml({ data }: Report): Html | undefined {
   if (data === null || data.tables.length === 0) return undefined;
   const largest = Math.max(
     1,
@@ -219,7 +219,7 @@ export function dataSection({ data }: Report): Html | undefined {
     (rows) => html`<p>Rows of <code>${rows.relation}</code>: ${writtenWords(rows)}.</p>`,
   );
   return section('data', 'Data', [
-    table(
+    tableHtml(
       ['Table', 'Rows before', 'after', 'Size before', 'after', ''],
       data.tables.map(({ relation, rowsBefore, rowsAfter, exact, bytesBefore, bytesAfter, rewritten }) => [
         html`<code>${relation}</code>`,

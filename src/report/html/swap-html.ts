@@ -3,10 +3,10 @@ import type { Report, SwapSection } from '../../model/report.ts';
 import { swapWords } from '../phrases.ts';
 import { type Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
-import { bar, facts, table } from './parts-html.ts';
+import { bar, facts, tableHtml } from './parts-html.ts';
 
 /** Which state the target is in after `--swap`, how long nobody could connect to it, and how to go back. */
-export function swapSection({ swap, target }: Report): Html | undefined {
+export function swapHtml({ swap, target }: Report): Html | undefined {
   if (swap === null) return undefined;
   const { outcome, reasons, steps } = swap;
   const rows = factsOf(swap);
@@ -32,7 +32,7 @@ function factsOf({ outcome, original, stallMs, sessionsEnded }: SwapSection): [s
 
 function stepTable(steps: SwapSection['steps']): Html {
   const longest = Math.max(...steps.map(({ durationMs }) => durationMs));
-  return table(
+  return tableHtml(
     ['Step', 'Took'],
     steps.map(({ name, durationMs }) => [
       html`${name}`,

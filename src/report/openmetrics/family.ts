@@ -1,14 +1,14 @@
 /** A gauge: its name without our prefix, what it says, and its values by their labels; null was not measured. */
-export type Family = readonly [name: string, help: string, samples: readonly Sample[]];
+export type Family = readonly [name: string, help: string, samples: readonly MetricSample[]];
 
-export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number | null];
+export type MetricSample = readonly [labels: Readonly<Record<string, string>>, value: number | null];
 
-export function one(value: number | null): Sample[] {
+export function one(value: number | null): MetricSample[] {
   return [[{}, value]];
 }
 
 /** 1 for the state that it is in, 0 for each of the others, so that an alert need not know them all. */
-export function states<State extends string>(all: readonly State[], current: State): Sample[] {
+export function states<State extends string>(all: readonly State[], current: State): MetricSample[] {
   return all.map((outcome) => [{ outcome }, Number(outcome === current)]);
 }
 

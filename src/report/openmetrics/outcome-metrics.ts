@@ -1,5 +1,5 @@
 import type { Report } from '../../model/report.ts';
-import { type Family, most, one, type Sample, seconds, states } from './family.ts';
+import { type Family, type MetricSample, most, one, seconds, states } from './family.ts';
 
 /** What would happen on the target, in its gravest figures. */
 export function forecastFamilies({ forecast }: Report): Family[] {
@@ -44,7 +44,7 @@ export function forecastFamilies({ forecast }: Report): Family[] {
 }
 
 /** Standbys may share a name; a series may not come twice. */
-function standbySamples(standbys: readonly { name: string; behindBytes: number | null }[]): Sample[] {
+function standbySamples(standbys: readonly { name: string; behindBytes: number | null }[]): MetricSample[] {
   return [...new Set(standbys.map(({ name }) => name))].map((standby) => [
     { standby },
     most(standbys.filter(({ name }) => name === standby).map(({ behindBytes }) => behindBytes)),
@@ -120,7 +120,7 @@ export function swapFamilies({ swap }: Report): Family[] {
     [
       'swap_step_duration_seconds',
       'Of each step.',
-      swap.steps.map(({ name, durationMs }): Sample => [{ step: name }, durationMs / 1000]),
+      swap.steps.map(({ name, durationMs }): MetricSample => [{ step: name }, durationMs / 1000]),
     ],
   ];
 }

@@ -3,7 +3,7 @@ import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { duringLines } from './guardrails-text.ts';
-import { andMore, bullet, fact, heading, message } from './parts-text.ts';
+import { andMore, bullet, fact, heading, messageText } from './parts-text.ts';
 
 const LISTED = 10;
 const LISTED_TIMES = 5;
@@ -11,12 +11,12 @@ const SQL_COLUMNS = 160;
 const ATTEMPT_SQL_COLUMNS = 80;
 
 /** What became of `--apply`: the state that the target is in comes first. */
-export function applySection(report: Report, style: TextStyle): string[] {
+export function applyText(report: Report, style: TextStyle): string[] {
   const { apply } = report;
   if (apply === null) return [];
   return [
     ...flow(style, [titleOf(apply, style), ...stateOf(apply, report, style)]),
-    ...apply.reasons.slice(0, LISTED).flatMap((reason) => bullet(style, [message(style, reason)])),
+    ...apply.reasons.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, apply.reasons.length - LISTED),
     ...facts(apply, style),
     ...attemptLines(apply, style),
@@ -42,7 +42,7 @@ function titleOf({ outcome }: ApplySection, style: TextStyle): Span {
 }
 
 function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Span[] {
-  const name = message(style, target.database);
+  const name = messageText(style, target.database);
   switch (apply.outcome) {
     case 'applied':
       return [`: ${name} has what was rehearsed.`];
@@ -61,7 +61,12 @@ function facts({ forced, receipt, command, bookkeeping }: ApplySection, style: T
     ...(command === null ? [] : [['Command', commandWords(command)] satisfies [string, string]]),
     ...(forced === null
       ? []
-      : [['Forced', `the rehearsal had not passed: ${message(style, forced)}`] satisfies [string, string]]),
+      : [
+          ['Forced', `the rehearsal had not passed: ${messageText(style, forced)}`] satisfies [
+            string,
+            string,
+          ],
+        ]),
     ...(receipt === null
       ? []
       : [
@@ -90,7 +95,7 @@ function attemptLines({ attempts, statements }: ApplySection, style: TextStyle):
     ...heading(style, 'Attempts', `${plural(attempts.length, 'run')} of the command (--retries)`),
     ...attempts.slice(0, LISTED).flatMap((attempt, at) => {
       const { failure, pausedMs } = attempt;
-      const sql = failure && message(style, sqlOf(failure.statement), ATTEMPT_SQL_COLUMNS);
+      const sql = failure && messageText(style, sqlOf(failure.statement), ATTEMPT_SQL_COLUMNS);
       const pause = pausedMs === null ? '' : `; a pause of ${formatDuration(pausedMs)}`;
       return bullet(style, [`${at + 1}. ${attemptOf(attempt)}${pause}${sql ? `: ${sql}` : ''}`]);
     }),
@@ -132,7 +137,9 @@ function effects(style: TextStyle, title: string, list: ApplySection['committed'
     ...heading(style, title, plural(list.length, 'statement')),
     ...list
       .slice(0, LISTED)
-      .flatMap(({ statement, sql }) => bullet(style, [`${statement}. ${message(style, sql, SQL_COLUMNS)}`])),
+      .flatMap(({ statement, sql }) =>
+        bullet(style, [`${statement}. ${messageText(style, sql, SQL_COLUMNS)}`]),
+      ),
     ...andMore(style, list.length - LISTED),
   ];
 }
@@ -141,7 +148,7 @@ function differenceLines({ differences }: ApplySection, style: TextStyle): strin
   if (differences.length === 0) return [];
   return [
     ...heading(style, 'Otherwise than rehearsed', formatCount(differences.length)),
-    ...differences.slice(0, LISTED).flatMap((difference) => bullet(style, [message(style, difference)])),
+    ...differences.slice(0, LISTED).flatMap((difference) => bullet(style, [messageText(style, difference)])),
     ...andMore(style, differences.length - LISTED),
   ];
 }
@@ -161,7 +168,7 @@ function timeLines({ comparedTimes }: ApplySection, style: TextStyle): string[] 
         `${sum(({ appliedMs }) => appliedMs)} on the target`,
     ),
     ...slowest.flatMap(({ sql, rehearsedMs, appliedMs, applied }) =>
-      flow(style, [`${applied}. ${message(style, sql, SQL_COLUMNS)}`], 6, [
+      flow(style, [`${applied}. ${messageText(style, sql, SQL_COLUMNS)}`], 6, [
         `    ${formatDuration(rehearsedMs)} ${marks(style).arrow} ${formatDuration(appliedMs)}  `,
       ]),
     ),
@@ -176,6 +183,6 @@ function wayBackLines({ outcome, wayBack }: ApplySection, style: TextStyle): str
       .trimEnd()
       .split('\n')
       .slice(0, LISTED * 2)
-      .flatMap((line) => flow(style, [message(style, line)], 4, ['    '])),
+      .flatMap((line) => flow(style, [messageText(style, line)], 4, ['    '])),
   ];
 }

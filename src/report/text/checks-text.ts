@@ -2,7 +2,7 @@ import { formatCount, formatRate, plural } from '../../format.ts';
 import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
-import { andMore, bullet, heading, message } from './parts-text.ts';
+import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 8;
 const SQL_COLUMNS = 160;
@@ -10,7 +10,7 @@ const SQL_COLUMNS = 160;
 type Query = Pick<QueriesSection['broken'][number], 'sql' | 'callsPerSecond'>;
 
 /** Queries of the running application. */
-export function querySection({ queries }: Report, style: TextStyle): string[] {
+export function queriesText({ queries }: Report, style: TextStyle): string[] {
   if (queries === null) return [];
   const { broken, slower, checked, skipped, source, planned } = queries;
   const { arrow } = marks(style);
@@ -28,13 +28,13 @@ export function querySection({ queries }: Report, style: TextStyle): string[] {
     ...heading(
       style,
       'Queries',
-      `${formatCount(checked)} of the application (${message(style, source)}): ${still}${failed}${costs}`,
+      `${formatCount(checked)} of the application (${messageText(style, source)}): ${still}${failed}${costs}`,
     ),
     ...broken
       .slice(0, LISTED)
       .flatMap((query) => [
         ...queryLine(query, style, [tone('bad', `${marks(style).fail} BROKEN`), ' ']),
-        ...flow(style, [message(style, query.error.message), ` (SQLSTATE ${query.error.sqlstate})`], 6, [
+        ...flow(style, [messageText(style, query.error.message), ` (SQLSTATE ${query.error.sqlstate})`], 6, [
           '      ',
         ]),
       ]),
@@ -49,7 +49,7 @@ export function querySection({ queries }: Report, style: TextStyle): string[] {
             `cost ${cost(query.costBefore)} ${arrow} ${cost(query.costAfter)}`,
             query.nodeBefore === null || query.nodeAfter === null
               ? ''
-              : `, ${message(style, query.nodeBefore)} ${arrow} ${message(style, query.nodeAfter)}`,
+              : `, ${messageText(style, query.nodeBefore)} ${arrow} ${messageText(style, query.nodeAfter)}`,
           ],
           6,
           ['      '],
@@ -67,7 +67,7 @@ function queryLine(
   label: Parameters<typeof flow>[3] & {},
 ): string[] {
   const rate = callsPerSecond === null ? '' : `${formatRate(callsPerSecond)}: `;
-  return flow(style, [rate, message(style, sql, SQL_COLUMNS)], 6, ['  ', ...label]);
+  return flow(style, [rate, messageText(style, sql, SQL_COLUMNS)], 6, ['  ', ...label]);
 }
 
 /** The user's own checks, the second run and the way back. */
@@ -97,7 +97,7 @@ function checkLines(check: CheckSection, style: TextStyle): string[] {
   const mark = passed ? tone('good', marks(style).pass) : tone('bad', marks(style).fail);
   const rows =
     rowsAfter === null ? '' : ` [${plural(rowsAfter, 'row')}${rule === 'same' ? ', as before' : ''}]`;
-  const line = flow(style, [message(style, name, SQL_COLUMNS), passed ? tone('dim', rows) : ''], 4, [
+  const line = flow(style, [messageText(style, name, SQL_COLUMNS), passed ? tone('dim', rows) : ''], 4, [
     '  ',
     mark,
     ' ',
@@ -112,12 +112,14 @@ function checkLines(check: CheckSection, style: TextStyle): string[] {
       ? []
       : flow(
           style,
-          [`failed ${error.when} the command: ${message(style, error.message)} (SQLSTATE ${error.sqlstate})`],
+          [
+            `failed ${error.when} the command: ${messageText(style, error.message)} (SQLSTATE ${error.sqlstate})`,
+          ],
           6,
           ['      '],
         )),
     ...differing.flatMap(([sign, row]) =>
-      flow(style, [message(style, row, SQL_COLUMNS)], 8, [`      ${sign} `]),
+      flow(style, [messageText(style, row, SQL_COLUMNS)], 8, [`      ${sign} `]),
     ),
   ];
 }
@@ -138,12 +140,12 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
   ];
   return [
     ...heading(style, title, `${commandWords(run)}${skipped}`),
-    ...flow(style, [message(style, run.command, SQL_COLUMNS)], 4, ['  ', mark, ' ']),
+    ...flow(style, [messageText(style, run.command, SQL_COLUMNS)], 4, ['  ', mark, ' ']),
     ...items
       .slice(0, LISTED)
       .flatMap(({ what, bookkeeping }) =>
         bullet(style, [
-          message(style, what),
+          messageText(style, what),
           bookkeeping ? tone('dim', ' (of the migration tool itself)') : '',
         ]),
       ),

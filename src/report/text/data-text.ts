@@ -1,21 +1,21 @@
 import { formatBytes, formatBytesDelta, formatCount, plural } from '../../format.ts';
 import type { DataSection, Report } from '../../model/report.ts';
 import { lostWords, writtenWords } from '../phrases.ts';
-import { marks, type Row, type TextStyle, table, tone } from '../text-layout.ts';
-import { andMore, bullet, heading, message } from './parts-text.ts';
+import { layoutTable, marks, type TextRow, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 10;
 const LISTED_LOSSES = 8;
 const LISTED_WRITTEN = 5;
 type Table = DataSection['tables'][number];
 
-export function dataSection({ data, schema }: Report, style: TextStyle): string[] {
+export function dataText({ data, schema }: Report, style: TextStyle): string[] {
   if (data === null) return heading(style, 'Data', 'not compared');
   const sorted = data.tables.toSorted((one, other) => weight(other) - weight(one));
   const rows = sorted.slice(0, LISTED).map((each) => tableRow(each, schema, style));
   return [
     ...heading(style, 'Data', summary(data)),
-    ...table(style, rows),
+    ...layoutTable(style, rows),
     ...andMore(style, sorted.length - LISTED),
     ...writtenLines(data, style),
     ...lossLines(data, style),
@@ -42,7 +42,7 @@ function lossLines({ lost }: DataSection, style: TextStyle): string[] {
   const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
   return [
     ...sorted.slice(0, LISTED_LOSSES).flatMap((each) => {
-      const words = message(style, lostWords(each));
+      const words = messageText(style, lostWords(each));
       if (each.rowsWithValue === 0) return bullet(style, [words]);
       const uncounted = each.what === 'narrowed' && (each.rowsChanged ?? null) === null;
       return bullet(style, [tone('bad', uncounted ? 'PERHAPS LOST' : 'LOST'), `: ${words}`], '!');
@@ -65,7 +65,7 @@ function summary(data: DataSection): string {
   return `${changed}, ${formatCount(data.unchangedTables)} unchanged; size ${size}; WAL ${wal}`;
 }
 
-function tableRow(each: Table, schema: Report['schema'], style: TextStyle): Row {
+function tableRow(each: Table, schema: Report['schema'], style: TextStyle): TextRow {
   const about = each.exact ? '' : '~';
   const rows = (count: number | null) => (count === null ? null : `${about}${formatCount(count)}`);
   const size = (bytes: number | null) => (bytes === null ? null : formatBytes(bytes));

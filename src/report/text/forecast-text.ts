@@ -2,13 +2,13 @@ import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
 import { basisWords, lockForecastWords, resourceWords } from '../phrases.ts';
 import { flow, type TextStyle, tone } from '../text-layout.ts';
-import { andMore, bullet, heading, message } from './parts-text.ts';
+import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 5;
 type Lock = ForecastSection['locks'][number];
 
 /** What would happen on the target: nothing of it was measured there, and its inputs are said with it. */
-export function forecastSection({ forecast }: Report, style: TextStyle): string[] {
+export function forecastText({ forecast }: Report, style: TextStyle): string[] {
   if (forecast === null) return [];
   const noticed = forecast.locks
     .filter((lock) => lockForecastWords(lock, forecast).length > 0)
@@ -24,7 +24,7 @@ export function forecastSection({ forecast }: Report, style: TextStyle): string[
           `at this traffic nobody would wait for ${noticed.length > 0 ? 'the other ' : ''}${plural(rest, 'lock')}`,
         ])
       : []),
-    ...resources.slice(0, LISTED).flatMap((words) => bullet(style, [message(style, words)])),
+    ...resources.slice(0, LISTED).flatMap((words) => bullet(style, [messageText(style, words)])),
     ...andMore(style, resources.length - LISTED),
   ];
 }
@@ -40,7 +40,9 @@ function lockLines(lock: Lock, forecast: ForecastSection, style: TextStyle): str
       `${held} (statement ${formatCount(statement)})`,
     ]),
     ...lockForecastWords(lock, forecast).flatMap((words) =>
-      flow(style, [tone(words.startsWith('SESSIONS') ? 'bad' : 'plain', message(style, words))], 6, ['    ']),
+      flow(style, [tone(words.startsWith('SESSIONS') ? 'bad' : 'plain', messageText(style, words))], 6, [
+        '    ',
+      ]),
     ),
   ];
 }

@@ -1,14 +1,14 @@
 import type { DuringSection } from '../../model/report.ts';
 import { duringWords } from '../guardrail-phrases.ts';
 import type { TextStyle } from '../text-layout.ts';
-import { andMore, bullet, heading, message } from './parts-text.ts';
+import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 10;
 const SQL_COLUMNS = 120;
 
 /** What was done to the command on its way to the target; nothing where nothing had to be. */
 export function duringLines(during: DuringSection | null, style: TextStyle): string[] {
-  const words = during === null ? [] : duringWords(during, (text) => message(style, text, SQL_COLUMNS));
+  const words = during === null ? [] : duringWords(during, (text) => messageText(style, text, SQL_COLUMNS));
   if (words.length === 0) return [];
   return [
     ...heading(style, 'On the way'),

@@ -1,14 +1,14 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { flow, marks, type TextStyle, type Tone, tone } from '../text-layout.ts';
-import { andMore, heading, message } from './parts-text.ts';
+import { andMore, heading, messageText } from './parts-text.ts';
 
 const LISTED = 8;
 const LISTED_PLACES = 6;
 const SEVERITIES: Hazard['severity'][] = ['error', 'warning', 'notice'];
 const TONES: Record<Hazard['severity'], Tone> = { error: 'bad', warning: 'warning', notice: 'strong' };
 
-export function hazardSection(report: Report, style: TextStyle): string[] {
+export function hazardsText(report: Report, style: TextStyle): string[] {
   if (report.hazards.length === 0) return [];
   const sorted = alike(report.hazards).toSorted(([one], [other]) => rank(one) - rank(other));
   return [
@@ -64,7 +64,7 @@ function hazardLines([hazard, ...others]: Group, style: TextStyle): string[] {
       tone(hazard.allowed ? 'strong' : TONES[hazard.severity], severity),
       '  ',
     ]),
-    ...flow(style, [message(style, hazard.message)], 4),
+    ...flow(style, [messageText(style, hazard.message)], 4),
     ...labelled(style, 'Evidence: ', hazard.evidence),
     ...adviceLines(style, hazard.advice),
     ...labelled(style, 'Also: ', places(others, style)),
@@ -87,10 +87,10 @@ function adviceLines(style: TextStyle, advice: string): string[] {
   const [sentence = '', ...sql] = advice.split('\n');
   return [
     ...labelled(style, 'Do: ', sentence),
-    ...sql.flatMap((statement) => flow(style, [message(style, statement)], 10, ['      '])),
+    ...sql.flatMap((statement) => flow(style, [messageText(style, statement)], 10, ['      '])),
   ];
 }
 
 function labelled(style: TextStyle, label: string, text: string): string[] {
-  return text === '' ? [] : flow(style, [message(style, text)], 6, ['    ', tone('dim', label)]);
+  return text === '' ? [] : flow(style, [messageText(style, text)], 6, ['    ', tone('dim', label)]);
 }

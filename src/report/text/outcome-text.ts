@@ -1,12 +1,12 @@
 import { plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { flow, type TextStyle, tone } from '../text-layout.ts';
-import { andMore, bullet, heading, message } from './parts-text.ts';
+import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 8;
 
 /** How to undo the migration once it ran, as far as that can be done. */
-export function wayBackSection({ schema }: Report, style: TextStyle): string[] {
+export function rollbackText({ schema }: Report, style: TextStyle): string[] {
   if (schema === null || (schema.changes.length === 0 && schema.renames.length === 0)) return [];
   const where = 'in the JSON report at schema.rollbackSql (--report FILE.json)';
   if (schema.rollbackSql === null)
@@ -27,7 +27,7 @@ function losses(lost: string[], style: TextStyle): string[] {
   return [
     ...lost
       .slice(0, LISTED)
-      .flatMap((each) => bullet(style, [tone('warning', 'CANNOT RESTORE'), `: ${message(style, each)}`])),
+      .flatMap((each) => bullet(style, [tone('warning', 'CANNOT RESTORE'), `: ${messageText(style, each)}`])),
     ...andMore(style, lost.length - LISTED),
   ];
 }
@@ -73,7 +73,7 @@ export function limitsSection(report: Report, style: TextStyle): string[] {
   const lines = [...groups.values()].slice(0, LISTED).flatMap(({ kind, reason, paths }) => {
     const named = paths.slice(0, 3).join(', ') + (paths.length > 3 ? ` and ${paths.length - 3} more` : '');
     return bullet(style, [
-      `${named}: ${kind === 'estimate' ? 'an estimate' : 'not measured'}, ${message(style, reason)}`,
+      `${named}: ${kind === 'estimate' ? 'an estimate' : 'not measured'}, ${messageText(style, reason)}`,
     ]);
   });
   return [...heading(style, 'Not exact'), ...lines, ...andMore(style, groups.size - LISTED)];
@@ -91,7 +91,9 @@ export function cleanupSection({ cleanup }: Report, style: TextStyle): string[] 
     ),
     ...cleanup.failed
       .slice(0, LISTED)
-      .flatMap(({ name, reason }) => bullet(style, [tone('strong', name), `: ${message(style, reason)}`])),
+      .flatMap(({ name, reason }) =>
+        bullet(style, [tone('strong', name), `: ${messageText(style, reason)}`]),
+      ),
     ...andMore(style, cleanup.failed.length - LISTED),
     ...flow(style, ['Run ', tone('strong', 'safemigrate clean'), ' to remove what is left.'], 2, ['  ']),
   ];

@@ -22,7 +22,7 @@ export function bullet(style: TextStyle, spans: Span[], sign = '-'): string[] {
 }
 
 /** A message from outside, on one line and not endless. */
-export function message(style: TextStyle, text: string, columns = MESSAGE_COLUMNS): string {
+export function messageText(style: TextStyle, text: string, columns = MESSAGE_COLUMNS): string {
   return cutToWidth(oneLine(text), columns, marks(style).more);
 }
 

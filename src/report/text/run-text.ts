@@ -1,20 +1,20 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
-import { fact, limitAt, message } from './parts-text.ts';
+import { fact, limitAt, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
 
 const LISTED = 5;
 
 /** Where, on what, and what was run. */
-export function runSection(report: Report, style: TextStyle): string[] {
+export function runText(report: Report, style: TextStyle): string[] {
   const { run, command } = report;
   const seconds = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
   const facts: [string, Span[]][] = [
     ['Target', targetSpans(report)],
     ['', targetState(report, style)],
     ['Clone', cloneSpans(report)],
-    ['Command', [tone('strong', message(style, command.argv.map(shellWord).join(' '), 240))]],
+    ['Command', [tone('strong', messageText(style, command.argv.map(shellWord).join(' '), 240))]],
     ['', outcomeSpans(report, style)],
     ['', reachSpans(report, style)],
     ...noteSpans(report, style).map((spans): [string, Span[]] => ['', spans]),
@@ -22,7 +22,7 @@ export function runSection(report: Report, style: TextStyle): string[] {
       .slice(0, LISTED)
       .map(({ name, reason }): [string, Span[]] => [
         '',
-        ['left alone: ', tone('strong', name), `, ${message(style, reason)}`],
+        ['left alone: ', tone('strong', name), `, ${messageText(style, reason)}`],
       ]),
     ['Run', [`${run.id}, ${run.mode}, ${formatDuration(Math.max(0, seconds))} in all, `, toolOf(report)]],
   ];
@@ -44,14 +44,14 @@ function targetSpans({ target }: Report): Span[] {
 /** Whether the target is as it was, which is the question behind every rehearsal. */
 function targetState(report: Report, style: TextStyle): Span[] {
   const { changes, touched } = report.target;
-  const ours = touched.length === 0 ? '' : `; safemigrate itself: ${message(style, touched.join(', '))}`;
+  const ours = touched.length === 0 ? '' : `; safemigrate itself: ${messageText(style, touched.join(', '))}`;
   if (changes.some((change) => change.madeBy === 'command'))
     return [tone('alarm', `CHANGED BY THE COMMAND, see above`), ours];
   const limit = limitAt(report, 'target.changes');
-  if (limit) return [tone('warning', 'changes not checked'), `: ${message(style, limit.reason)}`, ours];
+  if (limit) return [tone('warning', 'changes not checked'), `: ${messageText(style, limit.reason)}`, ours];
   if (changes.length === 0) return ['unchanged by the rehearsal', ours];
   const others = changes.map((change) => change.what).join(', ');
-  return [`unchanged by the rehearsal; meanwhile changed by others: ${message(style, others)}`, ours];
+  return [`unchanged by the rehearsal; meanwhile changed by others: ${messageText(style, others)}`, ours];
 }
 
 function cloneSpans({ clone }: Report): Span[] {
@@ -89,7 +89,7 @@ function noteSpans({ command }: Report, style: TextStyle): Span[][] {
   const notes: Span[][] = refused
     .slice(0, LISTED)
     .map(({ what, why }) => [
-      tone('bad', `${marks(style).fail} not run: ${message(style, what)}`),
+      tone('bad', `${marks(style).fail} not run: ${messageText(style, what)}`),
       `, ${why}`,
     ]);
   if (allowed.length > 0)

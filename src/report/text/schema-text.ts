@@ -1,8 +1,8 @@
 import { formatCount, plural } from '../../format.ts';
 import type { Report, SchemaChange, SchemaSection } from '../../model/report.ts';
 import { losingChanges } from '../phrases.ts';
-import { marks, type Row, type TextStyle, table, tone } from '../text-layout.ts';
-import { andMore, bullet, heading, message } from './parts-text.ts';
+import { layoutTable, marks, type TextRow, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 15;
 const LISTED_RENAMES = 8;
@@ -17,7 +17,7 @@ const SIGNS: Record<SchemaChange['verb'], string> = {
   comment: '~',
 };
 
-export function schemaSection(report: Report, style: TextStyle): string[] {
+export function schemaText(report: Report, style: TextStyle): string[] {
   const { schema } = report;
   const losing = losingChanges(report);
   if (schema === null) return heading(style, 'Schema', 'not compared');
@@ -25,7 +25,7 @@ export function schemaSection(report: Report, style: TextStyle): string[] {
   const hidden = schema.changes.filter((change) => !shown.includes(change));
   return [
     ...heading(style, 'Schema', summary(schema, losing)),
-    ...table(
+    ...layoutTable(
       style,
       shown.map((change) => changeRow(change, losing)),
     ),
@@ -67,7 +67,7 @@ function summary(schema: SchemaSection, { certain, possible }: Losing): string {
   return `${plural(changes.length, 'change')}${kinds}${loss}`;
 }
 
-function changeRow(change: SchemaChange, { possible }: Losing): Row {
+function changeRow(change: SchemaChange, { possible }: Losing): TextRow {
   const destroys = change.dataLoss || change.verb === 'drop';
   return {
     columns: [
@@ -83,7 +83,7 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
   const renames = schema.renames.slice(0, LISTED_RENAMES);
   const { arrow } = marks(style);
   return [
-    ...table(
+    ...layoutTable(
       style,
       renames.map(({ kind, from, to }) => ({
         columns: ['> rename', kind, tone('strong', from), arrow, tone('strong', to)],
@@ -108,7 +108,7 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
     ...schema.unmodeled
       .slice(0, LISTED_ASIDES)
       .flatMap(({ kind, detail }) =>
-        bullet(style, [tone('warning', 'not compared'), `: ${kind}, ${message(style, detail)}`], '?'),
+        bullet(style, [tone('warning', 'not compared'), `: ${kind}, ${messageText(style, detail)}`], '?'),
       ),
     ...andMore(style, schema.unmodeled.length - LISTED_ASIDES),
   ];

@@ -1,8 +1,8 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
-import { flow, type Row, type Span, type TextStyle, table, tone } from '../text-layout.ts';
-import { andMore, heading, message } from './parts-text.ts';
+import { flow, layoutTable, type Span, type TextRow, type TextStyle, tone } from '../text-layout.ts';
+import { andMore, heading, messageText } from './parts-text.ts';
 
 const LISTED_ERRORS = 3;
 const LISTED_SLOWEST = 5;
@@ -11,7 +11,7 @@ const SQL_COLUMNS = 160;
 /** Faster statements say nothing in a list of the slowest. */
 const NOTICEABLE_MS = 1;
 
-export function statementSection(report: Report, style: TextStyle): string[] {
+export function statementsText(report: Report, style: TextStyle): string[] {
   const { statements } = report;
   if (statements.length === 0) return [];
   const failed = statements.filter((statement) => statement.error !== null);
@@ -48,16 +48,16 @@ function failureLines(statement: StatementSection, style: TextStyle): string[] {
     ['Hint: ', error.hint],
   ];
   return [
-    ...flow(style, [message(style, statement.sql, SQL_COLUMNS)], 4, [
+    ...flow(style, [messageText(style, statement.sql, SQL_COLUMNS)], 4, [
       '  ',
       tone('bad', 'FAILED'),
       ` ${statement.index}. `,
     ]),
-    ...flow(style, [tone('bad', message(style, error.message)), ` (SQLSTATE ${error.sqlstate})`], 6, [
+    ...flow(style, [tone('bad', messageText(style, error.message)), ` (SQLSTATE ${error.sqlstate})`], 6, [
       '    ',
     ]),
     ...asides.flatMap(([label, text]) =>
-      text === null ? [] : flow(style, [message(style, text)], 6, ['    ', tone('dim', label)]),
+      text === null ? [] : flow(style, [messageText(style, text)], 6, ['    ', tone('dim', label)]),
     ),
     ...(error.position === null
       ? []
@@ -70,7 +70,7 @@ function nearby(sql: string, position: number, style: TextStyle): Span {
   const excerpt = Array.from(sql.slice(0, position * 2 + 80))
     .slice(position - 1, position + 39)
     .join('');
-  return tone('dim', `at character ${formatCount(position)}: ${message(style, excerpt, 40)}`);
+  return tone('dim', `at character ${formatCount(position)}: ${messageText(style, excerpt, 40)}`);
 }
 
 function slowestLines(statements: StatementSection[], style: TextStyle): string[] {
@@ -83,7 +83,7 @@ function slowestLines(statements: StatementSection[], style: TextStyle): string[
     ...flow(style, ['  Slowest']),
     ...slowest.flatMap((statement) => {
       const duration = `${formatDuration(statement.durationMs).padStart(widest)}  `;
-      const sql = `${statement.index}. ${message(style, statement.sql, SQL_COLUMNS)}`;
+      const sql = `${statement.index}. ${messageText(style, statement.sql, SQL_COLUMNS)}`;
       return flow(style, [sql, tone('dim', facts(statement))], widest + 6, [`    ${duration}`]);
     }),
   ];
@@ -104,7 +104,7 @@ const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not kno
 function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
   const locks = longestLocks(statements, schema);
   if (locks.length === 0) return [];
-  const rows: Row[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({
+  const rows: TextRow[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({
     columns: [
       tone('strong', lock.relation),
       tone(lock.blocks.includes('reads') ? 'warning' : 'plain', lock.mode),
@@ -114,7 +114,7 @@ function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
   }));
   return [
     ...flow(style, ['  Strongest locks']),
-    ...table(style, rows, 4),
+    ...layoutTable(style, rows, 4),
     ...andMore(style, locks.length - LISTED_LOCKS),
   ];
 }

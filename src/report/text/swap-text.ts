@@ -1,10 +1,10 @@
 import { formatDuration, formatTime, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { flow, type Span, type TextStyle, tone } from '../text-layout.ts';
-import { bullet, heading, message } from './parts-text.ts';
+import { bullet, heading, messageText } from './parts-text.ts';
 
 /** Which state the target is in after `--swap`: what an operator has to know before anything else. */
-export function swapSection({ swap, target }: Report, style: TextStyle): string[] {
+export function swapText({ swap, target }: Report, style: TextStyle): string[] {
   if (swap === null) return [];
   const { outcome, reasons, original, keepUntil, stallMs, sessionsEnded, steps } = swap;
   const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
@@ -26,7 +26,7 @@ export function swapSection({ swap, target }: Report, style: TextStyle): string[
     outcome === 'undone' ? `nothing changed: ${name} is open, and as it was${closed}` : 'nothing was touched';
   return [
     ...heading(style, outcome === 'undone' ? 'Swap undone' : 'Not swapped', title),
-    ...reasons.flatMap((reason) => bullet(style, [message(style, reason)])),
+    ...reasons.flatMap((reason) => bullet(style, [messageText(style, reason)])),
   ];
 }
 

@@ -3,18 +3,18 @@ import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { losingChanges } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
-import { andMore, bullet, message } from './parts-text.ts';
+import { andMore, bullet, messageText } from './parts-text.ts';
 
 const LISTED = 20;
 
-export function verdictSection(report: Report, style: TextStyle): string[] {
+export function verdictText(report: Report, style: TextStyle): string[] {
   const { pass, reasons } = report.verdict;
   const [first, ...others] = reasons.length > 0 ? reasons : [impliedReason(report)];
   const mark = pass ? marks(style).pass : marks(style).fail;
   const title = tone(pass ? 'good' : 'bad', `${mark} ${pass ? 'PASSED' : 'DID NOT PASS'}`);
   return [
-    ...flow(style, [': ', tone('strong', message(style, first ?? ''))], 2, [title]),
-    ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [message(style, reason)])),
+    ...flow(style, [': ', tone('strong', messageText(style, first ?? ''))], 2, [title]),
+    ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, others.length - LISTED),
   ];
 }
@@ -62,8 +62,8 @@ export function targetChangesSection(report: Report, style: TextStyle): string[]
       `${target.host}:${target.port} now.`,
     ]),
     ...made.flatMap((change) => [
-      ...flow(style, [tone('bad', message(style, change.what))], 4, [tone('bad', '  ! ')]),
-      ...flow(style, [message(style, change.evidence)], 6, ['    ', tone('dim', 'Evidence: ')]),
+      ...flow(style, [tone('bad', messageText(style, change.what))], 4, [tone('bad', '  ! ')]),
+      ...flow(style, [messageText(style, change.evidence)], 6, ['    ', tone('dim', 'Evidence: ')]),
     ]),
   ];
 }

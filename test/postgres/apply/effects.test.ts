@@ -4,7 +4,7 @@ import type { Fate } from '../../../src/apply/own-transaction-ids.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { useOwnServers } from '../../helpers/servers.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
     sql: `CREATE FUNCTION tidy_up() RETURNS void LANGUAGE sql AS '';
           CREATE FUNCTION twice(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * $1'`,
   });
-  session = await openSession(parseSettings(target.url, surroundings({}, '.')), { purpose: 'test' });
+  session = await openSession(parseSettings(target.url, readEnvironment({}, '.')), { purpose: 'test' });
 });
 
 afterAll(async () => {

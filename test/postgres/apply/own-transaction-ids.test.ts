@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { type Fate, TransactionWatch } from '../../../src/apply/own-transaction-ids.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import type { Observed, Statement } from '../../../src/proxy/observed.ts';
 import { until } from '../../helpers/cutting.ts';
@@ -27,7 +27,7 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   beforeEach(async () => {
     target = await temporaryDatabase(version);
     asked = [];
-    session = await openSession(parseSettings(target.url, surroundings({}, '.')), {
+    session = await openSession(parseSettings(target.url, readEnvironment({}, '.')), {
       purpose: 'test',
       audit: ({ sql }) => asked.push(sql),
     });

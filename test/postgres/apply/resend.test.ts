@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
-import { message, query } from '../../../src/postgres/protocol/messages.ts';
+import { encodeMessage, query } from '../../../src/postgres/protocol/messages.ts';
 import { until } from '../../helpers/cutting.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { type Guarded, withGuarded } from '../../helpers/guarded.ts';
@@ -231,7 +231,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
       const client = await RawClient.connect(url);
       client.send(query(text));
       expect(types(await client.until('G'))).toBe('G');
-      client.send(message('d'.charCodeAt(0), '1\n'), message('c'.charCodeAt(0)));
+      client.send(encodeMessage('d'.charCodeAt(0), '1\n'), encodeMessage('c'.charCodeAt(0)));
       expect(types(await client.until('Z'))).toBe('CEZ');
       await client.close();
       await wire.end();

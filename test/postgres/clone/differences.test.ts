@@ -3,7 +3,7 @@ import { type Difference, readDifferences } from '../../../src/clone/differences
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
@@ -39,7 +39,7 @@ describe.each(VERSIONS)('what a clone does not have as the target has it, on Pos
     withClient(changedUrl(server.url, { database: 'shop' }), (client) => client.query(sql));
 
   async function read(url: string): Promise<Difference[]> {
-    const session = await openSession(parseSettings(url, surroundings({}, '/')), {
+    const session = await openSession(parseSettings(url, readEnvironment({}, '/')), {
       purpose: 'test',
       readOnly: true,
     });

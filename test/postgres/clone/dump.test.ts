@@ -16,7 +16,7 @@ import { claimRun } from '../../../src/ownership/control-session.ts';
 import { parseMark } from '../../../src/ownership/mark.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { withoutClientPrograms } from '../../helpers/client-programs.ts';
 import { type Cloning, changedUrl, withCloning } from '../../helpers/cloning.ts';
@@ -285,7 +285,7 @@ describe.skipIf(skip)('a dump into another server', () => {
       const { scope, context } = cloning;
       const { run, signal } = context;
       const target = await inspectTarget(
-        parseSettings(serverUrl(15), surroundings({}, '/')),
+        parseSettings(serverUrl(15), readEnvironment({}, '/')),
         '--rehearsal-url',
       );
       const claim = await claimRun(target, scope, { run, signal });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findCage } from '../../../src/clone/private/sandbox.ts';
+import { findSandbox } from '../../../src/clone/private/sandbox.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
@@ -18,7 +18,7 @@ import {
 import { skipReason } from '../../helpers/requirements.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
-const cage = await findCage({ uid: 65_534, gid: 65_534 }, []);
+const cage = await findSandbox({ uid: 65_534, gid: 65_534 }, []);
 const open = skipReason(
   cage.closed ? null : 'this machine gives no namespaces to take the network away with',
 );

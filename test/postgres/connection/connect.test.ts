@@ -6,7 +6,7 @@ import {
   type SessionOptions,
 } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
@@ -14,7 +14,7 @@ import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
 const open: Session[] = [];
 
 async function connect(url: string, options: Partial<SessionOptions> = {}): Promise<Session> {
-  const session = await openSession(parseSettings(url, surroundings({}, '.')), {
+  const session = await openSession(parseSettings(url, readEnvironment({}, '.')), {
     purpose: 'test',
     ...options,
   });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { comparer } from '../../../src/database/same-target.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { skipReason } from '../../helpers/requirements.ts';
 
@@ -55,7 +55,7 @@ describe.skipIf(skipReason(program ? null : 'PgBouncer is not installed'))('behi
     await database.drop();
   });
 
-  const settings = (url: string) => parseSettings(url, surroundings({}, '.'));
+  const settings = (url: string) => parseSettings(url, readEnvironment({}, '.'));
 
   test('a session is refused, and the direct address asked for', async () => {
     const attempt = openSession(settings(pooled), { purpose: 'test' });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { dial, openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { skipReason } from '../../helpers/requirements.ts';
@@ -107,7 +107,7 @@ describe.skipIf(skipReason(hasOpenssl() ? null : 'openssl is not installed'))('a
   const settings = (user: string, query: string, host = 'localhost') =>
     parseSettings(
       `postgresql://${user}:pw@${host}:${server.port}/postgres${query}`,
-      surroundings({ HOME: '/nowhere' }, '.'),
+      readEnvironment({ HOME: '/nowhere' }, '.'),
     );
 
   /** `tls`, `plain`, or what the failure says. */
@@ -193,7 +193,10 @@ describe.skipIf(skipReason(hasOpenssl() ? null : 'openssl is not installed'))('a
     const url = `postgresql://md5:pw@/postgres?host=${server.socketFolder}&port=${server.port}&sslmode=require`;
     writeFileSync(path('data/pg_hba.conf'), `local all all scram-sha-256\nlocal all md5 md5\n${RULES}`);
     await withClient(server.url, (client) => client.query('SELECT pg_reload_conf()'));
-    const local = parseSettings(url.replace('md5:pw', `postgres:${server.password}`), surroundings({}, '.'));
+    const local = parseSettings(
+      url.replace('md5:pw', `postgres:${server.password}`),
+      readEnvironment({}, '.'),
+    );
     const session = await openSession(local, { purpose: 'test' });
     expect(session.address.host).toBe(server.socketFolder);
     await session.close();

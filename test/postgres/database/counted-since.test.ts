@@ -4,13 +4,13 @@ import type { TrafficReading } from '../../../src/database/traffic.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
 async function readingOf(url: string): Promise<TrafficReading> {
-  const settings = parseSettings(url, surroundings({}, '.'));
+  const settings = parseSettings(url, readEnvironment({}, '.'));
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {
     return await readTraffic(session, true);

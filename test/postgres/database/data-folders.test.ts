@@ -6,7 +6,7 @@ import { inspectTarget } from '../../../src/database/inspect.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { withoutClientPrograms } from '../../helpers/client-programs.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../helpers/file-system.ts';
@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 async function freeFor(url: string): Promise<number | null> {
-  const settings = parseSettings(url, surroundings({}, '.'));
+  const settings = parseSettings(url, readEnvironment({}, '.'));
   const target = await inspectTarget(settings, '--url');
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {
@@ -74,7 +74,7 @@ test('a role that may not see where the data is does not learn it', async () => 
 });
 
 test('of a server that cannot be shown to be on this machine it is not known', async () => {
-  const settings = parseSettings(server.url, surroundings({}, '.'));
+  const settings = parseSettings(server.url, readEnvironment({}, '.'));
   const target = await inspectTarget(settings, '--url');
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {

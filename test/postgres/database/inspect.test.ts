@@ -7,13 +7,13 @@ import type { AuditEntry } from '../../../src/postgres/connection/audit.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
-const settingsOf = (url: string): ConnectionSettings => parseSettings(url, surroundings({}, '.'));
+const settingsOf = (url: string): ConnectionSettings => parseSettings(url, readEnvironment({}, '.'));
 
 describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
   let database: TemporaryDatabase;

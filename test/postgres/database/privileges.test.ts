@@ -4,7 +4,7 @@ import { type Privilege, readPrivileges } from '../../../src/database/privileges
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
@@ -31,7 +31,7 @@ describe.each(VERSIONS)('the rights that a role has and lacks, on PostgreSQL %d'
     who: { user?: string; password?: string } = {},
   ): Promise<Privilege[]> {
     const url = changedUrl(server.url, { database, ...who });
-    const settings = parseSettings(url, surroundings({}, '/'));
+    const settings = parseSettings(url, readEnvironment({}, '/'));
     const target = await inspectTarget(settings, 'the test');
     const session = await openSession(settings, { database: 'postgres', purpose: 'test' });
     try {

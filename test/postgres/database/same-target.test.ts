@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { comparer } from '../../../src/database/same-target.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { serverUrl } from '../../helpers/servers.ts';
 
 describe('whether a connection is the target', () => {
   let database: TemporaryDatabase;
   let target: ConnectionSettings;
-  const settings = (url: string) => parseSettings(url, surroundings({}, '.'));
+  const settings = (url: string) => parseSettings(url, readEnvironment({}, '.'));
 
   beforeAll(async () => {
     database = await temporaryDatabase(17);

@@ -4,7 +4,7 @@ import type { ServerVersion } from '../../../src/local-server/binaries.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
@@ -19,7 +19,7 @@ describe.each(VERSIONS.filter((version) => [14, 18].includes(version)))(
     afterAll(() => server.stop());
 
     async function identity(user: { user: string; password: string } = server) {
-      const settings = { ...parseSettings(server.url, surroundings({}, '/')), ...user };
+      const settings = { ...parseSettings(server.url, readEnvironment({}, '/')), ...user };
       const session = await openSession(settings, { purpose: 'test' });
       return readServerIdentity(session).finally(() => session.close());
     }

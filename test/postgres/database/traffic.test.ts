@@ -4,7 +4,7 @@ import { type TrafficReading, trafficBetween } from '../../../src/database/traff
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/client.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
@@ -17,7 +17,7 @@ const SCHEMA = `
   CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (100)`;
 
 async function readingOf(url: string): Promise<TrafficReading> {
-  const session = await openSession(parseSettings(url, surroundings({}, '.')), {
+  const session = await openSession(parseSettings(url, readEnvironment({}, '.')), {
     purpose: 'watch',
     readOnly: true,
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
-import { nameParts, weighTarget } from '../../../src/observe/data-loss.ts';
+import { measureDataLoss, nameParts } from '../../../src/observe/data-loss.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
@@ -29,7 +29,7 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
       await readRelations(clone.session, relations),
       QUIET,
     );
-    const weights = await weighTarget(
+    const weights = await measureDataLoss(
       { target: { settings: target.settings }, run: newRunId(), audit: () => {} },
       { schema, data, retyped, transactions: [], statements, parsed: await statementFacts(statements) },
     );

@@ -4,7 +4,7 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { type Author, OwnTransactions } from '../../../src/observe/own-transactions.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import type { Observed } from '../../../src/proxy/observed.ts';
 import { compareShared, sharedCatalogues } from '../../../src/schema/shared.ts';
@@ -25,7 +25,7 @@ describe.each(VERSIONS)('of a change to what all databases share, on PostgreSQL 
       for (const role of ['clerk', 'boss', 'guest', 'left']) await client.query(`CREATE ROLE ${role}`);
       await client.query('GRANT boss TO guest');
     });
-    session = await openSession(parseSettings(server.url, surroundings({}, '/')), { purpose: 'watch' });
+    session = await openSession(parseSettings(server.url, readEnvironment({}, '/')), { purpose: 'watch' });
   });
 
   afterAll(async () => {

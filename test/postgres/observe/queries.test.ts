@@ -6,7 +6,7 @@ import { tryQueries } from '../../../src/observe/checks/try-queries.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
@@ -175,7 +175,7 @@ describe.each(VERSIONS)('pg_stat_statements on %d', (version) => {
   afterAll(() => server.stop());
 
   const read = async (user?: string) => {
-    const settings = parseSettings(url, surroundings({}, '.'));
+    const settings = parseSettings(url, readEnvironment({}, '.'));
     return trying(
       settings,
       async (session) => {

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { type StatementSection, statementSection } from '../../../src/model/report.ts';
 import { LockReader } from '../../../src/observe/locks.ts';
 import { relationNames } from '../../../src/observe/relation-names.ts';
-import { type Sample, Sampler } from '../../../src/observe/sampler.ts';
+import { type ActivitySample, Sampler } from '../../../src/observe/sampler.ts';
 import { StatementLog } from '../../../src/observe/statements.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { pending } from '../../helpers/pending.ts';
 import { withProxy } from '../../helpers/proxy.ts';
@@ -16,11 +16,11 @@ import { VERSIONS } from '../../helpers/servers.ts';
 async function reported(
   database: TemporaryDatabase,
   use: (url: string) => Promise<void>,
-): Promise<{ statements: StatementSection[]; samples: Sample[] }> {
-  const settings = parseSettings(database.url, surroundings({}, '/'));
+): Promise<{ statements: StatementSection[]; samples: ActivitySample[] }> {
+  const settings = parseSettings(database.url, readEnvironment({}, '/'));
   const connect = () => openSession(settings, { purpose: 'observe', database: 'postgres' });
   const log = new StatementLog();
-  const samples: Sample[] = [];
+  const samples: ActivitySample[] = [];
   const sampler = new Sampler({
     connect,
     onSample: (sample) => {

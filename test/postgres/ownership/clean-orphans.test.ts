@@ -8,7 +8,7 @@ import { ownedDatabases } from '../../../src/ownership/owned.ts';
 import { advisoryLockKey, birthLimit, newRunId, type RunId } from '../../../src/ownership/run-id.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { withClient } from '../../helpers/client.ts';
@@ -57,7 +57,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     });
 
   async function withSession<T>(use: (session: Session) => Promise<T>, url = server.url): Promise<T> {
-    const session = await openSession(parseSettings(url, surroundings({}, '/')), { purpose: 'test' });
+    const session = await openSession(parseSettings(url, readEnvironment({}, '/')), { purpose: 'test' });
     try {
       return await use(session);
     } finally {
@@ -66,7 +66,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
   }
 
   const enter = (database: string) =>
-    openSession(parseSettings(server.url, surroundings({}, '/')), { database, purpose: 'test' });
+    openSession(parseSettings(server.url, readEnvironment({}, '/')), { database, purpose: 'test' });
 
   const cleaned = (kept = false, url = server.url): Promise<CleanResult> =>
     withSession((session) => clean(session, { kept, enter }), url);

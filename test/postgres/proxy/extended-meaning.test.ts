@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FLUSH, int32, message, query, SYNC } from '../../../src/postgres/protocol/messages.ts';
+import { encodeMessage, FLUSH, int32, query, SYNC } from '../../../src/postgres/protocol/messages.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame } from '../../helpers/frames.ts';
 import { GUARDED, withProxy } from '../../helpers/proxy.ts';
@@ -20,14 +20,14 @@ interface Conversation {
 }
 
 const run = (sql: string, rows = 0) => [parseFrame('', sql), ...bindFrames('', ''), executeFrame('', rows)];
-const describeStatement = (name: string) => message('D'.charCodeAt(0), `S${name}\0`);
-const closeStatement = (name: string) => message('C'.charCodeAt(0), `S${name}\0`);
-const closePortal = (name: string) => message('C'.charCodeAt(0), `P${name}\0`);
-const data = (text: string) => message('d'.charCodeAt(0), text);
-const copyDone = message('c'.charCodeAt(0));
-const copyFail = message('f'.charCodeAt(0), 'enough\0');
+const describeStatement = (name: string) => encodeMessage('D'.charCodeAt(0), `S${name}\0`);
+const closeStatement = (name: string) => encodeMessage('C'.charCodeAt(0), `S${name}\0`);
+const closePortal = (name: string) => encodeMessage('C'.charCodeAt(0), `P${name}\0`);
+const data = (text: string) => encodeMessage('d'.charCodeAt(0), text);
+const copyDone = encodeMessage('c'.charCodeAt(0));
+const copyFail = encodeMessage('f'.charCodeAt(0), 'enough\0');
 /** int4 pg_backend_pid() would differ; OID 177 is int4pl. */
-const functionCall = message(
+const functionCall = encodeMessage(
   'F'.charCodeAt(0),
   int32(177),
   Buffer.from([0, 0]),

@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { errorFields, int32, message, query } from '../../../src/postgres/protocol/messages.ts';
+import { encodeMessage, errorFields, int32, query } from '../../../src/postgres/protocol/messages.ts';
 import type { Intent } from '../../../src/proxy/observed.ts';
 import type { ProxyOptions } from '../../../src/proxy/proxy.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
@@ -185,9 +185,9 @@ describe('the extended protocol', () => {
     await withProxy(database.url, {}, async ({ url, statements }) => {
       const client = await RawClient.connect(url);
       client.send(parseFrame('', 'select * from generate_series(1, 5)'));
-      client.send(...bindFrames('p', ''), executeFrame('p', 2), message('H'.charCodeAt(0)));
+      client.send(...bindFrames('p', ''), executeFrame('p', 2), encodeMessage('H'.charCodeAt(0)));
       expect((await client.until('s')).filter((line) => line.startsWith('D'))).toHaveLength(2);
-      client.send(executeFrame('p', 2), message('H'.charCodeAt(0)));
+      client.send(executeFrame('p', 2), encodeMessage('H'.charCodeAt(0)));
       expect((await client.until('s')).filter((line) => line.startsWith('D'))).toHaveLength(2);
       client.send(executeFrame('p', 2), syncFrame());
       expect((await client.until('Z')).filter((line) => line.startsWith('D'))).toHaveLength(1);
@@ -203,7 +203,7 @@ describe('the extended protocol', () => {
       const client = await RawClient.connect(url);
       client.send(...simple('copy t from stdin'), syncFrame());
       await client.until('G');
-      client.send(copyData('1\tone\n'), copyData('2\ttwo\n'), message('c'.charCodeAt(0)), syncFrame());
+      client.send(copyData('1\tone\n'), copyData('2\ttwo\n'), encodeMessage('c'.charCodeAt(0)), syncFrame());
       expect(await client.until('Z')).toEqual(['C "COPY 2\\u0000"', 'Z "I"']);
       expect(await client.query('select count(*) from t')).toContain(
         'D "\\u0000\\u0001\\u0000\\u0000\\u0000\\u00012"',
@@ -218,11 +218,11 @@ describe('the extended protocol', () => {
       const client = await RawClient.connect(url);
       if (protocol === 'simple') client.send(query('copy t from stdin'));
       else client.send(...simple('copy t from stdin'));
-      if (protocol === 'extended') client.send(message('H'.charCodeAt(0)));
+      if (protocol === 'extended') client.send(encodeMessage('H'.charCodeAt(0)));
       await client.until('G');
       client.send(copyData('not a number\tx\n'), ...Array.from({ length: 50 }, () => copyData('3\tx\n')));
       const answer = client.until('Z');
-      client.send(copyData('4\tx\n'), message('c'.charCodeAt(0)));
+      client.send(copyData('4\tx\n'), encodeMessage('c'.charCodeAt(0)));
       if (protocol === 'extended') client.send(syncFrame());
       expect((await answer).map((line) => line[0])).toEqual(['E', 'Z']);
       expect(await client.query('select 1')).toContain('Z "I"');
@@ -390,7 +390,7 @@ function simple(sql: string): Buffer[] {
 }
 
 function copyData(text: string): Buffer {
-  return message('d'.charCodeAt(0), text);
+  return encodeMessage('d'.charCodeAt(0), text);
 }
 
 function startup(version: number, parameters: string): Buffer {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { withClient } from '../../helpers/database.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { withProxy } from '../../helpers/proxy.ts';
@@ -95,7 +95,7 @@ test.each([
 
 test('logs in upstream over a Unix socket', async () => {
   const url = `postgresql://by_trust@/postgres?host=${encodeURIComponent(server.socketFolder)}&port=${server.port}`;
-  const upstream = parseSettings(url, surroundings({}, '/'));
+  const upstream = parseSettings(url, readEnvironment({}, '/'));
   await withProxy(
     server.url,
     { routes: [{ user: 'by_trust', database: 'known', upstream }] },

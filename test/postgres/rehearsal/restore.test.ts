@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { openDump } from '../../../src/rehearsal/from-file/dump-file.ts';
 import { runDump } from '../../../src/rehearsal/from-file/restore.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
@@ -17,7 +17,7 @@ async function restore(name: string, sql: string): Promise<string> {
   const file = path.join(folder, name);
   writeFileSync(file, sql);
   const database = await temporaryDatabase(18);
-  const settings = parseSettings(database.url, surroundings({}, '/'));
+  const settings = parseSettings(database.url, readEnvironment({}, '/'));
   await runDump(await openDump(file, signal), settings, { name, major: 18, signal, psql: undefined });
   return database.url;
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import { compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
 import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { withClient } from '../../helpers/client.ts';
@@ -41,7 +41,7 @@ test.each([
 ])('privileges of other roles stand in no way of comparing: %s', async (migration) => {
   const name = `granted_${++databases}`;
   await withClient(server.url, (client) => client.query(`CREATE DATABASE ${name}`));
-  const settings = parseSettings(server.url.replace(/\/postgres$/, `/${name}`), surroundings({}, '/'));
+  const settings = parseSettings(server.url.replace(/\/postgres$/, `/${name}`), readEnvironment({}, '/'));
   const session = await openSession(settings, { purpose: 'test' });
   try {
     await session.query('SET search_path = public');

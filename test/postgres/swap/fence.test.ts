@@ -4,7 +4,7 @@ import { readServerIdentity } from '../../../src/database/server-identity.ts';
 import { openDatabase } from '../../../src/ownership/database-access.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { closeDatabase, stillClosed } from '../../../src/swap/fence.ts';
 import { renameInto, wasRenamed } from '../../../src/swap/rename.ts';
@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 async function sessionOn(version: (typeof VERSIONS)[number]): Promise<Session> {
-  const settings = parseSettings(serverUrl(version), surroundings({}, '/'));
+  const settings = parseSettings(serverUrl(version), readEnvironment({}, '/'));
   const session = await openSession(settings, { purpose: 'test' });
   opened.push(session);
   return session;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { OVERDUE } from '../../../src/apply/guardrails/apply-gate.ts';
-import { type Evidence, failureOf, reasonAgainst } from '../../../src/apply/retry/retry-eligibility.ts';
+import { failureOf, type RetryEvidence, reasonAgainst } from '../../../src/apply/retry/retry-eligibility.ts';
 import type { StatementSection, TransactionSection } from '../../../src/model/report.ts';
 
 const startedAt = '2026-03-14T02:12:01.000Z';
@@ -22,7 +22,7 @@ const ended = (transaction: number, outcome: TransactionSection['outcome']): Tra
   ...{ transaction, outcome, session: 1, startedAt, endedAt: startedAt },
 });
 
-const LOCKED: Evidence = {
+const LOCKED: RetryEvidence = {
   ended: {
     command: { exitCode: 1, signal: null, timedOut: false, durationMs: 10 },
     ...{ reached: true, schemaChanged: false, schemaEqual: false, differences: [], committed: [] },
@@ -33,7 +33,7 @@ const LOCKED: Evidence = {
   during: null,
 };
 
-const during: NonNullable<Evidence['during']> = {
+const during: NonNullable<RetryEvidence['during']> = {
   ...{ retries: [], cancelled: [], diverged: [], ownTimeouts: [], blockers: [], pausedMs: 0, laggedMs: 0 },
 };
 
@@ -67,7 +67,7 @@ describe('what an attempt failed of', () => {
   });
 });
 
-const against = (change: Partial<Evidence>) => {
+const against = (change: Partial<RetryEvidence>) => {
   const evidence = { ...LOCKED, ...change };
   return reasonAgainst(evidence, failureOf(evidence, 0));
 };
@@ -75,7 +75,7 @@ const against = (change: Partial<Evidence>) => {
 const CREATED = { statement: 1, sql: 'CREATE TABLE a ()', outcome: 'committed' as const, explicit: true };
 
 /** The first transaction committed these; the second is the one that failed. */
-function committedBefore(...texts: string[]): Partial<Evidence> {
+function committedBefore(...texts: string[]): Partial<RetryEvidence> {
   const committed = texts.map((sql, at) => ({ ...CREATED, statement: at + 1, sql }));
   return {
     ended: { ...LOCKED.ended, schemaChanged: true, committed },
@@ -92,7 +92,7 @@ describe('a command that failed because of a lock', () => {
     expect(await against({})).toBeNull();
   });
 
-  test.each<[string, Partial<Evidence>, string]>([
+  test.each<[string, Partial<RetryEvidence>, string]>([
     ['the run was aborted', { ended: { ...LOCKED.ended, aborted: 'aborted' } }, 'was ended'],
     [
       'the target cannot be read',

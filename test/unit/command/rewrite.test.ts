@@ -4,7 +4,7 @@ import type { Route } from '../../../src/command/route.ts';
 import { type Compare, compareByText } from '../../../src/database/same-target.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import type { Surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Environment } from '../../../src/postgres/connection/environment.ts';
 
 type Env = Record<string, string>;
 
@@ -20,7 +20,7 @@ interface Case {
 
 const TARGET = 'postgresql://app:secret@db.example:5433/shop';
 
-function around(env: Env, dotenv?: string): Surroundings {
+function around(env: Env, dotenv?: string): Environment {
   return {
     env,
     folder: '/project',

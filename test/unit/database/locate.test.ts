@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { locateTarget } from '../../../src/database/locate.ts';
 import { parseDotenv } from '../../../src/postgres/connection/dotenv.ts';
-import type { Surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Environment } from '../../../src/postgres/connection/environment.ts';
 
-function around(env: Record<string, string>, dotenv?: string): Surroundings {
+function around(env: Record<string, string>, dotenv?: string): Environment {
   return {
     env,
     folder: '/project',

@@ -6,7 +6,7 @@ import {
   onPrimary,
 } from '../../../src/database/server-identity.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 
 const server = { systemIdentifier: '7', timeline: 1, startedAt: '100.5' };
 const hidden = { ...server, systemIdentifier: null };
@@ -43,7 +43,7 @@ describe('a server', () => {
 
 test('the primary is looked for among all hosts, whatever the URL asks for', () => {
   const url = 'postgresql://me@first,second/app?target_session_attrs=any';
-  const { hosts, parameters } = onPrimary(parseSettings(url, surroundings({}, '/')));
+  const { hosts, parameters } = onPrimary(parseSettings(url, readEnvironment({}, '/')));
   expect(hosts.map(({ host }) => host)).toEqual(['first', 'second']);
   expect(parameters.target_session_attrs).toBe('read-write');
 });

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { experienceOf, telling } from '../../../src/hazards/apply-history.ts';
+import { applyHistoryOf, telling } from '../../../src/hazards/apply-history.ts';
 
 describe('what earlier applies tell', () => {
   test('is nothing where there were none, or none took any time', () => {
-    expect(experienceOf([])).toBeNull();
-    expect(experienceOf([{ times: [[0.4, 2.1]] }, { times: [] }])).toBeNull();
+    expect(applyHistoryOf([])).toBeNull();
+    expect(applyHistoryOf([{ times: [[0.4, 2.1]] }, { times: [] }])).toBeNull();
   });
 
   test('is the band of their times, without the outermost tenths, and of how many', () => {
     const times = Array.from({ length: 11 }, (_, n) => [100, 100 * (n + 1)] as const);
-    expect(experienceOf([{ times }, { times: [[1, 1]] }, { times: [[10, 60]] }])).toEqual({
+    expect(applyHistoryOf([{ times }, { times: [[1, 1]] }, { times: [[10, 60]] }])).toEqual({
       applies: 2,
       statements: 12,
       low: 2,
@@ -28,7 +28,7 @@ describe('what earlier applies tell', () => {
 
   test('leaves out what cannot be divided by', () => {
     expect(
-      experienceOf([
+      applyHistoryOf([
         {
           times: [
             [0, 50],

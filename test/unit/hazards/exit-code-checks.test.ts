@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Account, findHonesty } from '../../../src/hazards/exit-code-checks.ts';
+import { type Account, findExitCodeHazards } from '../../../src/hazards/exit-code-checks.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -25,7 +25,7 @@ const account = (more: Partial<Account>, exitCode: number | null = 0): Account =
   ...more,
 });
 const codes = (more: Partial<Account>, exitCode: number | null = 0) =>
-  findHonesty(account(more, exitCode)).map(({ code, severity }) => `${severity} ${code}`);
+  findExitCodeHazards(account(more, exitCode)).map(({ code, severity }) => `${severity} ${code}`);
 
 describe('exit code 0', () => {
   test('of a command whose statements failed and that changed nothing is an error', () => {
@@ -53,7 +53,7 @@ describe('exit code 0', () => {
 
 describe('a failure', () => {
   test('after which a part stays is an error that names the part', () => {
-    const found = findHonesty(account({ schema: changed('public.orders'), statements: failing }, 1));
+    const found = findExitCodeHazards(account({ schema: changed('public.orders'), statements: failing }, 1));
     expect(found).toMatchObject([
       { code: 'HALF_APPLIED', evidence: 'Committed: public.orders.', statement: failing[0]?.index },
     ]);

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { type Asked, askedReasons } from '../../../src/hazards/extra-runs.ts';
+import { askedReasons, type RequestedExtraRuns } from '../../../src/hazards/extra-runs.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { checks, rerun, down } = sampleReports.asked ?? sampleReport();
-const nothing: Asked = { checks: [], rerun: null, down: null, limits: [] };
-const reasons = (asked: Partial<Asked>) => askedReasons({ ...nothing, ...asked });
+const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, limits: [] };
+const reasons = (asked: Partial<RequestedExtraRuns>) => askedReasons({ ...nothing, ...asked });
 
 test('what was not asked for speaks against nothing', () => {
   expect(askedReasons(nothing)).toEqual([]);

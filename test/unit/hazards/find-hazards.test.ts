@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/find-hazards.ts';
-import type { Action, ActionOf, DroppedFacts, Facts } from '../../../src/model/hazard-facts.ts';
+import type { Action, ActionOf, DroppedFacts, HazardFacts } from '../../../src/model/hazard-facts.ts';
 import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
@@ -10,7 +10,7 @@ const GB = 2 ** 30;
 const ORDERS = { schema: null, name: 'orders' };
 
 describe('the severity of a lock', () => {
-  const retyping = (sizeBytes: number, heldMs: number, traffic: Facts['traffic'] = null) =>
+  const retyping = (sizeBytes: number, heldMs: number, traffic: HazardFacts['traffic'] = null) =>
     only(
       findHazards(
         facts({
@@ -128,7 +128,7 @@ test('the worst comes first, and within a severity what came first', () => {
 });
 
 describe('a dropped table', () => {
-  const dropping = (rows: number, traffic: Facts['traffic'] = null) =>
+  const dropping = (rows: number, traffic: HazardFacts['traffic'] = null) =>
     only(
       findHazards(
         facts({

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { Traffic } from '../../../src/database/traffic.ts';
-import { findShortages } from '../../../src/hazards/disk-hazards.ts';
-import { forecast, type Measured } from '../../../src/hazards/forecast.ts';
+import type { TargetTraffic } from '../../../src/database/traffic.ts';
+import { findDiskHazards } from '../../../src/hazards/disk-hazards.ts';
+import { type ForecastInput, forecast } from '../../../src/hazards/forecast.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const GB = 2 ** 30;
 const { statements, data, schema } = sampleReports.rewrite ?? sampleReport();
 
-const traffic = (more: Partial<Traffic> = {}): Traffic => ({
+const traffic = (more: Partial<TargetTraffic> = {}): TargetTraffic => ({
   sampledMs: 10_000,
   transactionsPerSecond: 1000,
   sessions: { open: 40, max: 100, reserved: 3 },
@@ -26,7 +26,7 @@ const traffic = (more: Partial<Traffic> = {}): Traffic => ({
   ...more,
 });
 
-const of = (more: Partial<Traffic> = {}, measured: Partial<Measured> = {}) =>
+const of = (more: Partial<TargetTraffic> = {}, measured: Partial<ForecastInput> = {}) =>
   forecast({
     traffic: traffic(more),
     statements,
@@ -84,7 +84,7 @@ describe('where the sample is too short, or nobody could be connected', () => {
 
 describe('disk space', () => {
   const found = (neededBytes: number | null, freeBytes: number | null) =>
-    findShortages({ disk: { neededBytes, freeBytes } }).map(({ code, severity }) => `${severity} ${code}`);
+    findDiskHazards({ disk: { neededBytes, freeBytes } }).map(({ code, severity }) => `${severity} ${code}`);
 
   test.each([
     [101, 'error DISK_FILLS_UP'],
@@ -96,7 +96,7 @@ describe('disk space', () => {
 
   test('of which enough is left, or is not known, is nothing', () => {
     expect([...found(80 * GB, 100 * GB), ...found(null, 1), ...found(1, null)]).toEqual([]);
-    expect(findShortages(null)).toEqual([]);
+    expect(findDiskHazards(null)).toEqual([]);
   });
 });
 

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { Ground } from '../../../src/hazards/hazard-context.ts';
+import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import { QUERIES } from '../../../src/hazards/kinds/queries.ts';
-import type { Facts } from '../../../src/model/hazard-facts.ts';
+import type { HazardFacts } from '../../../src/model/hazard-facts.ts';
 import type { QueriesSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { queries } = sampleReports.asked ?? sampleReport();
 
 function found(section: QueriesSection | null) {
-  const facts: Facts = {
+  const facts: HazardFacts = {
     ...sampleReport({ statements: [], transactions: [] }),
     queries: section,
     parsed: new Map(),
@@ -24,7 +24,7 @@ function found(section: QueriesSection | null) {
     },
   };
   return QUERIES.flatMap(({ code, find }) =>
-    find(new Ground(facts)).map((finding) => ({ code, ...finding })),
+    find(new HazardContext(facts)).map((finding) => ({ code, ...finding })),
   );
 }
 

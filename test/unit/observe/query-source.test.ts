@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
 import { changedNode, type Plan, readPlan } from '../../../src/observe/checks/plans.ts';
 import { isPreparable } from '../../../src/observe/checks/query-source.ts';
-import type { Trial } from '../../../src/observe/checks/try-queries.ts';
+import type { QueryTrial } from '../../../src/observe/checks/try-queries.ts';
 
 const scan = (type: string, totalCost = 10, more: Partial<Plan> = {}): Plan => ({
   type,
@@ -17,8 +17,8 @@ const over = (type: string, ...inputs: Plan[]): Plan => ({
   ...{ type, relation: null, index: null, alias: null, totalCost: 100 },
   inputs,
 });
-const planned = (plan: Plan | null): Trial => ({ error: null, plan });
-const failed: Trial = { error: { sqlstate: '42703', message: 'no' }, plan: null };
+const planned = (plan: Plan | null): QueryTrial => ({ error: null, plan });
+const failed: QueryTrial = { error: { sqlstate: '42703', message: 'no' }, plan: null };
 
 describe('a text can be prepared', () => {
   test.each([
@@ -90,7 +90,7 @@ describe('a query', () => {
     utility: 2,
     hidden: 1,
   };
-  const compared = (before: Trial, after: Trial) => compareQueries(source, [before], [after]);
+  const compared = (before: QueryTrial, after: QueryTrial) => compareQueries(source, [before], [after]);
 
   test('that worked before and not after is broken', () => {
     expect(compared(planned(null), failed)).toMatchObject({

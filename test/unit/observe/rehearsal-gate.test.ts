@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Guard } from '../../../src/observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate } from '../../../src/observe/clone-boundary/rehearsal-gate.ts';
 import { parseText } from '../../../src/postgres/sql/parse.ts';
 
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;
@@ -10,7 +10,7 @@ function guard(
   const announced: string[] = [...(options.made ?? [])];
   return {
     announced,
-    guard: new Guard({
+    guard: new RehearsalGate({
       names: { target: 'shop', clone: 'shop_rehearsal_1' },
       isolation: options.isolation ?? 'same-cluster',
       allow: options.allow ?? false,
@@ -26,13 +26,13 @@ function guard(
   };
 }
 
-async function ask(on: Guard, sql: string, database = 'shop') {
+async function ask(on: RehearsalGate, sql: string, database = 'shop') {
   const statements = await parseText(Buffer.from(sql));
   const [parsed] = statements ?? [];
   return on.before({ session: 1, user: 'app', database, sql, parsed: parsed ?? null });
 }
 
-async function translate(on: Guard, sql: string) {
+async function translate(on: RehearsalGate, sql: string) {
   return on.translate(sql, (await parseText(Buffer.from(sql))) ?? []);
 }
 

@@ -1,15 +1,15 @@
 import { parse } from 'libpg-query';
 import { describe, expect, test } from 'vitest';
-import { type Reach, reachOf } from '../../../src/observe/clone-boundary/statement-scope.ts';
+import { classifyScope, type StatementScope } from '../../../src/observe/clone-boundary/statement-scope.ts';
 import type { Node } from '../../../src/postgres/sql/statement-kinds.ts';
 
 const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };
 
-async function reach(sql: string): Promise<Reach> {
+async function reach(sql: string): Promise<StatementScope> {
   const { stmts } = await parse(sql);
   const node = stmts?.[0]?.stmt;
   if (!node) throw new Error(`no statement: ${sql}`);
-  return reachOf(node as Node, NAMES);
+  return classifyScope(node as Node, NAMES);
 }
 
 describe('stops what takes effect beyond the clone', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { messageWithoutSecrets, withoutSecrets } from '../../../src/observe/statement-secrets.ts';
+import { messageWithoutSecrets, statementWithoutSecrets } from '../../../src/observe/statement-secrets.ts';
 
 test.each([
   ["CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE app LOGIN PASSWORD '…'"],
@@ -63,8 +63,8 @@ test.each([
   ['CREATE ROLE app LOGIN PASSWORD hunter2', 'CREATE ROLE app LOGIN PASSWORD …'],
   ['alter user app with password "hunter2"; SELECT 1', 'alter user app with password …; SELECT 1'],
 ])('hides the password of %s', (sql, shown) => {
-  expect(withoutSecrets(sql)).toBe(shown);
-  expect(withoutSecrets(sql)).not.toContain('hunter2');
+  expect(statementWithoutSecrets(sql)).toBe(shown);
+  expect(statementWithoutSecrets(sql)).not.toContain('hunter2');
 });
 
 test('hides what a syntax error quotes of a password without quotes', () => {
@@ -81,10 +81,10 @@ test.each([
   'CREATE TABLE users (password text); CREATE ROLE app',
   'ALTER ROLE app PASSWORD $1',
 ])('leaves %s as it is', (sql) => {
-  expect(withoutSecrets(sql)).toBe(sql);
+  expect(statementWithoutSecrets(sql)).toBe(sql);
 });
 
 test('leaves other literals and words alone', () => {
   const sql = "INSERT INTO users (password_hash, note) VALUES ('x', 'the password is elsewhere')";
-  expect(withoutSecrets(sql)).toBe(sql);
+  expect(statementWithoutSecrets(sql)).toBe(sql);
 });

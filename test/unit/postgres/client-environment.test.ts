@@ -2,10 +2,10 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { clientEnvironment, databaseArgument } from '../../../src/postgres/connection/client-environment.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
 
 const environment = (url: string, settings?: Record<string, string>) =>
-  clientEnvironment(parseSettings(url, surroundings({}, '/')), {
+  clientEnvironment(parseSettings(url, readEnvironment({}, '/')), {
     applicationName: 'us',
     ...(settings === undefined ? {} : { settings }),
   });

@@ -6,7 +6,7 @@ import {
   formatUrl,
   parseSettings,
 } from '../../../src/postgres/connection/connection-url.ts';
-import type { Surroundings } from '../../../src/postgres/connection/environment.ts';
+import type { Environment } from '../../../src/postgres/connection/environment.ts';
 
 interface Files {
   readonly [path: string]: string;
@@ -16,7 +16,7 @@ function around(
   env: Record<string, string> = {},
   files: Files = {},
   open: readonly string[] = [],
-): Surroundings {
+): Environment {
   return {
     env,
     folder: '/project',

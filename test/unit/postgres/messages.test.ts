@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import {
+  encodeMessage,
   errorFields,
   errorResponse,
-  message,
   movePosition,
   rowsOf,
 } from '../../../src/postgres/protocol/messages.ts';
 import { ScramClient, ScramServer, ScramVerifier } from '../../../src/postgres/protocol/scram.ts';
 
 describe('an error', () => {
-  const error = message('E'.charCodeAt(0), 'SERROR\0C42703\0Mno column "é"\0P8\0Rwhere\0\0');
+  const error = encodeMessage('E'.charCodeAt(0), 'SERROR\0C42703\0Mno column "é"\0P8\0Rwhere\0\0');
 
   test('keeps its other fields when its position is moved', () => {
     const moved = errorFields(movePosition(error, 100));

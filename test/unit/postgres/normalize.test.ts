@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { shapeOf } from '../../../src/postgres/sql/normalize.ts';
+import { normalizeSql } from '../../../src/postgres/sql/normalize.ts';
 
 describe('statements have the same shape', () => {
   test.each([
@@ -10,7 +10,7 @@ describe('statements have the same shape', () => {
     ['insert  into t\n values (1);', '  insert into t values (1) -- why not\n ;'],
     ["insert into t values (x'1f')", "insert into t values ('b')"],
   ])('%s', (one, other) => {
-    expect(shapeOf(one)).toBe(shapeOf(other));
+    expect(normalizeSql(one)).toBe(normalizeSql(other));
   });
 });
 
@@ -24,6 +24,6 @@ describe('statements have different shapes', () => {
     ['insert into t values ($1)', 'insert into t values ($1, $2)'],
     ['insert into t values (1)', 'insert into t values (1), (2)'],
   ])('%s', (one, other) => {
-    expect(shapeOf(one)).not.toBe(shapeOf(other));
+    expect(normalizeSql(one)).not.toBe(normalizeSql(other));
   });
 });

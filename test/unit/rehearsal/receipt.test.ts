@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import {
-  type Asked,
   commandHash,
+  type ReceiptRequest,
   readReceipt,
-  reasonsAgainst,
+  receiptObjections,
   schemaReason,
   writeReceipt,
 } from '../../../src/rehearsal/receipts/receipt.ts';
@@ -13,7 +13,7 @@ const report = sampleReports.passed ?? sampleReport();
 const IDENTITY = { command: commandHash(report.command.argv), systemIdentifier: '7412345678901234567' };
 const HOUR_MS = 3_600_000;
 
-const asked = (more: Partial<Asked> = {}): Asked => ({
+const asked = (more: Partial<ReceiptRequest> = {}): ReceiptRequest => ({
   ...IDENTITY,
   database: report.target.database,
   now: new Date(Date.parse(report.run.finishedAt) + HOUR_MS),
@@ -30,7 +30,7 @@ describe('a receipt', () => {
       schema: { before: report.schema?.before, after: report.schema?.after },
     });
     expect(receipt.seal.kind).toBe(key === undefined ? 'sha256' : 'hmac-sha256');
-    expect(reasonsAgainst(receipt, asked())).toEqual([]);
+    expect(receiptObjections(receipt, asked())).toEqual([]);
   });
 
   test('may be printed otherwise, as long as it says the same', async () => {
@@ -70,11 +70,11 @@ describe('a receipt', () => {
     ['for another database', { database: 'billing' }, /for the database shop, and this is billing/],
     ['for another server', { systemIdentifier: '1' }, /on another server/],
     ['for a server that cannot be told', { systemIdentifier: null }, /on another server/],
-  ] satisfies [string, Partial<Asked>, RegExp][])(
+  ] satisfies [string, Partial<ReceiptRequest>, RegExp][])(
     '%s is refused for that reason alone',
     async (_, more, reason) => {
       const receipt = await readReceipt(writeReceipt(report, IDENTITY));
-      expect(reasonsAgainst(receipt, asked(more))).toEqual([expect.stringMatching(reason)]);
+      expect(receiptObjections(receipt, asked(more))).toEqual([expect.stringMatching(reason)]);
     },
   );
 

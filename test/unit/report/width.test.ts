@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { flow, table } from '../../../src/report/text-layout.ts';
+import { flow, layoutTable } from '../../../src/report/text-layout.ts';
 import { oneLine, visible, visibleJson } from '../../../src/report/visible.ts';
 import { cutToWidth, displayWidth } from '../../../src/report/width.ts';
 
@@ -71,7 +71,7 @@ test('a table that fits to the cell stays a table, and only a row too wide for i
     ['much_too_long_for_it', 'd'],
   ];
   expect(
-    table(
+    layoutTable(
       style,
       rows.map((columns) => ({ columns })),
       1,

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
-import type { Identified, Identity } from '../../../src/schema/identity.ts';
+import type { CatalogueIdentity, Identified } from '../../../src/schema/identity.ts';
 import { keptObjects } from '../../../src/schema/renames.ts';
 
-function identity(...objects: (Pick<Identified, 'key' | 'kind' | 'name'> & Partial<Identified>)[]): Identity {
+function identity(
+  ...objects: (Pick<Identified, 'key' | 'kind' | 'name'> & Partial<Identified>)[]
+): CatalogueIdentity {
   const plain = { within: null, args: null, follows: null, index: null, partition: null, valid: true };
   return new Map(objects.map((object) => [object.key, { ...plain, ...object }]));
 }

@@ -12,7 +12,7 @@ import type { Assessment, CloneContext, Possible } from '../../../../src/clone/m
 import type { ServerVersion } from '../../../../src/local-server/binaries.ts';
 import { openSession } from '../../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../../src/postgres/connection/connection-url.ts';
-import { surroundings } from '../../../../src/postgres/connection/environment.ts';
+import { readEnvironment } from '../../../../src/postgres/connection/environment.ts';
 import type { Session } from '../../../../src/postgres/connection/session.ts';
 import { withClient } from '../../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../../helpers/cloning.ts';
@@ -30,7 +30,7 @@ async function facts<T>(
   version: ServerVersion,
   use: (facts: SourceServer, session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(parseSettings(server.url, surroundings({}, '/')), { purpose: 'test' });
+  const session = await openSession(parseSettings(server.url, readEnvironment({}, '/')), { purpose: 'test' });
   try {
     return await use(await readSourceServer(session, version * 10_000), session);
   } finally {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { estimateReadyMs } from '../../../../src/clone/cluster/estimate-cluster.ts';
+import { estimateClusterMs } from '../../../../src/clone/cluster/estimate-cluster.ts';
 import { parsePostmasterFile } from '../../../../src/clone/cluster/postmaster.ts';
 
 describe('postmaster.pid', () => {
@@ -22,19 +22,19 @@ describe('the time until a copy of a cluster can be used', () => {
 
   test('is about the same for a snapshot of any size, and grows with files and copied bytes', () => {
     const few = { ...size, files: 100 };
-    expect(estimateReadyMs('btrfs snapshot', 'fast', size)).toBe(
-      estimateReadyMs('btrfs snapshot', 'fast', few),
+    expect(estimateClusterMs('btrfs snapshot', 'fast', size)).toBe(
+      estimateClusterMs('btrfs snapshot', 'fast', few),
     );
-    expect(estimateReadyMs('reflink', 'fast', size)).toBeGreaterThan(
-      2 * estimateReadyMs('reflink', 'fast', few),
+    expect(estimateClusterMs('reflink', 'fast', size)).toBeGreaterThan(
+      2 * estimateClusterMs('reflink', 'fast', few),
     );
     const copied = { ...few, bytes: 6e9 };
-    expect(estimateReadyMs('copy', 'fast', copied)).toBeGreaterThan(
-      10 * estimateReadyMs('reflink', 'fast', few),
+    expect(estimateClusterMs('copy', 'fast', copied)).toBeGreaterThan(
+      10 * estimateClusterMs('reflink', 'fast', few),
     );
   });
 
   test('has the spreading of a checkpoint in it', () => {
-    expect(estimateReadyMs('reflink', 'spread', size)).toBeGreaterThan(100_000);
+    expect(estimateClusterMs('reflink', 'spread', size)).toBeGreaterThan(100_000);
   });
 });
