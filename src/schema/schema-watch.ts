@@ -5,7 +5,7 @@ import { builtFile } from '../package.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Comparison } from './compare-schemas.ts';
-import type { Answers, Failure, Job, Message, Room } from './worker.ts';
+import type { Failure, Job, Message, Room, WorkerAnswers } from './worker.ts';
 
 /**
  * One database's schema, before a command and after it. Reading goes faster with a second session: one is opened when
@@ -62,7 +62,7 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   let ended: SafemigrateError | undefined;
   let waiting:
     | (Listeners & {
-        resolve(value: Answers[Job['kind']]): void;
+        resolve(value: WorkerAnswers[Job['kind']]): void;
         reject(error: Error): void;
       })
     | undefined;
@@ -94,10 +94,10 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
   function ask<Kind extends Job['kind']>(
     job: Job & { kind: Kind },
     { room, ...listeners }: Listeners & { room?: Promise<unknown> } = {},
-  ): Promise<Answers[Kind]> {
+  ): Promise<WorkerAnswers[Kind]> {
     const answer = last.then(
       () =>
-        new Promise<Answers[Job['kind']]>((resolve, reject) => {
+        new Promise<WorkerAnswers[Job['kind']]>((resolve, reject) => {
           if (ended) return reject(ended);
           const waiter = { resolve, reject, ...listeners };
           waiting = waiter;
@@ -110,7 +110,7 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
         }),
     );
     last = answer.catch(() => undefined);
-    return answer as Promise<Answers[Kind]>;
+    return answer as Promise<WorkerAnswers[Kind]>;
   }
 
   return {

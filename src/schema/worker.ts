@@ -26,7 +26,7 @@ export type Job = { readonly run?: string } & (
 /** There is room for a second session in the database that is being read. */
 export type Room = { readonly kind: 'room' };
 
-export interface Answers {
+export interface WorkerAnswers {
   before: null;
   fingerprint: string;
   after: Comparison;
@@ -39,7 +39,7 @@ export type Message =
   | { readonly type: 'read' }
   /** Nothing of ours is connected to the database any more. */
   | { readonly type: 'left' }
-  | { readonly type: 'done'; readonly value: Answers[Job['kind']] }
+  | { readonly type: 'done'; readonly value: WorkerAnswers[Job['kind']] }
   | { readonly type: 'failed'; readonly failure: Failure };
 
 /** An error as plain data: classes do not survive between threads. */
@@ -73,7 +73,7 @@ if (port) {
     );
   });
 
-  async function answer(job: Job): Promise<Answers[Job['kind']]> {
+  async function answer(job: Job): Promise<WorkerAnswers[Job['kind']]> {
     if (job.kind === 'fingerprint') {
       if (!before) throw notReadBefore(job);
       return await fingerprint(before);
@@ -105,7 +105,7 @@ if (port) {
     job: Exclude<Job, { kind: 'fingerprint' }>,
     session: Session,
     helper: Helper,
-  ): Promise<Answers[Job['kind']]> {
+  ): Promise<WorkerAnswers[Job['kind']]> {
     if (job.kind === 'before') {
       const read = await takeSnapshot(session, { helper });
       before = read;

@@ -1,6 +1,6 @@
 import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
 import {
-  isDml,
+  isDataStatement,
   likenessHash,
   type Rehearsed,
   shapeHash,
@@ -43,7 +43,7 @@ export function diverges(
   { redacted = false, database }: { redacted?: boolean; database?: string } = {},
 ): boolean {
   if (node && (PASSING.has(kindOf(node)) || readsCatalogue(node))) return false;
-  if (isDml(sql)) return !rehearsed.dml.has(likenessHash(sql));
+  if (isDataStatement(sql)) return !rehearsed.dml.has(likenessHash(sql));
   return !rehearsed.ddl.has(
     redacted ? shapeHash(sql) : textHash(sql, database === undefined ? [] : [database]),
   );

@@ -26,7 +26,7 @@ type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'>;
 /** By the first word, since the tag of CREATE TABLE AS is one of a SELECT. */
 const DML = /^(?:INSERT|UPDATE|DELETE|MERGE|SELECT|COPY|WITH|VALUES|TABLE|FETCH)\b/i;
 
-export function isDml(sql: string): boolean {
+export function isDataStatement(sql: string): boolean {
   return DML.test(normalizeSql(sql));
 }
 
@@ -39,9 +39,11 @@ export function rehearsedOf(statements: readonly Seen[], databases: readonly str
       shape: shapeHash(sql),
     })),
     ddl: new Set(
-      texts.filter((sql) => !isDml(sql)).flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
+      texts
+        .filter((sql) => !isDataStatement(sql))
+        .flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
     ),
-    dml: new Set(texts.filter(isDml).map(likenessHash)),
+    dml: new Set(texts.filter(isDataStatement).map(likenessHash)),
   };
 }
 
