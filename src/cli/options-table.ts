@@ -77,8 +77,8 @@ export const RUN_OPTIONS = {
     'tables to clone without their rows (dump); repeatable',
     textValue,
   ),
-  allowOutward: option(
-    '--allow-outward',
+  allowExternalAccess: option(
+    '--allow-external-access',
     'clone although foreign servers or untrusted languages in it could reach other systems',
     flag,
   ),
@@ -205,8 +205,8 @@ export const RUN_OPTIONS = {
     'swap: how long the original is meant to be kept; after that `clean --originals` drops it',
     parseAge,
   ),
-  standbysOk: option(
-    '--standbys-ok',
+  allowStandbys: option(
+    '--allow-standbys',
     'swap although standbys stream: their sessions are taken care of',
     flag,
   ),
@@ -253,7 +253,7 @@ export const ROLLBACK_OPTIONS = {
   yes: RUN_OPTIONS.yes,
   pgbouncer: RUN_OPTIONS.pgbouncer,
   maxStall: RUN_OPTIONS.maxStall,
-  standbysOk: RUN_OPTIONS.standbysOk,
+  allowStandbys: RUN_OPTIONS.allowStandbys,
   audit: RUN_OPTIONS.audit,
 };
 
@@ -279,7 +279,7 @@ export const DOCTOR_OPTIONS = {
   cloneDir: RUN_OPTIONS.cloneDir,
   maxCopy: RUN_OPTIONS.maxCopy,
   schemaOnly: RUN_OPTIONS.schemaOnly,
-  allowOutward: RUN_OPTIONS.allowOutward,
+  allowExternalAccess: RUN_OPTIONS.allowExternalAccess,
   cloneCreate: RUN_OPTIONS.cloneCreate,
   cloneDestroy: RUN_OPTIONS.cloneDestroy,
   audit: RUN_OPTIONS.audit,

@@ -72,7 +72,7 @@ export interface CloneWishes {
   /** Patterns, as pg_dump takes them, of tables that come without their rows. */
   readonly excludeTableData: readonly string[];
   /** Lets a clone run although objects in it (foreign servers, untrusted languages) could reach other systems. */
-  readonly allowOutward: boolean;
+  readonly allowExternalAccess: boolean;
   /** The clone is to stay after the run. */
   readonly keep?: boolean;
   /** Shell commands that make a clone elsewhere and print its URL, and that remove it. */

@@ -36,7 +36,8 @@ export async function cageObstacle(
 
 function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Sandbox) {
   // Places of the original that are not known are not hidden either.
-  if (wishes.allowOutward || original.outward.length === 0 || (closed && !original.partly)) return undefined;
+  if (wishes.allowExternalAccess || original.outward.length === 0 || (closed && !original.partly))
+    return undefined;
   return cannotClose(original.outward);
 }
 

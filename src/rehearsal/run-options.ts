@@ -33,7 +33,7 @@ export interface RehearseOptions {
   readonly maxCopyBytes?: number;
   readonly schemaOnly?: boolean;
   readonly excludeTableData?: readonly string[];
-  readonly allowOutward?: boolean;
+  readonly allowExternalAccess?: boolean;
   /** Shell commands for `clone: 'external'`. */
   readonly cloneCreate?: string;
   readonly cloneDestroy?: string;

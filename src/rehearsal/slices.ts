@@ -16,14 +16,19 @@ export function limitsOf(options: RehearseOptions): CloneLimits {
 }
 
 export function wishesOf(options: RehearseOptions): CloneWishes {
-  const { checkpoint = 'fast', schemaOnly = false, excludeTableData = [], allowOutward = false } = options;
+  const {
+    checkpoint = 'fast',
+    schemaOnly = false,
+    excludeTableData = [],
+    allowExternalAccess = false,
+  } = options;
   const { cloneDir: folder, cloneCreate: create, cloneDestroy: destroy, keep = false } = options;
   if ((create === undefined) !== (destroy === undefined)) throw halfOfAPair();
   return {
     checkpoint,
     schemaOnly,
     excludeTableData,
-    allowOutward,
+    allowExternalAccess,
     keep,
     ...(folder === undefined ? {} : { folder }),
     ...(create === undefined || destroy === undefined ? {} : { external: { create, destroy } }),

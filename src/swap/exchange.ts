@@ -37,9 +37,11 @@ export const FOR_EXCHANGE = {
 export async function swapObjections(
   { context, stateBefore }: Prepared,
   rehearsed: TargetState,
-  { standbysOk = false }: SwapOptions,
+  { allowStandbys = false }: SwapOptions,
 ): Promise<string[]> {
-  const found = await swapObstacles(context.control, context.target, { standbysAreTakenCareOf: standbysOk });
+  const found = await swapObstacles(context.control, context.target, {
+    standbysAreTakenCareOf: allowStandbys,
+  });
   const changed = targetChangesBetween(rehearsed, stateBefore);
   return [
     ...found.map(({ reason, wayOut }) => `${reason}: ${wayOut}`),

@@ -27,7 +27,7 @@ export interface RollbackOptions
     | 'urlEnv'
     | 'pgbouncer'
     | 'maxClosedMs'
-    | 'standbysOk'
+    | 'allowStandbys'
     | 'emit'
     | 'audit'
     | 'signal'
@@ -62,7 +62,7 @@ export async function rollback(options: RollbackOptions): Promise<SwapSection & 
     const { name } = target.database;
     const original = await findOriginal(control, target.database, options.run);
     const obstacles = await swapObstacles(control, target, {
-      standbysAreTakenCareOf: options.standbysOk ?? false,
+      standbysAreTakenCareOf: options.allowStandbys ?? false,
     });
     const reasons = obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
     if (reasons.length > 0) return { ...refusedSwap(reasons), target: name };

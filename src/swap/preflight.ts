@@ -84,7 +84,7 @@ export async function swapObstacles(
   say(
     Number(row.standbys) > 0 && !standbysAreTakenCareOf,
     `${plural(Number(row.standbys), 'standby', 'standbys')} of the server: sessions there would stay with the original and read old data without an error`,
-    '--standbys-ok once they have no readers, or are restarted after the swap',
+    '--allow-standbys once they have no readers, or are restarted after the swap',
   );
   say(
     Number(row.superusers) > 0,

@@ -11,7 +11,7 @@ export interface SwapOptions extends RehearseOptions {
   /** For how long the original is meant to be kept, which is noted in its mark. Default: nobody says. */
   readonly keepOriginalMs?: number;
   /** Sessions on standbys are taken care of. Default false. */
-  readonly standbysOk?: boolean;
+  readonly allowStandbys?: boolean;
   /** Shown what the rehearsal found: whether to go on. */
   readonly confirm: (report: Report) => Promise<boolean>;
 }

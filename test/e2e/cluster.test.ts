@@ -74,7 +74,15 @@ describe('a target in use, on XFS', async () => {
         await ownFolder(state);
         await runProgram(['chmod', '755', home]);
         const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
-        const words = ['--clone', 'cluster', '--allow-outward', '--format', 'json', '--', ...MIGRATION];
+        const words = [
+          '--clone',
+          'cluster',
+          '--allow-external-access',
+          '--format',
+          'json',
+          '--',
+          ...MIGRATION,
+        ];
         const { exitCode, stdout, stderr } = await runProgram(
           ['setpriv', ...ids, process.execPath, CLI, ...words],
           { env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state } },

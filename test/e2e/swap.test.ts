@@ -365,7 +365,7 @@ test('a swap is refused while a standby streams, also where the role may not see
   });
   expect(await oidOf(primary.url, 'app')).toBe(oid);
   expect(await tables(url)).toEqual([]);
-  const swapped = await safemigrate(swapArgs(url, '--standbys-ok', '--', ...sqlCommand(MIGRATION)));
+  const swapped = await safemigrate(swapArgs(url, '--allow-standbys', '--', ...sqlCommand(MIGRATION)));
   expect(swapOf(swapped)).toMatchObject({ outcome: 'swapped' });
   const onStandby = changedUrl(standby.url, { database: 'app' });
   await until('the standby follows', async () => (await tables(onStandby).catch(() => [])).length === 1);

@@ -33,7 +33,12 @@ export async function withCloning<T>(
 ): Promise<T> {
   const { disconnect = 'never', waitMs = 0, maxStallMs = 5_000, method = 'template', onSent } = options;
   const { ttlMs = 600_000, maxCopyBytes = 2 ** 30 } = options;
-  const { checkpoint = 'fast', schemaOnly = false, excludeTableData = [], allowOutward = false } = options;
+  const {
+    checkpoint = 'fast',
+    schemaOnly = false,
+    excludeTableData = [],
+    allowExternalAccess = false,
+  } = options;
   const { folder, external } = options;
   const signal = options.signal ?? new AbortController().signal;
   const sent: AuditEntry[] = [];
@@ -54,7 +59,7 @@ export async function withCloning<T>(
         checkpoint,
         schemaOnly,
         excludeTableData,
-        allowOutward,
+        allowExternalAccess,
         ...(folder === undefined ? {} : { folder }),
         ...(external === undefined ? {} : { external }),
       },

@@ -29,6 +29,7 @@ export function cannotClose(objects: readonly string[]): Required<Impossible> {
     reason:
       'on a server of its own the clone could reach other systems, because this machine cannot take the network and ' +
       `the target's sockets away from it, and the target has: ${objects.join(', ')}`,
-    enable: 'run as root with CAP_SYS_ADMIN and a superuser of the target, or allow it with --allow-outward',
+    enable:
+      'run as root with CAP_SYS_ADMIN and a superuser of the target, or allow it with --allow-external-access',
   };
 }

@@ -73,7 +73,7 @@ describe.skipIf(skip)('a base backup', () => {
 
   test('is started here as a cluster of its own, under the same names, and is gone at the end', async () => {
     const parent = folder();
-    const options = { method: 'basebackup' as const, folder: parent, allowOutward: true };
+    const options = { method: 'basebackup' as const, folder: parent, allowExternalAccess: true };
     const url = changedUrl(shop, { user: 'copier', password: PASSWORD });
     await withCloning(url, options, async (cloning) => {
       const clone = await make(cloning);
@@ -100,7 +100,7 @@ describe.skipIf(skip)('a base backup', () => {
     const controller = new AbortController();
     const reason = new SafemigrateError('INTERRUPTED', 'enough');
     const { signal } = controller;
-    const options = { method: 'basebackup' as const, folder: parent, allowOutward: true, signal };
+    const options = { method: 'basebackup' as const, folder: parent, allowExternalAccess: true, signal };
     const attempt = withCloning(shop, options, async (cloning) => {
       // A spread checkpoint takes its time: what is seen below is not over at once.
       await run(shop, 'UPDATE t SET n = n');
@@ -131,7 +131,7 @@ describe.skipIf(skip)('a base backup', () => {
     const controller = new AbortController();
     const reason = new SafemigrateError('INTERRUPTED', 'enough');
     const { signal } = controller;
-    const options = { method: 'basebackup' as const, folder: folder(), allowOutward: true, signal };
+    const options = { method: 'basebackup' as const, folder: folder(), allowExternalAccess: true, signal };
     const watcher = new Client({ connectionString: server.url });
     watcher.on('error', () => {});
     onTestFinished(() => watcher.end());

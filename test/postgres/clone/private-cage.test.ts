@@ -166,7 +166,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
       await symlink(path.join(server.folder, 'data', 'pg_wal'), wal);
       return filled;
     };
-    await expect(made(async () => {}, { fill, allowOutward: true })).rejects.toMatchObject({
+    await expect(made(async () => {}, { fill, allowExternalAccess: true })).rejects.toMatchObject({
       code: 'CLONE',
       message: expect.stringContaining(`pg_wal leads to ${server.folder}/data/pg_wal`),
     });

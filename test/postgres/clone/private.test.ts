@@ -103,7 +103,7 @@ describe('a clone on a server of its own that goes wrong', () => {
   });
 
   const made = (options: object, use: (clone: PrivateClone) => Promise<void>) =>
-    withPrivateClone(server, url, { parent: parent.path, allowOutward: true, ...options }, use);
+    withPrivateClone(server, url, { parent: parent.path, allowExternalAccess: true, ...options }, use);
 
   test('is refused where it could reach other systems, before anything is made', async () => {
     let filled = false;
@@ -112,10 +112,10 @@ describe('a clone on a server of its own that goes wrong', () => {
       return copyByHand(server, folder);
     };
     // What this role may not know of the original cannot be hidden from the clone.
-    await expect(made({ allowOutward: false, fill }, async () => {})).rejects.toMatchObject({
+    await expect(made({ allowExternalAccess: false, fill }, async () => {})).rejects.toMatchObject({
       code: 'CLONE',
       message: expect.stringContaining('the target has: extension dblink, foreign server far'),
-      hint: expect.stringContaining('--allow-outward'),
+      hint: expect.stringContaining('--allow-external-access'),
     });
     expect(filled).toBe(false);
   });
