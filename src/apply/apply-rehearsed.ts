@@ -23,7 +23,7 @@ export async function applyRehearsed(
   const against = standsAgainst(rehearsal.report);
   if (against !== undefined && options.force === undefined) {
     const section = refusedApply(rehearsal, options, [against]);
-    return { report: inReport(rehearsal.report, { section, limits: [] }, startedAt), outdated: [] };
+    return { report: inReport(rehearsal.report, { section, caveats: [] }, startedAt), outdated: [] };
   }
   const { result, cleanup } = await withScope(options, (scope, stop) =>
     applyWithin({ scope, stop }, rehearsal, options),
@@ -38,7 +38,7 @@ async function applyWithin(life: Life, rehearsal: Rehearsal, options: ApplyOptio
   const entered = await enterTarget(life.scope, life.stop, options);
   const { run, target, turn } = entered;
   const refuse = (reasons: string[], more: Partial<Result> = {}): Result => ({
-    ...{ section: refusedApply(rehearsal, options, reasons), limits: [], run },
+    ...{ section: refusedApply(rehearsal, options, reasons), caveats: [], run },
     ...more,
   });
   const schema = await life.scope.own(

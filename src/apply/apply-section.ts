@@ -1,4 +1,4 @@
-import type { ApplySection, Limit, Report } from '../model/report.ts';
+import type { ApplySection, Caveat, Report } from '../model/report.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
 import type { ApplyOptions } from './apply-options.ts';
@@ -11,7 +11,7 @@ export interface Applied {
 
 export interface Result {
   readonly section: ApplySection;
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
   readonly run?: string;
   readonly outdated?: readonly string[];
 }
@@ -63,7 +63,7 @@ export function basis(
 
 export function inReport(
   report: Report,
-  { section, limits, run }: Result,
+  { section, caveats, run }: Result,
   startedAt: Date,
   more?: Cleanup,
 ): Report {
@@ -74,7 +74,7 @@ export function inReport(
       ...(run === undefined ? {} : { id: run }),
       ...{ startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString(), mode: 'apply' },
     },
-    limits: [...report.limits, ...limits],
+    caveats: [...report.caveats, ...caveats],
     apply: section,
     cleanup: {
       done: [...report.cleanup.done, ...(more?.done ?? [])],

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { movedBetween, readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { ApplySection, Limit, SchemaSection, StatementSection } from '../model/report.ts';
+import type { ApplySection, Caveat, SchemaSection, StatementSection } from '../model/report.ts';
 import { relationNames } from '../observe/relation-names.ts';
 import { schemaWithoutSecrets } from '../observe/statement-secrets.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -58,7 +58,7 @@ type Section = Pick<
 
 export interface InspectedOutcome {
   readonly section: Section;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
   /** For deciding whether the command may be run again. */
   readonly evidence: RetryEvidence;
 }
@@ -67,7 +67,7 @@ export interface InspectedOutcome {
 export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutcome> {
   const { wire, transactions, schema, fingerprint, rehearsed, rehearsedSchema, command, aborted, earlier } =
     parts;
-  const limits: Limit[] = [];
+  const caveats: Caveat[] = [];
   const problems: string[] = [];
   const reach = await reachAgain(parts);
   const session = 'session' in reach ? reach.session : null;
@@ -94,7 +94,7 @@ export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutc
   );
   const names = await attempt(session, (open) => relationNames(open, wire.lockedRelations()), new Map());
   const seen = await wire.statements(names, null);
-  limits.push(...seen.limits);
+  caveats.push(...seen.caveats);
   const home = moved === null ? session : null;
   const fates =
     (await attempt(home, (open) => transactions.fates(open), null)) ?? (await transactions.fates(null));
@@ -102,7 +102,7 @@ export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutc
     (await attempt(session, (open) => effectsOf(seen, fates, open), null)) ??
     (await effectsOf(seen, fates, null));
   const compared = await attempt(session, () => schema.after({ inUse: true }), null);
-  limits.push(...(compared?.limits ?? []));
+  caveats.push(...(compared?.caveats ?? []));
   await session?.close();
 
   const found = compared === null ? null : schemaWithoutSecrets(compared.section);
@@ -150,7 +150,7 @@ export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutc
           ? await bookkeepingOf(effects.committed, transactionOf, rehearsedTexts)
           : null,
     },
-    limits: limits.map((limit) => ({ ...limit, path: `apply.${limit.path}` })),
+    caveats: caveats.map((caveat) => ({ ...caveat, path: `apply.${caveat.path}` })),
     evidence: { ended, statements: seen.statements, transactions: told, during },
   };
 }

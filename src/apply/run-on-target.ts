@@ -5,7 +5,7 @@ import { readServerIdentity } from '../database/server-identity.ts';
 import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import { rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
@@ -100,7 +100,7 @@ export async function runOnTarget(
   });
   const { outcome, reasons } = after.section;
   await journal?.over(outcome);
-  const unpinned: Limit[] =
+  const unpinned: Caveat[] =
     place.systemIdentifier === null
       ? [{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read which server this is' }]
       : [];
@@ -113,7 +113,7 @@ export async function runOnTarget(
       attempts: [...attempts],
       reasons: notAgain === null ? reasons : [...reasons, notAgain],
     },
-    limits: [...after.limits, ...unpinned],
+    caveats: [...after.caveats, ...unpinned],
   };
 }
 

@@ -71,7 +71,7 @@ export async function prepareClone(
   }
   const reason =
     "the clone was changed by --after-clone before the command: its data is not all the target's";
-  return { ...clone, limits: [...clone.limits, { path: 'clone', kind: 'estimate', reason }] };
+  return { ...clone, caveats: [...clone.caveats, { path: 'clone', kind: 'estimate', reason }] };
 }
 
 const SHOWN_CHARACTERS = 80;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import { usableInstallation } from '../local-server/installation.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { assessBaseBackup, estimateBasebackupMs } from './basebackup/assess-basebackup.ts';
 import { type BackupServer, probeBasebackup } from './basebackup/probe.ts';
@@ -46,7 +46,7 @@ async function fill(
   context: CloneContext,
   found: BackupServer,
   folder: string,
-): Promise<{ touched: string[]; limits: Limit[] }> {
+): Promise<{ touched: string[]; caveats: Caveat[] }> {
   const { binaries, owner } = found;
   const asRoot = process.getuid?.() === 0;
   if (asRoot) await chown(folder, owner.uid, owner.gid);
@@ -54,7 +54,7 @@ async function fill(
   await receiveBasebackup(context, found, folder);
   await chmod(path.join(folder, 'data'), 0o700);
   const { checkpoint } = context.wishes;
-  const limits = [
+  const reasons = [
     "the clone's server runs on this machine: hardware and load differ from the target's, and so may times",
     ...(context.source ? ['it was copied from a standby, which may be behind'] : []),
   ];
@@ -65,7 +65,7 @@ async function fill(
           `pg_basebackup: a checkpoint (${checkpoint}), all files read (${formatBytes(found.bytes)}), a temporary replication ` +
             'slot, a switch of the WAL segment, and a backup history file',
         ],
-    limits: limits.map((reason) => ({ path: 'clone', kind: 'estimate', reason })),
+    caveats: reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason })),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { CloneSection, Limit } from '../model/report.ts';
+import type { Caveat, CloneSection } from '../model/report.ts';
 import type { Choice } from './choose.ts';
 import type { Clone } from './method.ts';
 
@@ -13,15 +13,15 @@ export function describeClone(
   sizeBytes: number | null,
   unique: Awaited<ReturnType<Clone['uniqueBytes']>>,
   kept: boolean,
-): { clone: CloneSection; limits: Limit[] } {
+): { clone: CloneSection; caveats: Caveat[] } {
   const { method, strategy, isolation, database, durationMs, reason, notCarried } = clone;
-  const limits: Limit[] = notCarried.map(({ property, reason }) => ({
+  const caveats: Caveat[] = notCarried.map(({ property, reason }) => ({
     path: 'clone',
     kind: 'unmeasured',
     reason: `the clone lacks the target's ${property}: ${reason}`,
   }));
   if (typeof unique === 'object')
-    limits.push({ path: 'clone.uniqueBytes', kind: 'unmeasured', reason: unique.unmeasured });
+    caveats.push({ path: 'clone.uniqueBytes', kind: 'unmeasured', reason: unique.unmeasured });
   const uniqueBytes = typeof unique === 'object' ? null : unique;
   return {
     clone: {
@@ -32,6 +32,6 @@ export function describeClone(
         reason: assessment.reason,
       })),
     },
-    limits: [...clone.limits, ...limits],
+    caveats: [...clone.caveats, ...caveats],
   };
 }

@@ -78,7 +78,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     stallMs: 0,
     notCarried,
     touched: touches(context, kind, transferMs),
-    limits: [...there.limits, ...dumpCaveats(context, facts, { missing, sameLocale: made.sameLocale })],
+    caveats: [...there.caveats, ...dumpCaveats(context, facts, { missing, sameLocale: made.sameLocale })],
     uniqueBytes: () => sizeOf(control, made.name),
     keep: made.keep,
   };

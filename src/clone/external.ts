@@ -3,7 +3,7 @@ import { inspectTarget } from '../database/inspect.ts';
 import { compareByText, comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import {
   destroyExternal,
@@ -114,7 +114,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     stallMs: 0,
     notCarried: [],
     touched: ['the command of --clone-create was run; what that does to the target is its own'],
-    limits: limitsOf(target, there),
+    caveats: caveatsOf(target, there),
     uniqueBytes: async () => ({ unmeasured: 'a clone that was made elsewhere does not tell what it takes' }),
     async keep() {
       entry = { ...entry, kept: true };
@@ -219,7 +219,7 @@ function isTarget(): SafemigrateError {
   });
 }
 
-function limitsOf(target: Target, there: Target): Limit[] {
+function caveatsOf(target: Target, there: Target): Caveat[] {
   const reasons = [
     "the clone was made elsewhere, by a command: its data may be older, settings, hardware and load differ from the target's",
   ];

@@ -1,7 +1,7 @@
 import type { Target } from '../database/target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import type { MadeDatabases } from '../ownership/made-databases.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -133,7 +133,7 @@ export interface Clone {
   /** What the making did to the target's server beyond reading, in words for the report. */
   readonly touched: string[];
   /** What makes it differ from the target, and the rehearsal less true. */
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
   /** Space that it takes beyond what it shares with the target, at this moment; the reason where that cannot be told. */
   uniqueBytes(): Promise<number | { readonly unmeasured: string }>;
   /** From now on the end of the run leaves it where it is. */

@@ -63,7 +63,7 @@ export async function startPrivateCluster(
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const lease = await takeLease(context, cluster, place, scope);
-  const { touched, limits } = await lease.during(() => cluster.fill(folder));
+  const { touched, caveats } = await lease.during(() => cluster.fill(folder));
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
@@ -98,7 +98,7 @@ export async function startPrivateCluster(
     stallMs: 0,
     notCarried: [],
     touched,
-    limits: [...limits, ...cage.limits, ...settings.limits, ...settled],
+    caveats: [...caveats, ...cage.caveats, ...settings.caveats, ...settled],
     uniqueBytes: () => uniqueBytesOf(folder),
     keep: () => lease.keep(),
   };

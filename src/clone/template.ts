@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../format.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { droppingStatement } from '../ownership/drop.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
@@ -65,7 +65,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     stallMs: made.durationMs,
     notCarried,
     touched: context.rehearsal ? [] : touches(made),
-    limits: context.rehearsal ? [ANOTHER_SERVER] : [],
+    caveats: context.rehearsal ? [ANOTHER_SERVER] : [],
     uniqueBytes: async () => ({
       unmeasured: 'the server does not tell how many blocks a database inside it shares with another',
     }),
@@ -74,7 +74,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
 }
 
 /** What is cloned there was copied some time ago, by somebody else. */
-const ANOTHER_SERVER: Limit = {
+const ANOTHER_SERVER: Caveat = {
   path: 'clone',
   kind: 'estimate',
   reason:

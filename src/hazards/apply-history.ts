@@ -14,7 +14,7 @@ export function telling(times: EarlierApply['times']): EarlierApply['times'] {
 }
 
 /** How times on the target compared with rehearsed ones so far; null where nothing was applied yet that took any. */
-export function applyHistoryOf(past: readonly EarlierApply[]): ForecastSection['experience'] {
+export function applyHistoryOf(past: readonly EarlierApply[]): ForecastSection['earlierApplies'] {
   const applies = past.map(({ times }) => telling(times)).filter(({ length }) => length > 0);
   if (applies.length === 0) return null;
   const ratios = applies

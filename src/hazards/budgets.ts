@@ -1,9 +1,9 @@
 import { formatBytes, formatDuration } from '../format.ts';
 import type {
+  Caveat,
   CommandSection,
   DataSection,
   ForecastSection,
-  Limit,
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
@@ -18,7 +18,7 @@ export interface Spent {
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   readonly data: Pick<DataSection, 'walBytes'> | null;
   readonly forecast: Pick<ForecastSection, 'disk'> | null;
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
 }
 
 /** Every budget that was overdrawn, or that could not be checked; each with the option that would allow it. */
@@ -53,9 +53,9 @@ function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: numb
   ];
 }
 
-function lockReasons({ statements, schema, limits }: Spent, allowed: readonly LockLimit[]): string[] {
+function lockReasons({ statements, schema, caveats }: Spent, allowed: readonly LockLimit[]): string[] {
   if (allowed.length === 0) return [];
-  const unseen = limits.find(({ path, kind }) => path === 'statements' && kind === 'unmeasured');
+  const unseen = caveats.find(({ path, kind }) => path === 'statements' && kind === 'unmeasured');
   if (unseen) return [`--max-lock cannot be checked: ${unseen.reason}`];
   return longestLocks(statements, schema).flatMap((lock) => {
     const limit = limitOf(lock, allowed);

@@ -1,22 +1,22 @@
-import type { CheckSection, FurtherRunSection, Limit } from '../model/report.ts';
+import type { Caveat, CheckSection, FurtherRunSection } from '../model/report.ts';
 
 /** What was asked of the clone beside the migration itself. */
 export interface RequestedExtraRuns {
   readonly checks: readonly CheckSection[];
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
 }
 
 const LISTED = 3;
 
 /** Why the user's own checks, the second run and the way back speak against the migration. */
-export function askedReasons({ checks, rerun, down, limits }: RequestedExtraRuns): string[] {
+export function askedReasons({ checks, rerun, down, caveats }: RequestedExtraRuns): string[] {
   return [
     ...checks.flatMap(checkReason),
     ...runReasons(rerun, SECOND_RUN),
     ...runReasons(down, WAY_BACK),
-    ...notDone(limits),
+    ...notDone(caveats),
   ];
 }
 
@@ -70,10 +70,10 @@ function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: stri
 }
 
 /** What was asked for and could not be done cannot have passed. */
-function notDone(limits: readonly Limit[]): string[] {
+function notDone(caveats: readonly Caveat[]): string[] {
   return [SECOND_RUN, WAY_BACK].flatMap(({ path, name }) =>
-    limits
-      .filter((limit) => limit.path === path && limit.kind === 'unmeasured')
+    caveats
+      .filter((caveat) => caveat.path === path && caveat.kind === 'unmeasured')
       .map(({ reason }) => `${name} was not tried: ${reason}`),
   );
 }

@@ -7,9 +7,9 @@ import {
 } from '../database/traffic.ts';
 import { formatDuration } from '../format.ts';
 import type {
+  Caveat,
   DataSection,
   ForecastSection,
-  Limit,
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
@@ -37,17 +37,17 @@ export interface Forecast {
   readonly section: ForecastSection | null;
   /** What it reckons with. */
   readonly rates: Rates | null;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /**
  * What the measured locks, WAL and files would mean on the target, from its own statistics. All of it is a forecast: the
- * inputs stand beside it, and what could not be known is null, with the reason in the limits.
+ * inputs stand beside it, and what could not be known is null, with the reason in the caveats.
  */
 export function forecast(measured: ForecastInput): Forecast {
   const { traffic, data } = measured;
   if ('unmeasured' in traffic)
-    return { section: null, rates: null, limits: [unmeasured('forecast', traffic.unmeasured)] };
+    return { section: null, rates: null, caveats: [unmeasured('forecast', traffic.unmeasured)] };
   const rates = ratesToReckonWith(traffic, measured.targetWasEmptied);
   const walBytes = data?.walBytes ?? null;
   const holders = byRelation(traffic.holders);
@@ -68,9 +68,9 @@ export function forecast(measured: ForecastInput): Forecast {
       inactiveSlots: [...traffic.inactiveSlots],
     },
     disk: { neededBytes: neededBytes(measured), freeBytes: measured.freeBytes },
-    experience: applyHistoryOf(measured.pastApplies),
+    earlierApplies: applyHistoryOf(measured.pastApplies),
   };
-  return { section, rates, limits: limitsOf(measured, traffic, section) };
+  return { section, rates, caveats: caveatsOf(measured, traffic, section) };
 }
 
 function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {
@@ -159,59 +159,59 @@ function neededBytes({ data, rewrittenBytes }: ForecastInput): number | null {
   return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
 }
 
-function limitsOf(measured: ForecastInput, traffic: TargetTraffic, section: ForecastSection): Limit[] {
-  const limits: Limit[] = [];
+function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: ForecastSection): Caveat[] {
+  const caveats: Caveat[] = [];
   const seconds = (traffic.sampledMs / 1000).toFixed(1);
   const instead =
     section.averagedMs === null
       ? 'rates may be too low (the server has not counted for a day yet, so that its average says nothing either)'
       : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the server has counted`;
   if (traffic.sampledMs < SHORT_SAMPLE_MS)
-    limits.push(
+    caveats.push(
       estimate(
         'forecast.locks',
         `the run was over after ${seconds} s, and statistics come up to a second late: ${instead}`,
       ),
     );
   if (measured.targetWasEmptied)
-    limits.push(
+    caveats.push(
       estimate(
         'forecast.locks',
         `for the clone no session could be connected to the target, in the same ${seconds} s in which its traffic was sampled: ${instead}`,
       ),
     );
   if (section.locks.some(({ readsPerSecond }) => readsPerSecond === null))
-    limits.push(
+    caveats.push(
       unmeasured('forecast.locks[].queued', 'the target has no statistics of some of the locked relations'),
     );
   if (traffic.hiddenSessions > 0)
     for (const path of ['forecast.oldestTransaction', 'forecast.locks[].waitsFor'])
-      limits.push(
+      caveats.push(
         unmeasured(
           path,
           `the role sees nothing of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
         ),
       );
   if (section.wal.standbys === null)
-    limits.push(
+    caveats.push(
       unmeasured('forecast.wal.standbys', 'the role does not see them: GRANT pg_read_all_stats to it'),
     );
   if (section.disk.neededBytes === null)
-    limits.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
+    caveats.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
   if (section.disk.freeBytes === null)
-    limits.push(
+    caveats.push(
       unmeasured(
         'forecast.disk.freeBytes',
         "it can be seen on the server's own machine alone, by a member of pg_read_all_settings and pg_read_server_files",
       ),
     );
-  return limits;
+  return caveats;
 }
 
-function estimate(path: string, reason: string): Limit {
+function estimate(path: string, reason: string): Caveat {
   return { path, kind: 'estimate', reason };
 }
 
-function unmeasured(path: string, reason: string): Limit {
+function unmeasured(path: string, reason: string): Caveat {
   return { path, kind: 'unmeasured', reason };
 }

@@ -1,5 +1,5 @@
 import type { HazardFacts } from '../model/hazard-facts.ts';
-import type { DataSection, ForecastSection, Hazard, Limit, SchemaSection } from '../model/report.ts';
+import type { Caveat, DataSection, ForecastSection, Hazard, SchemaSection } from '../model/report.ts';
 import { findDiskHazards } from './disk-hazards.ts';
 import { findExitCodeHazards } from './exit-code-checks.ts';
 import { findHazards } from './find-hazards.ts';
@@ -19,7 +19,7 @@ export interface Judgement {
   readonly hazards: Hazard[];
   readonly forecast: ForecastSection | null;
   readonly verdict: Verdict;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /** @param today the date, as `2026-11-21`. */
@@ -31,7 +31,7 @@ export function reachJudgement(evidence: RehearsalEvidence, policy: Policy, toda
     ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
   ];
   const hazards = applyPolicy(found, policy, today);
-  const limits = [...evidence.limits, ...expected.limits];
-  const findings = { ...evidence, hazards, forecast: expected.section, limits };
-  return { hazards, forecast: expected.section, verdict: judge(findings, policy, today), limits };
+  const caveats = [...evidence.caveats, ...expected.caveats];
+  const findings = { ...evidence, hazards, forecast: expected.section, caveats };
+  return { hazards, forecast: expected.section, verdict: judge(findings, policy, today), caveats };
 }

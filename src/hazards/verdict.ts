@@ -1,4 +1,4 @@
-import type { ContactSection, Hazard, SchemaSection, TargetSection } from '../model/report.ts';
+import type { Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { askedReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
@@ -11,7 +11,7 @@ export interface Verdict {
 /** What the verdict rests on. */
 export interface Findings extends Spent, RequestedExtraRuns {
   readonly target: Pick<TargetSection, 'changes'>;
-  readonly contact: readonly ContactSection[];
+  readonly targetConnections: readonly TargetConnection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Those that the policy allows are marked. */
   readonly hazards: readonly Hazard[];
@@ -45,8 +45,8 @@ function targetReasons({ target }: Findings): string[] {
     : [`the command changed the target itself: ${own.map(({ what }) => what).join('; ')}`];
 }
 
-function contactReasons({ contact }: Findings): string[] {
-  const [first] = contact;
+function contactReasons({ targetConnections }: Findings): string[] {
+  const [first] = targetConnections;
   if (!first) return [];
   const { process: owner, user, ended } = first;
   return [
@@ -60,17 +60,17 @@ function refusalReasons({ command }: Findings): string[] {
   return command.refused.map(({ what, why }) => `${what} was not run: ${why}`);
 }
 
-function commandReasons({ command, interrupted, contact }: Findings): string[] {
+function commandReasons({ command, interrupted, targetConnections }: Findings): string[] {
   // It was safemigrate that ended it then.
-  if (contact.length > 0) return [];
+  if (targetConnections.length > 0) return [];
   if (interrupted) return ['the rehearsal was interrupted'];
   if (command.timedOut) return ['the command ran longer than --timeout allows and was ended'];
   if (command.signal !== null) return [`the command was ended by ${command.signal}`];
   return command.exitCode === 0 ? [] : [`the command failed with exit code ${command.exitCode}`];
 }
 
-function reachReasons({ command, interrupted, contact }: Findings): string[] {
-  if (command.reachedClone || interrupted || contact.length > 0) return [];
+function reachReasons({ command, interrupted, targetConnections }: Findings): string[] {
+  if (command.reachedClone || interrupted || targetConnections.length > 0) return [];
   return [
     'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
       'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',
@@ -80,5 +80,5 @@ function reachReasons({ command, interrupted, contact }: Findings): string[] {
 /** What could not be compared cannot have passed. */
 function unseenReasons({ schema, interrupted, command }: Findings): string[] {
   if (schema !== null || interrupted || !command.reachedClone) return [];
-  return ['the schema before and after could not be compared; the limits of the report say why'];
+  return ['the schema before and after could not be compared; the caveats of the report say why'];
 }

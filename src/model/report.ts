@@ -3,7 +3,7 @@ import { z } from 'zod';
 /**
  * The report: what every renderer reads, what `--format json` prints, and what the rooms fill in, each its own
  * section. Durations are milliseconds, sizes bytes, times ISO 8601. Paths are stable from version 1 on; more may
- * be added. A scalar that could not be measured is null, and `limits` says why (promise P7).
+ * be added. A scalar that could not be measured is null, and `caveats` say why (promise P7).
  */
 const milliseconds = z.number().nonnegative();
 const bytes = z.int();
@@ -304,7 +304,7 @@ export const forecastSection = z.object({
    * Of statements that earlier runs applied to this target: their time there divided by the rehearsed one, the tenth part and
    * the nine tenths of them below `low` and `high`. null: none yet.
    */
-  experience: z
+  earlierApplies: z
     .object({
       applies: z.int(),
       statements: z.int(),
@@ -409,7 +409,7 @@ export const furtherRunSection = z.object({
 });
 
 /** A session on the target that the command opened past safemigrate. */
-export const contactSection = z.object({
+export const targetConnection = z.object({
   process: z.object({ pid: z.int(), command: z.string() }),
   user: z.string().nullable(),
   application: z.string(),
@@ -420,7 +420,7 @@ export const contactSection = z.object({
   ended: z.boolean(),
 });
 
-export const limit = z.object({
+export const caveat = z.object({
   /** A path of this report, or a prefix of one. */
   path: z.string(),
   kind: z.enum(['estimate', 'unmeasured']),
@@ -617,15 +617,15 @@ export const report = z.object({
   schema: schemaSection.nullable(),
   data: dataSection.nullable(),
   hazards: z.array(hazard),
-  limits: z.array(limit),
+  caveats: z.array(caveat),
   forecast: forecastSection.nullable(),
   /** null: `--queries off`, or none can be read. */
   queries: queriesSection.nullable(),
   checks: z.array(checkSection),
-  /** null: not asked for (`--rerun`, `--down`), or not run; `limits` says why. */
+  /** null: not asked for (`--rerun`, `--down`), or not run; `caveats` say why. */
   rerun: furtherRunSection.nullable(),
   down: furtherRunSection.nullable(),
-  contact: z.array(contactSection),
+  targetConnections: z.array(targetConnection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   /** null: not asked for (`--apply`). */
   apply: applySection.nullable(),
@@ -647,10 +647,10 @@ export type Rename = z.infer<typeof rename>;
 export type DataSection = z.infer<typeof dataSection>;
 export type ForecastSection = z.infer<typeof forecastSection>;
 export type StatementSection = z.infer<typeof statementSection>;
-export type ContactSection = z.infer<typeof contactSection>;
+export type TargetConnection = z.infer<typeof targetConnection>;
 export type TransactionSection = z.infer<typeof transactionSection>;
 export type Hazard = z.infer<typeof hazard>;
-export type Limit = z.infer<typeof limit>;
+export type Caveat = z.infer<typeof caveat>;
 export type ApplySection = z.infer<typeof applySection>;
 export type DuringSection = z.infer<typeof duringSection>;
 export type SwapSection = z.infer<typeof swapSection>;

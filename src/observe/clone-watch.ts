@@ -1,6 +1,6 @@
 import type { Clone } from '../clone/method.ts';
 import type { CatalogueFacts } from '../model/hazard-facts.ts';
-import type { DataSection, Limit, SchemaSection } from '../model/report.ts';
+import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -28,7 +28,7 @@ export interface CloneObservations {
   readonly made: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   readonly retyped: readonly Retyped[];
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 interface Snapshot {
@@ -46,7 +46,7 @@ export interface CloneWatch {
    */
   before<T>(onIdle: () => Promise<unknown>, inRoom: () => Promise<T>): Promise<T>;
   /**
-   * Compares. What could not be read is null, and the limits say why; so is everything once the interrupt has come,
+   * Compares. What could not be read is null, and the caveats say why; so is everything once the interrupt has come,
    * since whoever interrupts does not want to wait for it.
    * @param wanted OIDs of relations to be named.
    */
@@ -149,10 +149,10 @@ export function watchClone(
   async function compare(wanted: Iterable<number>, tell: AfterOptions): Promise<CloneObservations> {
     const then = first;
     if (!then) throw new Error('the clone was not read before the command');
-    const limits: Limit[] = [];
+    const caveats: Caveat[] = [];
     const known = new Set(then.catalogue.relations.map(({ oid }) => Number(oid)));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [then.walPosition]);
-    const data = measured(limits, 'data', () =>
+    const data = measured(caveats, 'data', () =>
       inClone(async (session) => ({
         relations: await readRelations(session, then.relations),
         names: await relationNames(session, wanted),
@@ -162,7 +162,7 @@ export function watchClone(
     );
     const bytes = Number(wal?.bytes ?? 0);
     // First of all, so that what waits for the data in there does not wait for what is made of it here.
-    const schemaRead = measured(limits, 'schema', () => readSchema(then, data, tell));
+    const schemaRead = measured(caveats, 'schema', () => readSchema(then, data, tell));
     // While the schema is being read: of 10,000 relations it takes a while.
     const worked = data.then((read) => ({
       relations: read?.relations ?? null,
@@ -177,7 +177,7 @@ export function watchClone(
       catalogue: catalogueFacts(then.catalogue, then.relations, read),
     }));
     const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([schemaRead, worked]);
-    limits.push(...(compared?.limits ?? []), ...(rows?.limits ?? []));
+    caveats.push(...(compared?.caveats ?? []), ...(rows?.caveats ?? []));
     return {
       schema: compared && withLostRows(compared.section, then.relations, relations),
       data: rows?.section ?? null,
@@ -185,7 +185,7 @@ export function watchClone(
       ...{ names, made },
       catalogue: { ...catalogue, dropped: compared?.dropped ?? new Map() },
       retyped: compared?.retyped ?? [],
-      limits,
+      caveats,
     };
   }
 }
@@ -209,7 +209,7 @@ const NOT_OBSERVED: CloneObservations = {
     lockTimeoutByDefault: false,
   },
   retyped: [],
-  limits: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
+  caveats: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
     path,
     kind: 'unmeasured',
     reason: 'the run was interrupted before it was read',

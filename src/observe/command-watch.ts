@@ -3,7 +3,7 @@ import { type CommandLogin, planRoutes } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
 import type { Emit } from '../events.ts';
 import type { StatementFacts } from '../model/hazard-facts.ts';
-import type { DataSection, Limit, StatementSection, TransactionSection } from '../model/report.ts';
+import type { Caveat, DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
@@ -16,7 +16,7 @@ import { withRewrites } from './rewritten-relations.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
 import { statementFacts } from './statement-facts.ts';
-import { SAMPLED_LIMIT, STATEMENT_LIMITS, StatementLog, UNREAD_LIMIT } from './statements.ts';
+import { SAMPLED_CAVEAT, STATEMENT_CAVEATS, StatementLog, UNREAD_CAVEAT } from './statements.ts';
 
 export interface CommandWatchOptions {
   /** What the command knows of the target; the first is the target's own login. */
@@ -72,7 +72,7 @@ export interface SeenStatements {
   readonly parsed: ReadonlyMap<number, StatementFacts>;
   /** Sessions that began with a lock_timeout: of PGOPTIONS, of the URL, or set by the driver. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /** No backend has it. */
@@ -161,17 +161,17 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
         transactions: log.transactions(),
         parsed: await statementFacts(statements),
         sessionsWithLockTimeout: limited,
-        limits: [
-          ...(statements.length > 0 ? STATEMENT_LIMITS : []),
-          ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_LIMIT] : []),
-          ...(log.hasUnread ? [UNREAD_LIMIT] : []),
+        caveats: [
+          ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
+          ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
+          ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
         ],
       };
     },
   };
 }
 
-const NOT_OBSERVED: Limit = {
+const NOT_OBSERVED: Caveat = {
   path: 'statements',
   kind: 'unmeasured',
   reason: 'statements were not observed (--observe off)',
@@ -182,7 +182,7 @@ const NOTHING_SEEN: SeenStatements = {
   transactions: [],
   parsed: new Map(),
   sessionsWithLockTimeout: new Set(),
-  limits: [NOT_OBSERVED],
+  caveats: [NOT_OBSERVED],
 };
 
 /** `options` holds the switches of a backend: `-c lock_timeout=5s`, `--lock-timeout=5s`. */

@@ -2,7 +2,7 @@ import { nameOfProcess, socketsOfTree } from '../command/process-sockets.ts';
 import { type CommandResult, type RunOptions, runCommand } from '../command/run-command.ts';
 import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
-import type { ContactSection, Limit } from '../model/report.ts';
+import type { Caveat, TargetConnection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { Newcomers } from './newcomers.ts';
 import { statementWithoutSecrets } from './statement-secrets.ts';
@@ -18,8 +18,8 @@ interface ContactWatch {
 }
 
 export interface Contacts {
-  readonly contact: ContactSection[];
-  readonly limits: Limit[];
+  readonly targetConnections: TargetConnection[];
+  readonly caveats: Caveat[];
 }
 
 /** Runs the command under that watch; a contact ends it. */
@@ -42,7 +42,7 @@ export async function runWatched(
       watch = watchContact({ ...options, newcomers, since, root, onContact: () => contacted.abort() });
     },
   });
-  return { result, newcomers, ...((await watch?.stop()) ?? { contact: [], limits: [] }) };
+  return { result, newcomers, ...((await watch?.stop()) ?? { targetConnections: [], caveats: [] }) };
 }
 
 interface ContactOptions {
@@ -85,20 +85,20 @@ const UNIX_SOCKET_PORT = -1;
 
 function watchContact(options: ContactOptions): ContactWatch {
   const { control, target, newcomers, since, root, onContact } = options;
-  const contact = new Map<string, ContactSection>();
+  const connections = new Map<string, TargetConnection>();
   const unproved = new Map<string, string>();
   let failure: string | undefined;
 
   const look = async () => {
     await newcomers.look(() => socketsOfTree(root));
     const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, since]);
-    const news = rows.filter((row) => !contact.has(keyOf(row)) && !unproved.has(keyOf(row)));
+    const news = rows.filter((row) => !connections.has(keyOf(row)) && !unproved.has(keyOf(row)));
     if (news.length === 0) return;
     const sockets = await socketsOfTree(root);
     for (const row of news) {
       const owner = sockets.find(({ address, port }) => address === row.address && port === row.port);
       if (owner) {
-        contact.set(keyOf(row), await end(control, row, owner.pid));
+        connections.set(keyOf(row), await end(control, row, owner.pid));
         onContact();
       } else if (row.port === null || row.port === UNIX_SOCKET_PORT) {
         unproved.set(keyOf(row), `${row.user ?? 'somebody'}, ${row.application || 'no application name'}`);
@@ -125,12 +125,15 @@ function watchContact(options: ContactOptions): ContactWatch {
       clearInterval(timer);
       await looking;
       await attempt();
-      return { contact: [...contact.values()], limits: limitsOf([...unproved.values()], failure) };
+      return {
+        targetConnections: [...connections.values()],
+        caveats: caveatsOf([...unproved.values()], failure),
+      };
     },
   };
 }
 
-async function end(control: Session, row: Row, owner: number): Promise<ContactSection> {
+async function end(control: Session, row: Row, owner: number): Promise<TargetConnection> {
   let ended = true;
   try {
     ended = (await control.query(END, [row.pid, row.started])).length > 0;
@@ -148,24 +151,24 @@ async function end(control: Session, row: Row, owner: number): Promise<ContactSe
   };
 }
 
-function limitsOf(unproved: string[], failure: string | undefined): Limit[] {
-  const limits: Limit[] = [];
+function caveatsOf(unproved: string[], failure: string | undefined): Caveat[] {
+  const caveats: Caveat[] = [];
   if (unproved.length > 0) {
     const who = unproved.slice(0, 3).join('; ');
-    limits.push({
-      path: 'contact',
+    caveats.push({
+      path: 'targetConnections',
       kind: 'unmeasured',
       reason: `whether ${unproved.length} new sessions on the target came from the command could not be proved: their address is hidden, or they use a Unix socket (${who})`,
     });
   }
   if (failure !== undefined) {
-    limits.push({
-      path: 'contact',
+    caveats.push({
+      path: 'targetConnections',
       kind: 'unmeasured',
       reason: `the target's sessions could not be watched: ${failure}`,
     });
   }
-  return limits;
+  return caveats;
 }
 
 function keyOf({ pid, started }: Row): string {

@@ -1,7 +1,7 @@
 import type { Target } from '../database/target.ts';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import { formatDuration } from '../format.ts';
-import type { DataSection, Limit, SchemaSection } from '../model/report.ts';
+import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -34,7 +34,7 @@ export interface DataLoss {
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
   /** What was done on the target beyond reading catalogues, in words for the report. */
   readonly touched: string[];
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /** The target must not feel it: larger tables are estimated from the statistics of their columns. */
@@ -107,12 +107,12 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     }),
   );
   const rewritten = (data?.tables ?? []).filter((table) => table.rewritten).map(({ relation }) => relation);
-  const limits: Limit[] = [];
+  const caveats: Caveat[] = [];
   const touched: string[] = [];
   const weighed =
     columns.length === 0 && rewritten.length === 0
       ? NOTHING
-      : await orLimit(limits, () =>
+      : await orCaveat(caveats, () =>
           onTarget(options, async (session) => ({
             columns: await contentOf(
               session,
@@ -125,7 +125,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
         );
   const contents = weighed?.columns ?? new Map<string, ColumnContent>();
   if (weighed && columns.some(({ object }) => (contents.get(object)?.rowsWithValue ?? null) === null))
-    limits.push({
+    caveats.push({
       path: 'data.lost',
       kind: 'unmeasured',
       reason:
@@ -138,7 +138,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     data: data && { ...data, lost: lostData({ schema, data, transactions, columns: contents }) },
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
     touched,
-    limits,
+    caveats,
   };
 }
 
@@ -149,11 +149,11 @@ function isUntouched(content: ColumnContent | undefined): boolean {
 const NOTHING = { columns: new Map<string, ColumnContent>(), rewrittenBytes: new Map<string, number>() };
 
 /** At the end of a run nothing that is only looked up may cost the report. */
-async function orLimit<T>(limits: Limit[], read: () => Promise<T>): Promise<T | null> {
+async function orCaveat<T>(caveats: Caveat[], read: () => Promise<T>): Promise<T | null> {
   try {
     return await read();
   } catch (error) {
-    limits.push({ path: 'data.lost', kind: 'unmeasured', reason: messageOf(error) });
+    caveats.push({ path: 'data.lost', kind: 'unmeasured', reason: messageOf(error) });
     return null;
   }
 }

@@ -41,7 +41,7 @@ export async function explainLoss(
       RESTART_MS,
     );
     try {
-      const { changes, limits, moved } = await compareTarget(
+      const { changes, caveats, moved } = await compareTarget(
         { ...options, control },
         {
           before: options.before,
@@ -50,11 +50,11 @@ export async function explainLoss(
           describeTarget: async () => [],
           madeDatabases: false,
           ownDatabases: [],
-          contact: [],
+          targetConnections: [],
           authors: [],
         },
       );
-      const unread = limits.find(({ kind }) => kind === 'unmeasured');
+      const unread = caveats.find(({ kind }) => kind === 'unmeasured');
       const asked = moved === undefined ? '' : `At its address ${moved}. `;
       if (changes.length === 0 && unread === undefined)
         return new SafemigrateError('LOST', `${lost.message} ${asked}The target is as it was before.`, {

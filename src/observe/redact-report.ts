@@ -31,7 +31,7 @@ const NAME = /^[\p{L}_][\p{L}\d_$]*$/u;
 export async function redactReport(report: Report): Promise<Report> {
   const further = [report.rerun, report.down].flatMap((run) => run?.statements ?? []);
   const originals = [...report.statements, ...further, ...(report.apply?.statements ?? [])];
-  const { statements, rerun, down, checks, apply, schema, queries, contact, ...rest } = report;
+  const { statements, rerun, down, checks, apply, schema, queries, targetConnections, ...rest } = report;
   const hidden = await wordsToHide(report, originals);
   const hideIn = <T>(value: T): T => walk(value, hidden) as T;
   const argv = wordsOf(report.command.argv, hideIn);
@@ -49,7 +49,10 @@ export async function redactReport(report: Report): Promise<Report> {
     command: { ...walked.command, argv, undecided: walked.command.undecided.map(withoutQuotation) },
     statements: await shown(statements),
     queries: queries && (await redactedQueries(queries, hideIn)),
-    contact: hideIn(contact).map((each) => ({ ...each, query: each.query && normalizeSql(each.query) })),
+    targetConnections: hideIn(targetConnections).map((each) => ({
+      ...each,
+      query: each.query && normalizeSql(each.query),
+    })),
     checks: await Promise.all(
       checks.map(async (check) => ({
         ...hideIn(check),

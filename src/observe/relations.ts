@@ -1,4 +1,4 @@
-import type { DataSection, Limit } from '../model/report.ts';
+import type { Caveat, DataSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 
@@ -188,7 +188,7 @@ export function compareRelations(
   before: RelationsData,
   after: RelationsData,
   wal: Wal,
-): { section: DataSection; limits: Limit[] } {
+): { section: DataSection; caveats: Caveat[] } {
   const tables: DataSection['tables'] = [];
   const written: DataSection['written'] = [];
   let unchangedTables = 0;
@@ -219,7 +219,7 @@ export function compareRelations(
   const sizeDeltaBytes = after.databaseBytes - before.databaseBytes;
   return {
     section: { tables, unchangedTables, written, lost: [], walBytes: wal.bytes, sizeDeltaBytes },
-    limits: limitsOf(tables, wal),
+    caveats: caveatsOf(tables, wal),
   };
 }
 
@@ -233,28 +233,28 @@ function writtenSince(then: RelationWrites | undefined, now: RelationWrites): Re
   return inserted > 0 || updated > 0 || deleted > 0 ? { inserted, updated, deleted } : undefined;
 }
 
-function limitsOf(tables: DataSection['tables'], wal: Wal): Limit[] {
-  const limits: Limit[] = [];
+function caveatsOf(tables: DataSection['tables'], wal: Wal): Caveat[] {
+  const caveats: Caveat[] = [];
   const estimated = tables.filter(({ exact }) => !exact).length;
   if (estimated > 0) {
     const reason = `rows of ${estimated} listed relations are estimates from the last ANALYZE: only small relations are counted`;
-    limits.push({ path: 'data.tables', kind: 'estimate', reason });
+    caveats.push({ path: 'data.tables', kind: 'estimate', reason });
   }
   if (tables.some(({ rowsBefore, rowsAfter }) => rowsBefore === null || rowsAfter === null)) {
     const reason = 'relations that are too large to count and were never analysed have no number of rows';
-    limits.push({ path: 'data.tables', kind: 'unmeasured', reason });
+    caveats.push({ path: 'data.tables', kind: 'unmeasured', reason });
   }
   if (wal.bytes === null) {
-    limits.push({
+    caveats.push({
       path: 'data.walBytes',
       kind: 'unmeasured',
       reason: 'the position in the WAL could not be read',
     });
   } else if (wal.shared) {
     const reason = 'counted for the whole cluster, with what others wrote meanwhile';
-    limits.push({ path: 'data.walBytes', kind: 'estimate', reason });
+    caveats.push({ path: 'data.walBytes', kind: 'estimate', reason });
   }
-  return limits;
+  return caveats;
 }
 
 /** Rows that are gone from relations that are still there, in words: no way back restores them. */

@@ -1,4 +1,4 @@
-import type { Limit, StatementSection, TransactionSection } from '../model/report.ts';
+import type { Caveat, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import type { RelationNames } from './relation-names.ts';
@@ -17,7 +17,7 @@ interface Entry {
 }
 
 /** What the section leaves open, and why. */
-export const STATEMENT_LIMITS: readonly Limit[] = [
+export const STATEMENT_CAVEATS: readonly Caveat[] = [
   {
     path: 'statements[].walBytes',
     kind: 'estimate',
@@ -32,7 +32,7 @@ export const STATEMENT_LIMITS: readonly Limit[] = [
 ];
 
 /** For texts that the proxy does not hold, and so cannot show to the guard. */
-export const UNREAD_LIMIT: Limit = {
+export const UNREAD_CAVEAT: Caveat = {
   path: 'command.refused',
   kind: 'unmeasured',
   reason:
@@ -41,7 +41,7 @@ export const UNREAD_LIMIT: Limit = {
 const UNREAD = '[a text of ';
 
 /** For `sampled` statements. */
-export const SAMPLED_LIMIT: Limit = {
+export const SAMPLED_CAVEAT: Caveat = {
   path: 'statements[].durationMs',
   kind: 'estimate',
   reason:

@@ -4,7 +4,7 @@ import { movedBetween, readServerIdentity, type ServerIdentity } from '../databa
 import type { Target } from '../database/target.ts';
 import { type TargetTraffic, type TrafficReading, trafficBetween } from '../database/traffic.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { ContactSection, Limit, SchemaChange, TargetSection } from '../model/report.ts';
+import type { Caveat, SchemaChange, TargetConnection, TargetSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -137,7 +137,7 @@ export interface TargetComparison {
   readonly traffic: TargetTraffic | { readonly unmeasured: string };
   /** In words, where another server was asked the second time. */
   readonly moved?: string | undefined;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /** What the proxy and the watch over the target's sessions saw of the command. */
@@ -147,7 +147,7 @@ export interface Seen {
   /** Databases that it made for itself, which are dropped at the end. */
   readonly ownDatabases: readonly string[];
   /** Sessions that it opened on the target itself. */
-  readonly contact: readonly ContactSection[];
+  readonly targetConnections: readonly TargetConnection[];
   /** What each of its runs tells of who made a change. */
   readonly authors: readonly AuthorOf[];
 }
@@ -178,21 +178,21 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
     return {
       changes: [],
       traffic: { unmeasured: reason },
-      limits: [{ path: 'target.changes', kind: 'unmeasured', reason }],
+      caveats: [{ path: 'target.changes', kind: 'unmeasured', reason }],
     };
   }
   const written = writtenCatalogues(meanwhile.before, after);
   const targetChanges =
     written.length > 0 && after.digest !== 'gone' ? await meanwhile.describeTarget().catch(() => []) : [];
   const unread = [...(after.digest === 'gone' ? [] : after.digest.unread), ...after.shared.unread];
-  const limits = unread.map((reason): Limit => ({ path: 'target.changes[]', kind: 'unmeasured', reason }));
+  const caveats = unread.map((reason): Caveat => ({ path: 'target.changes[]', kind: 'unmeasured', reason }));
   const compare = { ...meanwhile, after, written, targetChanges };
   const moved = movedSince(meanwhile.before, after);
   if (moved === undefined)
     return {
       changes: attribute(compare),
       traffic: sampled(meanwhile, after),
-      limits,
+      caveats,
     };
   // Sessions and statements are counted by each server for itself.
   const reason = `${moved}: what had not reached it by then is told as a change`;
@@ -200,7 +200,7 @@ export async function compareTarget(options: WatchOptions, meanwhile: Meanwhile)
     changes: attribute({ ...compare, after: { ...after, arrivals: null } }),
     traffic: { unmeasured: moved },
     moved,
-    limits: [...limits, { path: 'target.changes', kind: 'estimate', reason }],
+    caveats: [...caveats, { path: 'target.changes', kind: 'estimate', reason }],
   };
 }
 
@@ -263,16 +263,16 @@ export function attribute(evidence: TargetEvidence): TargetSection['changes'] {
 /** CREATE and DROP DATABASE run in no function and no block, so that every one of the command's own was seen. */
 function whoseShared(
   change: SharedChange,
-  { madeDatabases, contact, authors }: TargetEvidence,
+  { madeDatabases, targetConnections, authors }: TargetEvidence,
 ): Pick<TargetSection['changes'][number], 'madeBy' | 'evidence'> {
   const { what } = change;
   const found = authors.map((authorOf) => authorOf(change));
   const [first] = found;
   const own = found.find(({ who }) => who === 'command');
   if (own?.who === 'command') return { madeBy: 'command', evidence: own.why };
-  if (first?.who === 'others' && contact.length === 0 && found.every(({ who }) => who === 'others'))
+  if (first?.who === 'others' && targetConnections.length === 0 && found.every(({ who }) => who === 'others'))
     return { madeBy: 'others', evidence: first.why };
-  if (/^database .* (created|dropped)$/.test(what) && !madeDatabases && contact.length === 0)
+  if (/^database .* (created|dropped)$/.test(what) && !madeDatabases && targetConnections.length === 0)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
   return {
     madeBy: 'command',
@@ -292,11 +292,18 @@ function describe(catalogues: readonly string[], changes: readonly SchemaChange[
   return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
 }
 
-function decide({ before, after, reachedClone, cloneChanges, targetChanges, contact }: TargetEvidence): {
+function decide({
+  before,
+  after,
+  reachedClone,
+  cloneChanges,
+  targetChanges,
+  targetConnections,
+}: TargetEvidence): {
   madeBy: 'command' | 'others';
   why: string;
 } {
-  const [met] = contact;
+  const [met] = targetConnections;
   if (met) return { madeBy: 'command', why: `${met.process.command} connected to the target as ${met.user}` };
   const counted = before.arrivals !== null && after.arrivals !== null;
   if (counted && after.arrivals - before.arrivals <= OWN_ARRIVALS)

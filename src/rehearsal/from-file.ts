@@ -7,7 +7,7 @@ import { embeddedBinaries, type ServerVersion } from '../local-server/binaries.t
 import { newestClientPrograms } from '../local-server/client-programs.ts';
 import { type Server, startServer } from '../local-server/embedded.ts';
 import { makeWorkFolder } from '../local-server/work-folder.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { formatUrl, parseSettings, VARIABLES } from '../postgres/connection/connection-url.ts';
@@ -25,7 +25,7 @@ export interface FileTarget {
   readonly located: Located;
   /** With the URL variable and the PG* variables leading to it, whatever they held. */
   readonly around: Environment;
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
 }
 
 const NEWEST = 18;
@@ -75,7 +75,7 @@ export async function restoreFile(
     return {
       located: { settings, source: `--from ${from}` },
       around,
-      limits: limitsOf(from, version, dump.text.version, others),
+      caveats: caveatsOf(from, version, dump.text.version, others),
     };
   });
 }
@@ -169,7 +169,7 @@ function warnOfOthers(around: Environment, { urlEnv }: RehearseOptions, emit: Em
   });
 }
 
-function limitsOf(from: string, version: number, dumped: string | null, others: boolean): Limit[] {
+function caveatsOf(from: string, version: number, dumped: string | null, others: boolean): Caveat[] {
   const reasons = [
     `the target is ${from}, restored on a PostgreSQL ${version} of its own: data as old as the dump, nobody else at work, ` +
       "this machine's speed without fsync, and a superuser's rights",

@@ -118,7 +118,7 @@ export async function rehearseOnClone(
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const made = describeClone(clone, choice, observed.sizeBytes, await leaveClone(), keep);
-  const contact = [...ran.contact, ...followed.contact];
+  const targetConnections = [...ran.targetConnections, ...followed.targetConnections];
   const compared = await compareTarget(ending, {
     before: stateBefore,
     ours: prepared.ours(),
@@ -128,7 +128,7 @@ export async function rehearseOnClone(
       OF_DATABASES.has(tag ?? ''),
     ),
     ownDatabases: clone.made.names,
-    contact,
+    targetConnections,
     authors: [author, ...followed.authors],
     cloneChanges: observed.schema?.changes ?? [],
     describeTarget: () => schema.describe(context.target.settings),
@@ -158,9 +158,9 @@ export async function rehearseOnClone(
     schema: weighed.schema && schemaWithoutSecrets(weighed.schema),
     data: weighed.data,
     ...{ queries, checks: ownChecks, rerun: followed.rerun, down: followed.down },
-    contact,
+    targetConnections,
   };
-  const limits = [made, seen, observed, ran, compared, weighed, questions, checked, followed];
+  const parts = [made, seen, observed, ran, compared, weighed, questions, checked, followed];
   const judgement = reachJudgement(
     {
       ...sections,
@@ -172,7 +172,7 @@ export async function rehearseOnClone(
       freeBytes: prepared.freeBytes,
       targetWasEmptied: choice.assessment.endsSessions,
       pastApplies: (await options.pastApplies?.(target)) ?? [],
-      limits: limits.flatMap((part) => part.limits),
+      caveats: parts.flatMap((part) => part.caveats),
       interrupted: options.signal?.aborted ?? false,
     },
     { ...DEFAULT_POLICY, ...options.policy },

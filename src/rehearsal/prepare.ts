@@ -63,8 +63,8 @@ export async function prepare(
   if (options.proxyListen !== undefined) await requireListening(options.proxyListen);
   const given = await readGiven(options);
   const afterClone = readScripts(options.afterClone ?? [], outside.folder);
-  const { located, around, limits } = named
-    ? { located: named, around: outside, limits: [] }
+  const { located, around, caveats } = named
+    ? { located: named, around: outside, caveats: [] }
     : await restoreFile(scope, stop, options, outside);
   const run = newRunId();
   // To connect takes longer than most of what is asked: so one session is opened while the other one asks.
@@ -111,7 +111,7 @@ export async function prepare(
     // The target takes longer to be read than this.
     choosing.then(meanwhile, () => {});
     const [choice, { asked, stateBefore, freeBytes }] = await bothOf(choosing, look());
-    const questions = { ...asked, limits: [...limits, ...asked.limits] };
+    const questions = { ...asked, caveats: [...caveats, ...asked.caveats] };
     return {
       input,
       logins,

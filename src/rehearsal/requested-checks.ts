@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { SafemigrateError } from '../errors.ts';
-import type { Limit } from '../model/report.ts';
+import type { Caveat } from '../model/report.ts';
 import {
   type ApplicationQueries,
   readQueryFile,
@@ -15,7 +15,7 @@ import type { RehearseOptions } from './run-options.ts';
 export interface Questions {
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
 }
 
 interface Given {
@@ -52,12 +52,12 @@ export async function askTarget(
   databaseOid: number,
   options: Pick<RehearseOptions, 'queries'>,
 ): Promise<Questions> {
-  if (queries !== undefined) return { queries, checks, limits: [] };
+  if (queries !== undefined) return { queries, checks, caveats: [] };
   const read = await readStatStatements(session, databaseOid);
-  if (!('unreadable' in read)) return { queries: read, checks, limits: [] };
+  if (!('unreadable' in read)) return { queries: read, checks, caveats: [] };
   const { unreadable: reason } = read;
   if (options.queries !== undefined) throw unreadable(reason);
-  return { queries: null, checks, limits: [{ path: 'queries', kind: 'unmeasured', reason }] };
+  return { queries: null, checks, caveats: [{ path: 'queries', kind: 'unmeasured', reason }] };
 }
 
 function unreadable(reason: string): SafemigrateError {

@@ -5,11 +5,11 @@ import type { CommandResult } from '../command/run-command.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type {
-  ContactSection,
+  Caveat,
   FurtherRunSection,
-  Limit,
   SchemaSection,
   StatementSection,
+  TargetConnection,
 } from '../model/report.ts';
 import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
@@ -48,10 +48,10 @@ export interface FurtherOptions {
 export interface Further {
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
-  readonly contact: readonly ContactSection[];
+  readonly targetConnections: readonly TargetConnection[];
   readonly authors: readonly AuthorOf[];
   readonly statements: readonly StatementSection[];
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
 }
 
 /** What follows the migration on its clone, if it was asked for: the command once more, then the way back. */
@@ -71,8 +71,8 @@ const STATEMENT_TIMEOUT_MS = 300_000;
 
 export function furtherRuns(it: FurtherOptions): FurtherRuns {
   const { options, stop, context, clone, schema, command, down } = it;
-  const limits: Limit[] = [];
-  const contact: ContactSection[] = [];
+  const caveats: Caveat[] = [];
+  const targetConnections: TargetConnection[] = [];
   const statements: StatementSection[] = [];
   const authors: AuthorOf[] = [];
   let contentsBefore: Contents | undefined;
@@ -102,7 +102,7 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
     try {
       return await inPhase(context.emit, path, work);
     } catch (error) {
-      limits.push({ path, kind: 'unmeasured', reason: messageOf(error) });
+      caveats.push({ path, kind: 'unmeasured', reason: messageOf(error) });
       return null;
     }
   }
@@ -117,8 +117,8 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
     const known = authors.push(() => ({ who: 'unknown' })) - 1;
     const ran = await stop.pausedDuring(() => runWatched(run, contactOptions(context, clone)));
     await wire.end();
-    contact.push(...ran.contact);
-    limits.push(...ran.limits);
+    targetConnections.push(...ran.targetConnections);
+    caveats.push(...ran.caveats);
     if (options.signal?.aborted) throw new Error(INTERRUPTED);
     const names = await inClone((session) => relationNames(session, wire.lockedRelations()));
     const seen = await wire.statements(names, null);
@@ -144,13 +144,13 @@ export function furtherRuns(it: FurtherOptions): FurtherRuns {
       try {
         contentsBefore = await inClone(readContents);
       } catch (error) {
-        limits.push({ path: 'down', kind: 'unmeasured', reason: messageOf(error) });
+        caveats.push({ path: 'down', kind: 'unmeasured', reason: messageOf(error) });
       }
     },
     async run(result, section) {
-      const none = { rerun: null, down: null, contact, authors, statements, limits };
+      const none = { rerun: null, down: null, targetConnections, authors, statements, caveats };
       const mayFollow = () => {
-        const reason = whyNot(result, contact, options.signal);
+        const reason = whyNot(result, targetConnections, options.signal);
         if (reason !== null) throw new Error(reason);
       };
       const again = options.rerun
@@ -177,11 +177,11 @@ const INTERRUPTED = 'the run was interrupted';
 
 function whyNot(
   { exitCode }: CommandResult,
-  contact: readonly ContactSection[],
+  targetConnections: readonly TargetConnection[],
   interrupt: AbortSignal | undefined,
 ): string | null {
   if (interrupt?.aborted) return INTERRUPTED;
-  if (contact.length > 0) return 'the second run connected to the target itself';
+  if (targetConnections.length > 0) return 'the second run connected to the target itself';
   return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
 }
 

@@ -6,11 +6,11 @@ import { forecastHtml } from './html/forecast-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
 import {
+  caveatSection,
   checksHtml,
   dataHtml,
   factSection,
   hazardsHtml,
-  limitSection,
   lossSection,
   queriesHtml,
   rollbackHtml,
@@ -43,7 +43,7 @@ export function renderHtml(report: Report): string {
     dataHtml(report),
     statementTable(report),
     rollbackHtml(report),
-    limitSection(report),
+    caveatSection(report),
   ].filter((part) => part !== undefined);
   return `${
     html`<!doctype html>

@@ -14,7 +14,17 @@ const SECTIONS = [
     'schema',
     'data',
   ] as const),
-  ...(['hazards', 'limits', 'forecast', 'queries', 'checks', 'rerun', 'down', 'contact', 'verdict'] as const),
+  ...([
+    'hazards',
+    'caveats',
+    'forecast',
+    'queries',
+    'checks',
+    'rerun',
+    'down',
+    'targetConnections',
+    'verdict',
+  ] as const),
   ...(['apply', 'swap', 'cleanup'] as const),
 ] satisfies (keyof Report)[];
 

@@ -120,15 +120,15 @@ export function resourceWords({
   disk,
   preparedTransactions,
   oldestTransaction,
-  experience,
+  earlierApplies,
 }: ForecastSection): string[] {
   const { count, oldestMs } = preparedTransactions;
   return [
     // Reports of earlier versions have none.
-    ...(experience
+    ...(earlierApplies
       ? [
-          `in ${plural(experience.applies, 'earlier apply', 'earlier applies')} to this target statements took ` +
-            `${times(experience.low)} to ${times(experience.high)} of their rehearsed time, ${times(experience.median)} in the middle`,
+          `in ${plural(earlierApplies.applies, 'earlier apply', 'earlier applies')} to this target statements took ` +
+            `${times(earlierApplies.low)} to ${times(earlierApplies.high)} of their rehearsed time, ${times(earlierApplies.median)} in the middle`,
         ]
       : []),
     ...(wal.standbys ?? [])

@@ -3,7 +3,7 @@ import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core'
 import type { Plan } from '@supabase/pg-delta/plan';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
-import type { Limit, SchemaChange, SchemaSection } from '../model/report.ts';
+import type { Caveat, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { contentOfRelations, narrowed, withoutRelations } from './affected-relations.ts';
 import { changesOf, described, planBetween } from './changes.ts';
@@ -26,7 +26,7 @@ export interface Comparison {
   /** By kind and name, as the section's changes have them. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
   readonly retyped: readonly Retyped[];
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 const fingerprints = new WeakMap<Snapshot, Promise<string>>();
@@ -182,7 +182,7 @@ function compareBy({ before, after, again }: Pair, { steps, section, owner }: To
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     retyped: retypedIn(forward),
-    limits: wrong === '' ? [] : limitsOf(wrong),
+    caveats: wrong === '' ? [] : caveatsOf(wrong),
   };
 }
 
@@ -190,7 +190,7 @@ function retypedIn({ deltas }: Plan): Retyped[] {
   return retypedColumns(deltas, (id) => described(id).object);
 }
 
-function limitsOf(wrong: string): Limit[] {
+function caveatsOf(wrong: string): Caveat[] {
   const reason = `it would have to drop ${wrong}, which the command changed in place`;
   const shownAs = `${wrong}: changed in place, and shown by the statements that would make it anew`;
   return [
@@ -219,7 +219,7 @@ function compareByNames(
       },
       dropped: dropped(pair.before.facts, pair.after.facts, forward.deltas),
       retyped: retypedIn(forward),
-      limits: [
+      caveats: [
         { path: 'schema.changes', kind: 'estimate', reason },
         { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
       ],

@@ -106,7 +106,7 @@ async function migrate(
   const wired = wireOptions(context, clone, logins, guard, { ...options, observe: 'off' });
   const wire = await watchCommand(scope, wired);
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const { result, contact } = await inPhase(context.emit, 'command', () =>
+  const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
     stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
   );
   await wire.end();
@@ -114,7 +114,7 @@ async function migrate(
   stop.signal.throwIfAborted();
   if (options.signal?.aborted)
     throw new SafemigrateError('INTERRUPTED', 'Interrupted. The target is open, and as it was.');
-  if (contact.length > 0) throw undone('the command connected to the target itself');
+  if (targetConnections.length > 0) throw undone('the command connected to the target itself');
   if (result.exitCode === 0 && !wire.reached()) throw undone('the command never connected to the clone');
   if (result.exitCode !== 0)
     throw undone(

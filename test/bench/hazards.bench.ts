@@ -87,7 +87,7 @@ function large(): RehearsalEvidence {
       dataLoss: gone,
     };
   });
-  const { schema, data, command, contact, target } = sampleReport();
+  const { schema, data, command, targetConnections, target } = sampleReport();
   if (schema === null || data === null) throw new Error('the sample has both');
   const relations = Array.from({ length: RELATIONS }, (_, n) => name(n));
   const rates = { readsPerSecond: 20, insertsPerSecond: 1, writesPerSecond: 5 };
@@ -102,7 +102,16 @@ function large(): RehearsalEvidence {
         lockTimeoutByDefault: false,
       },
     }),
-    ...{ command, contact, target, limits: [], interrupted: false, checks: [], rerun: null, down: null },
+    ...{
+      command,
+      targetConnections,
+      target,
+      caveats: [],
+      interrupted: false,
+      checks: [],
+      rerun: null,
+      down: null,
+    },
     data,
     rewrittenBytes: new Map(relations.map((each) => [each, 2 ** 30])),
     targetWasEmptied: false,

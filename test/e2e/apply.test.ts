@@ -49,14 +49,14 @@ describe('an apply', () => {
   test('is remembered by the forecasts of later runs on the same target, and of no other', async () => {
     await apply(target.url, sqlCommand('UPDATE jobs SET id = id + 1000; SELECT pg_sleep(0.05)'));
     const again = await apply(target.url, sqlCommand('SELECT pg_sleep(0.01)'));
-    const { applies, statements, low, high } = again.report.forecast?.experience ?? {};
+    const { applies, statements, low, high } = again.report.forecast?.earlierApplies ?? {};
     expect(applies).toBe(1);
     expect(statements).toBeGreaterThan(0);
     expect(low).toBeGreaterThan(0);
     expect(low).toBeLessThanOrEqual(high ?? 0);
     const other = await temporaryDatabase(18);
     const { report } = await rehearse(other.url, sqlCommand('SELECT 1'));
-    expect(report.forecast).toMatchObject({ experience: null });
+    expect(report.forecast).toMatchObject({ earlierApplies: null });
     await other.drop();
   });
 

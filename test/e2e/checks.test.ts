@@ -91,11 +91,11 @@ describe('queries of a file', () => {
     expect(await clonesOf(18, target.name)).toEqual([]);
   });
 
-  test('by default their absence is said in the limits, and fails nothing', async () => {
+  test('by default their absence is said in the caveats, and fails nothing', async () => {
     const { report, exitCode } = await rehearse(target.url, sqlCommand(ADD_COLUMN));
     expect(exitCode).toBe(0);
     expect(report.queries).toBeNull();
-    expect(report.limits).toContainEqual(expect.objectContaining({ path: 'queries', kind: 'unmeasured' }));
+    expect(report.caveats).toContainEqual(expect.objectContaining({ path: 'queries', kind: 'unmeasured' }));
   });
 });
 
@@ -207,7 +207,7 @@ describe('--rerun', () => {
   test('is not tried after a command that failed', async () => {
     const { report } = await rehearse(target.url, sqlCommand('SELECT 1/0'), { args: ['--rerun'] });
     expect(report.rerun).toBeNull();
-    expect(report.limits).toContainEqual(expect.objectContaining({ path: 'rerun' }));
+    expect(report.caveats).toContainEqual(expect.objectContaining({ path: 'rerun' }));
   });
 });
 

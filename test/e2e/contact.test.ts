@@ -50,8 +50,8 @@ describe('a command that connects to the target past safemigrate', () => {
       expect(exitCode).toBe(1);
       // connectedAt is the server's backend_start, by the clock of the same machine.
       const endedAt = Number(/ended at (\d+)/.exec(stderr)?.[1]);
-      expect(endedAt - Date.parse(report.contact[0]?.connectedAt ?? '')).toBeLessThan(500);
-      expect(report.contact).toMatchObject([
+      expect(endedAt - Date.parse(report.targetConnections[0]?.connectedAt ?? '')).toBeLessThan(500);
+      expect(report.targetConnections).toMatchObject([
         {
           process: { pid: expect.any(Number), command: expect.stringContaining('run-script.mjs') },
           user: 'postgres',
@@ -78,7 +78,9 @@ describe('a command that connects to the target past safemigrate', () => {
         evidence: expect.stringContaining('connected to the target'),
       },
     ]);
-    expect(report.contact).toMatchObject([{ query: 'ALTER TABLE jobs ADD COLUMN done bool', ended: true }]);
+    expect(report.targetConnections).toMatchObject([
+      { query: 'ALTER TABLE jobs ADD COLUMN done bool', ended: true },
+    ]);
   });
 
   test('is found before it can commit what it does in a transaction', RACE, async () => {
@@ -88,7 +90,7 @@ describe('a command that connects to the target past safemigrate', () => {
       await client.query('BEGIN; DROP TABLE jobs; SELECT pg_sleep(20); COMMIT');`;
     const { report, exitCode } = await rehearse(target.url, scriptCommand(body, hardCoded));
     expect(exitCode).toBe(1);
-    expect(report.contact).toHaveLength(1);
+    expect(report.targetConnections).toHaveLength(1);
     expect(report.target.changes).toEqual([]);
   });
 
@@ -103,7 +105,7 @@ describe('a command that connects to the target past safemigrate', () => {
     const { report, exitCode } = await rehearse(target.url, scriptCommand(body, hardCoded, STAY));
     expect(exitCode).toBe(1);
     expect(report.command.reachedClone).toBe(true);
-    expect(report.contact).toMatchObject([{ ended: true }]);
+    expect(report.targetConnections).toMatchObject([{ ended: true }]);
   });
 });
 
@@ -129,7 +131,7 @@ describe('sessions of somebody else', () => {
         ],
       });
       expect(exitCode).toBe(1);
-      expect(report.contact).toHaveLength(1);
+      expect(report.targetConnections).toHaveLength(1);
       expect(lost).toBe(false);
       expect((await somebody.query('SELECT 2 AS two')).rows).toEqual([{ two: 2 }]);
     } finally {
@@ -156,9 +158,9 @@ test('over a Unix socket nobody can be recognised: the session is left alone, an
       await client.end();`;
     const { report, exitCode } = await rehearse(url, scriptCommand(body, hardCoded));
     expect(exitCode).toBe(0);
-    expect(report.contact).toEqual([]);
-    expect(report.limits).toContainEqual({
-      path: 'contact',
+    expect(report.targetConnections).toEqual([]);
+    expect(report.caveats).toContainEqual({
+      path: 'targetConnections',
       kind: 'unmeasured',
       reason: expect.stringContaining('Unix socket'),
     });

@@ -139,7 +139,7 @@ describe('--after-clone', () => {
     expect(stderr).toContain('masked');
     expect(stderr).not.toContain('@example.org');
     expect(report.data?.tables.filter(({ relation }) => relation === 'public.people')).toEqual([]);
-    expect(report.limits.map(({ reason }) => reason).join()).toContain('--after-clone');
+    expect(report.caveats.map(({ reason }) => reason).join()).toContain('--after-clone');
   });
 
   test('that fails ends the run before the command, and leaves nothing', async () => {

@@ -242,7 +242,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
           allowed: false,
         },
       ],
-      limits: [{ path: evil, kind: 'estimate', reason: evil }],
+      caveats: [{ path: evil, kind: 'estimate', reason: evil }],
       schema: report.schema && {
         ...report.schema,
         changes: [{ verb: 'create', kind: evil, object: evil, sql: evil, dataLoss: true }],

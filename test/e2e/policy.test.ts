@@ -187,7 +187,7 @@ test('the report forecasts what the locks would do on the target, with its input
   });
   expect(report.forecast?.sampledMs).toBeGreaterThan(0);
   expect(report.forecast?.disk.neededBytes).toBeGreaterThan(0);
-  expect(report.limits.map(({ path }) => path)).not.toContain('forecast.disk.freeBytes');
+  expect(report.caveats.map(({ path }) => path)).not.toContain('forecast.disk.freeBytes');
 });
 
 test('a target in use is forecast with its traffic and the transaction that the lock would wait for', async () => {

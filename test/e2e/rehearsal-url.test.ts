@@ -19,7 +19,7 @@ test('a copy of the target on another server is what is cloned there, and what i
     clone: { method: 'template', kept: true, database: expect.stringContaining(`${copy.name}_rehearsal_`) },
     command: { exitCode: 0 },
   });
-  expect(report.limits.map(({ reason }) => reason).join()).toContain('on another server');
+  expect(report.caveats.map(({ reason }) => reason).join()).toContain('on another server');
   expect(stderr).toContain(`the database ${report.clone.database} on the server of --rehearsal-url`);
   const columns = (url: string) =>
     withClient(url, async (client) => (await client.query('SELECT * FROM t LIMIT 0')).fields.length);

@@ -265,7 +265,7 @@ test('a text too large to be read is sent all the same, and the report says that
   );
   expect(exitCode).toBe(0);
   expect(report.statements).toMatchObject([{ tag: 'SELECT 1', exactness: 'sampled' }]);
-  expect(report.limits).toContainEqual(
+  expect(report.caveats).toContainEqual(
     expect.objectContaining({ path: 'command.refused', kind: 'unmeasured' }),
   );
 });
@@ -302,7 +302,7 @@ describe('--observe', () => {
     expect(report.statements.map(({ exactness }) => exactness)).toEqual(Array(4).fill('sampled'));
     const seen = report.statements.flatMap((statement) => locksOf(statement) ?? []);
     expect(seen).toContain('ACCESS EXCLUSIVE public.jobs');
-    expect(report.limits).toContainEqual(
+    expect(report.caveats).toContainEqual(
       expect.objectContaining({ path: 'statements[].durationMs', kind: 'estimate' }),
     );
   });
@@ -313,7 +313,9 @@ describe('--observe', () => {
     });
     expect(exitCode).toBe(0);
     expect(report.statements).toEqual([]);
-    expect(report.limits).toContainEqual(expect.objectContaining({ path: 'statements', kind: 'unmeasured' }));
+    expect(report.caveats).toContainEqual(
+      expect.objectContaining({ path: 'statements', kind: 'unmeasured' }),
+    );
     expect(report.schema?.changes).toMatchObject([{ object: 'public.notes' }]);
   });
 

@@ -180,7 +180,7 @@ test.each([18, 15, 14] as const)(
       verdict: { pass: true },
       schema: { changes: [{ verb: 'create', object: 'public.added' }] },
       target: { changes: [], touched: [expect.stringContaining('nothing on the target')] },
-      limits: expect.arrayContaining([
+      caveats: expect.arrayContaining([
         expect.objectContaining({ reason: expect.stringMatching(/made from a standby, and is as far as/) }),
       ]),
     });
@@ -308,10 +308,10 @@ test(
     const { exitCode, stdout, stderr } = await result;
     expect(exitCode, stderr).toBe(0);
     const moved = expect.stringMatching(/^another server took over meanwhile \(timeline 1 became 2\)/);
-    const { target, limits } = JSON.parse(stdout);
+    const { target, caveats } = JSON.parse(stdout);
     expect(target.changes).toEqual([]);
-    expect(limits).toContainEqual({ path: 'target.changes', kind: 'estimate', reason: moved });
-    expect(limits).toContainEqual(
+    expect(caveats).toContainEqual({ path: 'target.changes', kind: 'estimate', reason: moved });
+    expect(caveats).toContainEqual(
       expect.objectContaining({ path: expect.stringMatching(/^forecast/), reason: moved }),
     );
     await expectNothingLeft(primary, standby);

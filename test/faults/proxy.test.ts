@@ -75,7 +75,7 @@ describe('while a statement runs', () => {
     expect(exitCode).toBe(1);
     expect(report.statements.find(({ sql }) => sql.includes('asleep'))?.error?.sqlstate).toBe('57P01');
     expect(report.schema).toBeNull();
-    expect(report.limits).toContainEqual(expect.objectContaining({ path: 'schema', kind: 'unmeasured' }));
+    expect(report.caveats).toContainEqual(expect.objectContaining({ path: 'schema', kind: 'unmeasured' }));
     expect(report.cleanup.failed).toEqual([]);
   });
 

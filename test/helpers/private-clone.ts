@@ -24,7 +24,10 @@ export async function enterableFolder(parent = tmpdir()): Promise<{ path: string
 }
 
 /** How a data directory gets copied where nothing depends on it: in backup mode, by `cp`. */
-export async function copyByHand(server: Server, folder: string): Promise<{ touched: string[]; limits: [] }> {
+export async function copyByHand(
+  server: Server,
+  folder: string,
+): Promise<{ touched: string[]; caveats: [] }> {
   const [start, stop] =
     server.version === 14
       ? [
@@ -50,7 +53,7 @@ export async function copyByHand(server: Server, folder: string): Promise<{ touc
       data,
     ]);
   });
-  return { touched: [], limits: [] };
+  return { touched: [], caveats: [] };
 }
 
 export interface PrivateClone extends Cloning {

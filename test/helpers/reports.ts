@@ -166,7 +166,7 @@ export function sampleReport(sections: Sections = {}): Report {
       sizeDeltaBytes: 24_576,
     },
     hazards: [],
-    limits: [
+    caveats: [
       {
         path: 'statements',
         kind: 'unmeasured',
@@ -179,7 +179,7 @@ export function sampleReport(sections: Sections = {}): Report {
     checks: [],
     rerun: null,
     down: null,
-    contact: [],
+    targetConnections: [],
     verdict: { pass: true, reasons: [] },
     apply: null,
     swap: null,
@@ -243,7 +243,7 @@ const failedCommand = sampleReport({
   ],
   schema: NO_SCHEMA_CHANGE,
   data: { tables: [], unchangedTables: 43, written: [], lost: [], walBytes: 13_000_000, sizeDeltaBytes: 0 },
-  limits: [],
+  caveats: [],
   verdict: {
     pass: false,
     reasons: [
@@ -398,7 +398,9 @@ const rewrite = sampleReport({
       allowed: true,
     },
   ],
-  limits: [{ path: 'data.tables', kind: 'estimate', reason: "row counts of large tables are the planner's" }],
+  caveats: [
+    { path: 'data.tables', kind: 'estimate', reason: "row counts of large tables are the planner's" },
+  ],
   verdict: {
     pass: false,
     reasons: [
@@ -419,7 +421,7 @@ const targetChanged = sampleReport({
       { what: 'table public.jobs gained 14 rows', madeBy: 'others', evidence: 'sessions of user worker' },
     ],
   },
-  limits: [],
+  caveats: [],
   cleanup: {
     done: ['session'],
     failed: [
@@ -442,7 +444,7 @@ const unreached = sampleReport({
   },
   schema: NO_SCHEMA_CHANGE,
   data: { tables: [], unchangedTables: 43, written: [], lost: [], walBytes: null, sizeDeltaBytes: null },
-  limits: [
+  caveats: [
     { path: 'target.changes', kind: 'unmeasured', reason: 'the role may not read pg_stat_database' },
     { path: 'data.walBytes', kind: 'unmeasured', reason: 'other sessions wrote WAL at the same time' },
     { path: 'data.sizeDeltaBytes', kind: 'unmeasured', reason: 'other sessions wrote WAL at the same time' },
@@ -513,7 +515,7 @@ const hostile = sampleReport({
     walBytes: 0,
     sizeDeltaBytes: -8192,
   },
-  limits: [],
+  caveats: [],
   verdict: { pass: false, reasons: [`the command failed: ${HOSTILE}`] },
 });
 
@@ -562,7 +564,7 @@ const large = sampleReport({
     advice: 'Use CREATE INDEX CONCURRENTLY.',
     allowed: false,
   })),
-  limits: [],
+  caveats: [],
   verdict: { pass: true, reasons: ['no hazard is an error'] },
 });
 
@@ -570,7 +572,7 @@ const interrupted = sampleReport({
   command: { exitCode: null, signal: 'SIGTERM', timedOut: true, durationMs: 600_000 },
   schema: null,
   data: null,
-  limits: [
+  caveats: [
     {
       path: 'schema',
       kind: 'unmeasured',
@@ -844,7 +846,7 @@ const forecast: NonNullable<Report['forecast']> = {
     inactiveSlots: ['forgotten'],
   },
   disk: { neededBytes: 45 * GB, freeBytes: null },
-  experience: { applies: 4, statements: 31, low: 0.8, median: 1.1, high: 2.4 },
+  earlierApplies: { applies: 4, statements: 31, low: 0.8, median: 1.1, high: 2.4 },
 };
 
 const swapped = sampleReport({

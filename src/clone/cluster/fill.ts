@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
@@ -15,7 +15,7 @@ import type { Survey } from './survey.ts';
 
 export interface Filled {
   readonly touched: string[];
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /** Makes `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
@@ -48,7 +48,7 @@ async function fillByBackup(
     copier.own(label);
     await copyWal(survey.layout, survey.server, end, folder, copier);
     await backup.refusePromoted();
-    return { touched: backupTraces(context, survey, backup), limits: standbyLimits(context) };
+    return { touched: backupTraces(context, survey, backup), caveats: standbyCaveats(context) };
   } finally {
     await backup.close();
     await reflinker.dispose();
@@ -113,7 +113,7 @@ async function fillBySnapshot(context: CloneContext, survey: Survey, folder: str
       ...(checkpoint ? ['a checkpoint, so that recovery of the copy is short'] : []),
       `a ${strategy} of its data directory`,
     ],
-    limits: standbyLimits(context),
+    caveats: standbyCaveats(context),
   };
 }
 
@@ -142,7 +142,7 @@ function backupTraces({ wishes }: CloneContext, { server }: Survey, { reserved }
   ];
 }
 
-function standbyLimits({ source }: CloneContext): Limit[] {
+function standbyCaveats({ source }: CloneContext): Caveat[] {
   if (!source?.server.inRecovery) return [];
   const reason = 'the clone was made from a standby, and is as far as that had come';
   return [{ path: 'clone', kind: 'estimate', reason }];

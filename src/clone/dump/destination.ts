@@ -4,7 +4,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
 import { startServer } from '../../local-server/embedded.ts';
 import { makeWorkFolder } from '../../local-server/work-folder.ts';
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import type { ConnectionSettings } from '../../postgres/connection/connection-settings.ts';
@@ -21,7 +21,7 @@ export interface Destination extends CloneServer {
   readonly owner: ConnectionSettings;
   /** As whom the command arrives there. */
   readonly login: ConnectionSettings;
-  readonly limits: readonly Limit[];
+  readonly caveats: readonly Caveat[];
 }
 
 /** The target's own server if databases can be made there; a server that was named comes before it. */
@@ -49,7 +49,7 @@ export async function openDestination(
   return {
     ...{ kind, control, lockDatabaseOid, owner: settings, login: settings },
     target: named,
-    limits: kind === 'same-server' ? [] : [anotherServer('the server of --rehearsal-url')],
+    caveats: kind === 'same-server' ? [] : [anotherServer('the server of --rehearsal-url')],
   };
 }
 
@@ -90,16 +90,16 @@ async function startOwn(context: CloneContext, scope: Scope): Promise<Destinatio
   return {
     ...{ kind: 'embedded-server', target, control, lockDatabaseOid: 0, owner },
     login: { ...place, user: found.settings.user, database: found.database.name, parameters },
-    limits: [
+    caveats: [
       anotherServer('a server of its own on this machine, which gives nothing to the disk (fsync is off)'),
       ...unknown.map(
-        (reason): Limit => ({ path: 'clone', kind: 'unmeasured', reason: `setting not carried: ${reason}` }),
+        (reason): Caveat => ({ path: 'clone', kind: 'unmeasured', reason: `setting not carried: ${reason}` }),
       ),
     ],
   };
 }
 
-function anotherServer(which: string): Limit {
+function anotherServer(which: string): Caveat {
   return {
     path: 'clone',
     kind: 'estimate',

@@ -1,5 +1,5 @@
 import { formatDuration, plural } from '../../format.ts';
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 import type { CloneContext } from '../method.ts';
 import type { DestinationKind } from './destination.ts';
 import type { DumpFacts } from './dump-facts.ts';
@@ -19,7 +19,7 @@ export function dumpCaveats(
   { wishes, source }: CloneContext,
   { subscriptions }: DumpFacts,
   { missing, sameLocale }: { missing: readonly string[]; sameLocale: boolean },
-): Limit[] {
+): Caveat[] {
   const reasons = [
     'the clone was restored from a dump: its tables and indexes are without bloat, and smaller than those of the target',
   ];
@@ -33,8 +33,8 @@ export function dumpCaveats(
     reasons.push("the server does not know the target's locale: text is sorted in another way");
   if (subscriptions > 0) reasons.push(`it is without ${plural(subscriptions, 'subscription')} of the target`);
   return [
-    ...reasons.map((reason): Limit => ({ path: 'clone', kind: 'estimate', reason })),
-    ...rowsLeftOut(wishes).map((reason): Limit => ({ path: 'clone.sizeBytes', kind: 'estimate', reason })),
+    ...reasons.map((reason): Caveat => ({ path: 'clone', kind: 'estimate', reason })),
+    ...rowsLeftOut(wishes).map((reason): Caveat => ({ path: 'clone.sizeBytes', kind: 'estimate', reason })),
   ];
 }
 

@@ -1,5 +1,5 @@
 import { plural } from '../../format.ts';
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { literal } from '../../postgres/sql/quote.ts';
 
@@ -21,8 +21,8 @@ export async function prepareStartedServer(
   control: Session,
   database: string,
   enter: (database: string) => Promise<Session>,
-): Promise<Limit[]> {
-  const limits: Limit[] = [];
+): Promise<Caveat[]> {
+  const caveats: Caveat[] = [];
   const prepared = await control.query<{ gid: string; database: string }>(PREPARED);
   for (const place of new Set(prepared.map((transaction) => transaction.database))) {
     const here = prepared.filter((transaction) => transaction.database === place);
@@ -31,7 +31,7 @@ export async function prepareStartedServer(
     });
   }
   if (prepared.length > 0)
-    limits.push({
+    caveats.push({
       path: 'clone',
       kind: 'estimate',
       reason:
@@ -41,14 +41,14 @@ export async function prepareStartedServer(
   await within(enter, database, async (session) => {
     const [row] = await session.query<{ count: number }>(UNLOGGED);
     if (row && row.count > 0)
-      limits.push({
+      caveats.push({
         path: 'clone',
         kind: 'estimate',
         reason: `${plural(row.count, 'unlogged table')} of the target's are empty in the clone, as after a crash`,
       });
   });
   await control.query(CLOSE_OTHERS, [database]);
-  return limits;
+  return caveats;
 }
 
 async function within(

@@ -1,4 +1,4 @@
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 import type { Possible } from '../method.ts';
 import type { MethodId } from '../method-id.ts';
 
@@ -24,5 +24,5 @@ export interface PrivateServer {
    * Makes `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
    * @returns what it did to the original server, in words for the report, and what makes the copy differ from it.
    */
-  fill(folder: string): Promise<{ touched: string[]; limits: Limit[] }>;
+  fill(folder: string): Promise<{ touched: string[]; caveats: Caveat[] }>;
 }

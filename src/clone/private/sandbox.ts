@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 
 const run = promisify(execFile);
 
@@ -12,7 +12,7 @@ export interface Sandbox {
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
   /** No network at all, and none of the original's sockets and files: nothing in the clone can reach other systems. */
   readonly closed: boolean;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /**
@@ -49,8 +49,8 @@ export async function findSandbox(
   if (process.getuid?.() !== 0) {
     for (const namespace of OF_A_USER)
       if (await works(namespace))
-        return { through: [...polite, ...namespace], user: undefined, closed: false, limits: [OFFLINE] };
-    return { through: polite, user: undefined, closed: false, limits: [OPEN] };
+        return { through: [...polite, ...namespace], user: undefined, closed: false, caveats: [OFFLINE] };
+    return { through: polite, user: undefined, closed: false, caveats: [OPEN] };
   }
   const asOwner = ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups'];
   const inside = [
@@ -65,8 +65,8 @@ export async function findSandbox(
     '--',
   ];
   if (await works([...inside, ...asOwner]))
-    return { through: [...polite, ...inside, ...asOwner], user: undefined, closed: true, limits: [] };
-  return { through: polite, user: owner, closed: false, limits: [OPEN] };
+    return { through: [...polite, ...inside, ...asOwner], user: undefined, closed: true, caveats: [] };
+  return { through: polite, user: owner, closed: false, caveats: [OPEN] };
 }
 
 /** A user has a network namespace only within a user namespace, and may hide nothing there and stay who it is. */
@@ -75,14 +75,14 @@ const OF_A_USER = [
   ['unshare', '--user', '--net'],
 ];
 
-const OPEN: Limit = {
+const OPEN: Caveat = {
   path: 'clone',
   kind: 'estimate',
   reason:
     'this machine cannot take the network away from the clone: functions in it could reach other systems',
 };
 
-const OFFLINE: Limit = {
+const OFFLINE: Caveat = {
   path: 'clone',
   kind: 'estimate',
   reason:

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { formatBytes } from '../../format.ts';
-import type { Limit } from '../../model/report.ts';
+import type { Caveat } from '../../model/report.ts';
 import { CLONE_PORT } from '../../ownership/folder-records.ts';
 import type { Original } from './original.ts';
 
@@ -59,7 +59,7 @@ export interface ServerSettings {
   readonly file: string;
   /** On the command line, where nothing can change them: what keeps the copy from acting as the original. */
   readonly fixed: Readonly<Record<string, string>>;
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 export interface SettingsPlace {
@@ -75,8 +75,8 @@ export interface SettingsPlace {
 export async function serverSettings(original: Original, place: SettingsPlace): Promise<ServerSettings> {
   const { settings, sharedBuffersBytes } = original;
   const libraries = await preloadedLibraries(settings, place.programs);
-  const limits: Limit[] = [...libraries.limits];
-  const differs = (reason: string) => void limits.push({ path: 'statements', kind: 'estimate', reason });
+  const caveats: Caveat[] = [...libraries.caveats];
+  const differs = (reason: string) => void caveats.push({ path: 'statements', kind: 'estimate', reason });
   const taken = [...settings].filter(([name]) => !LEFT_OUT.test(name));
   if (libraries.loaded.length > 0)
     taken.push(['shared_preload_libraries', libraries.loaded.map((name) => `"${name}"`).join(', ')]);
@@ -104,7 +104,7 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
       // Recovery takes tablespaces that are no links for damage, unless it is told.
       ...(place.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
     }),
-    limits,
+    caveats,
   };
 }
 
@@ -151,23 +151,23 @@ function quoted(value: string): string {
 async function preloadedLibraries(
   settings: ReadonlyMap<string, string>,
   programs: string,
-): Promise<{ loaded: string[]; limits: Limit[] }> {
+): Promise<{ loaded: string[]; caveats: Caveat[] }> {
   const wanted = listed(settings.get('shared_preload_libraries') ?? '');
   const folders = await libraryFolders(settings.get('dynamic_library_path') ?? '$libdir', programs);
   // Where libraries are kept in a place that cannot be guessed, none can be called missing.
-  if (wanted.length === 0 || folders === undefined) return { loaded: wanted, limits: [] };
+  if (wanted.length === 0 || folders === undefined) return { loaded: wanted, caveats: [] };
   const loaded: string[] = [];
-  const limits: Limit[] = [];
+  const caveats: Caveat[] = [];
   for (const name of wanted) {
     if (await hasLibrary(name, folders)) loaded.push(name);
     else
-      limits.push({
+      caveats.push({
         path: 'statements',
         kind: 'estimate',
         reason: `the library ${name}, which the target preloads, is not installed here: what it does is missing`,
       });
   }
-  return { loaded, limits };
+  return { loaded, caveats };
 }
 
 /** @returns undefined where `$libdir` is not found: it is compiled into the server. */

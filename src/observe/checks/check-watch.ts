@@ -1,6 +1,6 @@
 import type { Clone } from '../../clone/method.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
-import type { CheckSection, Limit, QueriesSection } from '../../model/report.ts';
+import type { Caveat, CheckSection, QueriesSection } from '../../model/report.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
@@ -25,7 +25,7 @@ export interface ChecksOptions {
 export interface Checked {
   readonly queries: QueriesSection | null;
   readonly checks: CheckSection[];
-  readonly limits: Limit[];
+  readonly caveats: Caveat[];
 }
 
 /** What must hold before the command and after it: queries of the application, and the user's own checks. */
@@ -33,7 +33,7 @@ export interface ChecksWatch {
   /** There is anything to be looked at. */
   readonly asked: boolean;
   before(): Promise<void>;
-  /** What could not be looked at, the limits say. */
+  /** What could not be looked at, the caveats say. */
   after(interrupt?: AbortSignal): Promise<Checked>;
 }
 
@@ -42,7 +42,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
   const { queries, checks, run, audit, signal } = options;
   const asked = queries !== null || checks.length > 0;
   const texts = (queries?.queries ?? []).map(({ sql }) => sql);
-  const limits: Limit[] = [];
+  const caveats: Caveat[] = [];
   let trials: readonly QueryTrial[] | null = null;
   let results: ReadonlyMap<UserCheck, CheckResult> = new Map();
 
@@ -67,7 +67,7 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
     async before() {
       if (!asked) return;
       await inClone(async (session) => {
-        trials = queries && (await measured(limits, 'queries.checked', () => tryQueries(session, texts)));
+        trials = queries && (await measured(caveats, 'queries.checked', () => tryQueries(session, texts)));
         const needed = checks.filter(({ rule }) => rule === 'same');
         results = await resultsOf(session, needed);
       });
@@ -77,11 +77,11 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
         queries: null,
         checks: [],
       };
-      if (!asked || interrupt?.aborted) return { ...sections, limits };
+      if (!asked || interrupt?.aborted) return { ...sections, caveats };
       const then = trials;
       try {
         await inClone(async (session) => {
-          const now = then && (await measured(limits, 'queries.checked', () => tryQueries(session, texts)));
+          const now = then && (await measured(caveats, 'queries.checked', () => tryQueries(session, texts)));
           if (queries && then && now) sections.queries = compareQueries(queries, then, now);
           for (const check of checks) {
             const result = await runCheck(session, check);
@@ -98,10 +98,10 @@ export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
         for (const check of checks.slice(sections.checks.length))
           sections.checks.push(compareCheck(check, null, failed));
         if (queries && !sections.queries)
-          limits.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
+          caveats.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
       }
-      if (sections.queries) limits.push(...queryLimits(sections.queries.skipped));
-      return { ...shown(sections), limits };
+      if (sections.queries) caveats.push(...queryCaveats(sections.queries.skipped));
+      return { ...shown(sections), caveats };
     },
   };
 }
@@ -115,13 +115,13 @@ async function resultsOf(
   return results;
 }
 
-function queryLimits({ hidden }: QueriesSection['skipped']): Limit[] {
-  const limits: Limit[] = [];
+function queryCaveats({ hidden }: QueriesSection['skipped']): Caveat[] {
+  const caveats: Caveat[] = [];
   if (hidden > 0) {
     const reason = `the text of ${hidden} statements of other roles is hidden: pg_read_all_stats would show it`;
-    limits.push({ path: 'queries.skipped', kind: 'unmeasured', reason });
+    caveats.push({ path: 'queries.skipped', kind: 'unmeasured', reason });
   }
-  return limits;
+  return caveats;
 }
 
 /** Without passwords. */

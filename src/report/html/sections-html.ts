@@ -7,11 +7,11 @@ import { changedObjectsHtml, lossTag } from './objects-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 
 /** What was decided and why: the page's title, where the run was not to change the target. */
-export function verdictHtml({ verdict, target, command, limits, apply, swap }: Report): Html {
+export function verdictHtml({ verdict, target, command, caveats, apply, swap }: Report): Html {
   const { pass, reasons } = verdict;
   const changed = target.changes.filter(({ madeBy }) => madeBy === 'command');
   const why = pass
-    ? `the command succeeded on ${sizeOfClone({ limits })}`
+    ? `the command succeeded on ${sizeOfClone({ caveats })}`
     : (reasons[0] ?? 'the command failed');
   const alone = apply === null && swap === null;
   const passed = pass ? 'passed' : 'did not pass';
@@ -235,9 +235,9 @@ export function dataHtml({ data }: Report): Html | undefined {
   ]);
 }
 
-export function limitSection({ limits }: Report): Html | undefined {
-  if (limits.length === 0) return undefined;
-  return section('limits', 'Not exact, or not measured', [
-    html`<ul>${limits.map(({ path, kind, reason }) => html`<li><code>${path}</code> (${kind}): ${reason}</li>`)}</ul>`,
+export function caveatSection({ caveats }: Report): Html | undefined {
+  if (caveats.length === 0) return undefined;
+  return section('caveats', 'Caveats', [
+    html`<ul>${caveats.map(({ path, kind, reason }) => html`<li><code>${path}</code> (${kind}): ${reason}</li>`)}</ul>`,
   ]);
 }

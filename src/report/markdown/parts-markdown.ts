@@ -35,7 +35,7 @@ export function parts(report: Report): Part[] {
     forecastPart(report),
     statementPart(report),
     wayBackPart(report),
-    limitPart(report),
+    caveatPart(report),
   ].filter((part): part is Part => part !== undefined && part.items.length > 0);
 }
 
@@ -297,11 +297,11 @@ function wayBackPart({ schema }: Report): Part | undefined {
   };
 }
 
-function limitPart({ limits }: Report): Part {
+function caveatPart({ caveats }: Report): Part {
   return {
     ...PART,
-    title: `Not exact, or not measured: ${formatCount(limits.length)}`,
+    title: `Caveats: ${formatCount(caveats.length)}`,
     importance: 2,
-    items: limits.map(({ path, kind, reason }) => `- ${code(path)} (${kind}): ${prose(reason)}`),
+    items: caveats.map(({ path, kind, reason }) => `- ${code(path)} (${kind}): ${prose(reason)}`),
   };
 }

@@ -59,12 +59,12 @@ const STANDING = new Set([
   'forecast.disk.freeBytes',
 ]);
 
-/** What in this report is not exact, and why; paths with the same reason share a line. */
+/** The caveats of the report; paths with the same reason share a line. */
 export function limitsSection(report: Report, style: TextStyle): string[] {
-  const limits = report.limits.filter(({ path }) => !STANDING.has(path));
-  if (limits.length === 0) return [];
+  const caveats = report.caveats.filter(({ path }) => !STANDING.has(path));
+  if (caveats.length === 0) return [];
   const groups = new Map<string, { kind: string; reason: string; paths: string[] }>();
-  for (const { path, kind, reason } of limits) {
+  for (const { path, kind, reason } of caveats) {
     const key = JSON.stringify([kind, reason]);
     const group = groups.get(key);
     if (group) group.paths.push(path);
@@ -76,7 +76,7 @@ export function limitsSection(report: Report, style: TextStyle): string[] {
       `${named}: ${kind === 'estimate' ? 'an estimate' : 'not measured'}, ${messageText(style, reason)}`,
     ]);
   });
-  return [...heading(style, 'Not exact'), ...lines, ...andMore(style, groups.size - LISTED)];
+  return [...heading(style, 'Caveats'), ...lines, ...andMore(style, groups.size - LISTED)];
 }
 
 /** Stands last, where the prompt is: what is still there has to be removed by somebody. */

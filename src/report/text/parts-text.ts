@@ -33,9 +33,10 @@ export function andMore(style: TextStyle, missing: number, of = ''): string[] {
   return flow(style, [tone('dim', words)], 4, ['  ']);
 }
 
-/** Whether a value at this path of the report is named by a limit: by its own path, or by one that it lies under. */
-export function limitAt(report: Report, path: string): Report['limits'][number] | undefined {
-  return report.limits.find(
-    (limit) => path === limit.path || path.startsWith(`${limit.path}.`) || path.startsWith(`${limit.path}[`),
+/** Whether a value at this path of the report is named by a caveat: by its own path, or by one that it lies under. */
+export function caveatAt(report: Report, path: string): Report['caveats'][number] | undefined {
+  return report.caveats.find(
+    (caveat) =>
+      path === caveat.path || path.startsWith(`${caveat.path}.`) || path.startsWith(`${caveat.path}[`),
   );
 }

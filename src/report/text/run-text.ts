@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
-import { fact, limitAt, messageText } from './parts-text.ts';
+import { caveatAt, fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
 
 const LISTED = 5;
@@ -47,8 +47,8 @@ function targetState(report: Report, style: TextStyle): Span[] {
   const ours = touched.length === 0 ? '' : `; safemigrate itself: ${messageText(style, touched.join(', '))}`;
   if (changes.some((change) => change.madeBy === 'command'))
     return [tone('alarm', `CHANGED BY THE COMMAND, see above`), ours];
-  const limit = limitAt(report, 'target.changes');
-  if (limit) return [tone('warning', 'changes not checked'), `: ${messageText(style, limit.reason)}`, ours];
+  const caveat = caveatAt(report, 'target.changes');
+  if (caveat) return [tone('warning', 'changes not checked'), `: ${messageText(style, caveat.reason)}`, ours];
   if (changes.length === 0) return ['unchanged by the rehearsal', ours];
   const others = changes.map((change) => change.what).join(', ');
   return [`unchanged by the rehearsal; meanwhile changed by others: ${messageText(style, others)}`, ours];

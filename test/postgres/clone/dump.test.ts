@@ -156,7 +156,7 @@ describe.skipIf(skip)('a dump into the same server', () => {
       await expect(chooseMethod(cloning.context, 'template')).rejects.toThrow('it brings all rows');
       const clone = await make(cloning);
       expect(await ask(clone, 'SELECT count(*)::int AS n FROM public.t')).toEqual([{ n: 0 }]);
-      expect(clone.limits).toContainEqual(
+      expect(clone.caveats).toContainEqual(
         expect.objectContaining({ path: 'clone.sizeBytes', reason: expect.stringMatching(/--schema-only/) }),
       );
     });
@@ -170,7 +170,7 @@ describe.skipIf(skip)('a dump into the same server', () => {
     });
     await withCloning(as(database.url, MAKER), { method: 'dump' }, async (cloning) => {
       const clone = await make(cloning);
-      expect(clone.limits.map(({ reason }) => reason).join()).toContain(OTHER);
+      expect(clone.caveats.map(({ reason }) => reason).join()).toContain(OTHER);
       expect(await ask(clone, 'SELECT count(*)::int AS n FROM public.log')).toEqual([{ n: 100 }]);
     });
     await withClient(database.url, (client) => client.query(`DROP OWNED BY ${OTHER}, ${MAKER}`));
@@ -297,7 +297,7 @@ describe.skipIf(skip)('a dump into another server', () => {
       expect(clone).toMatchObject({ strategy: 'rehearsal-server', sharesRoles: false });
       expect(clone.database).toMatch(new RegExp(`^${source.name}_rehearsal_`));
       expect(clone.touched.join()).not.toContain('restored');
-      expect(clone.limits.map(({ reason }) => reason).join()).toContain(`only_here_${suffix}`);
+      expect(clone.caveats.map(({ reason }) => reason).join()).toContain(`only_here_${suffix}`);
       expect(await ask(clone, `SELECT current_setting('server_version_num')::int / 10000 AS major`)).toEqual([
         { major: 15 },
       ]);

@@ -58,7 +58,7 @@ describe('a clone by commands of the user', () => {
         database: elsewhere.name,
         sharesRoles: false,
       });
-      expect(clone.limits.map(({ reason }) => reason).join()).toContain(`PostgreSQL ${OTHER}`);
+      expect(clone.caveats.map(({ reason }) => reason).join()).toContain(`PostgreSQL ${OTHER}`);
       const [file = ''] = entries();
       const password = decodeURIComponent(new URL(elsewhere.url).password);
       expect(readFileSync(file, 'utf8')).toContain(elsewhere.name);

@@ -146,7 +146,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
           expect(await inside.query('SELECT * FROM public.news')).toEqual([]);
         });
         expect(await readdir(archive)).toEqual(archived);
-        const reasons = clone.limits.map(({ reason }) => reason).join('\n');
+        const reasons = clone.caveats.map(({ reason }) => reason).join('\n');
         expect(reasons).toContain('sslinfo could start jobs by itself');
         expect(reasons).toContain("the clone's shared_buffers are 128 MB, the target's 160 MB");
       });

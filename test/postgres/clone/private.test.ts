@@ -60,7 +60,7 @@ describe.each(VERSIONS)('a clone on a server of its own, PostgreSQL %d', (versio
       expect(await readdir(parent.path)).toEqual([folder.slice(parent.path.length + 1)]);
       expect(await clone.uniqueBytes()).toBeGreaterThan(1e6);
 
-      const reasons = clone.limits.map(({ reason }) => reason).join('\n');
+      const reasons = clone.caveats.map(({ reason }) => reason).join('\n');
       expect(reasons).toMatch(/1 prepared transaction .* rolled back/);
       expect(reasons).toMatch(/1 unlogged table .* empty/);
       expect(await ask(clone.connect, 'SELECT * FROM public.scratch')).toEqual([]);

@@ -106,7 +106,7 @@ describe.skipIf(obstacle || (await withoutClientPrograms('pg_dump', 'pg_restore'
       expect(neededBytes).toBeGreaterThan(free);
       expect(report.hazards.find(({ code }) => code === 'DISK_FILLS_UP')?.severity).toBe('error');
       expect(report.verdict.pass).toBe(false);
-      expect(report.limits.map(({ path: where }) => where)).not.toContain('forecast.disk.freeBytes');
+      expect(report.caveats.map(({ path: where }) => where)).not.toContain('forecast.disk.freeBytes');
     });
 
     test('what fits is none', { timeout: 150_000 }, async () => {

@@ -89,7 +89,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     const made = `
       CREATE TABLE users (id int PRIMARY KEY, legacy_email text, "Nick" text, name text);
       INSERT INTO users SELECT n, CASE WHEN n % 4 > 0 THEN 'x' END, NULL, 'Ada' FROM generate_series(1, 100) n`;
-    const { lost, touched, limits } = await lossesOf(
+    const { lost, touched, caveats } = await lossesOf(
       version,
       made,
       'ALTER TABLE users DROP legacy_email, DROP "Nick", ALTER name TYPE varchar(2) USING name::varchar(2)',
@@ -104,7 +104,7 @@ describe.each(VERSIONS)('on %d', (version) => {
       ]),
     );
     expect(touched).toEqual([expect.stringMatching(/^counted the rows of public\.users in /)]);
-    expect(limits).toEqual([]);
+    expect(caveats).toEqual([]);
   });
 
   test.each(REFUSED)('what of %s %s cannot hold is refused', async (from, to, short, long) => {

@@ -21,7 +21,7 @@ describe.each(VERSIONS)('on %d', (version) => {
         INSERT INTO grown VALUES (2); TRUNCATE emptied; ALTER TABLE widened ALTER a TYPE bigint; DROP TABLE gone;
         CREATE TABLE "New" (a integer); INSERT INTO "New" VALUES (1), (2), (3)`);
       const after = await readRelations(session, before);
-      const { section, limits } = compareRelations(before, after, QUIET);
+      const { section, caveats } = compareRelations(before, after, QUIET);
       expect(section.unchangedTables).toBe(1);
       const brief = section.tables.map((t) => [t.relation, t.rowsBefore, t.rowsAfter, t.rewritten, t.exact]);
       expect(brief).toEqual([
@@ -31,7 +31,7 @@ describe.each(VERSIONS)('on %d', (version) => {
         ['public.grown', 1, 2, false, true],
         ['public.widened', 1, 1, true, true],
       ]);
-      expect(limits).toEqual([]);
+      expect(caveats).toEqual([]);
       expect(rowsGone(before, after)).toEqual(['2 rows deleted from public.emptied']);
     } finally {
       await drop();
@@ -51,8 +51,8 @@ describe.each(VERSIONS)('on %d', (version) => {
       expect(rowsOf(unknown)).toEqual([[null, false]]);
       expect(rowsOf(known)).toEqual([[10000, false]]);
       await session.query('ALTER TABLE large ADD COLUMN w uuid DEFAULT gen_random_uuid()');
-      const { limits } = compareRelations(unknown, await readRelations(session), { bytes: 5, shared: true });
-      expect(limits.map(({ path, kind }) => [path, kind])).toEqual([
+      const { caveats } = compareRelations(unknown, await readRelations(session), { bytes: 5, shared: true });
+      expect(caveats.map(({ path, kind }) => [path, kind])).toEqual([
         ['data.tables', 'estimate'],
         ['data.tables', 'unmeasured'],
         ['data.walBytes', 'estimate'],

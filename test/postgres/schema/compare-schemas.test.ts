@@ -215,10 +215,10 @@ describe.each(VERSIONS)('on %d', (version) => {
     try {
       const before = await takeSnapshot(guest);
       await session.query('ALTER TABLE t RENAME TO u');
-      const { section, limits } = await compareWith(before, guest);
+      const { section, caveats } = await compareWith(before, guest);
       expect(section.renames).toEqual([{ kind: 'table', from: 'public.t', to: 'public.u' }]);
       expect(section.rollbackSql).toBeNull();
-      expect(limits.map(({ path }) => path)).toEqual(['schema.changes', 'schema.rollbackSql']);
+      expect(caveats.map(({ path }) => path)).toEqual(['schema.changes', 'schema.rollbackSql']);
     } finally {
       await guest.close();
       await session.query(`DROP ROLE ${role}`);

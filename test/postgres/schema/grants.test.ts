@@ -48,9 +48,9 @@ test.each([
     await session.query(START);
     const before = await takeSnapshot(session);
     await session.query(migration);
-    const { section, limits } = await compareWith(before, session);
+    const { section, caveats } = await compareWith(before, session);
     expect(section.changes.length).toBeGreaterThan(0);
-    expect(limits).toEqual([]);
+    expect(caveats).toEqual([]);
     // A new value of an enum cannot be taken away; everything else leads back.
     if (section.rollbackSql !== null && !migration.includes('ADD VALUE')) {
       await session.query(section.rollbackSql);

@@ -105,10 +105,10 @@ describe.each(VERSIONS)('on %d', (version) => {
         await narrowedTellsTheSame(before, await takeSnapshot(session));
         const after = await readIdentity(session);
         const stayed = [...kept].filter((key) => after.has(key));
-        const { section, limits } = await compareWith(before, session);
+        const { section, caveats } = await compareWith(before, session);
         // Taking the renames back was rolled back.
         expect(await readIdentity(session)).toEqual(after);
-        expect(limits).toEqual([]);
+        expect(caveats).toEqual([]);
         await session.query(section.rollbackSql ?? '');
         const restored = await takeSnapshot(session);
         expect(stayed.filter((key) => !restored.identity.has(key))).toEqual([]);

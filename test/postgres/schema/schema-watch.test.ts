@@ -14,13 +14,13 @@ describe.each(VERSIONS)('on %d', (version) => {
     try {
       await watch.before(clone.settings);
       await clone.session.query('ALTER TABLE t RENAME TO u; ALTER TABLE u ADD COLUMN c integer');
-      const { section, limits } = await watch.after();
+      const { section, caveats } = await watch.after();
       expect(section.renames).toEqual([{ kind: 'table', from: 'public.t', to: 'public.u' }]);
       expect(section.changes.map(({ verb, kind, object }) => [verb, kind, object])).toEqual([
         ['create', 'column', 'public.t.c'],
         ['rename', 'table', 'public.u'],
       ]);
-      expect(limits).toEqual([]);
+      expect(caveats).toEqual([]);
       expect((await watch.describe(target.settings)).map(({ object }) => object)).toEqual(['public.t.b']);
       expect(new Set(audited.map(({ database }) => database))).toEqual(
         new Set([clone.settings.database, target.settings.database]),

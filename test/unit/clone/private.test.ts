@@ -96,34 +96,34 @@ describe('the settings of a server on a copy', () => {
   });
 
   test('keep background workers where all preloaded libraries are known to start no jobs', async () => {
-    const { file, fixed, limits } = await settingsOf({
+    const { file, fixed, caveats } = await settingsOf({
       shared_preload_libraries: 'pg_stat_statements,"$libdir/auto_explain"',
       max_worker_processes: '12',
     });
     expect(file).toContain("max_worker_processes = '12'");
     expect(file).toContain(`shared_preload_libraries = '"pg_stat_statements", "$libdir/auto_explain"'`);
     expect(fixed).not.toHaveProperty('max_worker_processes');
-    expect(limits).toEqual([]);
+    expect(caveats).toEqual([]);
   });
 
   test.each(['pg_cron', 'timescaledb', 'pg_net', 'citus'])(
     'allow no background worker where %s is preloaded, and say so',
     async (library) => {
-      const { file, fixed, limits } = await settingsOf({
+      const { file, fixed, caveats } = await settingsOf({
         shared_preload_libraries: `pg_stat_statements, ${library}`,
         max_worker_processes: '12',
       });
       expect(file).not.toContain('max_worker_processes');
       expect(fixed.max_worker_processes).toBe('0');
-      expect(limits.map(({ reason }) => reason)).toEqual([expect.stringContaining(library)]);
+      expect(caveats.map(({ reason }) => reason)).toEqual([expect.stringContaining(library)]);
     },
   );
 
   test('take little memory, and say so where the original has more', async () => {
     expect((await settingsOf({}, { sharedBuffersBytes: 16 * 2 ** 20 })).fixed.shared_buffers).toBe('16384kB');
-    const { fixed, limits } = await settingsOf({}, { sharedBuffersBytes: 8 * GB });
+    const { fixed, caveats } = await settingsOf({}, { sharedBuffersBytes: 8 * GB });
     expect(fixed.shared_buffers).toBe('131072kB');
-    expect(limits.map(({ reason }) => reason)).toEqual([expect.stringContaining("the target's 8 GB")]);
+    expect(caveats.map(({ reason }) => reason)).toEqual([expect.stringContaining("the target's 8 GB")]);
   });
 });
 

@@ -3,7 +3,7 @@ import { askedReasons, type RequestedExtraRuns } from '../../../src/hazards/extr
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { checks, rerun, down } = sampleReports.asked ?? sampleReport();
-const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, limits: [] };
+const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, caveats: [] };
 const reasons = (asked: Partial<RequestedExtraRuns>) => askedReasons({ ...nothing, ...asked });
 
 test('what was not asked for speaks against nothing', () => {
@@ -38,6 +38,6 @@ test('a way back that leads elsewhere is a reason, without what the tool writes 
 });
 
 test('what was asked for and could not be done did not pass', () => {
-  const limits = [{ path: 'down', kind: 'unmeasured' as const, reason: 'the clone was gone' }];
-  expect(reasons({ limits })).toEqual(['the way back (--down) was not tried: the clone was gone']);
+  const caveats = [{ path: 'down', kind: 'unmeasured' as const, reason: 'the clone was gone' }];
+  expect(reasons({ caveats })).toEqual(['the way back (--down) was not tried: the clone was gone']);
 });

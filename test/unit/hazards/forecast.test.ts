@@ -58,21 +58,21 @@ describe('where the sample is too short, or nobody could be connected', () => {
     ['short', { sampledMs: 1999 }, false],
     ['of an emptied target', {}, true],
   ])('the larger one of each figure is taken, and said to be: %s', (_, more, targetWasEmptied) => {
-    const { section, rates, limits } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
+    const { section, rates, caveats } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
     expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
     expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
       ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
     });
     expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
     expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
-    expect(limits[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
+    expect(caveats[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
   });
 
   test('an average of less than a day is not', () => {
-    const { section, limits } = of({ sampledMs: 400, average: average(DAY - 1) });
+    const { section, caveats } = of({ sampledMs: 400, average: average(DAY - 1) });
     expect(section?.averagedMs).toBeNull();
     expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
-    expect(limits[0]?.reason).toMatch(/rates may be too low .*not counted for a day/);
+    expect(caveats[0]?.reason).toMatch(/rates may be too low .*not counted for a day/);
   });
 
   test('a long sample stands alone', () => {
@@ -123,10 +123,10 @@ describe('statements that would queue', () => {
     });
   });
 
-  test('are unknown for a relation without statistics, and the limits say so', () => {
+  test('are unknown for a relation without statistics, and the caveats say so', () => {
     const result = of({ relations: new Map() });
     expect(lockOf(result, 'SHARE')).toMatchObject({ queued: null, sessionsRunOut: null });
-    expect(result.limits.map(({ path }) => path)).toContain('forecast.locks[].queued');
+    expect(result.caveats.map(({ path }) => path)).toContain('forecast.locks[].queued');
   });
 
   test('of a locked index are those of its table', () => {
@@ -174,7 +174,7 @@ describe('the wait for the lock itself', () => {
 test('a standby falls behind by what it lags now and all the WAL of the command', () => {
   const standbys = [{ name: 'replica', synchronous: false, lagBytes: GB, lagMs: 300 }];
   expect(of({ standbys }).section?.wal.standbys).toMatchObject([{ name: 'replica', behindBytes: 21 * GB }]);
-  expect(of({ standbys: null }).limits.map(({ path }) => path)).toContain('forecast.wal.standbys');
+  expect(of({ standbys: null }).caveats.map(({ path }) => path)).toContain('forecast.wal.standbys');
 });
 
 test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
@@ -185,9 +185,9 @@ test('disk is needed for the old files with their indexes, the growth and the WA
   expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
 });
 
-test('a short sample, one of an emptied target and sessions that are not seen are named as limits', () => {
-  const { limits } = of({ sampledMs: 900, hiddenSessions: 4 }, { targetWasEmptied: true });
-  const told = limits.map(({ path, reason }) => `${path}: ${reason}`);
+test('a short sample, one of an emptied target and sessions that are not seen are named as caveats', () => {
+  const { caveats } = of({ sampledMs: 900, hiddenSessions: 4 }, { targetWasEmptied: true });
+  const told = caveats.map(({ path, reason }) => `${path}: ${reason}`);
   expect(told).toEqual([
     expect.stringContaining('over after 0.9 s'),
     expect.stringContaining('no session could be connected'),
@@ -201,7 +201,7 @@ test('without traffic there is no forecast, and the reason why', () => {
   expect(forecast({ ...MEASURED_NOTHING, statements, data, schema })).toEqual({
     section: null,
     rates: null,
-    limits: [{ path: 'forecast', kind: 'unmeasured', reason: 'the target is gone' }],
+    caveats: [{ path: 'forecast', kind: 'unmeasured', reason: 'the target is gone' }],
   });
 });
 

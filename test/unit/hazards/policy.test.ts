@@ -100,7 +100,7 @@ describe('a budget', () => {
     const unseen = spent({
       data: null,
       statements: [],
-      limits: [{ path: 'statements', kind: 'unmeasured', reason: 'statements were not observed' }],
+      caveats: [{ path: 'statements', kind: 'unmeasured', reason: 'statements were not observed' }],
     });
     const limits = { maxWalBytes: 1, maxDiskBytes: 1, maxLocks: [{ mode: 'SHARE', maxMs: 1 }] } as const;
     expect(budgetReasons(unseen, policy(limits))).toEqual([

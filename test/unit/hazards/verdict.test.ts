@@ -4,10 +4,18 @@ import { type Findings, judge as judgeBy } from '../../../src/hazards/verdict.ts
 import type { CommandSection, TargetSection } from '../../../src/model/report.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
-const { command, schema, contact } = sampleReport();
-const measured = { statements: [], data: null, forecast: null, limits: [], hazards: [] };
+const { command, schema, targetConnections } = sampleReport();
+const measured = { statements: [], data: null, forecast: null, caveats: [], hazards: [] };
 const asked = { checks: [], rerun: null, down: null };
-const fine = { command, target: { changes: [] }, schema, contact, interrupted: false, ...measured, ...asked };
+const fine = {
+  command,
+  target: { changes: [] },
+  schema,
+  targetConnections,
+  interrupted: false,
+  ...measured,
+  ...asked,
+};
 const judge = (findings: Findings) => judgeBy(findings, DEFAULT_POLICY, '2026-11-21');
 const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({
   what: 'create table a',
@@ -52,7 +60,7 @@ test('a statement that was not let through fails the rehearsal, with its reason'
 });
 
 test('a session of the command on the target fails the rehearsal, and what followed from its end is no reason', () => {
-  const contact = {
+  const targetConnections = {
     process: { pid: 1, command: 'node migrate.js' },
     user: 'app',
     application: '',
@@ -61,7 +69,9 @@ test('a session of the command on the target fails the rehearsal, and what follo
     ended: true,
   };
   const cut = { ...command, exitCode: null, signal: 'SIGTERM', reachedClone: false } as const;
-  expect(reasons({ contact: [contact], command: cut })).toEqual([expect.stringContaining('node migrate.js')]);
+  expect(reasons({ targetConnections: [targetConnections], command: cut })).toEqual([
+    expect.stringContaining('node migrate.js'),
+  ]);
 });
 
 test('an interrupted rehearsal never passes, and is blamed for nothing else', () => {

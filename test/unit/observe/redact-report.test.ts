@@ -85,7 +85,7 @@ function planted() {
         added: [],
       },
     ],
-    limits: [{ path: 'x', kind: 'estimate', reason: 'asked prod-db.internal' }],
+    caveats: [{ path: 'x', kind: 'estimate', reason: 'asked prod-db.internal' }],
     verdict: { pass: false, reasons: [`the command failed: ${error.message}`] },
   });
 }
@@ -137,7 +137,7 @@ describe('what quotes statements that are not among those of the report', () => 
     [
       'a session past safemigrate',
       {
-        contact: [
+        targetConnections: [
           {
             ...{ process: { pid: 1, command: 'node' }, user: 'app', application: '', query: query.sql },
             ...{ connectedAt: '2026-03-14T02:12:01.000Z', ended: true },
@@ -201,11 +201,11 @@ test('a host is a word of its own: names that hold it stay', async () => {
   const report = sampleReport({
     target: { host: 'db', database: 'db' },
     command: { argv: ['migrate', '--db-host', 'replica.internal', '--url=postgresql://app@db:5432/db'] },
-    limits: [{ path: 'x', kind: 'estimate', reason: 'asked db for public.dbs and db_log' }],
+    caveats: [{ path: 'x', kind: 'estimate', reason: 'asked db for public.dbs and db_log' }],
   });
   const redacted = await redactReport(report);
   expect(redacted.target).toMatchObject({ host: '…', database: 'db' });
-  expect(redacted.limits[0]?.reason).toBe('asked … for public.dbs and db_log');
+  expect(redacted.caveats[0]?.reason).toBe('asked … for public.dbs and db_log');
   expect(redacted.command.argv).toEqual(['migrate', '--db-host', '…', '--url=postgresql://app@…:5432/…']);
 });
 

@@ -35,7 +35,7 @@ const forecast = (more: Partial<ForecastSection> = {}): ForecastSection => ({
   locks: [lock()],
   wal: { writtenBytes: 0, standbys: [], inactiveSlots: [] },
   disk: { neededBytes: 0, freeBytes: null },
-  experience: null,
+  earlierApplies: null,
   ...more,
 });
 
@@ -67,8 +67,8 @@ describe('the forecast', () => {
   });
 
   test('says how times on the target compared with rehearsed ones so far', () => {
-    const experience = { applies: 3, statements: 12, low: 0.84, median: 1.25, high: 11.4 };
-    expect(shown(forecast({ locks: [], experience }))[1]).toBe(
+    const earlierApplies = { applies: 3, statements: 12, low: 0.84, median: 1.25, high: 11.4 };
+    expect(shown(forecast({ locks: [], earlierApplies }))[1]).toBe(
       '  - in 3 earlier applies to this target statements took 0.8× to 11× of their rehearsed time, 1.3× in the middle',
     );
   });

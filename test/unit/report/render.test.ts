@@ -66,7 +66,7 @@ test.each([
   'forecast.wal.standbys.behindBytes',
   'forecast.disk.neededBytes',
   'hazards.evidence',
-  'limits.reason',
+  'caveats.reason',
   'verdict.pass',
   'cleanup.failed.reason',
 ])('the published schema has the stable path %s', (path) => {
