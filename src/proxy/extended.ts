@@ -1,16 +1,16 @@
+import { serialize } from 'pg-protocol';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   bindMessage,
   CLIENT,
   closeMessage,
-  encodeMessage,
   errorResponse,
   executeMessage,
   FLUSH,
   type PostgresError,
   parseMessage,
-  retold,
   SYNC,
+  withParseText,
 } from '../postgres/protocol/messages.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
@@ -34,12 +34,8 @@ interface Portal {
 
 /** Prepared by SQL's PREPARE, or before anything was looked at. */
 const UNSEEN: Prepared = { sql: '[a statement that was prepared elsewhere]', parsed: null };
-const REFUSED = encodeMessage(
-  CLIENT.parse,
-  'safemigrate_refused\0',
-  'refused by safemigrate\0',
-  Buffer.alloc(2),
-);
+/** Fails in the server with all that follows from an error; the error's words are replaced. */
+const REFUSED = serialize.parse({ name: 'safemigrate_refused', text: 'refused by safemigrate' });
 
 /**
  * Serves the extended protocol. The implicit transaction ends at Sync, which is why locks can be read before: an
@@ -142,7 +138,7 @@ export class ExtendedProtocol {
     this.#prepares = { sql, parsed: like ?? null };
     const read = like || piece.kind === 'head' ? undefined : await this.#line.read(text);
     const translated = read && read.text !== text;
-    await this.pass(translated ? { ...piece, bytes: retold(piece.bytes, read.text) } : piece);
+    await this.pass(translated ? { ...piece, bytes: withParseText(piece.bytes, read.text) } : piece);
     const only = read?.statements?.length === 1 ? (read.statements[0] ?? null) : null;
     this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, parsed: like ?? only });
   }

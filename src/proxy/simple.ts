@@ -1,3 +1,4 @@
+import { serialize } from 'pg-protocol';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import { errorResponse, type PostgresError, query, queryText } from '../postgres/protocol/messages.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
@@ -13,7 +14,7 @@ import type { Running } from './statement-recorder.ts';
 type Message = Exclude<Piece, { kind: 'slice' }>;
 
 /** Fails in the server as the refused text would have, with what follows from it; the error's words are replaced. */
-const REFUSED = query('refused by safemigrate');
+const REFUSED = serialize.query('refused by safemigrate');
 /** Longer texts are not of the loops for which shapes are worth their time. */
 const LONGEST_SHAPED_BYTES = 16 * 1024;
 /** So much of the answer to a text of several statements is kept back, to be told once the text need not be sent again. */

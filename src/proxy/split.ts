@@ -1,3 +1,4 @@
+import { serialize } from 'pg-protocol';
 import { errorFields, query } from '../postgres/protocol/messages.ts';
 import { type ParsedStatement, textOf } from '../postgres/sql/parse.ts';
 import type { Pending } from './pending-request.ts';
@@ -5,9 +6,9 @@ import type { Segment } from './segments.ts';
 import type { SessionContext } from './session-context.ts';
 import type { Running } from './statement-recorder.ts';
 
-const BEGIN = query('BEGIN');
-const COMMIT = query('COMMIT');
-const ROLLBACK = query('ROLLBACK');
+const BEGIN = serialize.query('BEGIN');
+const COMMIT = serialize.query('COMMIT');
+const ROLLBACK = serialize.query('ROLLBACK');
 /** active_sql_transaction, invalid_transaction_termination: not between BEGIN and COMMIT. */
 const NOT_IN_BLOCK: ReadonlySet<string> = new Set(['25001', '2D000']);
 const NOT_IN_WRAP = Symbol('refused between BEGIN and COMMIT');

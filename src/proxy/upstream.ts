@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { signatureAlgorithmHashFromCertificate } from 'pg/lib/crypto/cert-signatures.js';
+import { continueSession, finalizeSession, type SaslSession, startSession } from 'pg/lib/crypto/sasl.js';
+import { serialize } from 'pg-protocol';
 import type { ConnectionSettings, HostAndPort } from '../postgres/connection/connection-settings.ts';
 import { dial, type Link } from '../postgres/connection/dial.ts';
 import { openLink } from '../postgres/connection/link.ts';
@@ -9,8 +11,6 @@ import { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import { FROM_SERVER, FrameSplitter } from '../postgres/protocol/frames.ts';
 import {
   AUTHENTICATION,
-  CLIENT,
-  encodeMessage,
   errorFields,
   int32,
   parameterStatus,
@@ -18,7 +18,13 @@ import {
   SERVER,
   STARTUP,
 } from '../postgres/protocol/messages.ts';
-import { SCRAM, SCRAM_PLUS, ScramClient } from '../postgres/protocol/scram.ts';
+import { SCRAM } from '../postgres/protocol/scram.ts';
+
+const SCRAM_PLUS = 'SCRAM-SHA-256-PLUS';
+/** The server decides how expensive its logins are, as for libpq. */
+const ANY_ITERATIONS = 0;
+/** Signature hashes that Web Crypto computes, or that RFC 5929 replaces by SHA-256. */
+const BINDABLE_HASHES: ReadonlySet<string> = new Set(['MD5', 'SHA-1', 'SHA-256', 'SHA-384', 'SHA-512']);
 
 /** A connection to the server that is logged in; its next message is one that the client waits for. */
 export interface Upstream {
@@ -91,14 +97,10 @@ function startupPacket(parameters: readonly (readonly [string, string])[]): Buff
   return Buffer.concat([int32(body.length + 4), body]);
 }
 
-/** Answers the server's requests until AuthenticationOk. */
+/** Answers the server's authentication requests until AuthenticationOk. @throws LoginFailed, ServerRefusal, pg's errors */
 async function authenticate(link: Link, reader: PieceReader, binding: string): Promise<void> {
-  const { socket, user, password } = link;
-  const needed = () => {
-    if (password === undefined) throw new LoginFailed('the server asks for a password, and none is known');
-    return password;
-  };
-  let scram: ScramClient | undefined;
+  const { socket, user } = link;
+  let sasl: SaslLogin | undefined;
   for (;;) {
     const frame = await answer(reader);
     if (frame[0] !== SERVER.authentication) continue;
@@ -106,39 +108,63 @@ async function authenticate(link: Link, reader: PieceReader, binding: string): P
     const data = payload.subarray(4);
     switch (payload.readUInt32BE(0)) {
       case AUTHENTICATION.ok:
-        if (scram && !scram.verified) throw new LoginFailed('the server ended the login without its proof');
-        if (binding === 'require' && scram?.mechanism !== SCRAM_PLUS) throw unbound();
+        if (sasl && !sasl.verified) throw new LoginFailed('the server ended the login without its proof');
+        if (binding === 'require' && sasl?.session.mechanism !== SCRAM_PLUS) throw unbound();
         return;
       case AUTHENTICATION.cleartextPassword:
-        socket.write(encodeMessage(CLIENT.password, `${needed()}\0`));
+        socket.write(serialize.password(passwordOf(link)));
         break;
       case AUTHENTICATION.md5Password:
-        socket.write(encodeMessage(CLIENT.password, `md5${md5(md5(needed() + user), data)}\0`));
+        socket.write(serialize.password(`md5${md5(md5(passwordOf(link) + user), data)}`));
         break;
-      case AUTHENTICATION.sasl: {
-        const offered = data.toString('latin1').split('\0');
-        const hash =
-          offered.includes(SCRAM_PLUS) && binding !== 'disable' ? certificateHash(socket) : undefined;
-        if (binding === 'require' && !hash) throw unbound();
-        if (!hash && !offered.includes(SCRAM))
-          throw new LoginFailed('the server offers no SASL mechanism that is known here');
-        scram = new ScramClient(needed(), hash);
-        const first = Buffer.from(scram.first);
-        socket.write(encodeMessage(CLIENT.password, `${scram.mechanism}\0`, int32(first.length), first));
+      case AUTHENTICATION.sasl:
+        sasl = startSasl(socket, data, binding);
+        socket.write(serialize.sendSASLInitialResponseMessage(sasl.session.mechanism, sasl.session.response));
         break;
-      }
       case AUTHENTICATION.saslContinue:
-        socket.write(encodeMessage(CLIENT.password, (await scram?.proof(data.toString())) ?? ''));
+        if (!sasl) throw outOfOrder();
+        await continueSession(sasl.session, passwordOf(link), data.toString(), sasl.stream);
+        socket.write(serialize.sendSCRAMClientFinalMessage(sasl.session.response));
         break;
       case AUTHENTICATION.saslFinal:
-        scram?.verify(data.toString());
+        if (!sasl) throw outOfOrder();
+        finalizeSession(sasl.session, data.toString());
+        sasl.verified = true;
         break;
       default:
         throw new LoginFailed(
-          'the server asks for GSSAPI, SSPI or another way to log in that is not supported',
+          'the server asks for GSSAPI, SSPI or another authentication that is not supported',
         );
     }
   }
+}
+
+interface SaslLogin {
+  readonly session: SaslSession;
+  /** The TLS connection if the login is bound to it. */
+  readonly stream: TLSSocket | undefined;
+  /** The server has proved that it knows the password. */
+  verified: boolean;
+}
+
+/** Chooses SCRAM-SHA-256-PLUS if it is offered and the connection can be bound, else SCRAM-SHA-256. */
+function startSasl(socket: Socket, data: Buffer, binding: string): SaslLogin {
+  const offered = data.toString('latin1').split('\0');
+  const stream =
+    offered.includes(SCRAM_PLUS) && binding !== 'disable' && canBind(socket) ? socket : undefined;
+  if (binding === 'require' && !stream) throw unbound();
+  if (!stream && !offered.includes(SCRAM))
+    throw new LoginFailed('the server offers no SASL mechanism that is known here');
+  return { session: startSession(offered, stream, ANY_ITERATIONS), stream, verified: false };
+}
+
+function passwordOf({ password }: Link): string {
+  if (!password) throw new LoginFailed('the server asks for a password, and none is known');
+  return password;
+}
+
+function outOfOrder(): LoginFailed {
+  return new LoginFailed('the server sent its SASL messages out of order');
 }
 
 function unbound(): LoginFailed {
@@ -147,22 +173,15 @@ function unbound(): LoginFailed {
   );
 }
 
-function isEncrypted(socket: Socket): socket is TLSSocket {
-  return 'encrypted' in socket;
-}
-
-/** undefined without TLS, or where the certificate's signature has no hash that both sides would choose. */
-function certificateHash(socket: Socket): Buffer | undefined {
-  const certificate = isEncrypted(socket) ? socket.getPeerCertificate().raw : undefined;
-  if (!certificate) return undefined;
+/** Tells whether the login can be bound to this connection (RFC 5929): TLS, and a certificate whose hash pg can compute. */
+function canBind(socket: Socket): socket is TLSSocket {
+  if (!('getPeerCertificate' in socket)) return false;
+  const certificate = (socket as TLSSocket).getPeerCertificate().raw;
+  if (!certificate) return false;
   try {
-    const signed = signatureAlgorithmHashFromCertificate(certificate);
-    // RFC 5929: the hash of the signature, but nothing weaker than SHA-256.
-    const hash =
-      signed === 'MD5' || signed === 'SHA-1' ? 'sha256' : signed.toLowerCase().replace('sha-', 'sha');
-    return createHash(hash).update(certificate).digest();
+    return BINDABLE_HASHES.has(signatureAlgorithmHashFromCertificate(certificate));
   } catch {
-    return undefined;
+    return false;
   }
 }
 
@@ -215,7 +234,7 @@ async function cancel(
     const socket = await openLink(settings, address, encrypted ? 'tls' : 'plain');
     socket.on('error', () => {});
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-    socket.end(Buffer.concat([int32(key.length + 8), int32(STARTUP.cancel), key]));
+    socket.end(serialize.cancel(key.readInt32BE(0), key.readInt32BE(4)));
     socket.resume();
     await closed;
   } catch {

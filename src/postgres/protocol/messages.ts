@@ -1,4 +1,8 @@
-/** The few messages of the protocol that are written or read here, one small function each. */
+/**
+ * The few messages of the protocol that are written or read here, one small function each. Client messages with text of
+ * our own are pg-protocol's; those that carry the client's bytes are built here, so that the bytes stay as they are.
+ */
+import { serialize } from 'pg-protocol';
 
 /** Type bytes of messages from the client. */
 export const CLIENT = {
@@ -73,13 +77,13 @@ export function int32(value: number): Buffer {
   return bytes;
 }
 
-/** A Query; the text may be a range of the client's own bytes. */
+/** Builds a Query; the text may be a range of the client's own bytes. */
 export function query(text: Buffer | string): Buffer {
   return encodeMessage(CLIENT.query, text, '\0');
 }
 
-export const SYNC = encodeMessage(CLIENT.sync);
-export const FLUSH = encodeMessage(CLIENT.flush);
+export const SYNC = serialize.sync();
+export const FLUSH = serialize.flush();
 
 export function authentication(request: number, ...parts: readonly (Buffer | string)[]): Buffer {
   return encodeMessage(SERVER.authentication, int32(request), ...parts);
@@ -96,16 +100,16 @@ export function readCString(bytes: Buffer, from: number): { text: string; next: 
   return { text: bytes.toString('utf8', from, end), next: end + 1 };
 }
 
-/** One statement by the extended protocol, up to its Sync: unlike a Query it leaves the client's unnamed statement alone. */
-export function ownStatement(sql: string): Buffer {
-  const name = 'safemigrate\0';
-  const close = encodeMessage(CLIENT.close, `S${name}`);
+/** Builds one statement of the extended protocol, with its Sync: unlike a Query it keeps the client's unnamed statement. */
+export function ownStatement(text: string): Buffer {
+  const name = 'safemigrate';
+  const close = serialize.close({ type: 'S', name });
   return Buffer.concat([
-    // Of one that failed before.
+    // A failed earlier one may have left its name behind.
     close,
-    encodeMessage(CLIENT.parse, name, `${sql}\0`, Buffer.alloc(2)),
-    encodeMessage(CLIENT.bind, name, name, Buffer.alloc(6)),
-    encodeMessage(CLIENT.execute, name, int32(0)),
+    serialize.parse({ name, text }),
+    serialize.bind({ portal: name, statement: name }),
+    serialize.execute({ portal: name }),
     close,
     SYNC,
   ]);
@@ -128,8 +132,8 @@ export function parseMessage(frame: Buffer): { name: string; text: Buffer } {
   return { name, text: payload.subarray(next, zeroOf(payload, next)) };
 }
 
-/** The same Parse with another text. */
-export function retold(frame: Buffer, text: Buffer): Buffer {
+/** Returns the same Parse with another text. */
+export function withParseText(frame: Buffer, text: Buffer): Buffer {
   const payload = payloadOf(frame);
   const { text: name, next } = readCString(payload, 0);
   return encodeMessage(CLIENT.parse, name, '\0', text, '\0', payload.subarray(zeroOf(payload, next) + 1));

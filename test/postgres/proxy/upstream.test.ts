@@ -18,6 +18,7 @@ beforeAll(async () => {
   server = await ownServer(18, { settings: { password_encryption: 'scram-sha-256' } });
   await withClient(server.url, async (client) => {
     await client.query("create role by_scram superuser login password 'påss word'");
+    await client.query("create role by_saslprep superuser login password U&'soft\\00ADhyphen'");
     await client.query("create role by_password superuser login password 'p'");
     await client.query('create role by_trust superuser login');
     await client.query("create role by_tls superuser login password 'p'");
@@ -50,6 +51,7 @@ beforeAll(async () => {
     [
       'local all all trust',
       'host all by_scram 127.0.0.1/32 scram-sha-256',
+      'host all by_saslprep 127.0.0.1/32 scram-sha-256',
       'host all by_password 127.0.0.1/32 password',
       'host all by_md5 127.0.0.1/32 md5',
       'host all by_trust 127.0.0.1/32 trust',
@@ -66,6 +68,9 @@ afterAll(() => server?.stop());
 
 test.each([
   ['by_scram', 'påss word', '?sslmode=disable'],
+  // SASLprep drops the soft hyphen.
+  ['by_saslprep', 'soft\u00adhyphen', '?sslmode=disable'],
+  ['by_saslprep', 'softhyphen', '?sslmode=disable'],
   ['by_password', 'p', '?sslmode=disable'],
   ['by_md5', 'p', '?sslmode=disable'],
   ['by_trust', '', '?sslmode=disable'],
