@@ -3,12 +3,12 @@ import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import { usableInstallation } from '../local-server/installation.ts';
-import type { Caveat } from '../model/report.ts';
 import type { Scope } from '../scope.ts';
 import { assessBaseBackup, estimateBasebackupMs } from './basebackup/assess-basebackup.ts';
 import { type BackupServer, probeBasebackup } from './basebackup/probe.ts';
 import { receiveBasebackup, receivingWords } from './basebackup/receive.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
+import type { FilledFolder } from './private/private-server.ts';
 import { startPrivateCluster } from './private-cluster.ts';
 
 /** A copy of the whole cluster over a replication connection, started here as a server of its own. */
@@ -42,11 +42,7 @@ async function lookedAround(context: CloneContext): Promise<BackupServer> {
   });
 }
 
-async function fill(
-  context: CloneContext,
-  found: BackupServer,
-  folder: string,
-): Promise<{ touched: string[]; caveats: Caveat[] }> {
+async function fill(context: CloneContext, found: BackupServer, folder: string): Promise<FilledFolder> {
   const { binaries, owner } = found;
   const asRoot = process.getuid?.() === 0;
   if (asRoot) await chown(folder, owner.uid, owner.gid);
@@ -66,6 +62,7 @@ async function fill(
             'slot, a switch of the WAL segment, and a backup history file',
         ],
     caveats: reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason })),
+    databases: null,
   };
 }
 

@@ -9,11 +9,16 @@ import type { Clone, CloneContext, Impossible } from './method.ts';
 import { cannotClose } from './private/external-access.ts';
 import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { takeLease } from './private/lease.ts';
+import { refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
 import { type Original, readOriginal } from './private/original.ts';
 import { prepareStartedServer } from './private/post-start.ts';
 import type { PrivateServer } from './private/private-server.ts';
 import { findSandbox, hiddenFrom, type Sandbox } from './private/sandbox.ts';
-import { hasInPlaceTablespaces, sanitizeDataDirectory } from './private/sanitize-data-directory.ts';
+import {
+  endRecoverySettings,
+  hasInPlaceTablespaces,
+  sanitizeDataDirectory,
+} from './private/sanitize-data-directory.ts';
 import { serverSettings } from './private/server-settings.ts';
 
 export type { PrivateServer } from './private/private-server.ts';
@@ -63,16 +68,21 @@ export async function startPrivateCluster(
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const lease = await takeLease(context, cluster, place, scope);
-  const { touched, caveats } = await lease.during(() => cluster.fill(folder));
+  const { touched, caveats, databases } = await lease.during(() => cluster.fill(folder));
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
+    ignoreInvalidPages: databases !== null,
   });
   await sanitizeDataDirectory(folder, settings.file, owner);
   const server = await lease.during(() =>
     startCopied({ folder, programs, ...cage, settings: settings.fixed, signal }),
   );
   lease.watch(server);
+  if (databases) {
+    await refuseInvalidPages(folder, databases);
+    await removeRemains(folder, databases);
+  }
 
   const target = targetThere(found, place, original.superuser);
   const control = await scope.own(
@@ -81,9 +91,10 @@ export async function startPrivateCluster(
     async (session) => session?.close(),
   );
   control.onLost((reason) => lease.lost(reason));
+  await endRecoverySettings(control, folder, original.settings.get('fsync') ?? 'on');
   const enter = (database: string) =>
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
-  const settled = await prepareStartedServer(control, target.database.name, enter);
+  const settled = await prepareStartedServer(control, target.database.name, databases, enter);
   const { strategy, reason } = cluster.assessment;
   return {
     ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Clone } from '../../src/clone/method.ts';
+import type { FilledFolder } from '../../src/clone/private/private-server.ts';
 import { type PrivateServer, startPrivateCluster } from '../../src/clone/private-cluster.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import type { Server } from '../../src/local-server/embedded.ts';
@@ -24,10 +25,7 @@ export async function enterableFolder(parent = tmpdir()): Promise<{ path: string
 }
 
 /** How a data directory gets copied where nothing depends on it: in backup mode, by `cp`. */
-export async function copyByHand(
-  server: Server,
-  folder: string,
-): Promise<{ touched: string[]; caveats: [] }> {
+export async function copyByHand(server: Server, folder: string): Promise<FilledFolder> {
   const [start, stop] =
     server.version === 14
       ? [
@@ -53,7 +51,7 @@ export async function copyByHand(
       data,
     ]);
   });
-  return { touched: [], caveats: [] };
+  return { touched: [], caveats: [], databases: null };
 }
 
 export interface PrivateClone extends Cloning {

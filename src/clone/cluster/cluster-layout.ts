@@ -20,12 +20,14 @@ export interface Layout {
   readonly logFolder: string | undefined;
   /** Entries of the data directory that are links, and that settings name: the copy gets its own. */
   readonly replaced: ReadonlySet<string>;
+  /** OIDs of the databases whose files are copied. */
+  readonly databases: ReadonlySet<string>;
   /** WAL, tablespaces and all folders are on the very file system (of btrfs: in the subvolume) of the data directory. */
   readonly onOneDevice: boolean;
 }
 
 /** @throws Obstacle for a link at the top of the data directory that leads out of it, and whose use is not known. */
-export async function readLayout(data: string, server: SourceServer): Promise<Layout> {
+export async function readLayout(data: string, server: SourceServer, targetOid: number): Promise<Layout> {
   // The server names its folder as it was told to, perhaps through a link.
   const asNamed = server.dataDirectory ?? data;
   const absolute = Object.entries(server.named).map(([name, value]) => {
@@ -44,7 +46,8 @@ export async function readLayout(data: string, server: SourceServer): Promise<La
   const wal = await realpath(path.join(data, 'pg_wal'));
   const tablespaces = await readTablespaces(data);
   const onOneDevice = await areOnOneDevice(data, [wal, ...tablespaces.map(({ folder }) => folder)]);
-  return { data, wal, tablespaces, logFolder, replaced, onOneDevice };
+  const databases = new Set([String(targetOid), ...server.neededDatabases]);
+  return { data, wal, tablespaces, logFolder, replaced, databases, onOneDevice };
 }
 
 /** A tablespace made with allow_in_place_tablespaces is a folder, and is copied as one. */

@@ -5,7 +5,7 @@ import type { Survey } from './survey.ts';
 export function explainStrategy(survey: Survey): string {
   const { server, layout } = survey;
   const whose = server.inRecovery ? "the standby's" : "the server's";
-  const others = 'the whole cluster, with no session in the way';
+  const others = 'a server of its own on a copy of the files, with no session in the way';
   return `${others}: ${HOW[survey.strategy](survey)} (${whose} data directory ${layout.data})`;
 }
 

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { type Layout, refuseLeadingOut, type Tablespace } from './cluster-layout.ts';
 import type { Copier } from './copier.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
+import { isLeftOut } from './kept-databases.ts';
 import { codeOf } from './reflink.ts';
 
 /** A third of the time of one after the other, and that of `cp -r --reflink`; more at a time gain nothing. */
@@ -11,7 +12,10 @@ const AT_A_TIME = 16;
 /** The state of the cluster, as recovery starts from it: of all files it is copied last, as base backups do. */
 const CONTROL = path.join('global', 'pg_control');
 
-/** Copies the data directory but for WAL, and the tablespaces, which are linked to anew. */
+/**
+ * Copies the data directory without WAL and without the databases that are left out, and the tablespaces, which the copy gets
+ * links of its own to.
+ */
 export async function copyCluster(
   layout: Layout,
   folder: string,
@@ -58,8 +62,9 @@ async function* walk(layout: Layout, relative: string, to: string, copier: Copie
     if (isExcluded(relative, name) || within === CONTROL) continue;
     const order = { from: path.join(from, name), to: path.join(to, name) };
     if (entry.isFile()) yield order;
-    else if (entry.isDirectory()) yield* walk(layout, within, order.to, copier);
-    else if (entry.isSymbolicLink()) await copyLink(layout, within, order, copier);
+    else if (entry.isDirectory()) {
+      if (!isLeftOut(within, layout.databases)) yield* walk(layout, within, order.to, copier);
+    } else if (entry.isSymbolicLink()) await copyLink(layout, within, order, copier);
     // Sockets and pipes belong to processes.
   }
 }

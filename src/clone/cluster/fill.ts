@@ -1,9 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
+import { plural } from '../../format.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
+import type { FilledFolder } from '../private/private-server.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import { readTablespaces } from './cluster-layout.ts';
 import { Copier } from './copier.ts';
@@ -13,18 +15,13 @@ import { Reflinker } from './reflink.ts';
 import { pruneSnapshot, snapshotBtrfs, snapshotZfs } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 
-export interface Filled {
-  readonly touched: string[];
-  readonly caveats: Caveat[];
-}
-
 /** Makes `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
 export async function fillFolder(
   context: CloneContext,
   survey: Survey,
   folder: string,
   scope: Scope,
-): Promise<Filled> {
+): Promise<FilledFolder> {
   return survey.strategy === 'reflink' || survey.strategy === 'copy'
     ? fillByBackup(context, survey, folder, scope)
     : fillBySnapshot(context, survey, folder);
@@ -35,7 +32,7 @@ async function fillByBackup(
   survey: Survey,
   folder: string,
   scope: Scope,
-): Promise<Filled> {
+): Promise<FilledFolder> {
   const backup = await startBackup(context, survey, scope);
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
   try {
@@ -48,7 +45,11 @@ async function fillByBackup(
     copier.own(label);
     await copyWal(survey.layout, survey.server, end, folder, copier);
     await backup.refusePromoted();
-    return { touched: backupTraces(context, survey, backup), caveats: standbyCaveats(context) };
+    return {
+      touched: backupTraces(context, survey, backup),
+      caveats: [...leftOutCaveats(survey), ...standbyCaveats(context)],
+      databases: survey.layout.databases,
+    };
   } finally {
     await backup.close();
     await reflinker.dispose();
@@ -99,7 +100,7 @@ async function refuseNewTablespaces({ layout }: Survey): Promise<void> {
   });
 }
 
-async function fillBySnapshot(context: CloneContext, survey: Survey, folder: string): Promise<Filled> {
+async function fillBySnapshot(context: CloneContext, survey: Survey, folder: string): Promise<FilledFolder> {
   const { layout, strategy, dataset } = survey;
   const data = path.join(folder, 'data');
   const checkpoint = hurriesCheckpoint(context, survey);
@@ -114,6 +115,7 @@ async function fillBySnapshot(context: CloneContext, survey: Survey, folder: str
       `a ${strategy} of its data directory`,
     ],
     caveats: standbyCaveats(context),
+    databases: null,
   };
 }
 
@@ -140,6 +142,13 @@ function backupTraces({ wishes }: CloneContext, { server }: Survey, { reserved }
     'pg_backup_stop: a switch to the next WAL segment, and a backup history file in pg_wal (and in the archive)',
     ...(reserved ? ['a temporary replication slot, which held WAL until it was copied'] : []),
   ];
+}
+
+function leftOutCaveats({ layout, server }: Survey): Caveat[] {
+  const count = server.databases - layout.databases.size;
+  if (count <= 0) return [];
+  const reason = `${plural(count, 'other database')} of the cluster cannot be connected to in the clone: their files were not copied`;
+  return [{ path: 'clone', kind: 'estimate', reason }];
 }
 
 function standbyCaveats({ source }: CloneContext): Caveat[] {

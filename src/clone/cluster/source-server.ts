@@ -1,4 +1,5 @@
 import type { Session } from '../../postgres/connection/session.ts';
+import { NEEDED_DATABASES } from './kept-databases.ts';
 
 /** What the server to be copied tells about itself. */
 export interface SourceServer {
@@ -24,6 +25,10 @@ export interface SourceServer {
   readonly database: string;
   /** Files and folders that settings name; relative ones are relative to the data directory. */
   readonly named: Readonly<Record<'log_directory' | string, string>>;
+  /** OIDs of the databases that its copy cannot do without, beside the target. */
+  readonly neededDatabases: readonly string[];
+  /** How many databases it has. */
+  readonly databases: number;
   /** In milliseconds: over so long a checkpoint that is not hurried is spread at most. */
   readonly spreadMs: number;
 }
@@ -67,6 +72,8 @@ SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setti
        has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS "readsControl",
        (SELECT coalesce(json_object_agg(s.name, s.setting), '{}') FROM pg_settings s
          WHERE s.name = ANY ($3::text[]) AND s.setting <> '') AS named,
+       ARRAY(SELECT oid::text FROM pg_database WHERE datname = ANY ($4::text[])) AS "neededDatabases",
+       (SELECT count(*)::int FROM pg_database) AS databases,
        extract(epoch FROM current_setting('checkpoint_timeout')::interval)::float8 * 1000
          * current_setting('checkpoint_completion_target')::float8 AS "spreadMs"
   FROM pg_roles r WHERE r.rolname = current_user`;
@@ -77,7 +84,7 @@ export async function readSourceServer(session: Session, versionNum: number): Pr
   const { start, stop } = backupFunctions(versionNum);
   const [row] = await session.query<
     Omit<SourceServer, 'versionNum' | 'systemIdentifier'> & { readsControl: boolean }
-  >(FACTS, [start, stop, NAMING_SETTINGS]);
+  >(FACTS, [start, stop, NAMING_SETTINGS, NEEDED_DATABASES]);
   if (!row) throw new Error('a query that has exactly one row had none');
   const { readsControl, ...facts } = row;
   const [control] = readsControl ? await session.query<{ id: string }>(SYSTEM_IDENTIFIER) : [];

@@ -10,6 +10,7 @@ import type { CloneContext } from '../method.ts';
 import { type CloneFolder, findPlace, refuseMountPoint, refuseWithoutSpace } from './choose-folder.ts';
 import { type FileSystem, fileSystemOf, isSubvolume, type Layout, readLayout } from './cluster-layout.ts';
 import type { ClusterStrategy } from './estimate-cluster.ts';
+import { databaseOfFolder, isLeftOut } from './kept-databases.ts';
 import { measureFolder } from './measure.ts';
 import { CopyObstacle } from './obstacle.ts';
 import { programsOf } from './postmaster.ts';
@@ -57,7 +58,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
       'the server that --source names was promoted, and is no standby any more',
       ANOTHER,
     );
-  const layout = await readLayout(directory.folder, server);
+  const layout = await readLayout(directory.folder, server, ground.database.oid);
   const place = await findPlace(layout.data, context.wishes.folder);
   const programs = await findPrograms(directory.postmasterPid, server.versionNum);
   const found = { ground, server, directory, programs, layout, place };
@@ -105,8 +106,11 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   refuseWithoutBackup(server);
   const { database } = found.ground;
   const notCopied = ['pg_wal', layout.logFolder ?? ''].map((name) => path.join(layout.data, name));
-  // What the target's own hold the server has told, and often they are nearly all that there is.
-  const isSkipped = (folder: string) => notCopied.includes(folder) || isOfDatabase(folder, database.oid);
+  // The server has counted the target's own files, and those of databases that are left out are not copied.
+  const isSkipped = (folder: string) =>
+    notCopied.includes(folder) ||
+    databaseOfFolder(folder) === String(database.oid) ||
+    isLeftOut(folder, layout.databases);
   if (shares) {
     const { files } = await measureFolder(layout.data, false, isSkipped);
     return {
@@ -126,12 +130,6 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
     bytes: database.sizeBytes + sum(sizes.map(({ bytes }) => bytes)),
     unshared: [],
   };
-}
-
-/** Of the data directory itself, or of a tablespace: a folder for each version and catalogue, in there one for each database. */
-function isOfDatabase(folder: string, oid: number): boolean {
-  const { dir, base } = path.parse(folder);
-  return base === String(oid) && /^(base|PG_\d+_\d+)$/.test(path.basename(dir));
 }
 
 /**
@@ -178,7 +176,7 @@ async function measureUnshared(
     const file = await anyFile(folder);
     if (file === undefined || (await probe(file))) continue;
     unshared.push(folder);
-    bytes += (await measureFolder(folder, true)).bytes;
+    bytes += (await measureFolder(folder, true, (inner) => isLeftOut(inner, layout.databases))).bytes;
   }
   return { bytes, unshared };
 }

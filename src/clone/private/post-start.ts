@@ -3,7 +3,10 @@ import type { Caveat } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { literal } from '../../postgres/sql/quote.ts';
 
-const PREPARED = 'SELECT gid, database FROM pg_prepared_xacts ORDER BY database, prepared';
+const PREPARED = `
+SELECT p.gid, p.database, d.oid::text
+  FROM pg_prepared_xacts p JOIN pg_database d ON d.datname = p.database
+ ORDER BY p.database, p.prepared`;
 
 const UNLOGGED = `
 SELECT count(*)::int AS count FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm')`;
@@ -15,15 +18,19 @@ UPDATE pg_database SET datallowconn = false
 
 /**
  * Does to a cluster that has just recovered what makes it a clone of one database.
+ * @param copied OIDs of the databases whose files the clone has; null for all.
  * @param enter opens a superuser's session in one of its databases.
  */
 export async function prepareStartedServer(
   control: Session,
   database: string,
+  copied: ReadonlySet<string> | null,
   enter: (database: string) => Promise<Session>,
 ): Promise<Caveat[]> {
   const caveats: Caveat[] = [];
-  const prepared = await control.query<{ gid: string; database: string }>(PREPARED);
+  const found = await control.query<{ gid: string; database: string; oid: string }>(PREPARED);
+  // Those of databases that were left out hold no lock on anything that is here.
+  const prepared = found.filter(({ oid }) => copied?.has(oid) ?? true);
   for (const place of new Set(prepared.map((transaction) => transaction.database))) {
     const here = prepared.filter((transaction) => transaction.database === place);
     await within(enter, place, async (session) => {

@@ -22,7 +22,15 @@ export interface PrivateServer {
   readonly release?: string;
   /**
    * Makes `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
-   * @returns what it did to the original server, in words for the report, and what makes the copy differ from it.
    */
-  fill(folder: string): Promise<{ touched: string[]; caveats: Caveat[] }>;
+  fill(folder: string): Promise<FilledFolder>;
+}
+
+export interface FilledFolder {
+  /** What copying did to the original server, in words for the report. */
+  readonly touched: string[];
+  /** What makes the copy differ from the original. */
+  readonly caveats: Caveat[];
+  /** OIDs of the databases whose files were copied; null for all. */
+  readonly databases: ReadonlySet<string> | null;
 }

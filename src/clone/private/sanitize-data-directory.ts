@@ -1,7 +1,9 @@
-import { chown, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import { chown, readdir, readlink, realpath, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 
 /** Files of the original's that must not be obeyed, and those of the server that it was; a link is removed as such. */
 const FOREIGN = [
@@ -20,6 +22,12 @@ const FOREIGN = [
   'root.crt',
   'root.crl',
 ];
+
+/**
+ * Settings for the time of recovery only. A server that recovers opens and syncs each of its files once: of 43,000 files that took
+ * 5.6 s, and 0.13 s with fsync off (PostgreSQL 18, XFS). Its log is read (left-out-databases.ts), so it has to be in English.
+ */
+const WHILE_RECOVERING = "fsync = off\nlc_messages = 'C'\n";
 
 const HBA = '# Only the socket, in a folder that nobody else may enter.\nlocal all all trust\n';
 
@@ -49,8 +57,7 @@ export async function sanitizeDataDirectory(
     if (process.getuid?.() === 0) await chown(place, owner.uid, owner.gid);
   };
   await write(path.join(data, 'postgresql.conf'), configuration);
-  // ALTER SYSTEM wants it to exist.
-  await write(path.join(data, 'postgresql.auto.conf'), '');
+  await write(path.join(data, 'postgresql.auto.conf'), WHILE_RECOVERING);
   await write(path.join(folder, 'pg_hba.conf'), HBA);
   await write(path.join(folder, 'pg_ident.conf'), '');
 }
@@ -80,4 +87,28 @@ function wayOut(place: string, end: string): SafemigrateError {
   return new SafemigrateError('CLONE', `The copy of the cluster was not started: ${place} leads to ${end}.`, {
     hint: 'A server on it could write into files of the original. The target was not touched by it.',
   });
+}
+
+const RELOAD_MS = 10_000;
+const POLL_MS = 5;
+
+/**
+ * Gives a recovered server the settings of the target in place of those for recovery, before anything is measured on it.
+ * @param fsync the target's value.
+ * @throws SafemigrateError `CLONE` if the server does not reload its configuration.
+ */
+export async function endRecoverySettings(session: Session, folder: string, fsync: string): Promise<void> {
+  // ALTER SYSTEM needs the file to exist.
+  await truncate(path.join(folder, 'data', 'postgresql.auto.conf'));
+  await session.query('SELECT pg_reload_conf()');
+  const deadline = performance.now() + RELOAD_MS;
+  // The postmaster takes the new value itself before it passes the signal on to its sessions.
+  while ((await session.query<{ fsync: string }>('SHOW fsync'))[0]?.fsync !== fsync) {
+    if (performance.now() > deadline)
+      throw new SafemigrateError(
+        'CLONE',
+        "The server of the clone did not take the target's value of fsync.",
+      );
+    await delay(POLL_MS);
+  }
 }

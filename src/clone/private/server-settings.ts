@@ -70,6 +70,8 @@ export interface SettingsPlace {
   readonly versionNum: number;
   /** There are tablespaces made with allow_in_place_tablespaces. */
   readonly inPlaceTablespaces: boolean;
+  /** Databases were left out, to whose pages WAL may refer. */
+  readonly ignoreInvalidPages: boolean;
 }
 
 export async function serverSettings(original: Original, place: SettingsPlace): Promise<ServerSettings> {
@@ -103,6 +105,7 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
       ...(workers ? {} : { max_worker_processes: '0' }),
       // Recovery takes tablespaces that are no links for damage, unless it is told.
       ...(place.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
+      ...(place.ignoreInvalidPages ? { ignore_invalid_pages: 'on' } : {}),
     }),
     caveats,
   };

@@ -27,6 +27,7 @@ function settingsOf(
     run: 'x',
     versionNum,
     inPlaceTablespaces: false,
+    ignoreInvalidPages: false,
   });
 }
 

@@ -2,6 +2,7 @@ import { access, readdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cluster } from '../../../../src/clone/cluster.ts';
+import { openSession } from '../../../../src/postgres/connection/connect.ts';
 import { withClient } from '../../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../../helpers/cloning.ts';
 import { queryClone, withClusterCloning } from '../../../helpers/cluster-cloning.ts';
@@ -91,6 +92,59 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
     30_000,
   );
 
+  test.skipIf(obstacle)(
+    'the copy holds the target and what every server has, while other databases are written to, created and dropped',
+    async () => {
+      const neighbour = changedUrl(server.url, { database: 'neighbour' });
+      await withClient(server.url, (client) => client.query('CREATE DATABASE neighbour'));
+      await withClient(neighbour, (client) =>
+        client.query(`
+          CREATE TABLE filled AS SELECT i, repeat('x', 500) AS x FROM generate_series(1, 50000) AS i;
+          CREATE INDEX ON filled (i);
+          CREATE TABLE still AS SELECT generate_series(1, 100000) AS i;
+          CREATE TABLE placed TABLESPACE elsewhere AS SELECT generate_series(1, 1000) AS i`),
+      );
+      const transfers = await startTransfers(url, 2);
+      const writing = writeAndTruncate(neighbour);
+      const coming = comeAndGo(neighbour);
+      try {
+        await withClusterCloning(url, {}, async ({ assessment, context, create }) => {
+          const clone = await create();
+          expect(clone.caveats.map(({ reason }) => reason).join()).toContain(
+            'of the cluster cannot be connected to in the clone: their files were not copied',
+          );
+          expect(assessment).toMatchObject({ reason: expect.stringMatching(/its [\d,]+ files share/) });
+          expect(await queryClone(clone, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
+          expect(await queryClone(clone, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
+          expect(await queryClone(clone, 'SHOW lc_messages')).toEqual(
+            await withClient(url, async (client) => (await client.query('SHOW lc_messages')).rows),
+          );
+          const copied = await withClient(neighbour, async (client) => {
+            const { rows } = await client.query<{ file: string }>(
+              "SELECT pg_relation_filepath('still') AS file",
+            );
+            return path.join(server.folder, `safemigrate_${context.run}`, 'data', rows[0]?.file ?? '');
+          });
+          await expect(access(copied)).rejects.toMatchObject({ code: 'ENOENT' });
+          await expect(
+            openSession({ ...clone.connect, database: 'neighbour' }, { purpose: 'test' }),
+          ).rejects.toMatchObject({ cause: { code: '3D000' } });
+          await queryClone(clone, 'DROP DATABASE neighbour');
+          await queryClone(clone, 'VACUUM');
+          await queryClone(clone, 'CHECKPOINT');
+        });
+      } finally {
+        writing.stop();
+        coming.stop();
+        await Promise.all([writing.ended, coming.ended]);
+        await transfers.end();
+        await withClient(server.url, (client) => client.query('DROP DATABASE neighbour'));
+      }
+      expect((await transfers.end()).failed).toBe(0);
+    },
+    30_000,
+  );
+
   test.skipIf(obstacle)('is looked at in less than 300 ms, and nothing is left of it', async () => {
     await withCloning(url, {}, async ({ context }) => {
       const before = (await stat(server.folder)).mtimeMs;
@@ -156,6 +210,23 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
 async function used(folder: string): Promise<number> {
   const { blocks, bfree, bsize } = await statfs(folder);
   return (blocks - bfree) * bsize;
+}
+
+/** WAL of a database that is not copied: pages written, files truncated and files replaced. */
+function writeAndTruncate(url: string): { stop(): void; ended: Promise<void> } {
+  let running = true;
+  const ended = withClient(url, async (client) => {
+    while (running) {
+      await client.query('UPDATE filled SET i = i + 1 WHERE i % 50 = 0');
+      await client.query('DELETE FROM filled WHERE i > 40000');
+      await client.query('VACUUM filled');
+      await client.query(
+        "INSERT INTO filled SELECT i, repeat('y', 500) FROM generate_series(40001, 50000) AS i",
+      );
+      await client.query('TRUNCATE placed; INSERT INTO placed SELECT generate_series(1, 1000)');
+    }
+  });
+  return { stop: () => (running = false), ended };
 }
 
 /** Files of relations that vanish under the one who copies. */

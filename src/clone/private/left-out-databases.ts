@@ -1,0 +1,63 @@
+import { readdir, readFile, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+
+/*
+ * What recovery makes of databases whose files were not copied.
+ */
+
+/**
+ * Recovery goes on if WAL refers to pages that do not exist (`ignore_invalid_pages`), because databases that were not copied
+ * have none. It names each of them in the server's log, in English by sanitizeDataDirectory()'s settings.
+ */
+const INVALID_PAGE = /WARNING:\s+page \d+ of relation (\S+) (?:does not exist|is uninitialized)/g;
+const OF_DATABASE = /(?:^base|PG_\d+_\d+)\/(\d+)\/\d/;
+
+/** @returns relations (paths of files) with invalid pages that belong to one of the databases, or to all of them (`global`). */
+export function invalidRelations(log: string, databases: ReadonlySet<string>): string[] {
+  const relations = [...log.matchAll(INVALID_PAGE)].map(([, relation = '']) => relation);
+  return relations.filter((relation) => {
+    const database = OF_DATABASE.exec(relation)?.[1];
+    return database === undefined || databases.has(database);
+  });
+}
+
+/**
+ * Gives up a clone whose recovery met invalid pages in a database that was copied.
+ * @param databases OIDs of the databases that were copied.
+ * @throws SafemigrateError `CLONE`
+ */
+export async function refuseInvalidPages(folder: string, databases: ReadonlySet<string>): Promise<void> {
+  const relations = invalidRelations(await readFile(path.join(folder, 'log'), 'utf8'), databases);
+  if (relations.length === 0) return;
+  throw new SafemigrateError(
+    'CLONE',
+    `The copy of the cluster is damaged: its WAL refers to pages of ${relations.slice(0, 3).join(', ')} that do not exist.`,
+    {
+      hint: 'The target was not touched. Run it again; if it happens again, choose another method with --clone.',
+    },
+  );
+}
+
+/**
+ * Removes the files that recovery has made for databases that were not copied. Without its folder the server says of such a
+ * database that it does not exist (3D000); with some of the files it says that the data directory is not valid.
+ *
+ * The server must have recovered: its last checkpoint has written every page of theirs, and no session can change one.
+ */
+export async function removeRemains(folder: string, databases: ReadonlySet<string>): Promise<void> {
+  for (const parent of await databaseFolders(folder))
+    for (const name of await readdir(parent))
+      if (/^\d+$/.test(name) && !databases.has(name))
+        await rm(path.join(parent, name), { recursive: true, force: true });
+}
+
+/** Folders with one folder for each database: `base`, and of each tablespace those of each version. */
+async function databaseFolders(folder: string): Promise<string[]> {
+  const tablespaces = path.join(folder, 'tablespaces');
+  const found = [path.join(folder, 'data', 'base')];
+  for (const oid of await readdir(tablespaces).catch(() => []))
+    for (const name of await readdir(path.join(tablespaces, oid)))
+      if (name.startsWith('PG_')) found.push(path.join(tablespaces, oid, name));
+  return found;
+}
