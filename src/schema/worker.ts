@@ -4,7 +4,6 @@ import type { SchemaChange } from '../model/report.ts';
 import type { AuditEntry } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { loadPg } from '../postgres/connection/load-pg.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { readLinks } from './affected-relations.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare-schemas.ts';
@@ -56,7 +55,6 @@ const STATEMENT_TIMEOUT_MS = 300_000;
 
 const port = parentPort;
 if (port) {
-  void loadPg();
   // It fails where pg-delta asks for more than it was told: then it does so on the server as well, and says so there.
   getReadyToAsk().catch(() => {});
   let watched: ConnectionSettings | undefined;

@@ -1,7 +1,6 @@
-import type { Client } from 'pg';
+import { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import { loadPg } from '../postgres/connection/load-pg.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
 /** A PgBouncer whose clients wait instead of failing while the database that they are led to is exchanged. */
@@ -115,8 +114,7 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
 /** The console speaks the simple protocol, and takes none of the settings that our sessions on servers begin with. */
 async function withConsole<T>(settings: ConnectionSettings, use: (client: Client) => Promise<T>): Promise<T> {
   const [place] = settings.hosts;
-  const pg = await loadPg();
-  const client = new pg.Client({
+  const client = new Client({
     host: place?.host,
     port: place?.port,
     user: settings.user,

@@ -1,5 +1,5 @@
+import { Query } from 'pg';
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
-import { loadPg } from '../../postgres/connection/load-pg.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { type Plan, readPlan } from './plans.ts';
 
@@ -29,6 +29,18 @@ const GENERIC_PLAN_SINCE = 160_000;
 const OWN_PATH = 'RESET search_path';
 const VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int AS num";
 
+/** A Parse message takes a single statement, and so cannot be made to run a second one. */
+class Preparation extends Query {
+  override submit: InstanceType<typeof Query>['submit'];
+  constructor(text: string, done: (error: Error | undefined) => void) {
+    super({ text }, done);
+    this.submit = (connection) => {
+      connection.parse({ text, name: '', types: [] }, true);
+      connection.sync();
+    };
+  }
+}
+
 /**
  * Prepares each query, and plans it where the server can do that without values. None is run: a Parse message makes
  * a plan's input, EXPLAIN without ANALYZE a plan.
@@ -38,19 +50,6 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   await session.query(OWN_PATH);
   const [version] = await session.query<{ num: number }>(VERSION);
   const planned = (version?.num ?? 0) >= GENERIC_PLAN_SINCE;
-  const { Query } = await loadPg();
-
-  /** A Parse message takes a single statement, and so cannot be led to run a second one. */
-  class Preparation extends Query {
-    override submit: InstanceType<typeof Query>['submit'];
-    constructor(text: string, done: (error: Error | undefined) => void) {
-      super({ text }, done);
-      this.submit = (connection) => {
-        connection.parse({ text, name: '', types: [] }, true);
-        connection.sync();
-      };
-    }
-  }
   const prepare = (sql: string) =>
     outcomeOf<void>((settle) => session.client.query(new Preparation(sql, (error) => settle(error))));
   // As a simple query, because the extended protocol wants values for its parameters. That takes several statements,

@@ -1,9 +1,8 @@
-import type { Client } from 'pg';
+import { Client } from 'pg';
 import { SafemigrateError } from '../../errors.ts';
 import type { Audit } from './audit.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 import { dial, type Link } from './dial.ts';
-import { loadPg } from './load-pg.ts';
 import { PgSession } from './pg-session.ts';
 import type { Session } from './session.ts';
 import { COUNTS_AT_ONCE, refuseUnsupported } from './supported-versions.ts';
@@ -60,8 +59,7 @@ const COUNTED_AT_ONCE = `${SET_UP},\n  pg_catalog.pg_stat_force_next_flush()`;
 export async function openSession(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
   const database = options.database ?? settings.database;
   const asked = { ...settings, database };
-  const { Client: PgClient } = await loadPg();
-  return await dial(asked, (link) => login(PgClient, asked, link, options), options.signal);
+  return await dial(asked, (link) => login(asked, link, options), options.signal);
 }
 
 /**
@@ -72,9 +70,8 @@ export async function tryReplication(
   settings: ConnectionSettings,
   options: Pick<SessionOptions, 'purpose' | 'run' | 'signal'>,
 ): Promise<void> {
-  const { Client: PgClient } = await loadPg();
   const tryOnce = async (link: Link) => {
-    const client = newClient(PgClient, settings, link, options, { replication: 'true' });
+    const client = newClient(settings, link, options, { replication: 'true' });
     client.on('error', () => {});
     await client.connect();
     await client.end();
@@ -88,13 +85,8 @@ export function applicationName({ run, purpose }: Pick<SessionOptions, 'run' | '
   return Buffer.from(name).subarray(0, MAX_NAME_BYTES).toString();
 }
 
-async function login(
-  PgClient: typeof Client,
-  settings: ConnectionSettings,
-  link: Link,
-  options: SessionOptions,
-): Promise<Session> {
-  const client = newClient(PgClient, settings, link, options);
+async function login(settings: ConnectionSettings, link: Link, options: SessionOptions): Promise<Session> {
+  const client = newClient(settings, link, options);
   const reported = new Map<string, string>();
   const { connection } = client;
   connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
@@ -110,7 +102,6 @@ async function login(
 }
 
 function newClient(
-  PgClient: typeof Client,
   settings: ConnectionSettings,
   link: Link,
   options: Pick<SessionOptions, 'purpose' | 'run' | 'pipelined'>,
@@ -118,7 +109,7 @@ function newClient(
 ): Client {
   const binding = settings.parameters.channel_binding ?? 'prefer';
   let boundOffered = false;
-  const client = new PgClient({
+  const client = new Client({
     ...(settings.parameters.options === undefined ? {} : { options: settings.parameters.options }),
     host: link.address.host,
     port: link.address.port,

@@ -1,7 +1,8 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
+import { connect as tlsConnect } from 'node:tls';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
-import { loadTls, tlsOptions } from './tls.ts';
+import { tlsOptions } from './tls.ts';
 
 /** Whether a connection is encrypted; sslmode says in which order these are tried. */
 export type TlsAttempt = 'plain' | 'tls';
@@ -83,7 +84,7 @@ export async function encrypt(
   const servername =
     isIP(address.host) === 0 && settings.parameters.sslsni !== '0' ? { servername: address.host } : {};
   return await new Promise<Socket>((resolve, reject) => {
-    const secure = loadTls().connect({ ...options, ...servername, socket });
+    const secure = tlsConnect({ ...options, ...servername, socket });
     const settle = settler(secure, (error) => reject(new TlsFailed(error.message, { cause: error })));
     secure.once('secureConnect', () =>
       settle(() => {

@@ -1,14 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { ConnectionOptions, SecureVersion } from 'node:tls';
+import { type ConnectionOptions, checkServerIdentity, rootCertificates, type SecureVersion } from 'node:tls';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
-
-/** TLS, which takes 4 ms to load, and which many a server does not offer. */
-export function loadTls(): typeof import('node:tls') {
-  return process.getBuiltinModule('node:tls');
-}
 
 /**
  * How a TLS connection to one host is made, from the parameters and files that libpq would use.
@@ -36,14 +31,14 @@ export function tlsOptions(settings: ConnectionSettings, { host }: HostAndPort):
     // Like libpq, a root certificate that is present is used for checking whatever the mode says.
     rejectUnauthorized: authorities !== undefined,
     checkServerIdentity: (_host, certificate) =>
-      sslmode === 'verify-full' ? loadTls().checkServerIdentity(host, certificate) : undefined,
+      sslmode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
   };
 }
 
 /** undefined: nothing to check the server's certificate with. */
 function trustedAuthorities({ parameters }: ConnectionSettings): readonly (string | Buffer)[] | undefined {
   const named = parameters.sslrootcert;
-  if (named === 'system') return loadTls().rootCertificates;
+  if (named === 'system') return rootCertificates;
   if (named) return [readRequired(named, 'sslrootcert')];
   const usual = userFile('root.crt');
   return existsSync(usual) ? [readRequired(usual, 'the root certificate')] : undefined;

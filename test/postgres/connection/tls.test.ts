@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { webcrypto } from 'node:crypto';
 import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { dial, openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
@@ -200,16 +199,6 @@ describe.skipIf(skipReason(hasOpenssl() ? null : 'openssl is not installed'))('a
     const session = await openSession(local, { purpose: 'test' });
     expect(session.address.host).toBe(server.socketFolder);
     await session.close();
-  });
-
-  test('pg logs in with the key that is derived once, bound to TLS as well', async () => {
-    const derive = vi.spyOn(webcrypto.subtle, 'deriveBits');
-    const sign = vi.spyOn(webcrypto.subtle, 'sign');
-    onTestFinished(() => void vi.restoreAllMocks());
-    expect(await outcome('plain_only', '?sslmode=disable')).toBe('plain');
-    expect(await outcome('tls_only', '?sslmode=require&channel_binding=require')).toBe('tls');
-    expect(derive).not.toHaveBeenCalled();
-    expect(sign).not.toHaveBeenCalled();
   });
 
   test('a running query is cancelled over TLS too', async () => {
