@@ -1,5 +1,4 @@
 import { SafemigrateError } from '../errors.ts';
-import { startEarly } from '../schema/schema-watch.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { printError, printUnforeseen } from './print.ts';
 import { type ParsedArguments, readWords } from './program.ts';
@@ -28,7 +27,6 @@ async function run(asked: ParsedArguments, words: SplitArguments, signals: Signa
   switch (asked.action) {
     case 'rehearse': {
       if (words.command === undefined || words.command.length === 0) throw noCommand();
-      startEarly();
       const { rehearseCommand } = await import('./commands/run-command-line.ts');
       return rehearseCommand(asked.values, words.command, signals);
     }

@@ -1,5 +1,5 @@
-import { HAZARD_CODES } from '../hazards/codes.ts';
 import type { Allowance, LockLimit, Policy } from '../hazards/policy.ts';
+import { KNOWN_HAZARDS } from '../hazards/registry.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
 import { listOption, oneOfValues, option, parseDuration, parseSize } from './values.ts';
 
@@ -85,7 +85,7 @@ function allowanceOf(value: Readonly<Record<string, unknown>>): Allowance {
   const wrong = KEYS.find((key) => value[key] !== undefined && typeof value[key] !== 'string');
   if (wrong !== undefined) throw new Error(`has a ${wrong} that is no text.`);
   const { code = '', relation, reason = '', until } = value as Partial<Record<string, string>>;
-  if (!HAZARD_CODES.includes(code))
+  if (!KNOWN_HAZARDS.some((known) => known.code === code))
     throw new Error(`names "${code}", which is no hazard: \`safemigrate explain\` lists them.`);
   if (reason === '' || reason === '…')
     throw new Error(`allows ${code} without a reason: add reason="…", for whoever reads it later.`);
