@@ -31,7 +31,7 @@ export async function redactIfAsked(report: Report, { redact = false }: Rehearse
   return redactReport(report);
 }
 
-/** What an apply or a swap needs to know of the rehearsal before it. */
+/** What an apply or a swap needs to know of the rehearsal before it. @internal */
 export interface Remembered {
   readonly report: Report;
   /** The target as it was before the rehearsal. */
@@ -39,6 +39,7 @@ export interface Remembered {
   readonly identity: ReceiptIdentity;
 }
 
+/** @internal */
 export async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered> {
   const startedAt = new Date();
   const { result, cleanup } = await withScope(options, (scope, stop) => rehearseWithin(scope, stop, options));

@@ -30,6 +30,18 @@ try {
 }
 `;
 
+/** A program that compares itself before and after it imports the package. */
+const HOST = `
+import module from 'node:module';
+const state = () => JSON.stringify([
+  Object.getOwnPropertyNames(globalThis), process.env, process.eventNames(), process.execArgv, process.cwd(),
+  module.getCompileCacheDir?.() ?? null, process.stdout.eventNames(), process.stderr.eventNames(),
+]);
+const before = state();
+await import('safemigrate');
+process.stdout.write(state() === before ? 'nothing changed' : \`\${before}\\n\${state()}\`);
+`;
+
 const COMPILER = {
   compilerOptions: {
     ...{ module: 'nodenext', moduleResolution: 'nodenext', target: 'es2022', types: ['node'] },
@@ -51,6 +63,11 @@ test('the packed package installs into an empty folder, and its command, its mod
   await writeFile(path.join(folder, 'package.json'), '{"type":"module"}');
   await run(['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', `./${tarball}`]);
 
+  const listed = JSON.parse((await run(['npm', 'ls', '--omit=dev', '--all', '--json'])).stdout);
+  expect(Object.keys(listed.dependencies.safemigrate.dependencies)).toEqual(
+    expect.arrayContaining(['commander', 'execa', 'libpg-query', 'pg', 'zod']),
+  );
+
   const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
   const command = path.join(folder, 'node_modules', '.bin', 'safemigrate');
   expect((await run([command, '--version'])).stdout).toBe(version);
@@ -67,6 +84,8 @@ test('the packed package installs into an empty folder, and its command, its mod
   await run([process.execPath, compiler, '-p', folder]);
   await run([process.execPath, compiler, '-p', folder, '--noEmit', 'false', '--outDir', folder]);
   expect((await run([process.execPath, 'program.mjs'])).stdout).toContain('CONNECTION');
+  await writeFile(path.join(folder, 'host.mjs'), HOST);
+  expect((await run([process.execPath, 'host.mjs'])).stdout).toBe('nothing changed');
 
   const types = (await readdir(path.join(installed, 'safemigrate', 'dist'), { recursive: true })).filter(
     (name) => name.endsWith('.d.ts'),
