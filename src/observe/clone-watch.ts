@@ -31,163 +31,137 @@ export interface CloneObservations {
   readonly caveats: Caveat[];
 }
 
-interface Snapshot {
+/** What the clone held before the command, and what the command made of it. */
+export interface CloneWatch {
+  /** Reads data and schema. No session of ours stays in the clone afterwards, where it would be in the command's way. */
+  before(): Promise<void>;
+  /**
+   * Reads data and schema again, and compares. What could not be read is null, and the caveats give the reason. So is everything
+   * once the interrupt has come, since whoever interrupts does not want to wait.
+   * @param wanted OIDs of relations whose names are needed.
+   */
+  after(
+    wanted: Iterable<number>,
+    options?: { interrupt?: AbortSignal | undefined },
+  ): Promise<CloneObservations>;
+}
+
+export interface CloneWatchOptions {
+  readonly run: RunId;
+  readonly schema: SchemaWatch;
+  readonly audit: Audit;
+  readonly signal: AbortSignal;
+}
+
+export function watchClone(clone: Clone, options: CloneWatchOptions): CloneWatch {
+  options.signal.addEventListener('abort', () => void options.schema.close(), { once: true });
+  return new CloneReader(clone, options);
+}
+
+/** The data before the command. The thread behind SchemaWatch keeps the schema. */
+interface DataBefore {
   readonly relations: RelationsData;
   readonly catalogue: CatalogueBefore;
   readonly walPosition: string;
 }
 
-/** What the clone held before the command, and what the command made of it. */
-export interface CloneWatch {
-  /**
-   * Reads schema and data. Nothing of ours stays connected to the clone afterwards.
-   * @param onIdle called when this thread has nothing left to do but wait.
-   * @param inRoom begun when there is room for another connection. @returns what it resolves with.
-   */
-  before<T>(onIdle: () => Promise<unknown>, inRoom: () => Promise<T>): Promise<T>;
-  /**
-   * Compares. What could not be read is null, and the caveats say why; so is everything once the interrupt has come,
-   * since whoever interrupts does not want to wait for it.
-   * @param wanted OIDs of relations to be named.
-   */
-  after(wanted: Iterable<number>, options?: AfterOptions): Promise<CloneObservations>;
-}
-
-interface AfterOptions {
-  readonly interrupt?: AbortSignal | undefined;
-  /** Called when there is room for another connection: there is little left to be read, or nothing. */
-  readonly onRead?: () => void;
-  /** Called when all is read: then there is only the comparing left to do. */
-  readonly onLeft?: () => void;
-}
-
-/** Of fewer relations one session reads the schema while another one reads the target already. */
-const WORTH_HELP = 500;
-
-const worthHelp = ({ relations }: RelationsData) => relations.size >= WORTH_HELP;
-
-/** Three connections to a server are the most at any time, so the schema gets its second one when the data is read; if it is worth it. */
-async function roomAfter(data: Promise<{ relations: RelationsData }>): Promise<void> {
-  // A failure is told where the data is waited for.
-  const read = await data.catch(() => undefined);
-  if (!read || !worthHelp(read.relations)) await new Promise<never>(() => {});
-}
-
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
-/** While the command runs no session of ours sits in the clone, where it would be in the way. */
-export function watchClone(
-  clone: Clone,
-  options: { run: RunId; schema: SchemaWatch; audit: Audit; signal: AbortSignal },
-): CloneWatch {
-  const { run, schema, audit, signal } = options;
-  const { control } = clone.server;
-  signal.addEventListener('abort', () => void schema.close(), { once: true });
-  let first: Snapshot | undefined;
+class CloneReader implements CloneWatch {
+  readonly #clone: Clone;
+  readonly #options: CloneWatchOptions;
+  #before: DataBefore | undefined;
 
-  const inClone = async <T>(read: (session: Session) => Promise<T>): Promise<T> => {
-    const session = await openSession(clone.connect, {
-      purpose: 'clone',
-      run,
-      audit,
-      signal,
-      readOnly: true,
-    });
+  constructor(clone: Clone, options: CloneWatchOptions) {
+    this.#clone = clone;
+    this.#options = options;
+  }
+
+  async before(): Promise<void> {
+    const { schema, run } = this.#options;
+    const data = await this.#inClone(async (session) => ({
+      relations: await readRelations(session),
+      catalogue: await readCatalogueBefore(session),
+    }));
+    await schema.before(this.#clone.connect, { run });
+    const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
+    this.#before = { ...data, walPosition: row?.position ?? '0/0' };
+  }
+
+  async after(
+    wanted: Iterable<number>,
+    { interrupt }: { interrupt?: AbortSignal | undefined } = {},
+  ): Promise<CloneObservations> {
+    const before = this.#before;
+    if (interrupt?.aborted) return notObserved(before);
+    if (!before) throw new Error('the clone was not read before the command');
+    try {
+      return await this.#compare(before, wanted);
+    } catch (error) {
+      if (interrupt?.aborted) return notObserved(before);
+      throw error;
+    }
+  }
+
+  async #compare(before: DataBefore, wanted: Iterable<number>): Promise<CloneObservations> {
+    const caveats: Caveat[] = [];
+    const { control } = this.#clone.server;
+    const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
+    const data = await measured(caveats, 'data', () => this.#readDataAgain(before, wanted));
+    const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
+    const relations = data?.relations ?? null;
+    const rows =
+      relations &&
+      compareRelations(before.relations, relations, {
+        bytes: Number(wal?.bytes ?? 0),
+        shared: this.#clone.isolation === 'same-cluster',
+      });
+    caveats.push(...(schema?.caveats ?? []), ...(rows?.caveats ?? []));
+    return {
+      schema: schema && withLostRows(schema.section, before.relations, relations),
+      data: rows?.section ?? null,
+      sizeBytes: relations?.databaseBytes ?? null,
+      names: new Map([...namesOf(before.relations), ...(data?.names ?? [])]),
+      made: data?.made ?? new Set<number>(),
+      catalogue: {
+        ...catalogueFacts(before.catalogue, before.relations, data),
+        dropped: schema?.dropped ?? new Map(),
+      },
+      retyped: schema?.retyped ?? [],
+      caveats,
+    };
+  }
+
+  #readDataAgain(before: DataBefore, wanted: Iterable<number>) {
+    const known = new Set(before.catalogue.relations.map(({ oid }) => Number(oid)));
+    return this.#inClone(async (session) => ({
+      relations: await readRelations(session, before.relations),
+      names: await relationNames(session, wanted),
+      made: await newAmong(session, wanted, (table) => known.has(table)),
+      unindexedForeignKeys: await readUnindexedForeignKeys(session),
+    }));
+  }
+
+  async #inClone<T>(read: (session: Session) => Promise<T>): Promise<T> {
+    const { run, audit, signal } = this.#options;
+    const options = { purpose: 'clone', run, audit, signal, readOnly: true };
+    const session = await openSession(this.#clone.connect, options);
     try {
       return await read(session);
     } finally {
       await session.close();
     }
-  };
+  }
+}
 
+function notObserved(before: DataBefore | undefined): CloneObservations {
+  if (!before) return NOT_OBSERVED;
   return {
-    async before(onIdle, inRoom) {
-      const data = inClone(async (session) => ({
-        relations: await readRelations(session),
-        catalogue: await readCatalogueBefore(session),
-      }));
-      const schemaRead = schema.before(clone.connect, { run, room: roomAfter(data) });
-      const room = data.then(({ relations }) => (worthHelp(relations) ? schemaRead : undefined));
-      const [read, filled] = await Promise.all([data, room.then(inRoom), schemaRead, data.then(onIdle)]);
-      const [row] = await control.query<{ position: string }>(POSITION);
-      first = { ...read, walPosition: row?.position ?? '0/0' };
-      return filled;
-    },
-    async after(wanted, options = {}) {
-      const { interrupt } = options;
-      if (interrupt?.aborted) return notObserved();
-      try {
-        return await compare(wanted, options);
-      } catch (error) {
-        if (interrupt?.aborted) return notObserved();
-        throw error;
-      }
-    },
+    ...NOT_OBSERVED,
+    names: new Map(namesOf(before.relations)),
+    catalogue: { ...catalogueFacts(before.catalogue, before.relations, null), dropped: new Map() },
   };
-
-  /** Where the schema is small, the room for a second session that reads it is given to whoever waits for all to be read. */
-  function readSchema({ relations }: Snapshot, data: Promise<unknown>, tell: AfterOptions) {
-    // Whether the data could be read is told where it is waited for.
-    const onRead = () => void data.then(tell.onRead, () => {});
-    const onLeft = () => void data.then(tell.onLeft, () => {});
-    if (worthHelp(relations)) return schema.after({ room: data, onRead, onLeft });
-    onRead();
-    return schema.after({ onLeft });
-  }
-
-  function notObserved(): CloneObservations {
-    return {
-      ...NOT_OBSERVED,
-      names: new Map(first ? namesOf(first.relations) : []),
-      catalogue: first
-        ? { ...catalogueFacts(first.catalogue, first.relations, null), dropped: new Map() }
-        : NOT_OBSERVED.catalogue,
-    };
-  }
-
-  async function compare(wanted: Iterable<number>, tell: AfterOptions): Promise<CloneObservations> {
-    const then = first;
-    if (!then) throw new Error('the clone was not read before the command');
-    const caveats: Caveat[] = [];
-    const known = new Set(then.catalogue.relations.map(({ oid }) => Number(oid)));
-    const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [then.walPosition]);
-    const data = measured(caveats, 'data', () =>
-      inClone(async (session) => ({
-        relations: await readRelations(session, then.relations),
-        names: await relationNames(session, wanted),
-        made: await newAmong(session, wanted, (table) => known.has(table)),
-        unindexedForeignKeys: await readUnindexedForeignKeys(session),
-      })),
-    );
-    const bytes = Number(wal?.bytes ?? 0);
-    // First of all, so that what waits for the data in there does not wait for what is made of it here.
-    const schemaRead = measured(caveats, 'schema', () => readSchema(then, data, tell));
-    // While the schema is being read: of 10,000 relations it takes a while.
-    const worked = data.then((read) => ({
-      relations: read?.relations ?? null,
-      rows:
-        read &&
-        compareRelations(then.relations, read.relations, {
-          bytes,
-          shared: clone.isolation === 'same-cluster',
-        }),
-      names: new Map([...namesOf(then.relations), ...(read?.names ?? [])]),
-      made: read?.made ?? new Set<number>(),
-      catalogue: catalogueFacts(then.catalogue, then.relations, read),
-    }));
-    const [compared, { relations, rows, names, made, catalogue }] = await Promise.all([schemaRead, worked]);
-    caveats.push(...(compared?.caveats ?? []), ...(rows?.caveats ?? []));
-    return {
-      schema: compared && withLostRows(compared.section, then.relations, relations),
-      data: rows?.section ?? null,
-      sizeBytes: relations?.databaseBytes ?? null,
-      ...{ names, made },
-      catalogue: { ...catalogue, dropped: compared?.dropped ?? new Map() },
-      retyped: compared?.retyped ?? [],
-      caveats,
-    };
-  }
 }
 
 function namesOf({ relations }: RelationsData): [number, string][] {
@@ -216,7 +190,7 @@ const NOT_OBSERVED: CloneObservations = {
   })),
 };
 
-/** The way back restores structure; rows that the command deleted it cannot bring back. */
+/** The rollback SQL restores structure; it cannot bring back rows that the command deleted. */
 function withLostRows(
   section: SchemaSection,
   before: RelationsData,

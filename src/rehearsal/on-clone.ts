@@ -18,7 +18,7 @@ import { measureDataLoss } from '../observe/data-loss.ts';
 import { explainLoss, untouched } from '../observe/lost-connection.ts';
 import { authorship } from '../observe/own-transactions.ts';
 import { schemaWithoutSecrets } from '../observe/statement-secrets.ts';
-import { beginningNow, compareTarget, readTargetState, type TargetState } from '../observe/target-watch.ts';
+import { beginningNow, compareTarget, type TargetState } from '../observe/target-watch.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
@@ -47,7 +47,6 @@ export async function rehearseOnClone(
   const { emit = ignore, keep = false } = options;
   const { context, choice, logins, input, down, questions } = prepared;
   const { signal: _, ...ending } = context;
-  const withoutClone = scope.depth;
   const clone = await inPhase(emit, 'clone', () =>
     untouched(stop, async () => {
       const made = await choice.method.create(context, choice.assessment, scope);
@@ -61,14 +60,13 @@ export async function rehearseOnClone(
     command: prepared,
   });
   const guard = new RehearsalGate(guardOptions(context, clone, options));
-  const onIdle = () => {
-    emit({ type: 'idle' });
-    return warmUp();
-  };
   const openWire = () => watchCommand(scope, wireOptions(context, clone, logins, guard, options));
   const { wire, stateBefore } = await inPhase(emit, 'before', () =>
     untouched(stop, async () => {
-      const opened = await watch.before(onIdle, openWire);
+      await watch.before();
+      emit({ type: 'idle' });
+      await warmUp();
+      const opened = await openWire();
       await checks.before();
       await further.before();
       await opened.lookAround();
@@ -88,41 +86,18 @@ export async function rehearseOnClone(
   // The command may have done harm: whatever happens from here on, the target is looked at.
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
   const author = await authorship(wire.own, newcomers, sharesServer(context, clone));
-  let stateAfter: Promise<TargetState> | undefined;
-  const onRead = () => {
-    // What runs once more on the clone may reach the target as well.
-    if (further.asked || options.signal?.aborted) return;
-    stateAfter = readTargetState(ending);
-    // A failure is told where it is waited for.
-    stateAfter.catch(() => {});
-  };
-  let leaving: ReturnType<typeof clone.uniqueBytes> | undefined;
-  /** As soon as nobody needs it any more: dropping a large one takes a while. */
-  const leaveClone = () => {
-    leaving ??= clone.uniqueBytes().finally(() => {
-      // A server of its own ends with the run.
-      if (!keep && clone.isolation === 'same-cluster') void scope.releaseDownTo(withoutClone);
-    });
-    // A failure is told where it is waited for.
-    leaving.catch(() => {});
-    return leaving;
-  };
-  const onLeft = () => {
-    if (!checks.asked && !further.asked) leaveClone();
-  };
   const observed = await inPhase(emit, 'after', () =>
-    watch.after(wire.lockedRelations(), { interrupt: options.signal, onRead, onLeft }),
+    watch.after(wire.lockedRelations(), { interrupt: options.signal }),
   );
   const seen = await wire.statements(observed.names, observed.data, observed.made);
   const checked = await inPhase(emit, 'after', () => checks.after(options.signal));
   const followed = await further.run(result, observed.schema);
   if (stop.lost) throw await explainLoss(stop.lost, { ...ending, before: stateBefore });
-  const made = describeClone(clone, choice, observed.sizeBytes, await leaveClone(), keep);
+  const made = describeClone(clone, choice, observed.sizeBytes, await clone.uniqueBytes(), keep);
   const targetConnections = [...ran.targetConnections, ...followed.targetConnections];
   const compared = await compareTarget(ending, {
     before: stateBefore,
     ours: prepared.ours(),
-    after: stateAfter,
     reachedClone: wire.reached(),
     madeDatabases: [...seen.statements, ...followed.statements].some(({ tag }) =>
       OF_DATABASES.has(tag ?? ''),

@@ -1,5 +1,5 @@
 import type { Session } from '../postgres/connection/session.ts';
-import { cataloguesOf, leavingOut } from './catalogues.ts';
+import { cataloguesOf, TEMPORARY_OBJECTS } from './catalogues.ts';
 
 /**
  * Says exactly, and within milliseconds, whether any row of the catalogues that hold a schema was written: every
@@ -36,7 +36,7 @@ export async function catalogueDigest(session: Session): Promise<CatalogueDigest
   );
   const { version = 0, readsMappings = false, hasMappings = false } = server ?? {};
   const mappings = readsMappings ? fold(MAPPINGS) : MAPPINGS_SHOWN;
-  const sql = `with ${leavingOut("relpersistence = 't'")} ${cataloguesOf(version).map(fold).join('\nunion all\n')} union all ${mappings}`;
+  const sql = `with ${TEMPORARY_OBJECTS} ${cataloguesOf(version).map(fold).join('\nunion all\n')} union all ${mappings}`;
   const found = await session.query<{ name: string; rows: string; sum: string | null }>(
     `select digest.* from (${sql}) digest(name, rows, sum)`,
   );

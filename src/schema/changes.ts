@@ -1,8 +1,7 @@
-import { diff, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
-import { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../model/report.ts';
 import { displayName, literal } from '../postgres/sql/quote.ts';
 import { collationsApart } from './collations.ts';
+import { type Action, diff, encodeId, type FactBase, type Plan, plan, type StableId } from './pg-delta.ts';
 import { reduce } from './reduce.ts';
 import { mayLose } from './type-changes.ts';
 

@@ -1,13 +1,13 @@
+import { identifier } from '../postgres/sql/quote.ts';
 import {
+  type Action,
   buildFactBase,
   type Delta,
   encodeId,
   type FactBase,
   type Payload,
   type StableId,
-} from '@supabase/pg-delta/core';
-import type { Action } from '@supabase/pg-delta/plan';
-import { identifier } from '../postgres/sql/quote.ts';
+} from './pg-delta.ts';
 
 type PayloadValue = Payload[string];
 type Column = Extract<StableId, { table: string; schema: string; name: string }>;

@@ -1,24 +1,21 @@
 import { createHash } from 'node:crypto';
-import { encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
-import type { Plan } from '@supabase/pg-delta/plan';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { contentOfRelations, narrowed, withoutRelations } from './affected-relations.ts';
 import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
-import { factsFrom } from './extraction.ts';
 import type { CatalogueIdentity, Identified } from './identity.ts';
 import { dropsOfKept, inPlace } from './in-place.ts';
 import { label, path } from './object-names.ts';
 import { changedObjects } from './objects.ts';
+import { encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts';
 import { leftovers } from './probe-leftovers.ts';
 import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
 import { losses, wayBack } from './rollback-sql.ts';
-import { type Helper, type Side, type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
+import { type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
 
 export interface Comparison {
@@ -29,24 +26,14 @@ export interface Comparison {
   readonly caveats: Caveat[];
 }
 
-const fingerprints = new WeakMap<Snapshot, Promise<string>>();
-
-/** Equal for two databases that hold the same schema, whatever their OIDs are. Computed once for each snapshot. */
-export function fingerprint(snapshot: Snapshot): Promise<string> {
-  const known = fingerprints.get(snapshot) ?? computeFingerprint(snapshot);
-  fingerprints.set(snapshot, known);
-  return known;
-}
-
-async function computeFingerprint({ answers, unmodeled, identity }: Snapshot): Promise<string> {
-  const facts = await factsFrom(withoutRelations(answers));
-  // Roles belong to the cluster: another database's migration may make one.
+/** Equal for two databases that hold the same schema, whatever their OIDs are. */
+export function fingerprint({ facts, unmodeled, identity }: Snapshot): string {
+  // Roles belong to the cluster: another database's migration may create one.
   const roots = facts.roots().filter(({ id }) => id.kind !== 'role' && id.kind !== 'membership');
   const invalid = [...identity.values()].filter(({ valid }) => !valid);
   const hash = createHash('sha256');
   for (const content of [
     roots.map(({ id }) => `${encodeId(id)}=${facts.rollupOf(id)}`).sort(),
-    contentOfRelations(answers),
     unmodeledContent(unmodeled),
     invalid.map((object) => `not valid: ${label(object, identity)}`).sort(),
   ])
@@ -54,114 +41,65 @@ async function computeFingerprint({ answers, unmodeled, identity }: Snapshot): P
   return hash.digest('hex');
 }
 
-export interface CompareOptions {
-  readonly helper?: Helper;
-  /** Renames are not taken back: others would wait for the locks of that. */
-  readonly inUse?: boolean;
-  /** Called when the schema has been read; renames, if there are any, are still to be taken back. */
-  readonly onRead?: () => void;
-  /** Called when the session is not needed any more, before what takes long without it. */
-  readonly leave?: () => Promise<void>;
-}
-
 /**
  * Compares the session's database, as it is now, with what it was.
- * Renames are taken back in a transaction that is rolled back; where that fails the comparison goes by names alone,
- * has no way back, and says so in its limits.
+ * It takes renames back in a transaction that it rolls back. If that fails, the comparison goes by names alone, has no
+ * rollback SQL, and its caveats give the reason.
+ * @param options.inUse others work in the database: they would wait for the locks of taking renames back, so that is not tried.
  */
 export async function compareWith(
   before: Snapshot,
   session: Session,
-  options: CompareOptions = {},
+  { inUse = false }: { readonly inUse?: boolean } = {},
 ): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const owner = who?.owner ?? '';
-  const seen = await look(before, session, owner, options);
-  if ('comparison' in seen) return seen.comparison;
-  const byNames = async (why: string) => {
-    const after = await takeSnapshot(session);
-    await options.leave?.();
-    return compareByNames(before, after, seen.section, owner, why);
-  };
-  if (options.inUse) return await byNames(OTHERS_WORK_HERE);
-  const { steps, section } = seen;
+  const { steps, common, unrenamed } = inspect(before, await takeSnapshot(session), owner);
+  if (unrenamed) return compareBy(before, unrenamed, { steps, common, owner });
+  if (inUse) return compareByNames(before, await takeSnapshot(session), common, owner, OTHERS_WORK_HERE);
   try {
-    const undo = steps.map((step) => step.undo);
-    const base = await snapshotAfter(session, undo, before);
-    await options.leave?.();
-    return await ofPair(before, base, (pair) => compareBy(pair, { steps, section, owner }));
+    const after = await snapshotAfter(
+      session,
+      steps.map(({ undo }) => undo),
+    );
+    return compareBy(before, after, { steps, common, owner });
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
-    return await byNames(messageOf(error));
+    return compareByNames(before, await takeSnapshot(session), common, owner, messageOf(error));
   }
 }
 
 const OTHERS_WORK_HERE = 'others would have waited for its locks';
 
-/** What is told of the schema as it is, under the names that it has now. */
-type Seen = Omit<SchemaSection, 'changes' | 'unmodeled' | 'rollbackSql' | 'rollbackLoses'>;
+/** The part of the section that describes the schema under its present names. */
+type Common = Omit<SchemaSection, 'changes' | 'unmodeled' | 'rollbackSql' | 'rollbackLoses'>;
 
-/** Without renames that is all: then what was read is compared at once. */
-async function look(
-  before: Snapshot,
-  session: Session,
-  owner: string,
-  { helper, onRead, leave }: CompareOptions,
-): Promise<{ comparison: Comparison } | { steps: Step[]; section: Seen }> {
-  const after = await takeSnapshot(session, {
-    helper,
-    since: before,
-    meanwhile: () => {
-      // Whether it fails is seen when it is needed.
-      fingerprint(before).catch(() => {});
-    },
-  });
-  onRead?.();
+interface Inspection {
+  readonly steps: readonly Step[];
+  readonly common: Common;
+  /** The schema after the command, if nothing was renamed: otherwise it is read again, and this reading need not be kept in memory. */
+  readonly unrenamed: Snapshot | null;
+}
+
+function inspect(before: Snapshot, after: Snapshot, owner: string): Inspection {
   const { steps, renames } = keptObjects(before.identity, after.identity);
-  if (steps.length === 0) await leave?.();
-  const known = {
-    before: await fingerprint(before),
-    after: await fingerprint(after),
+  const common = {
+    before: fingerprint(before),
+    after: fingerprint(after),
     renames,
     leftovers: leftovers(before.identity, after.identity),
+    ...changedObjects(before, after, owner),
   };
-  const seen = (pair: Pair) => ({ ...known, ...changedObjects(pair.before, pair.after, owner) });
-  if (steps.length > 0) return { steps, section: await ofPair(before, after, seen) };
-  const compare = (pair: Pair) => compareBy(pair, { steps, section: seen(pair), owner });
-  return { comparison: await ofPair(before, after, compare) };
+  return { steps, common, unrenamed: steps.length === 0 ? after : null };
 }
 
-interface Pair {
-  readonly before: Side;
-  /** Under the names of before, where they are compared by them. */
-  readonly after: Side;
-  readonly again: readonly Recreated[];
-}
-
-/** Both, with the facts of what their difference can touch. */
-async function ofPair<T>(before: Snapshot, after: Snapshot, compare: (pair: Pair) => T): Promise<T> {
+/** @param after under the names of before. */
+function compareBy(
+  before: Snapshot,
+  after: Snapshot,
+  { steps, common, owner }: { steps: readonly Step[]; common: Common; owner: string },
+): Comparison {
   const again = recreated(before.identity, after.identity);
-  const withFacts = async (answers: ReturnType<typeof narrowed>): Promise<Pair> => ({
-    before: { ...before, facts: await factsFrom(answers.before) },
-    after: { ...after, facts: await factsFrom(answers.after) },
-    again,
-  });
-  const ids = again.map(({ id }) => id);
-  try {
-    return compare(await withFacts(narrowed(before.answers, after.answers, ids)));
-  } catch {
-    // These facts miss a requirement of the plan: the whole ones have it, or fail for a reason of their own.
-    return compare(await withFacts({ before: before.answers, after: after.answers }));
-  }
-}
-
-interface Told {
-  readonly steps: readonly Step[];
-  readonly section: Seen;
-  readonly owner: string;
-}
-
-function compareBy({ before, after, again }: Pair, { steps, section, owner }: Told): Comparison {
   const forward = forwardPlan(before.facts, after.facts, again);
   const changes = inPlace(
     forwardChanges(before.facts, forward, again, steps, owner),
@@ -174,7 +112,7 @@ function compareBy({ before, after, again }: Pair, { steps, section, owner }: To
   const statements = [...steps.map(({ undo }) => undo), ...wayBack(back, after.facts, before.facts)];
   return {
     section: {
-      ...section,
+      ...common,
       changes,
       unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
       rollbackSql: wrong === '' ? statements.map((sql) => `${sql};\n`).join('') : null,
@@ -202,34 +140,32 @@ function caveatsOf(wrong: string): Caveat[] {
 function compareByNames(
   before: Snapshot,
   after: Snapshot,
-  section: Seen,
+  common: Common,
   owner: string,
   why: string,
-): Promise<Comparison> {
+): Comparison {
   const reason = `renames were not taken back for it (${why}), so the comparison goes by names`;
-  return ofPair(before, after, (pair) => {
-    const forward = planBetween(pair.before.facts, pair.after.facts);
-    return {
-      section: {
-        ...section,
-        changes: changesOf(forward, owner),
-        unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
-        rollbackSql: null,
-        rollbackLoses: losses(before, after, []),
-      },
-      dropped: dropped(pair.before.facts, pair.after.facts, forward.deltas),
-      retyped: retypedIn(forward),
-      caveats: [
-        { path: 'schema.changes', kind: 'estimate', reason },
-        { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
-      ],
-    };
-  });
+  const forward = planBetween(before.facts, after.facts);
+  return {
+    section: {
+      ...common,
+      changes: changesOf(forward, owner),
+      unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
+      rollbackSql: null,
+      rollbackLoses: losses(before, after, []),
+    },
+    dropped: dropped(before.facts, after.facts, forward.deltas),
+    retyped: retypedIn(forward),
+    caveats: [
+      { path: 'schema.changes', kind: 'estimate', reason },
+      { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
+    ],
+  };
 }
 
 /** The changes from one schema to that of another database, by names alone. */
-export function changesBetween(before: Snapshot, other: Snapshot): Promise<SchemaChange[]> {
-  return ofPair(before, other, (pair) => changesOf(planBetween(pair.before.facts, pair.after.facts), ''));
+export function changesBetween(before: Snapshot, other: Snapshot): SchemaChange[] {
+  return changesOf(planBetween(before.facts, other.facts), '');
 }
 
 interface Recreated {

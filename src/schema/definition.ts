@@ -1,6 +1,6 @@
-import type { Fact, FactBase, Payload, StableId } from '@supabase/pg-delta/core';
 import { displayName, literal } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
+import type { Fact, FactBase, Payload, StableId } from './pg-delta.ts';
 
 type Value = Payload[string];
 

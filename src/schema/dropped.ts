@@ -1,7 +1,7 @@
-import type { Delta, Fact, FactBase, StableId } from '@supabase/pg-delta/core';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
+import type { Delta, Fact, FactBase, StableId } from './pg-delta.ts';
 
 /**
  * What became of all that one schema has and the other has not, by kind and name as the changes have them:

@@ -60,7 +60,7 @@ select 'pg_namespace:' || n.oid as key, 'schema' as kind, n.nspname as name
 from pg_catalog.pg_namespace n
 where ${USER_SCHEMA} and ${notOfExtension('pg_namespace', 'n.oid')}`;
 
-const RELATIONS = (only: string) => `
+const RELATIONS = `
 select 'pg_class:' || c.oid as key,
   case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'f' then 'foreign table'
     when 'S' then 'sequence' when 'i' then 'index' when 'I' then 'index' when 'c' then 'type' else 'table' end as kind,
@@ -78,9 +78,9 @@ left join pg_catalog.pg_inherits i on i.inhrelid = c.oid and c.relispartition
 left join pg_catalog.pg_depend owned on c.relkind = 'S' and owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
   and owned.objid = c.oid and owned.refclassid = owned.classid and owned.refobjsubid > 0 and owned.deptype in ('a', 'i')
 where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 'c') and c.relpersistence <> 't'
-  and c.oid ${only} and ${USER_SCHEMA} and ${notOfExtension('pg_class', 'c.oid')}`;
+  and ${USER_SCHEMA} and ${notOfExtension('pg_class', 'c.oid')}`;
 
-const COLUMNS = (only: string) => `
+const COLUMNS = `
 select 'pg_attribute:' || a.attrelid || '.' || a.attnum as key,
   case c.relkind when 'c' then 'attribute' else 'column' end as kind,
   a.attname as name, 'pg_class:' || a.attrelid as within,
@@ -89,10 +89,10 @@ from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
-  and c.relpersistence <> 't' and a.attrelid ${only} and ${USER_SCHEMA}`;
+  and c.relpersistence <> 't' and ${USER_SCHEMA}`;
 
 // Renaming a check or not-null constraint reaches the children that inherit it; the other kinds are renamed one by one.
-const CONSTRAINTS = (only: string) => `
+const CONSTRAINTS = `
 select 'pg_constraint:' || con.oid as key,
   case when con.conrelid = 0 then 'domain constraint' else 'constraint' end as kind,
   con.conname as name,
@@ -102,10 +102,9 @@ select 'pg_constraint:' || con.oid as key,
   con.convalidated as valid
 from pg_catalog.pg_constraint con
 join pg_catalog.pg_namespace n on n.oid = con.connamespace
-where con.contype <> 't' and (con.conrelid = 0 or con.conrelid ${only}) and ${USER_SCHEMA}`;
+where con.contype <> 't' and ${USER_SCHEMA}`;
 
-/** Each of one catalogue: where there is nothing of a kind it need not be asked. */
-export const IDENTITY_BY_KIND: readonly string[] = [
+const OTHER_KINDS: readonly string[] = [
   `select 'pg_trigger:' || t.oid as key, 'trigger' as kind, t.tgname as name, 'pg_class:' || t.tgrelid as within,
   case when t.tgparentid <> 0 then 'name' end as follows
 from pg_catalog.pg_trigger t
@@ -157,44 +156,16 @@ interface Row {
   valid?: boolean;
 }
 
-/**
- * Reads what every object of the user's schemas is called at this moment.
- * @param empty questions of IDENTITY_BY_KIND that have no answer.
- */
-export function readIdentity(
-  session: Session,
-  empty: ReadonlySet<string> = new Set(),
-): Promise<CatalogueIdentity> {
-  return read(session, { only: 'is not null', empty }, new Map());
-}
-
-/**
- * The same, where only some relations may be called otherwise than before.
- * @param keys of those that there were.
- * @param now OIDs of those that there are.
- */
-export function readIdentityAgain(
-  session: Session,
-  before: CatalogueIdentity,
-  { keys, now }: { readonly keys: ReadonlySet<string>; readonly now: readonly number[] },
-  empty: ReadonlySet<string>,
-): Promise<CatalogueIdentity> {
-  const kept = [...before].filter(([key, { kind, within }]) => {
-    if (key.startsWith('pg_class:')) return !keys.has(key);
-    const ofRelation = kind === 'column' || kind === 'attribute' || kind === 'constraint';
-    return ofRelation && within !== null && !keys.has(within);
-  });
-  return read(session, { only: `= any ('{${now.join()}}'::pg_catalog.oid[])`, empty }, new Map(kept));
-}
-
-async function read(
-  session: Session,
-  { only, empty }: { readonly only: string; readonly empty: ReadonlySet<string> },
-  identity: Map<string, Identified>,
-): Promise<CatalogueIdentity> {
-  const byKind = IDENTITY_BY_KIND.filter((sql) => !empty.has(sql));
-  const asked = [NAMESPACES, RELATIONS(only), COLUMNS(only), CONSTRAINTS(only), ...byKind];
-  for (const rows of await session.queryAll<Row>(asked))
+/** Reads the present names of all objects in the user's schemas. */
+export async function readIdentity(session: Session): Promise<CatalogueIdentity> {
+  const identity = new Map<string, Identified>();
+  for (const rows of await session.queryAll<Row>([
+    NAMESPACES,
+    RELATIONS,
+    COLUMNS,
+    CONSTRAINTS,
+    ...OTHER_KINDS,
+  ]))
     for (const row of rows) identity.set(row.key, identified(row));
   return identity;
 }

@@ -1,9 +1,8 @@
-import type { StableId } from '@supabase/pg-delta/core';
-import type { Plan } from '@supabase/pg-delta/plan';
 import type { SchemaChange } from '../model/report.ts';
 import { described } from './changes.ts';
 import type { CatalogueIdentity, Identified } from './identity.ts';
 import { label } from './object-names.ts';
+import type { Plan, StableId } from './pg-delta.ts';
 
 const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
   schema: 'schema',

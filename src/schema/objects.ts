@@ -1,10 +1,10 @@
-import { type Delta, diff, encodeId, type Fact, type FactBase, type StableId } from '@supabase/pg-delta/core';
 import { plural } from '../format.ts';
 import type { SchemaObject, SchemaSection } from '../model/report.ts';
 import { described } from './changes.ts';
 import { definition, ownerOf } from './definition.ts';
 import { path } from './object-names.ts';
-import type { Side } from './schema-facts.ts';
+import { type Delta, diff, encodeId, type Fact, type FactBase, type StableId } from './pg-delta.ts';
+import type { Snapshot } from './schema-facts.ts';
 
 /** What is told with the object that it belongs to. */
 const PARTS: ReadonlySet<StableId['kind']> = new Set([
@@ -31,8 +31,8 @@ interface Pair {
  * @param owner who owns what is made without saying so.
  */
 export function changedObjects(
-  before: Side,
-  after: Side,
+  before: Snapshot,
+  after: Snapshot,
   owner: string,
 ): Required<Pick<SchemaSection, 'objects' | 'objectsLeftOut'>> {
   const objects: SchemaObject[] = [];
@@ -76,7 +76,7 @@ function byName(one: Pair, other: Pair): number {
   return first < second ? -1 : Number(first > second);
 }
 
-function pairs(before: Side, after: Side): Pair[] {
+function pairs(before: Snapshot, after: Snapshot): Pair[] {
   const [then, now] = [new Map<string, Fact>(), new Map<string, Fact>()];
   for (const delta of diff(before.facts, after.facts)) {
     const id = subjectOf(delta);
@@ -113,7 +113,7 @@ function wholeOf(id: StableId, base: FactBase): Fact | undefined {
 }
 
 /** What was called otherwise, or lay elsewhere, by the encoded name that it has now. */
-function formerNames(before: Side, after: Side, changed: readonly Fact[]): Map<string, Fact> {
+function formerNames(before: Snapshot, after: Snapshot, changed: readonly Fact[]): Map<string, Fact> {
   const former = new Map<string, Fact>();
   const byPath = new Map<string, Fact[]>();
   for (const fact of changed) {

@@ -1,4 +1,4 @@
-import { buildFactBase, type Delta, encodeId, type FactBase, type StableId } from '@supabase/pg-delta/core';
+import { buildFactBase, type Delta, encodeId, type FactBase, type StableId } from './pg-delta.ts';
 
 /** Kinds that nearly everything refers to: what refers to an unchanged one of these is not looked at. */
 export const HUBS: ReadonlySet<string> = new Set(['schema', 'role', 'extension']);

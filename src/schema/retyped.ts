@@ -1,5 +1,5 @@
-import type { Delta, StableId } from '@supabase/pg-delta/core';
 import type { SchemaSection } from '../model/report.ts';
+import type { Delta, StableId } from './pg-delta.ts';
 
 /** A column that has another type, by its name from before; types as format_type writes them. */
 export interface Retyped {

@@ -5,126 +5,100 @@ import { builtFile } from '../package.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Comparison } from './compare-schemas.ts';
-import type { Failure, Job, Message, Room, WorkerAnswers } from './worker.ts';
+import type { Failure, Request, Responses, ThreadMessage } from './worker.ts';
 
-/**
- * One database's schema, before a command and after it. Reading goes faster with a second session: one is opened when
- * `room` settles, if there is any.
- */
+/** Reads one database's schema before a command and after it, in a thread of its own. It connects for each reading, and holds no session in between. */
 export interface SchemaWatch {
   /** Reads the schema of this database and keeps it. @throws SafemigrateError as openSession does, or `SERVER` for a failed catalogue query. */
-  before(settings: ConnectionSettings, options?: { run?: string; room?: Promise<unknown> }): Promise<void>;
-  /** Of the schema before, for comparing it with that of another database. */
+  before(settings: ConnectionSettings, options?: { run?: string }): Promise<void>;
+  /** The fingerprint of the schema before, which can be compared with that of another database. */
   fingerprint(): Promise<string>;
   /**
-   * Reads the schema again and compares. May be called more than once; before() must have been.
-   * @param options.inUse others work there: nothing is locked, so that after renames there is no way back.
-   * @param options.onRead called when the schema is read; renames, if there are any, are still to be taken back.
-   * @param options.onLeft called when there is only the comparing left to do, and no session any more.
+   * Reads the schema again and compares it with the schema before. May be called more than once.
+   * @param options.inUse others work in the database: nothing is locked, so there is no rollback SQL after renames.
    */
-  after(options?: Listeners & { room?: Promise<unknown>; inUse?: boolean }): Promise<Comparison>;
-  /** What another database has different from the schema before, by names alone. */
+  after(options?: { inUse?: boolean }): Promise<Comparison>;
+  /** The changes from the schema before to that of another database, by names alone. */
   describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
-  /** Ends the thread at once, with what it is doing: whoever waits gets `INTERRUPTED`. Idempotent. */
+  /** Ends the thread at once, whatever it does: calls that have not returned yet throw `INTERRUPTED`. Idempotent. */
   close(): Promise<void>;
 }
 
-interface Listeners {
-  readonly onRead?: () => void;
-  readonly onLeft?: () => void;
-}
+const YOUNG_GENERATION_MB = 32;
 
-const YOUNG_MB = 32;
-
-let early: Worker | undefined;
-
-/** Starts the thread that openSchemaWatch() will use, which loads while the program does. */
-export function startEarly(): void {
-  early ??= startThread();
-}
-
-function startThread(): Worker {
-  const worker = new Worker(builtFile('schema/worker.js'), {
-    name: 'safemigrate schema',
-    // Most of what is read stays: with the default of 16 MB it is copied about by the collector again and again.
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-  });
-  // Only a task that is under way keeps the process alive.
-  worker.unref();
-  return worker;
-}
-
-/** Has a thread do the reading. It connects for each task anew, so that it holds no session meanwhile. */
+/** Starts the thread. */
 export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
-  const worker = early ?? startThread();
-  early = undefined;
-  let run: string | undefined;
-  let ended: SafemigrateError | undefined;
-  let waiting:
-    | (Listeners & {
-        resolve(value: WorkerAnswers[Job['kind']]): void;
-        reject(error: Error): void;
-      })
-    | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-
-  const settle = (use: (waiter: NonNullable<typeof waiting>) => void) => {
-    worker.unref();
-    const waiter = waiting;
-    waiting = undefined;
-    if (waiter) use(waiter);
+  const thread = new SchemaThread(audit);
+  return {
+    before: async (settings, { run } = {}) => {
+      await thread.ask({ kind: 'before', settings, run });
+    },
+    fingerprint: () => thread.ask({ kind: 'fingerprint' }),
+    after: ({ inUse = false } = {}) => thread.ask({ kind: 'after', inUse }),
+    describe: (settings) => thread.ask({ kind: 'describe', settings }),
+    close: () => thread.close(),
   };
-  const end = (error: SafemigrateError) => {
-    ended ??= error;
-    settle(({ reject }) => reject(error));
-  };
-  worker.on('message', (message: Message) => {
-    if (message.type === 'audit') audit?.(message.entry);
-    else if (message.type === 'read') waiting?.onRead?.();
-    else if (message.type === 'left') waiting?.onLeft?.();
-    else if (message.type === 'done') settle(({ resolve }) => resolve(message.value));
-    else settle(({ reject }) => reject(errorOf(message.failure)));
-  });
-  worker.on('error', (cause) =>
-    end(new SafemigrateError('SERVER', 'The thread that reads the schema failed.', { cause })),
-  );
-  worker.on('exit', () => end(new SafemigrateError('INTERRUPTED', 'Reading the schema was interrupted.')));
+}
 
-  /** One task at a time: the thread has one schema in its hands. */
-  function ask<Kind extends Job['kind']>(
-    job: Job & { kind: Kind },
-    { room, ...listeners }: Listeners & { room?: Promise<unknown> } = {},
-  ): Promise<WorkerAnswers[Kind]> {
-    const answer = last.then(
-      () =>
-        new Promise<WorkerAnswers[Job['kind']]>((resolve, reject) => {
-          if (ended) return reject(ended);
-          const waiter = { resolve, reject, ...listeners };
-          waiting = waiter;
-          worker.ref();
-          worker.postMessage({ ...job, ...(run === undefined ? {} : { run }) });
-          const makeRoom = () => {
-            if (waiting === waiter) worker.postMessage({ kind: 'room' } satisfies Room);
-          };
-          void room?.then(makeRoom, makeRoom);
-        }),
+interface Pending {
+  resolve(value: Responses[Request['kind']]): void;
+  reject(error: Error): void;
+}
+
+/** Sends requests to the thread and matches its responses to them. */
+class SchemaThread {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, Pending>();
+  #requests = 0;
+  #ended: SafemigrateError | undefined;
+
+  constructor(audit: Audit | undefined) {
+    this.#worker = new Worker(builtFile('schema/worker.js'), {
+      name: 'safemigrate schema',
+      // Most of what is read stays: with the default of 16 MB the garbage collector copies it again and again.
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
+    // Only a pending request keeps the process alive.
+    this.#worker.unref();
+    this.#worker.on('message', (message: ThreadMessage) => {
+      if (message.type === 'audit') audit?.(message.entry);
+      else if (message.type === 'done') this.#settle(message.id, ({ resolve }) => resolve(message.value));
+      else this.#settle(message.id, ({ reject }) => reject(errorOf(message.failure)));
+    });
+    this.#worker.on('error', (cause) =>
+      this.#end(new SafemigrateError('SERVER', 'The thread that reads the schema failed.', { cause })),
     );
-    last = answer.catch(() => undefined);
-    return answer as Promise<WorkerAnswers[Kind]>;
+    this.#worker.on('exit', () =>
+      this.#end(new SafemigrateError('INTERRUPTED', 'Reading the schema was interrupted.')),
+    );
   }
 
-  return {
-    before: async (settings, options = {}) => {
-      run = options.run;
-      await ask({ kind: 'before', settings }, options);
-    },
-    fingerprint: () => ask({ kind: 'fingerprint' }),
-    after: ({ inUse = false, ...options } = {}) => ask({ kind: 'after', inUse }, options),
-    describe: (other) => ask({ kind: 'describe', settings: other }),
-    close: async () => {
-      await worker.terminate();
-    },
-  };
+  ask<Kind extends Request['kind']>(request: Request & { kind: Kind }): Promise<Responses[Kind]> {
+    const response = new Promise<Responses[Request['kind']]>((resolve, reject) => {
+      if (this.#ended) return reject(this.#ended);
+      this.#requests += 1;
+      this.#pending.set(this.#requests, { resolve, reject });
+      this.#worker.ref();
+      this.#worker.postMessage({ id: this.#requests, request });
+    });
+    return response as Promise<Responses[Kind]>;
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #settle(id: number, use: (pending: Pending) => void): void {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#worker.unref();
+    if (pending) use(pending);
+  }
+
+  #end(error: SafemigrateError): void {
+    this.#ended ??= error;
+    for (const id of [...this.#pending.keys()]) this.#settle(id, ({ reject }) => reject(error));
+  }
 }
 
 function errorOf({ code, message, hint, sqlstate, stack }: Failure): Error {

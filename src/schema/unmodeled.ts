@@ -158,19 +158,14 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   },
 ];
 
-export const UNMODELED: readonly string[] = PROBES.map(({ sql }) => sql);
-
 function textSearch(): { kind: string; sql: string }[] {
   return [
     {
       kind: 'text search configuration',
       sql: `select ${address('pg_ts_config', 'x.oid')} as name, pg_catalog.concat_ws('|', pg_catalog.pg_get_userbyid(x.cfgowner),
-          x.cfgparser::pg_catalog.text, (select pg_catalog.string_agg(m.maptokentype || ':' || m.mapseqno || ':' || m.mapdict::pg_catalog.regdictionary, ','
+          ${address('pg_ts_parser', 'x.cfgparser')}, (select pg_catalog.string_agg(m.maptokentype || ':' || m.mapseqno || ':' || m.mapdict::pg_catalog.regdictionary, ','
             order by m.maptokentype, m.mapseqno) from pg_catalog.pg_ts_config_map m where m.mapcfg = x.oid)) as content
-        from pg_catalog.pg_ts_config x where ${own('pg_ts_config', 'x.oid')}`.replace(
-        'x.cfgparser::pg_catalog.text',
-        address('pg_ts_parser', 'x.cfgparser'),
-      ),
+        from pg_catalog.pg_ts_config x where ${own('pg_ts_config', 'x.oid')}`,
     },
     {
       kind: 'text search dictionary',
@@ -203,24 +198,18 @@ interface Found {
   readonly content: string | null;
 }
 
-/**
- * To be called inside a transaction: a probe that fails is rolled back and marked as unreadable.
- * @param empty probes of UNMODELED that have no answer.
- */
-export async function readUnmodeled(session: Session, empty: ReadonlySet<string>): Promise<Unmodeled> {
+/** Must be called inside a transaction: a probe that fails is rolled back and marked as unreadable. */
+export async function readUnmodeled(session: Session): Promise<Unmodeled> {
   const found = new Map<string, ReadonlyMap<string, string>>();
   await session.query(SAVEPOINT);
-  const asked = UNMODELED.filter((sql) => !empty.has(sql));
-  const answers = await unlessRefused(session, () => session.queryAll<Found>(asked));
-  for (const { kind, sql } of PROBES) {
+  const together = await unlessRefused(session, () => session.queryAll<Found>(PROBES.map(({ sql }) => sql)));
+  for (const [index, { kind, sql }] of PROBES.entries()) {
     const kinds = [kind].flat();
-    const of = new Map(kinds.map((each) => [each, new Map<string, string>()]));
-    // Where one was refused, each is tried by itself.
-    const rows = empty.has(sql)
-      ? []
-      : (answers?.[asked.indexOf(sql)] ?? (await unlessRefused(session, () => session.query<Found>(sql))));
-    for (const row of rows ?? []) of.get(row.kind ?? kinds[0] ?? '')?.set(row.name, row.content ?? '');
-    for (const [each, objects] of of) found.set(each, rows ? objects : new Map([[UNREADABLE, '']]));
+    const objectsOf = new Map(kinds.map((each) => [each, new Map<string, string>()]));
+    // If the server refused one of them, each is tried alone.
+    const rows = together?.[index] ?? (await unlessRefused(session, () => session.query<Found>(sql)));
+    for (const row of rows ?? []) objectsOf.get(row.kind ?? kinds[0] ?? '')?.set(row.name, row.content ?? '');
+    for (const [each, objects] of objectsOf) found.set(each, rows ? objects : new Map([[UNREADABLE, '']]));
   }
   return found;
 }

@@ -54,7 +54,7 @@ test.each([
     // A new value of an enum cannot be taken away; everything else leads back.
     if (section.rollbackSql !== null && !migration.includes('ADD VALUE')) {
       await session.query(section.rollbackSql);
-      expect(await fingerprint(await takeSnapshot(session))).toBe(await fingerprint(before));
+      expect(fingerprint(await takeSnapshot(session))).toBe(fingerprint(before));
     }
     expect(section.rollbackSql).not.toBeNull();
   } finally {

@@ -1,12 +1,7 @@
-import { diff } from '@supabase/pg-delta/core';
-import type { Plan } from '@supabase/pg-delta/plan';
 import { describe, expect, test } from 'vitest';
-import { narrowed } from '../../../src/schema/affected-relations.ts';
-import { planBetween } from '../../../src/schema/changes.ts';
 import { changesBetween, compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
-import { type Answers, factsFrom } from '../../../src/schema/extraction.ts';
 import { readIdentity } from '../../../src/schema/identity.ts';
-import { type Snapshot, takeSnapshot } from '../../../src/schema/schema-facts.ts';
+import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { shareOf, VERSIONS } from '../../helpers/servers.ts';
 
@@ -80,6 +75,8 @@ const MIGRATIONS: Record<string, string> = {
     ALTER TABLE orders RENAME CONSTRAINT orders_customer_fkey TO orders_person_fkey; ALTER TABLE orders ADD COLUMN helper bigint REFERENCES people`,
   'attaches a partition and renames its parent': `ALTER TABLE events ATTACH PARTITION events_2025 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
     ALTER TABLE events RENAME TO happenings; ALTER TABLE happenings RENAME COLUMN what TO something; ALTER TABLE events_2025 RENAME TO happenings_2025`,
+  'changes, renames, drops and creates tables at once': `ALTER TABLE orders RENAME TO purchases; ALTER TABLE customers ADD COLUMN age integer;
+    DROP TABLE events_2025; ALTER TABLE guests RENAME COLUMN booking TO of; CREATE TABLE made (id bigint REFERENCES customers)`,
   'rewrites a table by copying': `CREATE TABLE n (LIKE customers INCLUDING ALL); INSERT INTO n OVERRIDING SYSTEM VALUE SELECT * FROM customers; ALTER TABLE orders DROP CONSTRAINT orders_customer_fkey;
    DROP VIEW big; DROP TABLE customers; ALTER TABLE n RENAME TO customers`,
 };
@@ -102,7 +99,6 @@ describe.each(VERSIONS)('on %d', (version) => {
             .map((o) => o.key),
         );
         await session.query(MIGRATIONS[name] ?? '');
-        await narrowedTellsTheSame(before, await takeSnapshot(session));
         const after = await readIdentity(session);
         const stayed = [...kept].filter((key) => after.has(key));
         const { section, caveats } = await compareWith(before, session);
@@ -112,26 +108,11 @@ describe.each(VERSIONS)('on %d', (version) => {
         await session.query(section.rollbackSql ?? '');
         const restored = await takeSnapshot(session);
         expect(stayed.filter((key) => !restored.identity.has(key))).toEqual([]);
-        expect(await changesBetween(before, restored)).toEqual([]);
-        expect(await fingerprint(restored)).toBe(section.before);
+        expect(changesBetween(before, restored)).toEqual([]);
+        expect(fingerprint(restored)).toBe(section.before);
       } finally {
         await drop();
       }
     },
   );
 });
-
-/** What the difference cannot touch is left out before there are facts of it: that must not change what is told. */
-async function narrowedTellsTheSame(before: Snapshot, after: Snapshot) {
-  const told = async (then: Answers, now: Answers) => {
-    const [from, to] = [await factsFrom(then), await factsFrom(now)];
-    const statements = (plan: Plan) => plan.actions.map(({ sql }) => sql);
-    return {
-      deltas: diff(from, to),
-      forward: statements(planBetween(from, to)),
-      back: statements(planBetween(to, from)),
-    };
-  };
-  const { before: then, after: now } = narrowed(before.answers, after.answers);
-  expect(await told(then, now)).toEqual(await told(before.answers, after.answers));
-}

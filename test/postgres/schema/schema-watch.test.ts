@@ -32,35 +32,42 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test.each([
-    ['without renames', 'ALTER TABLE t ADD COLUMN c integer'],
-    ['with renames, which it takes back there', 'ALTER TABLE t RENAME TO u'],
-  ])('tells when it has left the database, before it compares: %s', async (_how, sql) => {
+  test('no session of it stays in the database between its readings', async () => {
     const { session, settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
     const watch = await openSchemaWatch();
+    const sessions = () =>
+      session.query(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'safemigrate schema'",
+      );
     try {
       await watch.before(settings);
-      await session.query(sql);
-      const told: string[] = [];
-      let left: Promise<unknown> | undefined;
-      const onLeft = () => {
-        told.push('left');
-        left = session.query(
-          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'safemigrate schema'",
-        );
-      };
-      const { section } = await watch.after({ onRead: () => told.push('read'), onLeft });
-      told.push('compared');
-      expect(told).toEqual(['read', 'left', 'compared']);
-      expect(await left).toEqual([]);
-      expect(section.changes).not.toEqual([]);
+      expect(await sessions()).toEqual([]);
+      await session.query('ALTER TABLE t RENAME TO u');
+      const { section } = await watch.after();
+      expect(await sessions()).toEqual([]);
+      expect(section.renames).toHaveLength(1);
     } finally {
       await watch.close();
       await drop();
     }
   });
 
-  test('closing it ends what it is waiting for at once', async () => {
+  test('an error in the thread reaches the caller, and the next request is answered', async () => {
+    const { settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
+    const watch = await openSchemaWatch();
+    try {
+      await expect(watch.fingerprint()).rejects.toThrow(
+        'fingerprint: the schema before the command was not read',
+      );
+      await watch.before(settings);
+      expect(await watch.fingerprint()).toMatch(/^[0-9a-f]{64}$/);
+    } finally {
+      await watch.close();
+      await drop();
+    }
+  });
+
+  test('closing it interrupts a reading that waits for a lock', async () => {
     const { session, settings, drop } = await scratch(
       version,
       'CREATE TABLE public.t (a integer); CREATE VIEW public.v AS SELECT a FROM public.t',
@@ -85,7 +92,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('a database that cannot be reached is told as it is elsewhere', async () => {
+  test('a database that cannot be reached is a CONNECTION error', async () => {
     const { settings, drop } = await scratch(version);
     const watch = await openSchemaWatch();
     await expect(watch.before({ ...settings, database: 'not there' })).rejects.toMatchObject({

@@ -1,0 +1,36 @@
+import { extract } from '@supabase/pg-delta/extract';
+import type { Pool } from 'pg';
+import type { Session } from '../postgres/connection/session.ts';
+
+/** All that is imported of pg-delta, whose interface may change while it is an alpha: an upgrade begins and ends here. */
+export {
+  buildFactBase,
+  type Delta,
+  diff,
+  encodeId,
+  type Fact,
+  type FactBase,
+  type Payload,
+  type StableId,
+} from '@supabase/pg-delta/core';
+export { type Action, type Plan, plan } from '@supabase/pg-delta/plan';
+
+type Extracted = Awaited<ReturnType<typeof extract>>['factBase'];
+
+/** Reads the schema of the session's database, inside the transaction that the session is in. */
+export async function extractFacts(session: Session): Promise<Extracted> {
+  const query = async (sql: string) => ({
+    rows: isTransactionControl(sql) ? [] : await session.query(sql),
+  });
+  const pool = { connect: async () => ({ query, release: () => undefined }) };
+  const { factBase } = await extract(pool as unknown as Pool);
+  return factBase;
+}
+
+/**
+ * pg-delta wraps its queries in a transaction. Here there is one already, which belongs to the caller: it reads more at the same
+ * moment, or reads under names that must never be committed.
+ */
+function isTransactionControl(sql: string): boolean {
+  return /^(BEGIN|COMMIT|ROLLBACK)\b[^;]*$/.test(sql);
+}
