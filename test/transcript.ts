@@ -6,7 +6,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Report } from '../src/model/report.ts';
-import { transcriptOf, withBlock } from './helpers/transcript.ts';
+import { withBlock } from './helpers/marked-block.ts';
+import { TRANSCRIPT_BLOCK, transcriptOf } from './helpers/transcript.ts';
 
 const root = process.cwd();
 const kept = path.join(root, 'test', 'unit', 'cli', 'transcript.json');
@@ -20,4 +21,4 @@ const report: Report = JSON.parse(readFileSync(kept, 'utf8'));
 const [, ...words] = report.command.argv;
 const portable: Report = { ...report, command: { ...report.command, argv: ['node', ...words] } };
 writeFileSync(kept, `${JSON.stringify(portable, null, 2)}\n`);
-writeFileSync(readme, withBlock(readFileSync(readme, 'utf8'), transcriptOf(portable)));
+writeFileSync(readme, withBlock(readFileSync(readme, 'utf8'), TRANSCRIPT_BLOCK, transcriptOf(portable)));

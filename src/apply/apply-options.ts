@@ -1,16 +1,27 @@
 import type { Report } from '../model/report.ts';
 import type { RehearseOptions } from '../rehearsal/run-options.ts';
-import type { GuardrailOptions } from './guardrails/guardrail-options.ts';
+import type { GuardrailSettings } from './guardrails/guardrail-options.ts';
 
-export interface ApplyOptions extends RehearseOptions {
-  /** Shown what was rehearsed: whether to go on. */
-  readonly confirm: (report: Report) => Promise<boolean>;
+/** What a user can set for an apply, beyond its rehearsal and its guardrails. */
+export interface ApplySettings {
   /** Why to apply although the rehearsal did not pass. */
   readonly force?: string;
-  /** Of a receipt that stands for the rehearsal. Default 24 h. */
+  /** The oldest receipt that is accepted instead of a rehearsal. */
   readonly maxAgeMs?: number;
-  /** How often the command may be run again where it failed because of a lock. Default 0. */
+  /** Reruns of the command after a lock failure, if it is safe. */
   readonly retries?: number;
+}
+
+/** The one place of these defaults; null: nothing is set. */
+export const APPLY_DEFAULTS = {
+  force: null,
+  maxAgeMs: 24 * 3_600_000,
+  retries: 0,
+} as const satisfies { readonly [K in keyof ApplySettings]-?: ApplySettings[K] | null };
+
+export interface ApplyOptions extends RehearseOptions, ApplySettings {
+  /** Gets the report of the rehearsal, and answers whether to go on. */
+  readonly confirm: (report: Report) => Promise<boolean>;
   /** How the command is guarded while it runs. */
-  readonly during?: Omit<GuardrailOptions, 'listen' | 'redact'>;
+  readonly guardrails?: GuardrailSettings;
 }

@@ -65,7 +65,7 @@ export async function runOnTarget(
     logins: logins.logins,
     rehearsed,
     options: {
-      ...{ env: options.env ?? process.env, ...options.during, redact },
+      ...{ env: options.env ?? process.env, ...options.guardrails, redact },
       ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
     },
     audit,

@@ -2,9 +2,9 @@ import { maskPasswords } from '../command/command-secrets.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { visible } from '../report/visible.ts';
 
-/** A foreseeable failure in words: what happened, the server's code, what to do. */
+/** Prints a foreseeable failure: what happened, the server's code, what to do. */
 export function printError(error: SafemigrateError): void {
-  // Behind a list it would seem to belong to the last item.
+  // After a list, on the same line, it would seem to belong to the last item.
   const before = error.message.includes('\n') ? '\n  ' : ' ';
   const sqlstate = error.sqlstate ? `${before}(SQLSTATE ${error.sqlstate})` : '';
   const hint = error.hint ? `\n${indent(error.hint)}` : '';
@@ -12,17 +12,17 @@ export function printError(error: SafemigrateError): void {
   process.stderr.write(visibleLines(maskPasswords(`safemigrate: ${error.message}${sqlstate}${hint}\n`)));
 }
 
-/** A mistake of ours: only here a stack trace is of use. */
+/** Prints a bug of ours: only here a stack trace is of use. */
 export function printUnforeseen(error: unknown): void {
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(
-    `safemigrate: This should not have happened, and is a mistake in safemigrate.\n` +
+    `safemigrate: Internal error: this is a bug in safemigrate.\n` +
       `  Run \`safemigrate list\` to see whether a clone is left, and \`safemigrate clean\` to drop it.\n` +
       `  Please report what follows.\n${indent(details)}\n`,
   );
 }
 
-/** Names of databases, roles and applications are chosen by others; on a terminal they must not take effect. */
+/** Makes control characters visible: others choose the names of databases, roles and applications. */
 export function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n');
 }

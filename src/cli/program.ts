@@ -1,125 +1,139 @@
 import { Command, CommanderError, Option } from 'commander';
 import { SafemigrateError } from '../errors.ts';
 import { toolVersion } from '../package.ts';
-import { flagOf, type OptionTable, RUN_OPTIONS } from './options-table.ts';
+import { DESCRIPTION, NOTES, USAGE } from './help-text.ts';
+import {
+  configKeyOf,
+  describeOption,
+  flagName,
+  GROUPS,
+  type OptionSpec,
+  type OptionTable,
+} from './options/option-spec.ts';
+import { RUN_OPTIONS } from './options/run-table.ts';
+import { type SubcommandName, subcommands } from './options/subcommand-table.ts';
 import { strayWords } from './split-arguments.ts';
-import { type SubcommandName, subcommands } from './subcommands.ts';
 
-/** What the words before `--` ask for; the values are still text. */
+/** The words before `--`, parsed; the values of options are still text. */
 export interface ParsedArguments {
   readonly action: 'rehearse' | SubcommandName;
+  /** By the keys of a config file. */
   readonly values: Record<string, unknown>;
-  /** What stood behind a subcommand's name: a run, a code, a file. */
+  /** The word after a subcommand's name: a run, a code, a file. */
   readonly subject?: string;
 }
 
-const EXAMPLES = `
-Examples:
-  $ safemigrate -- npx prisma migrate deploy
-  $ safemigrate --report report.json -- npx knex migrate:latest
-  $ safemigrate --apply --yes -- npx knex migrate:latest
-  $ safemigrate --url-env STAGING_URL --disconnect idle -- dbmate up
-  $ safemigrate --keep -- psql -v ON_ERROR_STOP=1 -f migration.sql
-  $ safemigrate -- flyway -url={safemigrate:jdbc-url} migrate
-
-The target is taken from --url, else $DATABASE_URL (--url-env), else the PG* variables, else DATABASE_URL in ./.env.
-Every option can also be set as SAFEMIGRATE_<OPTION> or in safemigrate.config.{js,mjs,json}.
-
-Exit codes:
-  0  passed
-  1  did not pass: the command failed on the clone, or the verdict says no; the target is untouched
-  2  wrong usage or configuration
-  3  could not rehearse: connection, privilege, disk, no usable way to clone
-  4  apply or swap was refused, or nothing of it stays; the target is as it was
-  5  the target was changed and is not as asked: a person must look
-  128+n  ended by signal n, after cleaning up`;
-
 /**
- * Reads the words before `--`. Printing help is commander's; everything wrong is thrown.
- * @throws SafemigrateError `USAGE`; `'shown'` is returned after help was printed.
+ * Reads the words before `--`. Commander prints the help; everything wrong is thrown.
+ * @returns `'shown'` after help was printed. @throws SafemigrateError `USAGE`
  */
 export function readWords(own: readonly string[], hasCommand: boolean): ParsedArguments | 'shown' {
-  let asked: ParsedArguments | undefined;
-  const program = configure(new Command('safemigrate'), RUN_OPTIONS)
-    .usage(
-      `[options] -- <command> [args...]\n       safemigrate ${subcommands()
-        .map(([name]) => name)
-        .join(' | ')}`,
-    )
-    .description('Rehearse any PostgreSQL migration command on an instant full-size clone of the target.')
-    .version(toolVersion(), '--version', 'print the version')
-    // Without it `clean --url …` would give the URL to the program, and the subcommand would work somewhere else.
-    .enablePositionalOptions()
-    .helpCommand(!hasCommand)
-    .passThroughOptions()
-    .argument('[words...]')
-    .addHelpText('after', EXAMPLES)
-    .action((stray: string[]) => {
-      if (stray.length > 0) throw strayWords(stray, hasCommand);
-      asked = { action: 'rehearse', values: program.opts() };
-    });
+  const wantsAll = asksForAll(own);
+  const words = wantsAll ? ['--help'] : [...own];
+  let parsed: ParsedArguments | undefined;
+  const program = runProgram(wantsAll, hasCommand).action((stray: string[]) => {
+    if (stray.length > 0) throw strayWords(stray, hasCommand);
+    parsed = { action: 'rehearse', values: program.opts() };
+  });
   if (!hasCommand) {
-    for (const [action, { options, description, argument }] of subcommands()) {
-      const command = configure(program.command(action), options).description(description);
+    for (const [action, { options, summary, argument, common = true }] of subcommands()) {
+      const hidden = !wantsAll && !common;
+      const command = configure(program.command(action, { hidden })).description(summary);
+      for (const spec of Object.values(options)) addOption(command, spec);
       if (argument !== undefined) command.argument(argument);
       command.allowExcessArguments(false).action(() => {
         const [subject] = command.args;
         const values = { ...shared(program.opts(), action, options), ...command.opts() };
-        asked = { action, values, ...(subject === undefined ? {} : { subject }) };
+        parsed = { action, values, ...(subject === undefined ? {} : { subject }) };
       });
     }
   }
   try {
-    program.parse([...own], { from: 'user' });
+    program.parse(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return 'shown';
     throw new SafemigrateError('USAGE', asSentence(error.message), {
-      hint: 'All options: safemigrate --help',
+      hint: 'All options: safemigrate --help all',
     });
   }
-  return asked ?? 'shown';
+  return parsed ?? 'shown';
 }
 
-/** Options before the subcommand's name count as if they stood behind it; one that it does not have is a mistake. */
+/** `--help all` and `help all`. */
+function asksForAll([first = '', second, ...more]: readonly string[]): boolean {
+  return ['--help', '-h', 'help'].includes(first) && second === 'all' && more.length === 0;
+}
+
+/** The program itself, which rehearses. @param showsAll its help has every option, not only the common ones. */
+function runProgram(showsAll: boolean, hasCommand: boolean): Command {
+  const program = configure(new Command('safemigrate'))
+    .usage(USAGE)
+    .description(DESCRIPTION)
+    // Without it, `clean --url …` would give the URL to the program, and the subcommand would work somewhere else.
+    .enablePositionalOptions()
+    .commandsGroup('Subcommands:')
+    .helpCommand(!hasCommand)
+    .passThroughOptions()
+    .argument('[words...]')
+    .addHelpText('after', NOTES);
+  for (const group of GROUPS) {
+    for (const spec of Object.values(RUN_OPTIONS).filter((each) => each.group === group)) {
+      addOption(program, spec, { group: `${group}:`, hidden: !showsAll && !spec.common });
+    }
+  }
+  return program.version(toolVersion(), '--version', 'print the version');
+}
+
+/** Options before the subcommand's name count as if they followed it; one that it does not have is a mistake. */
 function shared(
   values: Record<string, unknown>,
   action: string,
   table: OptionTable,
 ): Record<string, unknown> {
-  const stray = Object.keys(values).find((key) => !(key in table));
+  const own = Object.values(table).map(configKeyOf);
+  const stray = Object.values(RUN_OPTIONS).find((spec) => {
+    const key = configKeyOf(spec);
+    return values[key] !== undefined && !own.includes(key);
+  });
   if (stray === undefined) return values;
-  throw new SafemigrateError('USAGE', `${flagOf(stray)} is no option of \`safemigrate ${action}\`.`, {
+  throw new SafemigrateError('USAGE', `${flagName(stray)} is no option of \`safemigrate ${action}\`.`, {
     hint: `All options: safemigrate ${action} --help`,
   });
 }
 
-/** Commander's `error: unknown option '--pla'`, perhaps with a guess in a second line. */
+/** Makes a sentence of commander's `error: unknown option '--pla'`, which may have a guess in a second line. */
 function asSentence(message: string): string {
-  const [what = '', guess] = message.replace(/^error: /, '').split('\n');
-  const sentence = `${what.charAt(0).toUpperCase()}${what.slice(1)}`.replace(/\.?$/, '.');
+  const [text = '', guess] = message.replace(/^error: /, '').split('\n');
+  const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/\.?$/, '.');
   return guess === undefined ? sentence : `${sentence} ${guess}`;
 }
 
-function configure(command: Command, table: OptionTable): Command {
-  command
+function configure(command: Command): Command {
+  return command
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
+    .configureHelp({ subcommandTerm: termOf })
     .helpOption('-h, --help', 'show this help');
-  for (const [key, spec] of Object.entries(table)) {
-    const option = new Option(
-      spec.flag,
-      spec.default ? `${spec.description} (default: ${spec.default})` : spec.description,
-    );
-    if (option.attributeName() !== key)
-      throw new Error(`${spec.flag} is declared under the key ${key}, not ${flagOf(key)}`);
-    // A switch has no value of its own.
-    option.argParser((value: string | undefined, previous: string[] | undefined) => [
-      ...(previous ?? []),
-      value ?? 'true',
-    ]);
-    command.addOption(option);
-    if (spec.negation) command.addOption(new Option(spec.flag.replace('--', '--no-'), spec.negation));
-  }
-  return command;
+}
+
+function termOf(command: Command): string {
+  return [command.name(), ...command.registeredArguments.map((argument) => `[${argument.name()}]`)].join(' ');
+}
+
+function addOption(
+  command: Command,
+  spec: OptionSpec<unknown>,
+  { group, hidden = false }: { group?: string; hidden?: boolean } = {},
+): void {
+  const option = new Option(spec.flag, describeOption(spec)).hideHelp(hidden);
+  // Commander gives a switch no value.
+  option.argParser((value: string | undefined, previous: string[] | undefined) => [
+    ...(previous ?? []),
+    value ?? 'true',
+  ]);
+  const options = [option];
+  if (spec.negation)
+    options.push(new Option(spec.flag.replace('--', '--no-'), spec.negation).hideHelp(hidden));
+  for (const each of options) command.addOption(group === undefined ? each : each.helpGroup(group));
 }

@@ -1,27 +1,69 @@
 import { findTarget } from '../database/locate.ts';
 import type { Target } from '../database/target.ts';
+import { SafemigrateError } from '../errors.ts';
 import type { MaintenanceTarget } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
-import { configSource, environmentSource } from './config.ts';
-import { flagOf, type OptionTable, RUN_OPTIONS, readOptions, type Values } from './options-table.ts';
-import { subcommands } from './subcommands.ts';
+import { configSource, environmentSource, flagSource } from './options/config.ts';
+import {
+  configKeyOf,
+  flagName,
+  type OptionTable,
+  type OptionValues,
+  type RunMode,
+} from './options/option-spec.ts';
+import { readValues, wrongOptions } from './options/read-values.ts';
+import { RUN_OPTIONS, type RunValues } from './options/run-table.ts';
+import { subcommands } from './options/subcommand-table.ts';
 
-/** Flags, then SAFEMIGRATE_* variables, then the config file of the current folder. */
+/** Reads the flags, then SAFEMIGRATE_* variables, then the config file of the current folder. */
 export async function gatherOptions<T extends OptionTable>(
   table: T,
   flags: Record<string, unknown>,
-): Promise<Values<T>> {
+): Promise<OptionValues<T>> {
   const config = await configSource(process.cwd());
-  const known = Object.assign({}, RUN_OPTIONS, ...subcommands().map(([, { options }]) => options));
-  return readOptions(table, known, [
-    { strict: true, values: flags, nameOf: flagOf },
+  const known = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
+  return readValues(table, known, [
+    flagSource(table, flags),
     environmentSource(table, process.env),
     ...(config ? [config] : []),
   ]);
 }
 
-/** For people: which server a subcommand looks at, and where it has that from. */
+/**
+ * Reads the options of a run. Those that have no effect in its mode are ignored in variables and files, which may be
+ * there for all runs; as flags they are mistakes. @throws SafemigrateError `CONFIGURATION`, `USAGE`
+ */
+export async function gatherRunOptions(
+  flags: Record<string, unknown>,
+): Promise<{ values: RunValues; mode: RunMode }> {
+  const values = await gatherOptions(RUN_OPTIONS, flags);
+  if (values.apply && values.swap)
+    throw new SafemigrateError('USAGE', '--apply and --swap cannot be given together.', {
+      hint: 'Either the command runs on the target, or a migrated clone takes its place. Nothing was touched.',
+    });
+  const mode = values.apply ? 'apply' : values.swap ? 'swap' : 'rehearse';
+  const mistakes = flagsWithoutEffect(RUN_OPTIONS, flags, mode);
+  if (mistakes.length > 0) throw wrongOptions('USAGE', mistakes);
+  return { values, mode };
+}
+
+/** A sentence for each flag that has no effect in this mode. */
+export function flagsWithoutEffect(
+  table: OptionTable,
+  flags: Readonly<Record<string, unknown>>,
+  mode: RunMode,
+): string[] {
+  return Object.values(table).flatMap((spec) => {
+    const { modes } = spec;
+    if (modes === undefined || modes.includes(mode) || flags[configKeyOf(spec)] === undefined) return [];
+    const needed = modes.filter((each) => each !== 'rehearse').map((each) => `--${each}`);
+    const why = mode === 'rehearse' ? `without ${needed.join(' or ')}` : `with --${mode}`;
+    return [`${flagName(spec)} has no effect ${why}.`];
+  });
+}
+
+/** Names the server that a subcommand works on, and the setting that it comes from. */
 export function nameServer({ settings, source }: Pick<Target, 'settings' | 'source'>): string {
   return `${settings.hosts.map(nameHost).join(', ')} (from ${source})`;
 }
@@ -31,7 +73,7 @@ export interface NamedPlace extends MaintenanceTarget {
   readonly source: string;
 }
 
-/** Where a subcommand works; undefined when no target is named. Nothing is connected to. */
+/** Finds the place that a subcommand works on, without connecting; undefined if no target is named. */
 export function findNamedPlace(options: { url?: string; urlEnv?: string }): NamedPlace | undefined {
   const located = findTarget(options, readEnvironment(process.env, process.cwd()));
   return located && { ...located, database: { name: located.settings.database } };

@@ -9,7 +9,7 @@ import {
 } from '../observe/checks/query-source.ts';
 import { readChecks, type UserCheck } from '../observe/checks/user-check.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { RehearseOptions } from './run-options.ts';
+import { REHEARSAL_DEFAULTS, type RehearseOptions } from './run-options.ts';
 
 /** What is to be asked of the clone before the command and after it. */
 export interface Questions {
@@ -26,7 +26,7 @@ interface Given {
 
 /** What stands in options and files, read before anything is touched. @throws SafemigrateError `CONFIGURATION` */
 export async function readGiven(options: RehearseOptions): Promise<Given> {
-  const { queries = STAT_STATEMENTS, check = [], checkEmpty = [] } = options;
+  const { queries, check, checkEmpty } = { ...REHEARSAL_DEFAULTS, ...options };
   const folder = options.folder ?? process.cwd();
   return {
     queries: await givenQueries(queries, folder),
@@ -38,7 +38,7 @@ export async function readGiven(options: RehearseOptions): Promise<Given> {
 }
 
 async function givenQueries(queries: string, folder: string): Promise<Given['queries']> {
-  if (queries === STAT_STATEMENTS) return undefined;
+  if (queries === STAT_STATEMENTS || queries === REHEARSAL_DEFAULTS.queries) return undefined;
   return queries === 'off' ? null : await readQueryFile(resolve(folder, queries), queries);
 }
 
@@ -56,7 +56,7 @@ export async function askTarget(
   const read = await readStatStatements(session, databaseOid);
   if (!('unreadable' in read)) return { queries: read, checks, caveats: [] };
   const { unreadable: reason } = read;
-  if (options.queries !== undefined) throw unreadable(reason);
+  if (options.queries === STAT_STATEMENTS) throw unreadable(reason);
   return { queries: null, checks, caveats: [{ path: 'queries', kind: 'unmeasured', reason }] };
 }
 

@@ -1,5 +1,6 @@
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
+import { DEFAULT_URL_VARIABLE } from '../database/locate.ts';
 import type { Emit } from '../events.ts';
 import type { EarlierApply } from '../hazards/apply-history.ts';
 import type { Policy } from '../hazards/policy.ts';
@@ -7,84 +8,132 @@ import type { Report } from '../model/report.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { Observe } from '../proxy/observed.ts';
 
-// What a program may ask for. The types of the package follow from this file: it names nothing that a user does not get.
+// The types of the package follow from this file: it names nothing that a user does not get.
 
-export interface RehearseOptions {
-  /** The migration command, program first. */
-  readonly command: readonly string[];
-  /** Where the target is; default: the variable, the PG* variables, `./.env`, in this order. */
+/** What a user can set, by a flag, a variable or a config file as well as in a program. */
+export interface RehearsalSettings {
+  /** URL of the target; without it: the variable, the PG* variables, `./.env`, in this order. */
   readonly url?: string;
-  /** A dump to restore on a server of its own, which is the target then; instead of `url`. */
-  readonly from?: string;
-  /** Default `DATABASE_URL`. */
+  /** The variable that holds the URL. */
   readonly urlEnv?: string;
+  /** A dump to restore on a private server, which then is the target; instead of `url`. */
+  readonly from?: string;
   readonly clone?: 'auto' | MethodId;
-  /** Another server: to make the clone on by `dump`, or that has a copy of the target to be cloned by `template`. */
+  /** Another server: `dump` makes the clone on it, or `template` clones its copy of the target. */
   readonly rehearsalUrl?: string;
   /** A standby of the target to copy the cluster from. */
   readonly source?: string;
-  /** Of the checkpoint before a copy of the cluster. Default `fast`. */
+  /** The checkpoint before the cluster is copied. */
   readonly checkpoint?: 'fast' | 'spread';
-  /** Where a copy of the cluster is put. Default: on the data directory's own file system. */
+  /** The folder for a copy of the cluster; without it: one on the data directory's own file system. */
   readonly cloneDir?: string;
-  /** After which a clone that is a server of its own ends by itself. Default 6 h. */
+  /** Lifetime of a clone that runs as its own server. */
   readonly cloneTtlMs?: number;
-  /** Above which nothing is copied in full unless `clone` names the method. Default 10 GB. */
+  /** Nothing larger is copied in full unless `clone` names the method. */
   readonly maxCopyBytes?: number;
+  /** Clones the tables without their rows. */
   readonly schemaOnly?: boolean;
+  /** Patterns, as pg_dump takes them, of tables that are cloned without their rows. */
   readonly excludeTableData?: readonly string[];
+  /** Lets a clone run even if foreign servers or untrusted languages in it could reach other systems. */
   readonly allowExternalAccess?: boolean;
-  /** Shell commands for `clone: 'external'`. */
+  /** Shell command that makes a clone elsewhere and prints its URL, for `clone: 'external'`. */
   readonly cloneCreate?: string;
+  /** Shell command that removes that clone. */
   readonly cloneDestroy?: string;
   /** SQL, or names of files that hold some, to run on the clone before anything is measured. */
   readonly afterClone?: readonly string[];
-  /** Sessions on the target that may be ended for the clone. Default `never`. */
+  /** Sessions on the target that may be terminated to make the clone. */
   readonly disconnect?: 'never' | 'idle' | 'all';
-  /** For sessions on the target to go. Default 10 s. */
+  /** How long to wait for sessions to leave the target. */
   readonly waitMs?: number;
-  /** For which connections to a target in use may wait. Default 5 s. */
+  /** How long new connections to a target in use may have to wait. */
   readonly maxStallMs?: number;
-  /** For the command. Default: none. */
-  readonly timeoutMs?: number;
+  /** The clone stays after the run. */
   readonly keep?: boolean;
+  /** After this time the command is ended. */
+  readonly timeoutMs?: number;
   /**
-   * Queries of the running application that must work after the command: `pg_stat_statements`, `off`, or the name of a
-   * file. Default: `pg_stat_statements` where the target has it and the role may read it.
+   * How statements are observed: `exact` holds the end of each back until its locks are read, `sampled` delays none,
+   * `off` observes none.
+   */
+  readonly observe?: Observe;
+  /** Lets statements pass whose effect reaches beyond the clone (roles, the server). */
+  readonly allowClusterStatements?: boolean;
+  /** The address that the command connects to, for one that runs in a container. */
+  readonly proxyListen?: string;
+  /**
+   * Queries of the running application that must work after the command: `pg_stat_statements`, the name of a file, `off`, or
+   * `auto`, which is `pg_stat_statements` if the target has it and the role may read it.
    */
   readonly queries?: string;
   /** Queries, or names of files that hold one, that must return the same rows before and after. */
   readonly check?: readonly string[];
-  /** The same that must return no row after. */
+  /** The same for queries that must return no row afterwards. */
   readonly checkEmpty?: readonly string[];
-  /** Runs the command once more, which must change nothing. Default false. */
+  /** Runs the command a second time, which must change nothing. */
   readonly rerun?: boolean;
-  /** A shell command that leads back to the state before; run on the clone at the end. */
+  /** Down migration (shell command), run on the clone last. */
   readonly down?: string;
-  /**
-   * How the command's statements are looked at: `exact` holds each one's end back until its locks are read, `sampled`
-   * lets everything pass as it comes, `off` does not look. Default `exact`.
-   */
-  readonly observe?: Observe;
-  /** Lets statements through whose effect reaches beyond the clone (roles, the server). Default false. */
-  readonly allowClusterStatements?: boolean;
+  /** Leaves literals, values of rows and the name of the host out of the report. */
+  readonly redact?: boolean;
+  /** A file: a rehearsal writes to it what it proved, an apply reads it instead of rehearsing. */
+  readonly receipt?: string;
+  /** Signs receipts, and verifies their signatures. */
+  readonly receiptKey?: string;
+}
+
+const HOUR_MS = 3_600_000;
+const GB = 2 ** 30;
+
+/** The one place of these defaults; null: nothing is set. */
+export const REHEARSAL_DEFAULTS = {
+  url: null,
+  urlEnv: DEFAULT_URL_VARIABLE,
+  from: null,
+  clone: 'auto',
+  rehearsalUrl: null,
+  source: null,
+  checkpoint: 'fast',
+  cloneDir: null,
+  cloneTtlMs: 6 * HOUR_MS,
+  maxCopyBytes: 10 * GB,
+  schemaOnly: false,
+  excludeTableData: [],
+  allowExternalAccess: false,
+  cloneCreate: null,
+  cloneDestroy: null,
+  afterClone: [],
+  disconnect: 'never',
+  waitMs: 10_000,
+  maxStallMs: 5_000,
+  keep: false,
+  timeoutMs: null,
+  observe: 'exact',
+  allowClusterStatements: false,
+  proxyListen: '127.0.0.1',
+  queries: 'auto',
+  check: [],
+  checkEmpty: [],
+  rerun: false,
+  down: null,
+  redact: false,
+  receipt: null,
+  receiptKey: null,
+} as const satisfies { readonly [K in keyof RehearsalSettings]-?: RehearsalSettings[K] | null };
+
+export interface RehearseOptions extends RehearsalSettings {
+  /** The migration command, program first. */
+  readonly command: readonly string[];
   /** What the command has to keep to. Default: hazards of severity `error` fail. */
   readonly policy?: Partial<Policy>;
-  /** Leaves literals, values of rows and the name of the host out of the report. Default false. */
-  readonly redact?: boolean;
-  /** A file: a rehearsal writes there what it proved, and an apply reads it in the place of a rehearsal. */
-  readonly receipt?: string;
-  /** Signs receipts, and proves who signed them. */
-  readonly receiptKey?: string;
-  /** The address that the command connects to, for one that runs in a container. Default 127.0.0.1. */
-  readonly proxyListen?: string;
   /** Where the command runs and where `./.env` is looked for. Default: the current folder. */
   readonly folder?: string;
   /** Default: this process's. */
   readonly env?: NodeJS.ProcessEnv;
   /** Where the command's standard output goes. Default `inherit`. */
   readonly commandStdout?: 'inherit' | 'stderr';
-  /** What earlier runs that applied to this target took, for the forecast. Default: nothing is known. */
+  /** Times of earlier applies to this target, for the forecast. Default: none are known. */
   readonly pastApplies?: (target: Report['target']) => Promise<readonly EarlierApply[]>;
   readonly emit?: Emit;
   /** Gets each statement that safemigrate itself sends. */

@@ -6,23 +6,25 @@ import { SafemigrateError } from '../errors.ts';
 import type { RehearsalGate, RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './run-options.ts';
+import { REHEARSAL_DEFAULTS, type RehearseOptions } from './run-options.ts';
 
-/** What each part of a run is told of them, with what holds where nothing was said. */
 export function limitsOf(options: RehearseOptions): CloneLimits {
-  const { disconnect = 'never', waitMs = 10_000, maxStallMs = 5_000 } = options;
-  const { cloneTtlMs: ttlMs = 6 * 3_600_000, maxCopyBytes = 10 * 2 ** 30 } = options;
+  const {
+    disconnect,
+    waitMs,
+    maxStallMs,
+    cloneTtlMs: ttlMs,
+    maxCopyBytes,
+  } = { ...REHEARSAL_DEFAULTS, ...options };
   return { disconnect, waitMs, maxStallMs, ttlMs, maxCopyBytes };
 }
 
 export function wishesOf(options: RehearseOptions): CloneWishes {
-  const {
-    checkpoint = 'fast',
-    schemaOnly = false,
-    excludeTableData = [],
-    allowExternalAccess = false,
-  } = options;
-  const { cloneDir: folder, cloneCreate: create, cloneDestroy: destroy, keep = false } = options;
+  const { checkpoint, schemaOnly, excludeTableData, allowExternalAccess, keep } = {
+    ...REHEARSAL_DEFAULTS,
+    ...options,
+  };
+  const { cloneDir: folder, cloneCreate: create, cloneDestroy: destroy } = options;
   if ((create === undefined) !== (destroy === undefined)) throw halfOfAPair();
   return {
     checkpoint,
@@ -51,7 +53,7 @@ export function guardOptions(
   return {
     names: { target: target.database.name, clone: clone.database },
     isolation: clone.isolation,
-    allow: options.allowClusterStatements ?? false,
+    allow: options.allowClusterStatements ?? REHEARSAL_DEFAULTS.allowClusterStatements,
     marking: clone.marking,
     databases: clone.made,
   };
@@ -81,7 +83,7 @@ export function wireOptions(
     sharesRoles: clone.sharesRoles,
     cloneOid: clone.oid,
     guard,
-    observe: options.observe ?? 'exact',
+    observe: options.observe ?? REHEARSAL_DEFAULTS.observe,
     ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
     otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
     connect: clone.server.open,

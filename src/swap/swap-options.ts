@@ -1,17 +1,29 @@
 import type { Report } from '../model/report.ts';
 import type { RehearseOptions } from '../rehearsal/run-options.ts';
 
-export interface SwapOptions extends RehearseOptions {
-  /** Consoles of PgBouncers whose clients are to wait meanwhile. */
+/** What a user can set for a swap, beyond its rehearsal. */
+export interface SwapSettings {
+  /** Consoles of PgBouncers whose clients wait during the swap. */
   readonly pgbouncer?: readonly string[];
-  /** For how long nobody may be able to connect to the target; beyond it everything is undone. Default: no limit. */
-  readonly maxClosedMs?: number;
-  /** SQL or a command that must agree to the migrated clone before it takes the target's place. */
+  /** SQL or a command that must accept the migrated clone before it takes the target's place. */
   readonly verify?: string;
-  /** For how long the original is meant to be kept, which is noted in its mark. Default: nobody says. */
+  /** How long the original is to be kept, as its mark says. */
   readonly keepOriginalMs?: number;
-  /** Sessions on standbys are taken care of. Default false. */
+  /** Swaps although standbys are attached. */
   readonly allowStandbys?: boolean;
-  /** Shown what the rehearsal found: whether to go on. */
+}
+
+/** The one place of these defaults; null: nothing is set. */
+export const SWAP_DEFAULTS = {
+  pgbouncer: [],
+  verify: null,
+  keepOriginalMs: null,
+  allowStandbys: false,
+} as const satisfies { readonly [K in keyof SwapSettings]-?: SwapSettings[K] | null };
+
+export interface SwapOptions extends RehearseOptions, SwapSettings {
+  /** How long nobody may be able to connect to the target; beyond it everything is undone. Default: no limit. */
+  readonly maxClosedMs?: number;
+  /** Gets the report of the rehearsal, and answers whether to go on. */
   readonly confirm: (report: Report) => Promise<boolean>;
 }

@@ -41,8 +41,8 @@ describe('wrong usage is exit code 2', () => {
     ['dashes without a command', ['--'], /no command to rehearse/],
     ['an empty command', ['--', ''], /command after -- is empty/],
     ['a command without the dashes', ['npx', 'foo', '--bar'], /safemigrate -- npx foo --bar/],
-    ['a word before the dashes', ['npx', '--', 'foo'], /"npx" stands before the two dashes/],
-    ['a subcommand before a command', ['list', '--', 'foo'], /"list" stands before the two dashes/],
+    ['a word before the dashes', ['npx', '--', 'foo'], /Unexpected argument "npx" before "--"/],
+    ['a subcommand before a command', ['list', '--', 'foo'], /Unexpected argument "list" before "--"/],
     ['an unknown option', ['--paln', ...MIGRATION], /--paln.*Did you mean --plan/],
     ['an option without its value', ['--report'], /--report <file>.*missing/],
     [
@@ -50,6 +50,12 @@ describe('wrong usage is exit code 2', () => {
       ['--keep', 'list'],
       /--keep is no option of `safemigrate list`/,
     ],
+    [
+      'a flag that has no effect in this mode',
+      ['--yes', '--max-blocked', '1s', ...MIGRATION],
+      /--yes has no effect without --apply or --swap[\s\S]*--max-blocked has no effect without --apply/,
+    ],
+    ['both ways to change the target', ['--apply', '--swap', ...MIGRATION], /cannot be given together/],
     ['a word too many for a subcommand', ['clean', 'everything'], /Too many arguments/],
     [
       'an option twice',
@@ -85,7 +91,7 @@ describe('wrong usage is exit code 2', () => {
 
   test('all mistakes are told at once, each by the name under which it was written', async () => {
     const folder = temporaryFolder();
-    const config = { clone: 'magic', kepp: true, disconnect: ['idle', 'all'] };
+    const config = { clone: 'magic', kepp: true, disconnect: 'idle', checkpoint: ['fast', 'spread'] };
     writeFileSync(path.join(folder, 'safemigrate.config.json'), JSON.stringify(config));
     const variables = { SAFEMIGRATE_MAX_STALL: '5', SAFEMIGRATE_KEEP: 'perhaps' };
     const { exitCode, stderr } = await refused(['--timeout', 'long', ...MIGRATION], {
@@ -94,13 +100,14 @@ describe('wrong usage is exit code 2', () => {
     });
     expect(exitCode).toBe(2);
     for (const mistake of [
-      /6 options are wrong/,
+      /7 options are wrong/,
       /--timeout is "long"/,
       /SAFEMIGRATE_MAX_STALL is "5"/,
       /SAFEMIGRATE_KEEP is "perhaps"/,
       /safemigrate\.config\.json: clone is "magic"/,
       /safemigrate\.config\.json: kepp is no option/,
-      /safemigrate\.config\.json: disconnect can be given only once/,
+      /safemigrate\.config\.json: disconnect cannot be set in a file/,
+      /safemigrate\.config\.json: checkpoint can be given only once/,
     ])
       expect(stderr).toMatch(mistake);
   });

@@ -3,6 +3,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { flagName } from '../../src/cli/options/option-spec.ts';
+import { RUN_OPTIONS } from '../../src/cli/options/run-table.ts';
+import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 import { identifier } from '../../src/postgres/sql/quote.ts';
 import {
   CLI,
@@ -256,11 +259,28 @@ describe('the command line itself', () => {
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\S*\n$/);
     const help = await safemigrate(['--help']);
     expect(help).toMatchObject({ exitCode: 0, stderr: '' });
-    for (const word of ['--plan', '--audit', 'list', 'clean', 'Exit codes'])
+    for (const word of ['--plan', '--apply', 'list', 'clean', 'Exit codes'])
       expect(help.stdout).toContain(word);
+    expect(help.stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(60);
     const bare = medianMs([process.execPath, '-e', '0']);
     expect(medianMs([process.execPath, CLI, '--version'])).toBeLessThan(bare * 5 + 200);
     expect(medianMs([process.execPath, CLI, '--help'])).toBeLessThan(bare * 10 + 200);
+  });
+
+  test.each([
+    ['--help', 'all'],
+    ['help', 'all'],
+  ])('%s %s has every option', async (...words) => {
+    const { stdout, exitCode } = await safemigrate(words);
+    expect(exitCode).toBe(0);
+    for (const spec of Object.values(RUN_OPTIONS)) expect(stdout).toContain(`  ${flagName(spec)}`);
+    for (const [name] of subcommands()) expect(stdout).toContain(`  ${name} `);
+  });
+
+  test('the help of a subcommand has its options, with their defaults', async () => {
+    const { stdout } = await safemigrate(['doctor', '--help']);
+    expect(stdout.replace(/\s+/g, ' ')).toContain('unless --clone names the method (default: 10GB)');
+    expect(stdout).not.toContain('--force');
   });
 
   test('a pipe that is closed early is no failure of ours', async () => {

@@ -2,8 +2,7 @@ import type { Report } from '../../src/model/report.ts';
 import { renderText } from '../../src/report/text.ts';
 
 /** The block of README.md that `npm run transcript` writes. */
-const BEGIN = '<!-- transcript -->';
-const END = '<!-- end of transcript -->';
+export const TRANSCRIPT_BLOCK = 'transcript';
 
 /** What a reader is to see first; the rest is left out, and that is shown. */
 const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA|FORECAST|WAY BACK)/;
@@ -29,20 +28,4 @@ export function transcriptOf(report: Report): string {
 function shortened(section: string): string {
   const lines = section.split('\n');
   return lines.length <= LONGEST_LINES ? section : [...lines.slice(0, LONGEST_LINES), '  …'].join('\n');
-}
-
-export function blockOf(text: string): string {
-  return around(text)[1].replace(/^\n+|\n+$/g, '');
-}
-
-export function withBlock(text: string, block: string): string {
-  const [before, , after] = around(text);
-  return `${before}\n\n${block}\n\n${after}`;
-}
-
-/** @throws Error where the text has no such block. */
-function around(text: string): [before: string, block: string, after: string] {
-  const [start, end] = [text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END)];
-  if (start < BEGIN.length || end < start) throw new Error(`there is no block between ${BEGIN} and ${END}`);
-  return [text.slice(0, start), text.slice(start, end), text.slice(end)];
 }

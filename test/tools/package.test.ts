@@ -15,7 +15,7 @@ const options: ApplyOptions = {
   command: ['true'],
   confirm: async (report: Report) => report.verdict.pass,
   policy: { failOn: 'warning' },
-  during: { maxBlockedMs: 1_000 },
+  guardrails: { maxBlockedMs: 1_000 },
   audit: (entry: AuditEntry) => console.log(entry.sql),
   signal: AbortSignal.timeout(60_000),
 };

@@ -13,7 +13,8 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
 import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
 import { EXIT } from '../exit-codes.ts';
-import { CLEAN_OPTIONS, type Values } from '../options-table.ts';
+import type { OptionValues } from '../options/option-spec.ts';
+import { CLEAN_OPTIONS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list-command.ts';
 
@@ -63,9 +64,9 @@ async function externalsCleaned(kept: boolean): Promise<Outcome[]> {
   ];
 }
 
-function originalsToDrop({ originals, olderThan }: { originals?: boolean; olderThan?: number }) {
-  if (originals) return { originals: olderThan === undefined ? {} : { olderThanMs: olderThan } };
-  if (olderThan === undefined) return {};
+function originalsToDrop({ originals, olderThanMs }: { originals?: boolean; olderThanMs?: number }) {
+  if (originals) return { originals: olderThanMs === undefined ? {} : { olderThanMs } };
+  if (olderThanMs === undefined) return {};
   throw new SafemigrateError('USAGE', '--older-than goes with --originals.', {
     hint: 'Nothing was dropped. Kept clones go by --kept, whatever their age.',
   });
@@ -73,7 +74,7 @@ function originalsToDrop({ originals, olderThan }: { originals?: boolean; olderT
 
 async function serverCleaned(
   target: NamedPlace,
-  options: Values<typeof CLEAN_OPTIONS>,
+  options: OptionValues<typeof CLEAN_OPTIONS>,
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const { kept = false, pgbouncer = [] } = options;

@@ -3,7 +3,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { COMMENT_MARK } from '../../report/markdown.ts';
 import { notePlace, publishNote } from '../ci/pull-request-notes.ts';
 import { EXIT } from '../exit-codes.ts';
-import { COMMENT_OPTIONS } from '../options-table.ts';
+import { COMMENT_OPTIONS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { gatherOptions } from '../read-options.ts';
 

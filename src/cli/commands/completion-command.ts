@@ -1,7 +1,8 @@
 import { SafemigrateError } from '../../errors.ts';
 import { EXIT } from '../exit-codes.ts';
-import { type OptionTable, RUN_OPTIONS } from '../options-table.ts';
-import { subcommands } from '../subcommands.ts';
+import { flagName, type OptionSpec, type OptionTable } from '../options/option-spec.ts';
+import { RUN_OPTIONS } from '../options/run-table.ts';
+import { subcommands } from '../options/subcommand-table.ts';
 
 /** Prints a script for the shell, made from the options' own table. */
 export function completionCommand(shell: string | undefined): number {
@@ -21,7 +22,7 @@ export function completionCommand(shell: string | undefined): number {
 const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
 
 function flagsOf(table: OptionTable): string[] {
-  return [...Object.values(table).map(({ flag }) => flag.split(' ')[0] ?? ''), '--help'];
+  return [...Object.values(table).map(flagName), '--help'];
 }
 
 /** Behind `--` stands a command of its own: the shell completes it as if it stood alone. */
@@ -58,9 +59,9 @@ function zsh(): string {
   const quoted = (text: string) =>
     text.replaceAll("'", "'\\''").replaceAll('[', '(').replaceAll(']', ')').replaceAll(':', '\\:');
   const specs = (table: OptionTable) =>
-    Object.values(table).map(({ flag, description, repeatable }) => {
+    Object.values(table).map(({ flag, summary, type }) => {
       const [name = '', value] = flag.split(' ');
-      return `'${repeatable ? '*' : ''}${name}[${quoted(description)}]${value ? `:${quoted(value.replace(/[<>]/g, ''))}:_files` : ''}'`;
+      return `'${type.repeatable ? '*' : ''}${name}[${quoted(summary)}]${value ? `:${quoted(value.replace(/[<>]/g, ''))}:_files` : ''}'`;
     });
   const cases = subcommands().map(
     ([name, { options }]) => `    ${name}) _arguments ${[...specs(options), "'*:word:_files'"].join(' ')} ;;`,
@@ -78,7 +79,7 @@ _safemigrate() {
 ${cases.join('\n')}
     *)
       if (( CURRENT == 2 )); then _values 'subcommand' ${subcommands()
-        .map(([name, { description }]) => `'${name}[${quoted(description)}]'`)
+        .map(([name, { summary }]) => `'${name}[${quoted(summary)}]'`)
         .join(' ')}; fi
       _arguments ${specs(RUN_OPTIONS).join(' ')}
       ;;
@@ -90,17 +91,17 @@ compdef _safemigrate safemigrate
 
 function fish(): string {
   const quoted = (text: string) => text.replaceAll('\\', '\\\\').replaceAll("'", "\\'");
-  const line = (condition: string, { flag, description }: OptionTable[string]) => {
+  const line = (condition: string, { flag, summary }: OptionSpec<unknown>) => {
     const [name = '', value] = flag.split(' ');
-    return `complete -c safemigrate -n '${condition}' -l ${name.slice(2)}${value ? ' -r' : ''} -d '${quoted(description)}'`;
+    return `complete -c safemigrate -n '${condition}' -l ${name.slice(2)}${value ? ' -r' : ''} -d '${quoted(summary)}'`;
   };
   const names = subcommands().map(([name]) => name);
   const first = `not __fish_seen_subcommand_from ${names.join(' ')}; and not contains -- -- (commandline -opc)`;
   return [
     '# fish completion for safemigrate',
     ...subcommands().map(
-      ([name, { description }]) =>
-        `complete -c safemigrate -n __fish_use_subcommand -a ${name} -d '${quoted(description)}'`,
+      ([name, { summary }]) =>
+        `complete -c safemigrate -n __fish_use_subcommand -a ${name} -d '${quoted(summary)}'`,
     ),
     ...Object.values(RUN_OPTIONS).map((spec) => line(first, spec)),
     ...subcommands().flatMap(([name, { options }]) =>

@@ -12,7 +12,7 @@ import { verdictText } from '../../report/text/verdict-text.ts';
 import { Scope } from '../../scope.ts';
 import { LAST_SAFE, SHOP } from '../demo/shop.ts';
 import { EXIT, exitCodeOfReport } from '../exit-codes.ts';
-import { DEMO_OPTIONS } from '../options-table.ts';
+import { DEMO_OPTIONS } from '../options/subcommand-table.ts';
 import { progress } from '../progress.ts';
 import { checkWritable, writeReport } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';

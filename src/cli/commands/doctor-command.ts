@@ -1,17 +1,21 @@
 import type { Assessment } from '../../clone/method.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
+import { auditTo } from '../audit-file.ts';
 import { type Diagnosis, diagnose } from '../doctor/examine.ts';
 import { EXIT } from '../exit-codes.ts';
-import { DOCTOR_OPTIONS } from '../options-table.ts';
+import { DOCTOR_OPTIONS } from '../options/subcommand-table.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';
-import { toRehearse } from './run-command-line.ts';
 
 /** Says which ways to clone work for this target, and what the others lack. @returns 0 where a rehearsal is possible. */
 export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
-  const { format, ...options } = await gatherOptions(DOCTOR_OPTIONS, flags);
-  const diagnosis = await diagnose({ ...toRehearse(options), signal });
+  const { format, audit, ...settings } = await gatherOptions(DOCTOR_OPTIONS, flags);
+  const diagnosis = await diagnose({
+    ...settings,
+    ...(audit === undefined ? {} : { audit: auditTo(audit) }),
+    signal,
+  });
   const style = styleOf({ stream: process.stdout, env: process.env });
   process.stdout.write(format === 'json' ? asJson(diagnosis) : asText(diagnosis, style));
   return diagnosis.taken === null ? EXIT.cannotRehearse : EXIT.passed;

@@ -13,7 +13,7 @@ import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
 import { cutOffText } from '../cut-off-text.ts';
-import { LIST_OPTIONS } from '../options-table.ts';
+import { LIST_OPTIONS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../text-table.ts';
 

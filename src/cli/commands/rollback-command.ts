@@ -1,13 +1,13 @@
 import { formatDuration } from '../../format.ts';
 import { rollback } from '../../swap/perform-rollback.ts';
+import { auditTo } from '../audit-file.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
-import { ROLLBACK_OPTIONS } from '../options-table.ts';
+import { ROLLBACK_OPTIONS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 import { styleOf } from '../style.ts';
-import { auditTo } from './run-command-line.ts';
 
 /** Swaps the kept original back. @returns 0 where it did, 4 where it was refused or undone. */
 export async function rollbackCommand(
@@ -15,13 +15,13 @@ export async function rollbackCommand(
   run: string | undefined,
   signal: AbortSignal,
 ): Promise<number> {
-  const { yes = false, maxStall, audit, ...options } = await gatherOptions(ROLLBACK_OPTIONS, flags);
+  const { yes = false, maxStallMs, audit, ...options } = await gatherOptions(ROLLBACK_OPTIONS, flags);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   try {
     const { outcome, original, reasons, stallMs, target } = await rollback({
       ...options,
       ...(run === undefined ? {} : { run }),
-      ...(maxStall === undefined ? {} : { maxClosedMs: maxStall }),
+      ...(maxStallMs === undefined ? {} : { maxClosedMs: maxStallMs }),
       ...(audit === undefined ? {} : { audit: auditTo(audit) }),
       emit: display.emit,
       signal,

@@ -1,127 +1,104 @@
-import { appendFileSync } from 'node:fs';
 import { apply } from '../../apply/perform-apply.ts';
-import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { RunEvent } from '../../events.ts';
-import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import type { Audit } from '../../postgres/connection/audit.ts';
 import type { PlannedStatements } from '../../rehearsal/describe-plan.ts';
 import { rehearse } from '../../rehearsal/rehearse.ts';
+import type { RehearseOptions } from '../../rehearsal/run-options.ts';
 import { formatOfFile } from '../../report/formats.ts';
 import { rendererOf } from '../../report/render.ts';
 import { swap } from '../../swap/perform-swap.ts';
-import { toApply } from '../apply-plan.ts';
-import { confirm } from '../confirm.ts';
+import { auditTo } from '../audit-file.ts';
+import { refuseUnasked } from '../confirm.ts';
+import { confirmApply, confirmSwap } from '../confirm-change.ts';
 import { pastApplies } from '../earlier-applies.ts';
 import { exitCodeOfReport } from '../exit-codes.ts';
-import { RUN_OPTIONS, type Values } from '../options-table.ts';
-import { policyOf } from '../policy-options.ts';
+import { APPLY_TABLE, GUARDRAIL_TABLE } from '../options/apply-table.ts';
+import { type RunMode, settingsIn } from '../options/option-spec.ts';
+import { POLICY_TABLE } from '../options/policy-table.ts';
+import { REHEARSAL_TABLE } from '../options/rehearsal-table.ts';
+import type { RunValues } from '../options/run-table.ts';
+import { SWAP_TABLE } from '../options/swap-table.ts';
 import { visibleLines } from '../print.ts';
-import { progress } from '../progress.ts';
+import { type ProgressDisplay, progress } from '../progress.ts';
 import { checkWritable, publish } from '../publish.ts';
-import { gatherOptions } from '../read-options.ts';
+import { gatherRunOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
-type Options = Values<typeof RUN_OPTIONS>;
-
-/** The default command. @returns the exit code. @throws SafemigrateError where there is nothing to report on. */
+/** Runs the default command. @returns the exit code. @throws SafemigrateError if there is nothing to report on */
 export async function rehearseCommand(
   flags: Record<string, unknown>,
   command: readonly string[],
   signals: SignalWatch,
 ): Promise<number> {
-  const options = await gatherOptions(RUN_OPTIONS, flags);
-  for (const file of options.report ?? []) checkWritable(file);
-  const style = styleOf({ stream: process.stderr, env: process.env });
-  const display = progress(process.stderr, style);
-  const settings = {
-    ...toRehearse(options),
+  const { values, mode } = await gatherRunOptions(flags);
+  for (const file of values.report ?? []) checkWritable(file);
+  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  const options = {
+    ...settingsIn(REHEARSAL_TABLE, values),
+    policy: settingsIn(POLICY_TABLE, values),
+    ...(values.audit === undefined ? {} : { audit: auditTo(values.audit) }),
     command,
     pastApplies,
-    commandStdout: options.format ? ('stderr' as const) : ('inherit' as const),
+    commandStdout: values.format ? ('stderr' as const) : ('inherit' as const),
     emit: (event: RunEvent) => {
-      if (event.type === 'idle') loadRenderers(options);
+      if (event.type === 'idle') loadRenderers(values);
       display.emit(event);
     },
     signal: signals.abort,
     interrupts: signals.interrupts,
   };
   try {
-    if (options.plan) {
+    if (values.plan) {
       const { planRehearsal } = await import('../../rehearsal/describe-plan.ts');
-      process.stdout.write(visibleLines(planText(await planRehearsal(settings))));
+      process.stdout.write(visibleLines(planText(await planRehearsal(options))));
       return 0;
     }
-    const report = options.apply
-      ? await apply({ ...settings, ...toApply(options, display, signals.abort) })
-      : options.swap
-        ? await swap({ ...settings, ...toSwap(options, signals.abort) })
-        : await rehearse(settings);
+    const report = await runInMode(mode, options, values, display, signals.abort);
     display.finish();
-    await publish(report, options);
+    await publish(report, values);
     return exitCodeOfReport(report, signals.received);
   } finally {
     display.finish();
   }
 }
 
+async function runInMode(
+  mode: RunMode,
+  options: RehearseOptions,
+  values: RunValues,
+  display: ProgressDisplay,
+  signal: AbortSignal,
+): Promise<Report> {
+  switch (mode) {
+    case 'rehearse':
+      return rehearse(options);
+    case 'apply':
+      refuseUnasked(values.yes ?? false);
+      return apply({
+        ...options,
+        ...settingsIn(APPLY_TABLE, values),
+        guardrails: settingsIn(GUARDRAIL_TABLE, values),
+        confirm: (report) => confirmApply(report, values, display, signal),
+      });
+    case 'swap':
+      return swap({
+        ...options,
+        ...settingsIn(SWAP_TABLE, values),
+        ...(values.maxStallMs === undefined ? {} : { maxClosedMs: values.maxStallMs }),
+        confirm: (report) => confirmSwap(report, values, signal),
+      });
+  }
+}
+
 /** What is needed at the end, where a failure would be told. */
-function loadRenderers({ report = [], format = 'text' }: Options): void {
+function loadRenderers({ report = [], format = 'text' }: RunValues): void {
   const formats = [format, ...report.map((file) => formatOfFile(file) ?? 'json')];
   for (const each of formats) rendererOf(each).catch(() => {});
 }
 
-function toSwap({ maxStall, keepOriginal, yes = false }: Options, signal: AbortSignal) {
-  return {
-    ...(keepOriginal === undefined ? {} : { keepOriginalMs: keepOriginal }),
-    ...(maxStall === undefined ? {} : { maxClosedMs: maxStall }),
-    confirm: (report: Report) => {
-      const { database } = report.target;
-      const aboutMs = report.clone.durationMs + report.command.durationMs;
-      const question =
-        `The rehearsal passed. Nobody will be able to connect to ${database} for about ${formatDuration(aboutMs)}; ` +
-        'then it is the migrated clone, and the original is kept beside it.';
-      return confirm(question, yes, signal);
-    },
-  };
-}
-
-/** The core's names say the units. */
-export function toRehearse({ wait, maxStall, timeout, cloneTtl, maxCopy, audit, ...same }: Options) {
-  return {
-    ...same,
-    policy: policyOf(same),
-    ...(wait === undefined ? {} : { waitMs: wait }),
-    ...(maxStall === undefined ? {} : { maxStallMs: maxStall }),
-    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
-    ...(cloneTtl === undefined ? {} : { cloneTtlMs: cloneTtl }),
-    ...(maxCopy === undefined ? {} : { maxCopyBytes: maxCopy }),
-    ...(audit === undefined ? {} : { audit: auditTo(audit) }),
-  };
-}
-
-/** One JSON object a line. The file is opened at once, so that a wrong path is found before anything is sent. */
-export function auditTo(file: string): Audit {
-  const append = (text: string) => {
-    try {
-      appendFileSync(file, text, { mode: 0o600 });
-    } catch (cause) {
-      throw new SafemigrateError(
-        'CONFIGURATION',
-        `The audit cannot be written to ${file}: ${messageOf(cause)}.`,
-        {
-          cause,
-        },
-      );
-    }
-  };
-  append('');
-  return (entry) => append(`${JSON.stringify(entry)}\n`);
-}
-
 function planText({ target, sent, next }: PlannedStatements): string {
-  // What is done to files is told as a comment.
+  // Operations on files are shown as comments.
   const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()}${sql.startsWith('--') ? '' : ';'}\n`;
   return [
     `Target: ${target.database} on ${target.host}:${target.port}, from ${target.source}\n\n`,

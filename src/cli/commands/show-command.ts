@@ -1,7 +1,7 @@
 import { compareReports, compareStatements } from '../../report/compare-reports.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readReport } from '../history.ts';
-import { SHOW_OPTIONS } from '../options-table.ts';
+import { SHOW_OPTIONS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
 import { checkWritable, publishStored } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { configSource } from '../../../src/cli/config.ts';
+import { configSource } from '../../../src/cli/options/config.ts';
 
 let folder: string;
 beforeEach(() => {

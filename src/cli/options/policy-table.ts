@@ -1,52 +1,65 @@
-import type { Allowance, LockLimit, Policy } from '../hazards/policy.ts';
-import { KNOWN_HAZARDS } from '../hazards/registry.ts';
-import { LOCK_MODES } from '../postgres/lock-modes.ts';
-import { listOption, oneOfValues, option, parseDuration, parseSize } from './values.ts';
+import { type Allowance, DEFAULT_POLICY, type LockLimit, type Policy } from '../../hazards/policy.ts';
+import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
+import { LOCK_MODES } from '../../postgres/lock-modes.ts';
+import { declareOptions } from './option-spec.ts';
+import { choiceOf, DURATION, listOf, SIZE, type ValueType } from './value-types.ts';
 
-/** What a rehearsal has to keep to, as options. */
-export const POLICY_OPTIONS = {
-  failOn: option(
-    '--fail-on <severity>',
-    'do not pass with hazards of this severity or a graver one: error, warning',
-    oneOfValues('error', 'warning'),
-    { default: 'error' },
-  ),
-  allow: {
-    ...listOption(
-      '--allow <hazard>',
-      'let a hazard pass: \'CODE[:relation] reason="…" [until=2027-01-31]\'; repeatable',
-      parseAllowance,
-    ),
-    parseObject: (value: Readonly<Record<string, unknown>>) => [allowanceOf(value)],
-  },
-  maxLock: listOption(
-    '--max-lock <limit>',
-    "for how long a lock may be held: '[relation:]ACCESS EXCLUSIVE=500ms'; repeatable",
-    parseLockLimit,
-  ),
-  maxDuration: option('--max-duration <duration>', 'how long the command may take', parseDuration),
-  maxWal: option('--max-wal <size>', 'how much WAL the command may write', parseSize),
-  maxDisk: option(
-    '--max-disk <size>',
-    'how much disk space the target may need at the peak, by the forecast',
-    parseSize,
-  ),
+const HAZARD: ValueType<Allowance> = {
+  parse: parseAllowance,
+  parseObject: allowanceOf,
+  format: ({ code, relation }) => (relation === undefined ? code : `${code}:${relation}`),
 };
 
-type PolicyValues = { [K in keyof typeof POLICY_OPTIONS]?: ReturnType<(typeof POLICY_OPTIONS)[K]['parse']> };
+const LOCK: ValueType<LockLimit> = {
+  parse: parseLockLimit,
+  format: ({ relation, mode, maxMs }) =>
+    `${relation === undefined ? '' : `${relation}:`}${mode}=${DURATION.format(maxMs)}`,
+};
 
-/** The core's names say the units. */
-export function policyOf(values: PolicyValues): Partial<Policy> {
-  const { failOn, allow, maxLock: maxLocks, maxDuration, maxWal, maxDisk } = values;
-  return {
-    ...(failOn === undefined ? {} : { failOn }),
-    ...(allow === undefined ? {} : { allow }),
-    ...(maxLocks === undefined ? {} : { maxLocks }),
-    ...(maxDuration === undefined ? {} : { maxDurationMs: maxDuration }),
-    ...(maxWal === undefined ? {} : { maxWalBytes: maxWal }),
-    ...(maxDisk === undefined ? {} : { maxDiskBytes: maxDisk }),
-  };
-}
+/** What a rehearsal must keep to. */
+export const POLICY_TABLE = declareOptions<Policy>(
+  { maxDurationMs: null, maxWalBytes: null, maxDiskBytes: null, ...DEFAULT_POLICY },
+  {
+    failOn: {
+      flag: '--fail-on <severity>',
+      summary: 'severity that fails: error, warning',
+      group: 'Policy',
+      type: choiceOf('error', 'warning'),
+      common: true,
+    },
+    allow: {
+      flag: '--allow <hazard>',
+      summary: 'accept a hazard: \'CODE[:relation] reason="…" [until=2027-01-31]\'; repeatable',
+      group: 'Policy',
+      type: listOf(HAZARD),
+      common: true,
+    },
+    maxLocks: {
+      flag: '--max-lock <limit>',
+      summary: "longest time a lock is held: '[relation:]ACCESS EXCLUSIVE=500ms'; repeatable",
+      group: 'Policy',
+      type: listOf(LOCK),
+    },
+    maxDurationMs: {
+      flag: '--max-duration <duration>',
+      summary: 'longest time the command may take',
+      group: 'Policy',
+      type: DURATION,
+    },
+    maxWalBytes: {
+      flag: '--max-wal <size>',
+      summary: 'most WAL the command may write',
+      group: 'Policy',
+      type: SIZE,
+    },
+    maxDiskBytes: {
+      flag: '--max-disk <size>',
+      summary: 'most disk space the target may need at the peak, by the forecast',
+      group: 'Policy',
+      type: SIZE,
+    },
+  },
+);
 
 /** `ACCESS EXCLUSIVE=500ms`, `public.orders:share=2s`: the mode in any case. */
 export function parseLockLimit(value: string): LockLimit {
@@ -59,10 +72,10 @@ export function parseLockLimit(value: string): LockLimit {
         `with one of the modes ${LOCK_MODES.join(', ')}.`,
     );
   const relation = match[1]?.trim();
-  return { mode, maxMs: parseDuration(match[3] ?? ''), ...(relation ? { relation } : {}) };
+  return { mode, maxMs: DURATION.parse(match[3] ?? ''), ...(relation ? { relation } : {}) };
 }
 
-const EXAMPLE = 'INDEX_BLOCKS_WRITES:public.orders reason="agreed with ops" until=2027-01-31';
+const EXAMPLE = 'INDEX_NOT_CONCURRENT:public.orders reason="agreed with ops" until=2027-01-31';
 const WORD = String.raw`(?:reason|until)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"']\S*)`;
 const ALLOWANCE = new RegExp(`^\\s*([\\w-]+)(?::(.+?))?((?:\\s+${WORD})*)\\s*$`);
 

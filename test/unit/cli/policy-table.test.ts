@@ -1,10 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { flagOf, RUN_OPTIONS, readOptions, type Source } from '../../../src/cli/options-table.ts';
-import { parseAllowance, parseLockLimit, policyOf } from '../../../src/cli/policy-options.ts';
+import { flagSource } from '../../../src/cli/options/config.ts';
+import { settingsIn } from '../../../src/cli/options/option-spec.ts';
+import { POLICY_TABLE, parseAllowance, parseLockLimit } from '../../../src/cli/options/policy-table.ts';
+import { readValues } from '../../../src/cli/options/read-values.ts';
+import { RUN_OPTIONS } from '../../../src/cli/options/run-table.ts';
 import { lockFlag } from '../../../src/hazards/override-flags.ts';
 
-const flags = (values: Record<string, unknown>): Source => ({ strict: true, values, nameOf: flagOf });
-const read = (values: Record<string, unknown>) => readOptions(RUN_OPTIONS, RUN_OPTIONS, [flags(values)]);
+const read = (values: Record<string, unknown>) =>
+  readValues(RUN_OPTIONS, [], [flagSource(RUN_OPTIONS, values)]);
+
+function messageOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    return error instanceof Error ? error.message : '';
+  }
+  return '';
+}
 
 describe('a limit for locks', () => {
   test.each([
@@ -23,13 +35,18 @@ describe('a limit for locks', () => {
     },
   );
 
-  test('that a refusal names is one that the option takes', () => {
+  test('that a refusal names is one that the option accepts', () => {
     const [, value = ''] = /^--max-lock '(.*)'$/.exec(lockFlag('public."Orders"', 'SHARE', 4231)) ?? [];
     expect(parseLockLimit(value)).toEqual({ relation: 'public."Orders"', mode: 'SHARE', maxMs: 5000 });
   });
 });
 
 describe('an allowance', () => {
+  test('in the example of a mistake is one that the option accepts', () => {
+    const [, example = ''] = /written like '(.*)'\.$/.exec(messageOf(() => parseAllowance(''))) ?? [];
+    expect(parseAllowance(example)).toMatchObject({ relation: 'public.orders' });
+  });
+
   const code = 'HALF_APPLIED';
   test.each([
     [`${code} reason="agreed with ops"`, { code, reason: 'agreed with ops' }],
@@ -50,7 +67,7 @@ describe('an allowance', () => {
   });
 
   test.each([
-    ['', /written like/],
+    ['', /written like 'INDEX_NOT_CONCURRENT:/],
     [code, /without a reason/],
     [`${code}:public.orders`, /without a reason/],
     [`${code} reason="…"`, /without a reason/],
@@ -73,8 +90,8 @@ describe('an allowance', () => {
   });
 });
 
-test('options become a policy, and nothing stands in it that nobody said', () => {
-  expect(policyOf(read({}))).toEqual({});
+test('options become a policy, which holds nothing that was not given', () => {
+  expect(settingsIn(POLICY_TABLE, read({}))).toEqual({});
   const values = {
     failOn: 'warning',
     maxDuration: '10m',
@@ -82,7 +99,7 @@ test('options become a policy, and nothing stands in it that nobody said', () =>
     maxDisk: '1TB',
     maxLock: 'SHARE=1s',
   };
-  expect(policyOf(read(values))).toEqual({
+  expect(settingsIn(POLICY_TABLE, read({ ...values, keep: 'true' }))).toEqual({
     failOn: 'warning',
     maxDurationMs: 600_000,
     maxWalBytes: 2 * 2 ** 30,

@@ -1,24 +1,39 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { messageOf, SafemigrateError } from '../errors.ts';
-import { type OptionTable, type Source, variableOf } from './options-table.ts';
+import { messageOf, SafemigrateError } from '../../errors.ts';
+import { configKeyOf, flagName, type OptionTable, variableOf } from './option-spec.ts';
+import type { OptionSource } from './read-values.ts';
 
 const FILES = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
 
-/** What the SAFEMIGRATE_* variables say; an empty one counts as not set. */
-export function environmentSource(table: OptionTable, env: NodeJS.ProcessEnv): Source {
-  const values = Object.fromEntries(
-    Object.keys(table).map((key) => [key, env[variableOf(key)] || undefined]),
-  );
-  return { strict: false, values, nameOf: variableOf };
+/** The flags of the command line, by the keys that commander gives them. */
+export function flagSource(table: OptionTable, values: Readonly<Record<string, unknown>>): OptionSource {
+  const specs = Object.values(table);
+  const nameOf = (key: string) => {
+    const spec = specs.find((each) => configKeyOf(each) === key);
+    return spec === undefined ? key : flagName(spec);
+  };
+  return { kind: 'flags', values, nameOf };
+}
+
+/** The SAFEMIGRATE_* variables of these options; an empty one counts as not set. */
+export function environmentSource(table: OptionTable, env: NodeJS.ProcessEnv): OptionSource {
+  const specs = Object.values(table);
+  const variables = new Map(specs.map((spec) => [configKeyOf(spec), variableOf(spec)]));
+  const values = [...variables].map(([key, variable]) => [key, env[variable] || undefined]);
+  return {
+    kind: 'variables',
+    values: Object.fromEntries(values),
+    nameOf: (key) => variables.get(key) ?? key,
+  };
 }
 
 /**
- * What the config file in the folder says, if there is one: `safemigrate.config.{js,mjs,json}` or the key
- * `safemigrate` of package.json. @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
+ * Reads the config file of the folder, if there is one: `safemigrate.config.{js,mjs,json}` or the key `safemigrate` of
+ * package.json. @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
  */
-export async function configSource(folder: string): Promise<Source | undefined> {
+export async function configSource(folder: string): Promise<OptionSource | undefined> {
   const found = FILES.filter((name) => existsSync(join(folder, name)));
   const inPackage = readPackageKey(folder);
   const places = [...found, ...(inPackage === undefined ? [] : ['package.json'])];
@@ -36,7 +51,7 @@ export async function configSource(folder: string): Promise<Source | undefined> 
   const values = place === 'package.json' ? inPackage : await readConfigFile(join(folder, place));
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw new SafemigrateError('CONFIGURATION', `${place}: The configuration is not an object of options.`);
-  return { strict: true, values: { ...values }, nameOf: (key) => `${place}: ${key}` };
+  return { kind: 'file', values: { ...values }, nameOf: (key) => `${place}: ${key}` };
 }
 
 async function readConfigFile(path: string): Promise<unknown> {
@@ -53,7 +68,7 @@ function unreadable(path: string, cause: unknown): SafemigrateError {
   return new SafemigrateError('CONFIGURATION', `${path} cannot be read: ${messageOf(cause)}.`, { cause });
 }
 
-/** A package.json that cannot be read is not ours to complain about, unless we stand in it: a policy must not be lost silently. */
+/** A package.json that cannot be read is an error only if it mentions us: a policy must not be lost silently. */
 function readPackageKey(folder: string): unknown {
   const file = join(folder, 'package.json');
   let text = '';

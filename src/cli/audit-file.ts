@@ -1,0 +1,20 @@
+import { appendFileSync } from 'node:fs';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+
+/**
+ * Makes an audit that writes one JSON object a line. It opens the file at once, so that a wrong path is found before
+ * anything is sent. @throws SafemigrateError `CONFIGURATION` if the file cannot be written
+ */
+export function auditTo(file: string): Audit {
+  const append = (text: string) => {
+    try {
+      appendFileSync(file, text, { mode: 0o600 });
+    } catch (cause) {
+      const message = `The audit cannot be written to ${file}: ${messageOf(cause)}.`;
+      throw new SafemigrateError('CONFIGURATION', message, { cause });
+    }
+  };
+  append('');
+  return (entry) => append(`${JSON.stringify(entry)}\n`);
+}

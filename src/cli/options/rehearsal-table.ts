@@ -1,0 +1,219 @@
+import { METHOD_IDS } from '../../clone/method-id.ts';
+import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../../rehearsal/run-options.ts';
+import { declareOptions } from './option-spec.ts';
+import { choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, TEXT } from './value-types.ts';
+
+/** How a rehearsal is made. */
+export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAULTS, {
+  url: {
+    flag: '--url <url>',
+    summary: 'the target, as postgresql://user@host:port/database',
+    group: 'Target',
+    type: TEXT,
+    common: true,
+  },
+  urlEnv: {
+    flag: '--url-env <name>',
+    summary: 'variable that holds its URL',
+    group: 'Target',
+    type: TEXT,
+    common: true,
+  },
+  from: {
+    flag: '--from <dump>',
+    summary: 'no target: restore and rehearse on this dump',
+    group: 'Target',
+    type: TEXT,
+    common: true,
+  },
+  clone: {
+    flag: '--clone <method>',
+    summary: `how to make the clone: auto, ${METHOD_IDS.join(', ')}`,
+    group: 'Clone',
+    type: choiceOf('auto', ...METHOD_IDS),
+    common: true,
+  },
+  rehearsalUrl: {
+    flag: '--rehearsal-url <url>',
+    summary:
+      'another server for the clone: its copy of the target is cloned, or the target is dumped into it',
+    group: 'Clone',
+    type: TEXT,
+  },
+  source: {
+    flag: '--source <url>',
+    summary: 'standby of the target to copy the cluster from',
+    group: 'Clone',
+    type: TEXT,
+  },
+  checkpoint: {
+    flag: '--checkpoint <how>',
+    summary: 'checkpoint before the cluster is copied: fast, spread',
+    group: 'Clone',
+    type: choiceOf('fast', 'spread'),
+  },
+  cloneDir: {
+    flag: '--clone-dir <folder>',
+    summary: "folder for a copy of the cluster; without it, one beside the target's",
+    group: 'Clone',
+    type: TEXT,
+  },
+  cloneTtlMs: {
+    flag: '--clone-ttl <duration>',
+    summary: 'lifetime of a clone that runs as its own server',
+    group: 'Clone',
+    type: DURATION,
+  },
+  maxCopyBytes: {
+    flag: '--max-copy <size>',
+    summary: 'largest size that is copied in full, unless --clone names the method',
+    group: 'Clone',
+    type: SIZE,
+  },
+  schemaOnly: {
+    flag: '--schema-only',
+    summary: 'clone the tables without their rows (dump)',
+    group: 'Clone',
+    type: SWITCH,
+  },
+  excludeTableData: {
+    flag: '--exclude-table-data <pattern>',
+    summary: 'tables to clone without their rows (dump); repeatable',
+    group: 'Clone',
+    type: listOf(TEXT),
+  },
+  allowExternalAccess: {
+    flag: '--allow-external-access',
+    summary: 'clone even if foreign servers or untrusted languages in the clone could reach other systems',
+    group: 'Clone',
+    type: SWITCH,
+    notInFile: true,
+  },
+  cloneCreate: {
+    flag: '--clone-create <command>',
+    summary: 'shell command that makes a clone elsewhere and prints its URL (external)',
+    group: 'Clone',
+    type: TEXT,
+    notInFile: true,
+  },
+  cloneDestroy: {
+    flag: '--clone-destroy <command>',
+    summary: 'shell command that removes that clone; SAFEMIGRATE_CLONE_URL holds its URL',
+    group: 'Clone',
+    type: TEXT,
+    notInFile: true,
+  },
+  afterClone: {
+    flag: '--after-clone <sql>',
+    summary: 'SQL, or a file of it, to run on the clone before the command, e.g. to mask data; repeatable',
+    group: 'Clone',
+    type: listOf(TEXT),
+    notInFile: true,
+  },
+  disconnect: {
+    flag: '--disconnect <whom>',
+    summary: 'sessions to terminate: never, idle, all',
+    group: 'Clone',
+    type: choiceOf('never', 'idle', 'all'),
+    common: true,
+    notInFile: true,
+  },
+  waitMs: {
+    flag: '--wait <seconds>',
+    summary: 'how long to wait for sessions to leave the target',
+    group: 'Clone',
+    type: SECONDS,
+  },
+  maxStallMs: {
+    flag: '--max-stall <duration>',
+    summary:
+      'longest wait for new connections to a target in use; given with --swap: longest time it is closed',
+    group: 'Clone',
+    type: DURATION,
+  },
+  keep: {
+    flag: '--keep',
+    summary: 'keep the clone, and print how to connect to it',
+    group: 'Clone',
+    type: SWITCH,
+    common: true,
+  },
+  timeoutMs: {
+    flag: '--timeout <duration>',
+    summary: 'end the command after this time',
+    group: 'Command',
+    type: DURATION,
+  },
+  observe: {
+    flag: '--observe <how>',
+    summary: 'how to observe statements: exact (locks of each), sampled (without delaying any), off',
+    group: 'Command',
+    type: choiceOf('exact', 'sampled', 'off'),
+  },
+  allowClusterStatements: {
+    flag: '--allow-cluster-statements',
+    summary: 'let statements pass that reach beyond the clone (roles, the server)',
+    group: 'Command',
+    type: SWITCH,
+    notInFile: true,
+  },
+  proxyListen: {
+    flag: '--proxy-listen <address>',
+    summary: 'address that the command connects to, for one that runs in a container',
+    group: 'Command',
+    type: TEXT,
+  },
+  queries: {
+    flag: '--queries <source>',
+    summary:
+      'application queries to check before and after: auto (pg_stat_statements if readable), pg_stat_statements, a file, off',
+    group: 'Checks',
+    type: TEXT,
+  },
+  check: {
+    flag: '--check <query>',
+    summary: 'query, or file with one, that must return the same rows before and after; repeatable',
+    group: 'Checks',
+    type: listOf(TEXT),
+  },
+  checkEmpty: {
+    flag: '--check-empty <query>',
+    summary: 'query, or file with one, that must return no rows after the command; repeatable',
+    group: 'Checks',
+    type: listOf(TEXT),
+  },
+  rerun: {
+    flag: '--rerun',
+    summary: 'run the command a second time on the clone: it must change nothing',
+    group: 'Checks',
+    type: SWITCH,
+  },
+  down: {
+    flag: '--down <command>',
+    summary: 'down migration (shell command), run on the clone last: it must restore schema and data',
+    group: 'Checks',
+    type: TEXT,
+    notInFile: true,
+  },
+  redact: {
+    flag: '--redact',
+    summary: 'no literals, row values or host names in any report',
+    group: 'Report',
+    type: SWITCH,
+    negation: 'leave them in every report; without either option .md, .html, .sarif and CI are redacted',
+  },
+  receipt: {
+    flag: '--receipt <file>',
+    summary: 'write what the rehearsal proved; with --apply: use it instead of a rehearsal',
+    group: 'Apply',
+    type: TEXT,
+    modes: ['rehearse', 'apply'],
+  },
+  receiptKey: {
+    flag: '--receipt-key <key>',
+    summary: 'sign the receipt, or verify its signature',
+    group: 'Apply',
+    type: TEXT,
+    modes: ['rehearse', 'apply'],
+  },
+});
