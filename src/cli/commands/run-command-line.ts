@@ -1,11 +1,8 @@
 import { apply } from '../../apply/perform-apply.ts';
-import type { RunEvent } from '../../events.ts';
 import type { Report } from '../../model/report.ts';
 import type { PlannedStatements } from '../../rehearsal/describe-plan.ts';
 import { rehearse } from '../../rehearsal/rehearse.ts';
 import type { RehearseOptions } from '../../rehearsal/run-options.ts';
-import { formatOfFile } from '../../report/formats.ts';
-import { rendererOf } from '../../report/render.ts';
 import { swap } from '../../swap/perform-swap.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
@@ -41,10 +38,7 @@ export async function rehearseCommand(
     command,
     pastApplies,
     commandStdout: values.format ? ('stderr' as const) : ('inherit' as const),
-    emit: (event: RunEvent) => {
-      if (event.type === 'idle') loadRenderers(values);
-      display.emit(event);
-    },
+    emit: display.emit,
     signal: signals.abort,
     interrupts: signals.interrupts,
   };
@@ -89,12 +83,6 @@ async function runInMode(
         confirm: (report) => confirmSwap(report, values, signal),
       });
   }
-}
-
-/** What is needed at the end, where a failure would be told. */
-function loadRenderers({ report = [], format = 'text' }: RunValues): void {
-  const formats = [format, ...report.map((file) => formatOfFile(file) ?? 'json')];
-  for (const each of formats) rendererOf(each).catch(() => {});
 }
 
 function planText({ target, sent, next }: PlannedStatements): string {
