@@ -1,7 +1,8 @@
 import type { ApplySection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { effectOf } from '../postgres/sql/classify-statement.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
+import { calledFunctions, type Node } from '../postgres/sql/tree.ts';
 import type { Fate } from './own-transaction-ids.ts';
 
 export interface Effects {
@@ -11,28 +12,6 @@ export interface Effects {
   readonly rolledBack: ApplySection['rolledBack'];
   readonly transactions: TransactionSection[];
 }
-
-/** Kinds of statements that leave nothing behind in a database. */
-const HARMLESS = new Set([
-  'TransactionStmt',
-  'VariableSetStmt',
-  'VariableShowStmt',
-  'PrepareStmt',
-  'DeallocateStmt',
-  'DiscardStmt',
-  'ListenStmt',
-  'UnlistenStmt',
-  'LockStmt',
-  'FetchStmt',
-  'ClosePortalStmt',
-  'ConstraintsSetStmt',
-  'VacuumStmt',
-  'CheckPointStmt',
-  'LoadStmt',
-]);
-/** These read, unless something in them writes. */
-const READING = new Set(['SelectStmt', 'ExplainStmt', 'DeclareCursorStmt', 'CopyStmt']);
-const WRITING_WITHIN = /"(?:InsertStmt|UpdateStmt|DeleteStmt|MergeStmt|intoClause|is_from)"/;
 
 /** Of pg_catalog itself nobody expects a change but from these; of others from all that are not declared to only read. */
 const WRITING_FUNCTIONS = `
@@ -96,22 +75,14 @@ async function readingOf(sql: string): Promise<ReadingOf> {
 }
 
 function readingOfNode(node: Node): ReadingOf {
-  const kind = kindOf(node);
-  if (HARMLESS.has(kind)) return { writes: false, functions: [] };
-  if (!READING.has(kind)) return WRITES;
-  const text = JSON.stringify(node);
-  if (WRITING_WITHIN.test(text)) return WRITES;
-  return { writes: false, functions: functionsIn(text) };
-}
-
-const CALL = /"funcname":\[((?:\{"String":\{"sval":"(?:[^"\\]|\\.)*"\}\},?)+)\]/g;
-const NAME = /"sval":("(?:[^"\\]|\\.)*")/g;
-
-function functionsIn(tree: string): string[] {
-  return [...tree.matchAll(CALL)].flatMap(([, names = '']) => {
-    const last = [...names.matchAll(NAME)].at(-1)?.[1];
-    return last === undefined ? [] : [String(JSON.parse(last))];
-  });
+  switch (effectOf(node)) {
+    case 'none':
+      return { writes: false, functions: [] };
+    case 'reads':
+      return { writes: false, functions: calledFunctions(node).map(({ name }) => name) };
+    default:
+      return WRITES;
+  }
 }
 
 /** null where it cannot be asked: then every function may write. */

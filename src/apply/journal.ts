@@ -4,6 +4,7 @@ import path from 'node:path';
 import { statementWithoutSecrets } from '../observe/statement-secrets.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
 import { namesIn, stateFolder } from '../ownership/state-files.ts';
+import { beginsAsIncidental } from '../postgres/sql/classify-statement.ts';
 import type { Observed } from '../proxy/observed.ts';
 
 /**
@@ -116,11 +117,8 @@ async function readJournal(file: string): Promise<CutOffApply | undefined> {
   return { head: first.head, state, committed, open: [...open.values()].flat().filter(doesSomething) };
 }
 
-const OF_SESSION =
-  /^\s*(?:begin|start|commit|end|rollback|abort|savepoint|release|set|reset|show|discard|deallocate)\b/i;
-
 function doesSomething(sql: string): boolean {
-  return !OF_SESSION.test(sql);
+  return !beginsAsIncidental(sql);
 }
 
 /** The last line of a process that was killed may be half there. */

@@ -1,13 +1,13 @@
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type { ApplySection } from '../model/report.ts';
+import { isDml } from '../postgres/sql/classify-statement.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
+import { kindOf, type Node } from '../postgres/sql/tree.ts';
 
 type Effect = ApplySection['committed'][number];
 
 /** Tools lock each other out by a row of it; that notes nothing. */
 const LOCK_TABLE = /lock$/i;
-const WRITES_ROWS: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
 
 /**
  * What a statement has to do with the tables in which migration tools note what they ran: it writes rows there, it makes or
@@ -89,9 +89,8 @@ async function concernOf(sql: string): Promise<Concern> {
 }
 
 function concernOfNode(node: Node): Concern {
-  const kind = kindOf(node);
-  const { relation } = (node[kind] ?? {}) as { relation?: { schemaname?: string; relname?: string } };
+  const { relation } = (node[kindOf(node)] ?? {}) as { relation?: { schemaname?: string; relname?: string } };
   const name = relation?.relname;
   if (name === undefined || !isBookkeeping(name)) return 'other';
-  return WRITES_ROWS.has(kind) && !LOCK_TABLE.test(name) ? 'note' : 'upkeep';
+  return isDml(node) && !LOCK_TABLE.test(name) ? 'note' : 'upkeep';
 }

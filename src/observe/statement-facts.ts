@@ -2,10 +2,18 @@ import type * as Tree from 'libpg-query';
 import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
+import { beginsAsDml } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import { kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
-import { itemsOf, nameOf, nameOfParts } from '../postgres/sql/tree.ts';
+import {
+  constantOf,
+  hasOption,
+  itemsOf,
+  kindOf,
+  type Node,
+  nameOf,
+  nameOfParts,
+} from '../postgres/sql/tree.ts';
 import { alterations } from './alter-table-facts.ts';
 
 /** Above this a text is DML that somebody generated, and the parser would take longer than it is worth. */
@@ -22,16 +30,14 @@ export async function statementFacts(
   const known = new Map<string, StatementFacts | undefined>();
   for (const { index, sql } of statements) {
     if (sql.length > LONGEST_TEXT) continue;
-    const key = LOOPED.test(sql) ? normalizeSql(sql) : sql;
+    // The literals of DML say nothing of what it asks for.
+    const key = beginsAsDml(sql) ? normalizeSql(sql) : sql;
     if (!known.has(key)) known.set(key, await parsed(sql));
     const found = known.get(key);
     if (found) facts.set(index, found);
   }
   return facts;
 }
-
-/** Literals say nothing of what these ask for. */
-const LOOPED = /^\s*(?:insert|update|delete|merge)\b/i;
 
 async function parsed(sql: string): Promise<StatementFacts | undefined> {
   const statements = await parseText(Buffer.from(sql));
@@ -129,13 +135,6 @@ function objectName(node: Tree.Node): Name {
   return { schema: null, name: '' };
 }
 
-function hasOption(options: Tree.Node[] | undefined, name: string): boolean {
-  return itemsOf<Tree.DefElem>(options, 'DefElem').some(
-    ({ defname, arg }) =>
-      defname === name && !/"(?:false|off)"|"ival":\{\}/.test(JSON.stringify(arg ?? null)),
-  );
-}
-
 /** The letters are those of AlterDomainStmt's subtype: C adds a constraint, O sets NOT NULL, V validates. */
 function domainAlteration({ subtype, typeName, def }: Tree.AlterDomainStmt): Action[] {
   const domain = nameOfParts(typeName);
@@ -158,21 +157,11 @@ function setConfig({ targetList }: Tree.SelectStmt): Action[] {
   return itemsOf<Tree.ResTarget>(targetList, 'ResTarget').flatMap(({ val }): Action[] => {
     if (!val || !('FuncCall' in val)) return [];
     const { funcname, args = [] } = val.FuncCall;
-    if (nameOfParts(funcname).name !== 'set_config' || constant(args[0]) !== 'lock_timeout') return [];
-    return [{ does: 'set lock_timeout', off: isZero(args[1]), local: constant(args[2]) === 'true' }];
+    if (nameOfParts(funcname).name !== 'set_config' || constantOf(args[0]) !== 'lock_timeout') return [];
+    return [{ does: 'set lock_timeout', off: isZero(args[1]), local: constantOf(args[2]) === 'true' }];
   });
 }
 
 function isZero(value: Tree.Node | undefined): boolean {
-  return /^0\s*[a-z]*$/.test(constant(value) ?? '');
-}
-
-/** The parser leaves out what is 0, false or empty. */
-function constant(value: Tree.Node | undefined): string | undefined {
-  if (!value || !('A_Const' in value)) return undefined;
-  const { ival, sval, boolval, fval } = value.A_Const;
-  if (sval) return sval.sval ?? '';
-  if (ival) return String(ival.ival ?? 0);
-  if (fval) return fval.fval ?? '0';
-  return boolval ? String(boolval.boolval ?? false) : undefined;
+  return /^0\s*[a-z]*$/.test(constantOf(value) ?? '');
 }

@@ -12,6 +12,7 @@ import {
   SYNC,
   withParseText,
 } from '../postgres/protocol/messages.ts';
+import { copiesData } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import { Batch } from './batch.ts';
@@ -75,8 +76,7 @@ export class ExtendedProtocol {
     const named = batch.executes;
     const statement = named === undefined ? undefined : (read.get(named) ?? this.#prepared.get(named));
     const parsed = statement?.parsed ?? null;
-    if (!statement || parsed === null || parsed.role !== 'ordinary' || 'CopyStmt' in parsed.node)
-      return false;
+    if (!statement || parsed === null || parsed.role !== 'ordinary' || copiesData(parsed.node)) return false;
     const { recorder, exchange } = this.#line;
     const { sql } = statement;
     await recorder.settle();

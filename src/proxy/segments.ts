@@ -1,5 +1,5 @@
+import { changesReading } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import { changesReading } from '../postgres/sql/statement-kinds.ts';
 
 /**
  * How a text of several statements is sent one by one without changing what it means.

@@ -1,9 +1,9 @@
 import { serialize } from 'pg-protocol';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import { errorResponse, type PostgresError, query, queryText } from '../postgres/protocol/messages.ts';
+import { leavesNothingBehind } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { type ParsedStatement, textOf, withoutRepetitions } from '../postgres/sql/parse.ts';
-import { leavesNothingBehind } from '../postgres/sql/statement-kinds.ts';
 import type { PendingRequest } from './pending-request.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';

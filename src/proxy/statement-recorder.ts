@@ -1,7 +1,7 @@
 import type { TransactionStatus } from '../postgres/protocol/messages.ts';
 import { rowsOf } from '../postgres/protocol/messages.ts';
+import { changesLocksOfDml } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import { isDml, kindOf, type Node } from '../postgres/sql/statement-kinds.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement, StatementReading } from './observed.ts';
 import type { ProxyState } from './proxy-state.ts';
 
@@ -22,15 +22,6 @@ export interface Running {
   readonly walPosition: number | null;
   queued: boolean;
 }
-
-/** Statements that leave the locks of DML as they were: after any other, shapes are observed anew. */
-const HARMLESS = new Set([
-  'SelectStmt',
-  'TransactionStmt',
-  'VariableSetStmt',
-  'VariableShowStmt',
-  'FetchStmt',
-]);
 
 /**
  * The statements, transactions and locks of one session.
@@ -96,7 +87,7 @@ export class StatementRecorder {
     if (running.parsed?.role === 'end') this.#inBlock = false;
     this.#end(running, { tag, rows: tag === null ? null : rowsOf(tag), error: null });
     this.touched(running);
-    if (running.parsed && changesDml(running.parsed.node)) this.#repeated.clear();
+    if (running.parsed && changesLocksOfDml(running.parsed.node)) this.#repeated.clear();
   }
 
   fail(running: Running, fields: ReadonlyMap<string, string>): void {
@@ -267,8 +258,4 @@ const LOST: ReadonlyMap<string, string> = new Map([
 
 function keyOf({ database, relation, mode }: RelationLock): string {
   return `${database}/${relation}/${mode}`;
-}
-
-function changesDml(node: Node): boolean {
-  return !isDml(node) && !HARMLESS.has(kindOf(node));
 }

@@ -1,5 +1,5 @@
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
-import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
+import { concurrentFailure } from '../../postgres/sql/classify-statement.ts';
 import type { Gate, GateAnswer, Intent, StatementAttempt } from '../../proxy/observed.ts';
 import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
@@ -64,8 +64,9 @@ export class ApplyGate implements Gate {
     await steering.hold(signal);
   }
 
+  /** CONCURRENTLY waits for others by its nature, and may leave something invalid behind if it does not come to its end. */
   waitsForLocks({ parsed }: Intent): boolean {
-    return parsed !== null && isConcurrent(parsed.node);
+    return parsed !== null && concurrentFailure(parsed.node) !== undefined;
   }
 
   async after(intent: Intent, attempt: StatementAttempt): Promise<'deliver' | 'retry'> {
@@ -111,19 +112,4 @@ function notRehearsed(what: string): PostgresError {
     message: `safemigrate does not run what it has not seen on a clone: ${what}`,
     hint: 'The target may have changed, or the command does not do the same each time. --on-divergence warn lets it through.',
   };
-}
-
-/** Statements that wait for others by their nature, and leave something invalid behind where they do not come to their end. */
-const CONCURRENT: ReadonlySet<string> = new Set([
-  'IndexStmt',
-  'DropStmt',
-  'ReindexStmt',
-  'RefreshMatViewStmt',
-  'AlterTableStmt',
-]);
-
-function isConcurrent(node: Node): boolean {
-  if (!CONCURRENT.has(kindOf(node))) return false;
-  const text = JSON.stringify(node);
-  return text.includes('"concurrent":true') || text.includes('"concurrently"');
 }

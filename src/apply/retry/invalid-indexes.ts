@@ -1,6 +1,7 @@
 import type { Session } from '../../postgres/connection/session.ts';
+import { concurrentFailure, fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
-import type { Node } from '../../postgres/sql/statement-kinds.ts';
+import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent } from '../../proxy/observed.ts';
 
 interface Made {
@@ -85,17 +86,7 @@ function find(own: Session, { table, schema, name }: Made): Promise<Row[]> {
 
 /** undefined for all but CREATE INDEX CONCURRENTLY. */
 function madeBy(node: Node): Made | undefined {
-  const { IndexStmt: fields } = node as { IndexStmt?: IndexFields };
-  if (fields?.concurrent !== true || fields.relation?.relname === undefined) return undefined;
-  return {
-    table: fields.relation.relname,
-    schema: fields.relation.schemaname ?? null,
-    name: fields.idxname ?? '',
-  };
-}
-
-interface IndexFields {
-  readonly concurrent?: boolean;
-  readonly idxname?: string;
-  readonly relation?: { readonly schemaname?: string; readonly relname?: string };
+  const { relation, idxname } = fieldsIf(node, 'IndexStmt') ?? {};
+  if (concurrentFailure(node) !== 'an invalid index' || relation?.relname === undefined) return undefined;
+  return { table: relation.relname, schema: relation.schemaname ?? null, name: idxname ?? '' };
 }

@@ -1,5 +1,6 @@
 import { formatDuration } from '../../format.ts';
-import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
+import { concurrentFailure, saysNowait } from '../../postgres/sql/classify-statement.ts';
+import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent, Observed, StatementAttempt } from '../../proxy/observed.ts';
 import type { GuardrailEvents } from '../guardrails/guardrail-events.ts';
 import type { Guardrails } from '../guardrails/guardrail-options.ts';
@@ -97,12 +98,9 @@ export class Retries {
 }
 
 /**
- * NOWAIT means that it is to fail; what a failed REINDEX or DETACH … CONCURRENTLY leaves behind makes the same statement
- * mean something else.
+ * NOWAIT asks to fail; and what a failed REINDEX or DETACH … CONCURRENTLY leaves behind gives the same statement another
+ * meaning.
  */
 function asksOnce(node: Node): boolean {
-  const text = JSON.stringify(node);
-  if (text.includes('"nowait":true') || text.includes('"LockWaitError"')) return true;
-  if (kindOf(node) === 'ReindexStmt') return text.includes('"concurrently"');
-  return kindOf(node) === 'AlterTableStmt' && text.includes('"concurrent":true');
+  return saysNowait(node) || concurrentFailure(node) === 'another meaning';
 }

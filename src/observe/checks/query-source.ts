@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { beginsAsPreparable } from '../../postgres/sql/classify-statement.ts';
 import { parseText, textOf } from '../../postgres/sql/parse.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 
@@ -97,7 +98,7 @@ export async function readStatStatements(
     return { unreadable: `pg_stat_statements cannot be read: ${messageOf(error)}` };
   }
   const seen = rows.filter(({ hidden }) => !hidden);
-  const preparable = seen.filter(({ query }) => isPreparable(query));
+  const preparable = seen.filter(({ query }) => beginsAsPreparable(query));
   const same = place.columns.includes('stats_since') ? null : (rows[0]?.since ?? null);
   return {
     source: STAT_STATEMENTS,
@@ -114,14 +115,6 @@ export async function readStatStatements(
 
 const UNLOADED = 'pg_stat_statements is not among the shared_preload_libraries of the server';
 
-const PREPARABLE =
-  /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/|\()*(?:select|with|values|table|insert|update|delete|merge)\b/i;
-
-/** By the first word: what PREPARE takes begins with one of a few, and everything else is a utility statement. */
-export function isPreparable(sql: string): boolean {
-  return PREPARABLE.test(sql);
-}
-
 /**
  * The queries of a file, separated by semicolons.
  * @param source how the user names the file.
@@ -136,7 +129,7 @@ export async function readQueryFile(file: string, source: string): Promise<Appli
     });
   }
   const texts = statements.map(({ from, to }) => textOf(text, from, to));
-  const preparable = texts.filter(isPreparable);
+  const preparable = texts.filter(beginsAsPreparable);
   return {
     source,
     countedSince: null,

@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 import { SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { CheckSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { isQuery } from '../../postgres/sql/classify-statement.ts';
 import { parseText, textOf } from '../../postgres/sql/parse.ts';
-import { kindOf } from '../../postgres/sql/statement-kinds.ts';
 import { readText } from './query-source.ts';
 
 /** A query of the user's: `same` before and after, in any order of rows, or `empty` after. */
@@ -47,7 +47,7 @@ async function readCheck(given: string, rule: UserCheck['rule'], folder: string)
   const isFile = !/\s/.test(name) || existsSync(file);
   const text = isFile ? readText(file, FLAGS[rule]) : Buffer.from(name);
   const [statement, ...others] = (await parseText(text)) ?? [];
-  if (!statement || others.length > 0 || kindOf(statement.node) !== 'SelectStmt') {
+  if (!statement || others.length > 0 || !isQuery(statement.node)) {
     throw new SafemigrateError('CONFIGURATION', `${FLAGS[rule]}: "${name}" does not hold one query.`, {
       hint: 'Give one SELECT, or the name of a file that holds one. Nothing was touched.',
     });

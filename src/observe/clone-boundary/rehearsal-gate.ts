@@ -1,10 +1,12 @@
 import type { MadeDatabases } from '../../ownership/made-databases.ts';
 import type { PostgresError } from '../../postgres/protocol/messages.ts';
+import { fieldsIf, isHarmlessElsewhere, nameOfStatement } from '../../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../../postgres/sql/parse.ts';
-import { kindOf } from '../../postgres/sql/statement-kinds.ts';
+
+import { optionOf } from '../../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
-import { classifyScope, hasOption, type Names, type StatementScope } from './statement-scope.ts';
+import { classifyScope, type Names, type StatementScope } from './statement-scope.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
 export interface Refused {
@@ -26,20 +28,6 @@ export interface RehearsalGateOptions {
 /** insufficient_privilege: tools take it as final, and do not try again. */
 const SQLSTATE = '42501';
 
-/** What may be asked of another database of the server: to look around, and to make a database. */
-const HARMLESS_ELSEWHERE = new Set([
-  'SelectStmt',
-  'VariableShowStmt',
-  'VariableSetStmt',
-  'TransactionStmt',
-  'CreatedbStmt',
-  'DropdbStmt',
-  'PrepareStmt',
-  'ExecuteStmt',
-  'DeallocateStmt',
-  'DiscardStmt',
-]);
-
 /**
  * Keeps the command's statements within the clone: refuses what would take effect beyond it, and, where the clone shares
  * the target's server, leads what names the target by its own name to the clone.
@@ -60,13 +48,12 @@ export class RehearsalGate implements Gate {
     if (!parsed) return 'run';
     const { names, databases, isolation } = this.#options;
     const own = this.#names();
-    const kind = kindOf(parsed.node);
     if (isolation === 'own-cluster') return this.#withinHost(classifyScope(parsed.node, names));
     const reach = classifyScope(parsed.node, own);
     const elsewhere = database !== names.target && !databases.has(database);
-    if (elsewhere && !HARMLESS_ELSEWHERE.has(kind) && reach.kind !== 'own-databases')
+    if (elsewhere && !isHarmlessElsewhere(parsed.node) && reach.kind !== 'own-databases')
       return this.#refuse(
-        `a ${kind.replace(/Stmt$/, '')} statement in the database ${database}`,
+        `${nameOfStatement(parsed.node)} in the database ${database}`,
         'it is not the rehearsed one',
       );
     switch (reach.kind) {
@@ -117,7 +104,7 @@ export class RehearsalGate implements Gate {
     if (reach.kind !== 'redirect') return [];
     this.redirected.push(reach.what);
     const mark = marking();
-    if (kindOf(statement.node) === 'CommentStmt' && mark !== null)
+    if (fieldsIf(statement.node, 'CommentStmt') && mark !== null)
       return [{ kind: 'whole', from, to, text: mark }];
     return [{ kind: 'name', from, to }];
   }
@@ -147,6 +134,5 @@ export class RehearsalGate implements Gate {
 
 /** The limit of a database that the command made is our mark on it. */
 function limitsConnections({ node }: ParsedStatement): boolean {
-  const { AlterDatabaseStmt: fields } = node as { AlterDatabaseStmt?: { options?: unknown } };
-  return hasOption(fields?.options, 'connection_limit');
+  return optionOf(fieldsIf(node, 'AlterDatabaseStmt')?.options, 'connection_limit') !== undefined;
 }

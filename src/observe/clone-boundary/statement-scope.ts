@@ -1,4 +1,19 @@
-import { kindOf, type Node } from '../../postgres/sql/statement-kinds.ts';
+import type * as Tree from 'libpg-query';
+import {
+  evaluatesExpressions,
+  isStatementKind,
+  nameOfStatement,
+  reachOf,
+} from '../../postgres/sql/classify-statement.ts';
+import type { KindsReaching } from '../../postgres/sql/statement-kinds.ts';
+import {
+  calledFunctions,
+  type FieldsOf,
+  kindOf,
+  type Node,
+  optionOf,
+  strings,
+} from '../../postgres/sql/tree.ts';
 
 /**
  * Which statements take effect beyond the clone: roles, other databases, the server itself, and what the server can
@@ -29,91 +44,80 @@ export interface Names {
   readonly made?: (name: string) => boolean;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-type Rule = (fields: Fields, names: Names) => StatementScope | undefined;
-
 const ROLES = 'roles belong to the whole cluster, so it would reach the target';
 const SERVER = 'it acts on the server that the target runs on';
 const FILES = "it reads or writes files of the target's server";
 const CONNECTS = 'it opens a connection of its own, to wherever it is told';
 const OUTSIDE = new Set([FILES, CONNECTS]);
 
-const beyond = (what: string, why: string): StatementScope => ({
+const beyond = (what: string, why: string, leaves: 'database' | 'server' = 'database'): StatementScope => ({
   kind: 'beyond',
   what,
   why,
-  leaves: 'database',
+  leaves,
 });
-const outside = (what: string, why: string): StatementScope => ({
-  kind: 'beyond',
-  what,
-  why,
-  leaves: 'server',
-});
-const always = (what: string, why: string, reach = beyond): Rule => {
-  return () => reach(what, why);
+
+/** Why statements that always reach beyond the clone do so. */
+const WHY: Readonly<Record<KindsReaching<'cluster' | 'server'>, string>> = {
+  CreateRoleStmt: ROLES,
+  AlterRoleStmt: ROLES,
+  DropRoleStmt: ROLES,
+  ReassignOwnedStmt: "it changes the owner of the target's objects and of databases too",
+  DropOwnedStmt: 'it drops privileges on databases and on the cluster too',
+  AlterSystemStmt: SERVER,
+  CreateTableSpaceStmt: FILES,
+  DropTableSpaceStmt: SERVER,
+  AlterTableSpaceOptionsStmt: SERVER,
+  CreateSubscriptionStmt: 'it connects to a publisher and makes a slot there',
+  AlterSubscriptionStmt: 'it acts on a publisher',
+  DropSubscriptionStmt: 'it drops a slot of a publisher',
 };
 
-/** By kind of node; what is not named here stays within the clone, unless it calls one of the functions below. */
-const RULES: Readonly<Record<string, Rule>> = {
-  CreateRoleStmt: always('CREATE ROLE', ROLES),
-  AlterRoleStmt: always('ALTER ROLE', ROLES),
-  DropRoleStmt: always('DROP ROLE', ROLES),
+type Rules = {
+  readonly [Kind in KindsReaching<'depends'>]: (
+    fields: FieldsOf<Kind>,
+    names: Names,
+  ) => StatementScope | undefined;
+};
+
+/** Statements whose names and options decide whether they reach beyond the clone; undefined: they do not. */
+const RULES: Rules = {
   GrantRoleStmt: ({ is_grant: grants }) => beyond(grants ? 'GRANT of a role' : 'REVOKE of a role', ROLES),
   AlterRoleSetStmt: ({ database }, names) =>
-    typeof database === 'string'
-      ? onDatabases('ALTER ROLE … IN DATABASE', [database], names)
-      : beyond('ALTER ROLE … SET', ROLES),
-  ReassignOwnedStmt: always(
-    'REASSIGN OWNED',
-    "it changes the owner of the target's objects and of databases too",
-  ),
-  DropOwnedStmt: always('DROP OWNED', 'it drops privileges on databases and on the cluster too'),
-  AlterSystemStmt: always('ALTER SYSTEM', SERVER),
-  CreateTableSpaceStmt: always('CREATE TABLESPACE', FILES, outside),
-  DropTableSpaceStmt: always('DROP TABLESPACE', SERVER),
-  AlterTableSpaceOptionsStmt: always('ALTER TABLESPACE', SERVER),
-  CreateSubscriptionStmt: always(
-    'CREATE SUBSCRIPTION',
-    'it connects to a publisher and makes a slot there',
-    outside,
-  ),
-  AlterSubscriptionStmt: always('ALTER SUBSCRIPTION', 'it acts on a publisher', outside),
-  DropSubscriptionStmt: always('DROP SUBSCRIPTION', 'it drops a slot of a publisher', outside),
-  AlterDatabaseStmt: ({ dbname, options }, names) =>
-    names.made?.(String(dbname)) && hasOption(options, 'is_template')
+    database === undefined
+      ? beyond('ALTER ROLE … SET', ROLES)
+      : onDatabases('ALTER ROLE … IN DATABASE', [database], names),
+  AlterDatabaseStmt: ({ dbname = '', options }, names) =>
+    names.made?.(dbname) && optionOf(options, 'is_template')
       ? beyond('ALTER DATABASE … IS_TEMPLATE', 'it could not be dropped at the end of the rehearsal')
-      : onDatabases('ALTER DATABASE', [String(dbname)], names),
-  AlterDatabaseSetStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
-  AlterDatabaseRefreshCollStmt: ({ dbname }, names) => onDatabases('ALTER DATABASE', [String(dbname)], names),
-  CreatedbStmt: ({ dbname, options }, { target }) =>
-    templateOf(options) === target
+      : onDatabases('ALTER DATABASE', [dbname], names),
+  AlterDatabaseSetStmt: ({ dbname = '' }, names) => onDatabases('ALTER DATABASE', [dbname], names),
+  AlterDatabaseRefreshCollStmt: ({ dbname = '' }, names) => onDatabases('ALTER DATABASE', [dbname], names),
+  CreatedbStmt: ({ dbname = '', options }, { target }) =>
+    stringOf(optionOf(options, 'template')?.arg) === target
       ? beyond('CREATE DATABASE … TEMPLATE', 'newcomers to the target would wait while it is copied')
-      : { kind: 'create-database', database: String(dbname) },
-  DropdbStmt: ({ dbname }) => ({ kind: 'drop-database', database: String(dbname) }),
-  CopyStmt: ({ is_program: isProgram, filename }) =>
-    isProgram === true
-      ? outside('COPY … PROGRAM', "it runs a program on the target's server")
-      : typeof filename === 'string'
-        ? outside('COPY with a file of the server', FILES)
-        : undefined,
-  GrantStmt: (fields, names) =>
-    onObject(fields.is_grant ? 'GRANT' : 'REVOKE', fields.objtype, objectNames(fields.objects), names),
-  CommentStmt: (fields, names) => onObject('COMMENT', fields.objtype, objectNames([fields.object]), names),
-  SecLabelStmt: (fields, names) =>
-    onObject('SECURITY LABEL', fields.objtype, objectNames([fields.object]), names),
-  AlterOwnerStmt: (fields, names) =>
-    onObject('ALTER … OWNER', fields.objectType, objectNames([fields.object]), names),
-  RenameStmt: ({ renameType, subname }, names) =>
+      : { kind: 'create-database', database: dbname },
+  DropdbStmt: ({ dbname = '' }) => ({ kind: 'drop-database', database: dbname }),
+  CopyStmt: ({ is_program: isProgram, filename }) => {
+    if (isProgram) return beyond('COPY … PROGRAM', "it runs a program on the target's server", 'server');
+    return filename === undefined ? undefined : beyond('COPY with a file of the server', FILES, 'server');
+  },
+  GrantStmt: ({ is_grant: grants, objtype, objects = [] }, names) =>
+    onObject(grants ? 'GRANT' : 'REVOKE', objtype, strings(objects), names),
+  CommentStmt: ({ objtype, object }, names) => onObject('COMMENT', objtype, namesOf(object), names),
+  SecLabelStmt: ({ objtype, object }, names) => onObject('SECURITY LABEL', objtype, namesOf(object), names),
+  AlterOwnerStmt: ({ objectType, object }, names) =>
+    onObject('ALTER … OWNER', objectType, namesOf(object), names),
+  RenameStmt: ({ renameType, subname = '' }, names) =>
     renameType === 'OBJECT_DATABASE'
       ? beyond('ALTER DATABASE … RENAME', 'the command could not find its database again')
-      : onObject('ALTER … RENAME', renameType, [String(subname)], names),
+      : onObject('ALTER … RENAME', renameType, [subname], names),
 };
 
 /** Objects of the whole cluster. */
 function onObject(
   verb: string,
-  type: unknown,
+  type: Tree.ObjectType | undefined,
   objects: readonly string[],
   names: Names,
 ): StatementScope | undefined {
@@ -145,33 +149,10 @@ function onDatabases(
   return others.length > 0 ? { kind: 'own-databases', what, databases: others } : undefined;
 }
 
-function objectNames(objects: unknown): string[] {
-  if (!Array.isArray(objects)) return [];
-  return objects.flatMap((object: unknown) => {
-    const text = stringOf(object);
-    return text === undefined ? [] : [text];
-  });
-}
+const namesOf = (object: Tree.Node | undefined) => strings(object && [object]);
 
-function stringOf(node: unknown): string | undefined {
-  if (typeof node !== 'object' || node === null || !('String' in node)) return undefined;
-  const { String: fields } = node;
-  return typeof fields === 'object' && fields !== null && 'sval' in fields ? String(fields.sval) : undefined;
-}
-
-function templateOf(options: unknown): string | undefined {
-  for (const option of Array.isArray(options) ? options : []) {
-    const fields = isFields(option) && isFields(option.DefElem) ? option.DefElem : {};
-    if (fields.defname === 'template') return stringOf(fields.arg);
-  }
-  return undefined;
-}
-
-/** Whether CREATE or ALTER DATABASE says something of this. */
-export function hasOption(options: unknown, name: string): boolean {
-  return (Array.isArray(options) ? options : []).some(
-    (option) => isFields(option) && isFields(option.DefElem) && option.DefElem.defname === name,
-  );
+function stringOf(node: Tree.Node | undefined): string | undefined {
+  return node && 'String' in node ? node.String.sval : undefined;
 }
 
 /** Functions that act beyond the database of their session, by name in any schema. */
@@ -217,49 +198,28 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
   dblink_send_query: CONNECTS,
 };
 
-/** What a statement reaches; `names` are the names that the command may use for its own database. */
+/** Returns what a statement reaches; `names` are the names that the command may use for its own database. */
 export function classifyScope(node: Node, names: Names): StatementScope {
-  const kind = kindOf(node);
-  const fields = node[kind];
-  const rule = RULES[kind];
-  const byKind = rule && isFields(fields) ? rule(fields, names) : undefined;
+  const byKind = scopeOfKind(node, names);
   if (byKind) return byKind;
-  return (EVALUATES.has(kind) && calledFunction(node)) || { kind: 'within' };
+  return (evaluatesExpressions(node) && scopeOfCalls(node)) || { kind: 'within' };
 }
 
-/** Statements that evaluate what they hold; a view or a function only stores it. */
-const EVALUATES = new Set([
-  'SelectStmt',
-  'InsertStmt',
-  'UpdateStmt',
-  'DeleteStmt',
-  'MergeStmt',
-  'CallStmt',
-  'CopyStmt',
-  'CreateTableAsStmt',
-  'DeclareCursorStmt',
-  'ExplainStmt',
-  'PrepareStmt',
-]);
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function scopeOfKind(node: Node, names: Names): StatementScope | undefined {
+  const kind = kindOf(node);
+  if (!isStatementKind(kind))
+    return beyond(nameOfStatement(node), 'safemigrate does not know this kind of statement', 'server');
+  const leaves = reachOf(node) === 'server' ? 'server' : 'database';
+  if (kind in WHY) return beyond(nameOfStatement(node), WHY[kind as keyof typeof WHY], leaves);
+  if (!(kind in RULES)) return undefined;
+  // The rule of a kind is given the fields of that kind.
+  const rule = RULES[kind as keyof Rules] as (fields: unknown, names: Names) => StatementScope | undefined;
+  return rule(node[kind], names);
 }
 
 /** The first call of a function that reaches beyond, however deep in the statement. */
-function calledFunction(value: unknown): StatementScope | undefined {
-  if (Array.isArray(value)) {
-    for (const item of value) {
-      const found = calledFunction(item);
-      if (found) return found;
-    }
-    return undefined;
-  }
-  if (!isFields(value)) return undefined;
-  if (isFields(value.FuncCall)) {
-    const name = objectNames(value.FuncCall.funcname).at(-1) ?? '';
-    const why = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name] : undefined;
-    if (why !== undefined) return (OUTSIDE.has(why) ? outside : beyond)(`${name}()`, why);
-  }
-  return calledFunction(Object.values(value));
+function scopeOfCalls(node: Node): StatementScope | undefined {
+  const name = calledFunctions(node).find((called) => Object.hasOwn(FUNCTIONS, called.name))?.name ?? '';
+  const why = FUNCTIONS[name];
+  return why === undefined ? undefined : beyond(`${name}()`, why, OUTSIDE.has(why) ? 'server' : 'database');
 }

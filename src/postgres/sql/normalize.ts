@@ -26,6 +26,13 @@ const ESCAPE_STRING = String.raw`[eE]'(?:[^'\\]|\\[\s\S]|'')*'`;
 const STRING = `[bBxXnN]?'(?:[^']|'')*'`;
 const DOLLAR_STRING = String.raw`\$([A-Za-z_]*)\$[\s\S]*?\$\3\$`;
 const NUMBER = String.raw`\d[\w.]*`;
+const LEADING = new RegExp(`^(?:${SKIPPED}|\\()*([A-Za-z]*)`);
+
+/** Returns the first word of a text in capital letters, behind comments and parentheses; empty if there is none. */
+export function firstWord(text: string): string {
+  return LEADING.exec(text)?.[1]?.toUpperCase() ?? '';
+}
+
 const TOKEN = new RegExp(
   `(${SKIPPED})|(${QUOTED_NAME}|${WORD}|\\$\\d+)|${ESCAPE_STRING}|${STRING}|${DOLLAR_STRING}|${NUMBER}`,
   'g',

@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { Worker } from 'node:worker_threads';
 import { LARGEST_TEXT_BYTES } from '../protocol/frames.ts';
+import { isDml, meansTheSameInBlock, roleOf } from './classify-statement.ts';
 import { loadParser, parserPath } from './load-parser.ts';
 import { normalizeSql } from './normalize.ts';
-import { isDml, meansTheSameInBlock, type Node, type Role, roleOf } from './statement-kinds.ts';
+import type { Role } from './statement-properties.ts';
+import type { Node } from './tree.ts';
 
 /** One statement of a client's text. */
 export interface ParsedStatement {

@@ -1,23 +1,37 @@
-/** What the session must know of a statement's meaning, read from the parser's tree. */
-export type Role =
-  /** BEGIN, START TRANSACTION. */
-  | 'begin'
-  /** COMMIT, ROLLBACK, END, ABORT. */
-  | 'end'
-  /** COMMIT AND CHAIN, ROLLBACK AND CHAIN: the block goes on as a new transaction. */
-  | 'chain'
-  /** SAVEPOINT, RELEASE, ROLLBACK TO. */
-  | 'savepoint'
-  /** PREPARE TRANSACTION ends the block without ending the transaction. */
-  | 'prepare-transaction'
-  | 'ordinary';
+import type * as Tree from 'libpg-query';
+import { DEFINITION_KINDS } from './definition-kinds.ts';
+import type { Role, StatementKind, StatementTable } from './statement-properties.ts';
+import { constantOf, hasOption, itemsOf } from './tree.ts';
 
-/** A statement as the parser has it: one key, the kind of node, and its fields. */
-export type Node = Readonly<Record<string, unknown>>;
+/*
+ * The one table of PostgreSQL's statements: every kind of node that the grammar makes of a statement, with the properties
+ * that the program decides by. `classify-statement.ts` answers the questions.
+ */
 
-type Fields = Readonly<Record<string, unknown>>;
+/**
+ * Only these words in a DO block can end its transaction. If they are put together at run time, the block fails between
+ * BEGIN and COMMIT (2D000), and is sent again without them.
+ */
+const ENDS_TRANSACTION = /\b(?:commit|rollback|abort|call)\b/i;
 
-const ROLES: Readonly<Record<string, Role>> = {
+const READING = /^(?:client_encoding|standard_conforming_strings|backslash_quote|escape_string_warning)$/i;
+const NAMING = /^(?:search_path|role|session_authorization|session_replication_role)$/i;
+
+/** Settings by which the server reads texts. */
+export const isReadingSetting = (name: string) => READING.test(name);
+/** Settings that decide which relations names mean, and which triggers run. */
+export const isNamingSetting = (name: string) => NAMING.test(name);
+
+/** Scripts of pg_dump begin by setting what is set already. */
+function isUsual({ name = '', kind, args }: Tree.VariableSetStmt): boolean {
+  if (kind !== 'VAR_SET_VALUE') return false;
+  const value = constantOf(args?.[0]) ?? '';
+  return /^client_encoding$/i.test(name)
+    ? /^(?:utf-?8|unicode)$/i.test(value)
+    : /^standard_conforming_strings$/i.test(name) && /^(?:on|true)$/i.test(value);
+}
+
+const TRANSACTION_ROLES: Readonly<Partial<Record<Tree.TransactionStmtKind, Role>>> = {
   TRANS_STMT_BEGIN: 'begin',
   TRANS_STMT_START: 'begin',
   TRANS_STMT_COMMIT: 'end',
@@ -28,111 +42,163 @@ const ROLES: Readonly<Record<string, Role>> = {
   TRANS_STMT_PREPARE: 'prepare-transaction',
 };
 
-export function kindOf(node: Node): string {
-  return Object.keys(node)[0] ?? '';
-}
-
-function fieldsOf(node: Node): Fields {
-  const fields = node[kindOf(node)];
-  return isFields(fields) ? fields : {};
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null;
-}
-
-export function roleOf(node: Node): Role {
-  if (kindOf(node) !== 'TransactionStmt') return 'ordinary';
-  const fields = fieldsOf(node);
-  const role = ROLES[String(fields.kind)] ?? 'ordinary';
-  return role === 'end' && fields.chain === true ? 'chain' : role;
-}
-
-/** INSERT, UPDATE, DELETE, MERGE: what loops consist of. */
-export function isDml(node: Node): boolean {
-  return DML.has(kindOf(node));
-}
-
-const DML = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
-
-/**
- * Whether a statement that is alone outside a transaction does the same between BEGIN and COMMIT. What the server
- * refuses there (SQLSTATE 25001, 2D000) although this says yes, partitioned tables for example, is sent again without them.
- */
-export function meansTheSameInBlock(node: Node): boolean {
-  const differs = DIFFERS[kindOf(node)];
-  return differs === undefined ? true : !differs(fieldsOf(node));
-}
-
-const always = () => true;
-
-/**
- * Only these words in a DO block can end its transaction. Where they are put together at run time, the block fails
- * between BEGIN and COMMIT (SQLSTATE 2D000), and is sent again without them.
- */
-const ENDS_TRANSACTION = /\b(?:commit|rollback|abort|call)\b/i;
-
-/** By kind of node: whether the statement may not run in a block, or means something else there. */
-const DIFFERS: Readonly<Record<string, (fields: Fields) => boolean>> = {
-  TransactionStmt: always,
-  // Outside a block these are errors or warnings.
-  LockStmt: always,
-  DeclareCursorStmt: always,
-  ConstraintsSetStmt: always,
-  VariableSetStmt: ({ is_local: isLocal, name }) =>
-    isLocal === true || name === 'TRANSACTION' || name === 'TRANSACTION SNAPSHOT',
-  // Procedures may COMMIT.
-  CallStmt: always,
-  DoStmt: (fields) => ENDS_TRANSACTION.test(JSON.stringify(fields)),
-  AlterSystemStmt: always,
-  CreatedbStmt: always,
-  DropdbStmt: always,
-  AlterDatabaseStmt: always,
-  CreateTableSpaceStmt: always,
-  DropTableSpaceStmt: always,
-  CreateSubscriptionStmt: always,
-  AlterSubscriptionStmt: always,
-  DropSubscriptionStmt: always,
-  IndexStmt: ({ concurrent }) => concurrent === true,
-  DropStmt: ({ concurrent }) => concurrent === true,
-  AlterTableStmt: ({ cmds }) => JSON.stringify(cmds ?? []).includes('"concurrent":true'),
-  ReindexStmt: ({ kind, params }) =>
-    !['REINDEX_OBJECT_TABLE', 'REINDEX_OBJECT_INDEX'].includes(String(kind)) ||
-    JSON.stringify(params ?? []).includes('"concurrently"'),
-  ClusterStmt: ({ relation }) => relation === undefined,
-  // ANALYZE of one table is the same in a block; of many it holds their locks until the end.
-  VacuumStmt: ({ is_vacuumcmd: isVacuum, rels }) =>
-    isVacuum === true || !Array.isArray(rels) || rels.length !== 1,
-  DiscardStmt: ({ target }) => target === undefined || target === 'DISCARD_ALL',
+const roleOfTransaction = ({ kind, chain }: Tree.TransactionStmt): Role => {
+  const role = (kind && TRANSACTION_ROLES[kind]) ?? 'ordinary';
+  return role === 'end' && chain ? 'chain' : role;
 };
 
-/**
- * Whether the statement changes how texts are read. The server reads a text once, before it runs anything of it, so
- * the statements behind this one must not be sent by themselves.
- */
-export function changesReading(node: Node): boolean {
-  const fields = fieldsOf(node);
-  const kind = kindOf(node);
-  if (kind === 'DiscardStmt') return fields.target === undefined || fields.target === 'DISCARD_ALL';
-  if (kind === 'VariableSetStmt' && fields.kind === 'VAR_RESET_ALL') return true;
-  if (kind !== 'VariableSetStmt' && kind !== 'SelectStmt') return false;
-  const text = JSON.stringify(node);
-  if (!READING.test(text)) return false;
-  // Scripts of pg_dump begin by setting what is set already.
-  return kind === 'SelectStmt' || !(fields.kind === 'VAR_SET_VALUE' && USUAL.test(text));
-}
+const bodyOf = ({ args }: Tree.DoStmt) =>
+  itemsOf<Tree.DefElem>(args, 'DefElem')
+    .map(({ arg }) => (arg && 'String' in arg ? (arg.String.sval ?? '') : ''))
+    .join(' ');
 
-const READING = /"(?:client_encoding|standard_conforming_strings|backslash_quote|escape_string_warning)"/i;
-const USUAL = /"client_encoding".*"(?:utf-?8|unicode)"|"standard_conforming_strings".*"(?:on|true)"/i;
+export const STATEMENT_KINDS = {
+  // Rows.
+  SelectStmt: {
+    name: 'SELECT',
+    words: ['SELECT', 'VALUES', 'TABLE', 'WITH'],
+    effect: 'reads',
+    ...{ data: true, preparable: true, evaluates: true, elsewhere: true },
+  },
+  InsertStmt: {
+    name: 'INSERT',
+    words: ['INSERT', 'WITH'],
+    effect: 'rows',
+    dml: true,
+    data: true,
+    preparable: true,
+    evaluates: true,
+  },
+  UpdateStmt: {
+    name: 'UPDATE',
+    words: ['UPDATE', 'WITH'],
+    effect: 'rows',
+    dml: true,
+    data: true,
+    preparable: true,
+    evaluates: true,
+  },
+  DeleteStmt: {
+    name: 'DELETE',
+    words: ['DELETE', 'WITH'],
+    effect: 'rows',
+    dml: true,
+    data: true,
+    preparable: true,
+    evaluates: true,
+  },
+  MergeStmt: {
+    name: 'MERGE',
+    words: ['MERGE', 'WITH'],
+    effect: 'rows',
+    dml: true,
+    data: true,
+    preparable: true,
+    evaluates: true,
+  },
+  CopyStmt: {
+    name: 'COPY',
+    effect: ({ is_from: isFrom }) => (isFrom ? 'rows' : 'reads'),
+    reach: 'depends',
+    ...{ data: true, copies: true, evaluates: true },
+  },
+  TruncateStmt: { name: 'TRUNCATE', effect: 'rows' },
+  RefreshMatViewStmt: {
+    name: 'REFRESH MATERIALIZED VIEW',
+    effect: 'rows',
+    concurrent: { says: ({ concurrent }) => concurrent === true, failure: 'nothing in its way' },
+  },
+  ExplainStmt: { name: 'EXPLAIN', effect: 'reads', evaluates: true },
+  DeclareCursorStmt: { name: 'DECLARE', effect: 'reads', inBlock: 'required', evaluates: true },
+  FetchStmt: { name: 'FETCH', words: ['FETCH', 'MOVE'], effect: 'none', data: true, incidental: true },
+  ClosePortalStmt: { name: 'CLOSE', effect: 'none', incidental: true },
 
-/** What the session keeps although the transaction is rolled back: done once more, it fails or counts twice. */
-const KEPT_BY_SESSION: ReadonlySet<string> = new Set(['TransactionStmt', 'PrepareStmt', 'DeallocateStmt']);
-const SESSION_LOCK = /\bpg_(?:try_)?advisory_(?:un)?lock/i;
+  // Code.
+  CallStmt: { name: 'CALL', effect: 'unknown', inBlock: 'differs', evaluates: true },
+  DoStmt: {
+    name: 'DO',
+    effect: 'unknown',
+    inBlock: (fields) => (ENDS_TRANSACTION.test(bodyOf(fields)) ? 'differs' : 'same'),
+  },
+  PrepareStmt: { name: 'PREPARE', effect: 'none', evaluates: true, elsewhere: true, survivesRollback: true },
+  ExecuteStmt: { name: 'EXECUTE', effect: 'unknown', evaluates: true, elsewhere: true },
+  DeallocateStmt: {
+    name: 'DEALLOCATE',
+    effect: 'none',
+    ...{ incidental: true, elsewhere: true, survivesRollback: true },
+  },
+  LoadStmt: { name: 'LOAD', effect: 'none' },
 
-/**
- * Whether a text of these statements, outside a transaction, is one that leaves nothing where it fails. Sequences go on all
- * the same, and so does what a function does elsewhere.
- */
-export function leavesNothingBehind(text: string, nodes: readonly Node[]): boolean {
-  return nodes.every((node) => !KEPT_BY_SESSION.has(kindOf(node))) && !SESSION_LOCK.test(text);
-}
+  // Transactions and sessions.
+  TransactionStmt: {
+    name: 'BEGIN, COMMIT or ROLLBACK',
+    words: ['BEGIN', 'START', 'COMMIT', 'END', 'ROLLBACK', 'ABORT', 'SAVEPOINT', 'RELEASE'],
+    effect: 'none',
+    inBlock: ({ kind }) =>
+      kind === 'TRANS_STMT_COMMIT_PREPARED' || kind === 'TRANS_STMT_ROLLBACK_PREPARED'
+        ? 'refused'
+        : 'differs',
+    role: roleOfTransaction,
+    ...{ incidental: true, elsewhere: true, survivesRollback: true },
+  },
+  VariableSetStmt: {
+    name: 'SET',
+    words: ['SET', 'RESET'],
+    effect: 'none',
+    inBlock: ({ is_local: isLocal, name }) =>
+      isLocal || name === 'TRANSACTION' || name === 'TRANSACTION SNAPSHOT' ? 'required' : 'same',
+    changesReading: (fields) =>
+      fields.kind === 'VAR_RESET_ALL' || (isReadingSetting(fields.name ?? '') && !isUsual(fields)),
+    changesNames: ({ kind, name = '' }) => kind === 'VAR_RESET_ALL' || isNamingSetting(name),
+    ...{ incidental: true, elsewhere: true },
+  },
+  VariableShowStmt: { name: 'SHOW', effect: 'none', incidental: true, elsewhere: true },
+  ConstraintsSetStmt: { name: 'SET CONSTRAINTS', effect: 'none', inBlock: 'required', incidental: true },
+  DiscardStmt: {
+    name: 'DISCARD',
+    effect: 'none',
+    inBlock: ({ target }) => (target === 'DISCARD_ALL' ? 'refused' : 'same'),
+    changesReading: ({ target }) => target === 'DISCARD_ALL',
+    changesNames: ({ target }) => target === 'DISCARD_ALL',
+    ...{ incidental: true, elsewhere: true },
+  },
+  ListenStmt: { name: 'LISTEN', effect: 'none', incidental: true },
+  UnlistenStmt: { name: 'UNLISTEN', effect: 'none', incidental: true },
+  NotifyStmt: { name: 'NOTIFY', effect: 'none', incidental: true },
+  CheckPointStmt: { name: 'CHECKPOINT', effect: 'none', incidental: true },
+  LockStmt: { name: 'LOCK', effect: 'none', inBlock: 'required', nowait: ({ nowait }) => nowait === true },
+
+  // Storage.
+  VacuumStmt: {
+    name: 'VACUUM or ANALYZE',
+    words: ['VACUUM', 'ANALYZE', 'ANALYSE'],
+    effect: 'none',
+    // ANALYZE of one table is the same in a block; of many it holds their locks until the end.
+    inBlock: ({ is_vacuumcmd: isVacuum, rels }) =>
+      isVacuum ? 'refused' : rels?.length === 1 ? 'same' : 'differs',
+  },
+  // The server refuses that of a partitioned table too.
+  ClusterStmt: {
+    name: 'CLUSTER',
+    effect: 'storage',
+    inBlock: ({ relation }) => (relation ? 'same' : 'refused'),
+  },
+  ReindexStmt: {
+    name: 'REINDEX',
+    effect: 'storage',
+    // The server refuses those of a partitioned table or index too.
+    inBlock: ({ kind, params }) =>
+      (kind === 'REINDEX_OBJECT_TABLE' || kind === 'REINDEX_OBJECT_INDEX') &&
+      !hasOption(params, 'concurrently')
+        ? 'same'
+        : 'refused',
+    concurrent: { says: ({ params }) => hasOption(params, 'concurrently'), failure: 'another meaning' },
+  },
+
+  ...DEFINITION_KINDS,
+} satisfies StatementTable<StatementKind>;
+
+/** The kinds whose reach is one of these. */
+export type KindsReaching<Reach extends string> = {
+  [Kind in StatementKind]: (typeof STATEMENT_KINDS)[Kind] extends { readonly reach: Reach } ? Kind : never;
+}[StatementKind];

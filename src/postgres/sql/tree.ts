@@ -1,6 +1,44 @@
 import type * as Tree from 'libpg-query';
 import type { Name } from '../../model/hazard-facts.ts';
 
+/** A node as the parser writes it: an object with one key, the kind of the node, over its fields. */
+export type Node = Readonly<Record<string, unknown>>;
+
+type KeysOf<Union> = Union extends unknown ? keyof Union : never;
+export type NodeKind = KeysOf<Tree.Node>;
+export type FieldsOf<Kind extends NodeKind> = Extract<Tree.Node, Record<Kind, unknown>>[Kind];
+
+export function kindOf(node: Node): string {
+  return Object.keys(node)[0] ?? '';
+}
+
+/**
+ * Visits every object within a part of a tree with the key that it stands under: for a node its kind (`RangeVar`), for a
+ * field of a fixed type the field's name (`intoClause`). Kinds begin with a capital letter, fields do not.
+ */
+export function walkTree(part: unknown, visit: (key: string, fields: object) => void): void {
+  if (typeof part !== 'object' || part === null) return;
+  for (const [key, value] of Object.entries(part)) {
+    if (typeof value !== 'object' || value === null) continue;
+    if (!Array.isArray(part) && !Array.isArray(value)) visit(key, value);
+    walkTree(value, visit);
+  }
+}
+
+/** Returns the fields of all nodes of one kind within a part of a tree, however deep. */
+export function nodesWithin<Kind extends NodeKind>(part: unknown, kind: Kind): FieldsOf<Kind>[] {
+  const found: FieldsOf<Kind>[] = [];
+  walkTree(part, (key, fields) => {
+    if (key === kind) found.push(fields as FieldsOf<Kind>);
+  });
+  return found;
+}
+
+/** Returns the names of the functions that are called within a part of a tree. */
+export function calledFunctions(part: unknown): Name[] {
+  return nodesWithin(part, 'FuncCall').map(({ funcname }) => nameOfParts(funcname));
+}
+
 /** The fields of those nodes of a list that are of one kind. */
 export function itemsOf<Fields>(nodes: readonly Tree.Node[] | undefined, kind: string): Fields[] {
   return (nodes ?? []).flatMap((node) => {
@@ -21,4 +59,39 @@ export function nameOf(range: Tree.RangeVar | undefined): Name {
 export function nameOfParts(nodes: readonly Tree.Node[] | undefined): Name {
   const parts = strings(nodes);
   return { schema: parts.at(-2) ?? null, name: parts.at(-1) ?? '' };
+}
+
+/** Returns a constant's value as text; undefined if the node is no constant. The parser leaves out what is 0, false or empty. */
+export function constantOf(value: Tree.Node | undefined): string | undefined {
+  if (!value || !('A_Const' in value)) return undefined;
+  const { ival, sval, boolval, fval } = value.A_Const;
+  if (sval) return sval.sval ?? '';
+  if (ival) return String(ival.ival ?? 0);
+  if (fval) return fval.fval ?? '0';
+  return boolval ? String(boolval.boolval ?? false) : undefined;
+}
+
+/** The option of a statement, `WITH (name = value)` or `(name value)`; undefined if the statement does not give it. */
+export function optionOf(options: readonly Tree.Node[] | undefined, name: string): Tree.DefElem | undefined {
+  return itemsOf<Tree.DefElem>(options, 'DefElem').findLast(({ defname }) => defname === name);
+}
+
+/** Whether an option is given and not switched off: `(concurrently)`, `(full true)`, `(full on)`, `(full 1)`. */
+export function hasOption(options: readonly Tree.Node[] | undefined, name: string): boolean {
+  const option = optionOf(options, name);
+  return option !== undefined && !isOff(option.arg);
+}
+
+/** Whether an option is given and switched off: `(connect = false)`. */
+export function isSwitchedOff(options: readonly Tree.Node[] | undefined, name: string): boolean {
+  return isOff(optionOf(options, name)?.arg);
+}
+
+function isOff(value: Tree.Node | undefined): boolean {
+  if (!value) return false;
+  if ('Boolean' in value) return value.Boolean.boolval !== true;
+  if ('Integer' in value) return (value.Integer.ival ?? 0) === 0;
+  // A word that is no keyword is read as the name of a type.
+  const word = 'TypeName' in value ? nameOfParts(value.TypeName.names).name : undefined;
+  return /^(?:false|off)$/i.test(word ?? ('String' in value ? (value.String.sval ?? '') : ''));
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { StatementSection } from '../../model/report.ts';
 import { statementWithoutSecrets } from '../../observe/statement-secrets.ts';
+import { beginsAsData } from '../../postgres/sql/classify-statement.ts';
 import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
@@ -23,13 +24,6 @@ export interface RehearsedStatement {
 
 type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'>;
 
-/** By the first word, since the tag of CREATE TABLE AS is one of a SELECT. */
-const DML = /^(?:INSERT|UPDATE|DELETE|MERGE|SELECT|COPY|WITH|VALUES|TABLE|FETCH)\b/i;
-
-export function isDataStatement(sql: string): boolean {
-  return DML.test(normalizeSql(sql));
-}
-
 /** @param databases the names of the target and of its clone, which stand for each other. */
 export function rehearsedOf(statements: readonly Seen[], databases: readonly string[] = []): Rehearsed {
   const texts = statements.map(({ sql }) => sql);
@@ -39,11 +33,9 @@ export function rehearsedOf(statements: readonly Seen[], databases: readonly str
       shape: shapeHash(sql),
     })),
     ddl: new Set(
-      texts
-        .filter((sql) => !isDataStatement(sql))
-        .flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
+      texts.filter((sql) => !beginsAsData(sql)).flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
     ),
-    dml: new Set(texts.filter(isDataStatement).map(likenessHash)),
+    dml: new Set(texts.filter(beginsAsData).map(likenessHash)),
   };
 }
 

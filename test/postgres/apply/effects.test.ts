@@ -47,6 +47,7 @@ test.each([
   'SELECT public.tidy_up()',
   'COPY t FROM STDIN',
   'EXPLAIN ANALYZE INSERT INTO t VALUES (1)',
+  'EXPLAIN ANALYZE CREATE TABLE made AS SELECT 1',
   'CREATE INDEX CONCURRENTLY ON t (id)',
   '[a text of 3 MB]',
   'CALL clean()',
@@ -63,6 +64,7 @@ test.each([
   'COPY t TO STDOUT',
   'EXPLAIN SELECT 1',
   'LOCK TABLE t',
+  'NOTIFY news',
   'SHOW server_version',
 ])('leaves nothing behind: %s', async (sql) => {
   expect(await effects(seen(sql, 'committed'))).toMatchObject({ committed: [], rolledBack: [] });

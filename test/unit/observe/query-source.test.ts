@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
 import { changedNode, type Plan, readPlan } from '../../../src/observe/checks/plans.ts';
-import { isPreparable } from '../../../src/observe/checks/query-source.ts';
 import type { QueryTrial } from '../../../src/observe/checks/try-queries.ts';
+import { beginsAsPreparable } from '../../../src/postgres/sql/classify-statement.ts';
 
 const scan = (type: string, totalCost = 10, more: Partial<Plan> = {}): Plan => ({
   type,
@@ -29,7 +29,7 @@ describe('a text can be prepared', () => {
     'MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE',
     'values (1)',
   ])('when it begins as %j', (sql) => {
-    expect(isPreparable(sql)).toBe(true);
+    expect(beginsAsPreparable(sql)).toBe(true);
   });
 
   test.each([
@@ -41,7 +41,7 @@ describe('a text can be prepared', () => {
     'CALL p()',
     '',
   ])('but not %j', (sql) => {
-    expect(isPreparable(sql)).toBe(false);
+    expect(beginsAsPreparable(sql)).toBe(false);
   });
 });
 

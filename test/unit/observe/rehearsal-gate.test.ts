@@ -148,7 +148,18 @@ describe('a database that the command makes for itself', () => {
     const { guard: on } = guard({ made: ['shadow'] });
     expect(await ask(on, 'CREATE TABLE t (id int)', 'shadow')).toBe('run');
     expect(await ask(on, 'SELECT 1 FROM pg_database', 'postgres')).toBe('run');
-    expect(await ask(on, 'CREATE TABLE t (id int)', 'postgres')).toMatchObject({ sqlstate: '42501' });
+    expect(await ask(on, 'PREPARE p AS SELECT 1', 'postgres')).toBe('run');
+  });
+
+  test.each([
+    'CREATE TABLE t (id int)',
+    'SELECT 1 AS one INTO t',
+    'WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone',
+    'PREPARE p AS INSERT INTO t VALUES (1)',
+  ])('in another database of the server it may not run %s', async (sql) => {
+    const { guard: on } = guard({ made: ['shadow'] });
+    expect(await ask(on, sql, 'postgres')).toMatchObject({ sqlstate: '42501' });
+    expect(await ask(on, sql, 'shadow')).toBe('run');
   });
 });
 

@@ -1,7 +1,7 @@
 import { parse } from 'libpg-query';
 import { describe, expect, test } from 'vitest';
 import { classifyScope, type StatementScope } from '../../../src/observe/clone-boundary/statement-scope.ts';
-import type { Node } from '../../../src/postgres/sql/statement-kinds.ts';
+import type { Node } from '../../../src/postgres/sql/tree.ts';
 
 const NAMES = { target: 'shop', clone: 'shop_rehearsal_1' };
 
@@ -48,6 +48,7 @@ describe('stops what takes effect beyond the clone', () => {
     'SELECT pg_reload_conf()',
     'SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_stat_activity',
     "INSERT INTO log SELECT pg_drop_replication_slot('s')",
+    'EXECUTE p(pg_reload_conf())',
     "WITH x AS (SELECT lo_export(1, '/tmp/x')) SELECT * FROM x",
     "CREATE TABLE t AS SELECT * FROM dblink('dbname=shop', 'select 1') AS r(i int)",
   ])('%s', async (sql) => {
@@ -96,4 +97,8 @@ test('names the databases that a command makes and drops for itself', async () =
     kind: 'drop-database',
     database: 'shadow',
   });
+});
+
+test('takes a kind of statement that the table does not have as one that reaches anything', () => {
+  expect(classifyScope({ RepackStmt: {} }, NAMES)).toMatchObject({ kind: 'beyond', leaves: 'server' });
 });

@@ -1,0 +1,219 @@
+import { firstWord } from './normalize.ts';
+import { isNamingSetting, isReadingSetting, STATEMENT_KINDS } from './statement-kinds.ts';
+import type {
+  ConcurrentFailure,
+  Effect,
+  InBlock,
+  Role,
+  StatementKind,
+  StatementProperties,
+} from './statement-properties.ts';
+import {
+  calledFunctions,
+  constantOf,
+  type FieldsOf,
+  kindOf,
+  type Node,
+  nodesWithin,
+  walkTree,
+} from './tree.ts';
+
+/** Properties of a kind that is known at run time only: the fields it is asked about are those of that kind. */
+type Properties = StatementProperties<never>;
+
+/**
+ * Of a kind that the table does not have, which only a newer grammar can make: it may do anything, its effect cannot be
+ * undone, and nobody knows what it means in a block, so it is sent as it came and never again.
+ */
+const UNKNOWN: Properties = {
+  name: 'unknown',
+  words: [],
+  effect: 'unknown',
+  inBlock: 'differs',
+  evaluates: true,
+  survivesRollback: true,
+};
+
+export function isStatementKind(kind: string): kind is StatementKind {
+  return Object.hasOwn(STATEMENT_KINDS, kind);
+}
+
+/** Returns the fields of a statement if it is of this kind. */
+export function fieldsIf<Kind extends StatementKind>(node: Node, kind: Kind): FieldsOf<Kind> | undefined {
+  return node[kind] as FieldsOf<Kind> | undefined;
+}
+
+function propertiesOf(node: Node): Properties {
+  const kind = kindOf(node);
+  return isStatementKind(kind) ? (STATEMENT_KINDS[kind] as Properties) : UNKNOWN;
+}
+
+function fieldsOf(node: Node): never {
+  return (node[kindOf(node)] ?? {}) as never;
+}
+
+/** The statement in PostgreSQL's words, `CREATE TABLE`; for a kind that the table does not have, its node's name. */
+export function nameOfStatement(node: Node): string {
+  const kind = kindOf(node);
+  return isStatementKind(kind) ? STATEMENT_KINDS[kind].name : kind.replace(/Stmt$/, '');
+}
+
+export function roleOf(node: Node): Role {
+  return propertiesOf(node).role?.(fieldsOf(node)) ?? 'ordinary';
+}
+
+/** INSERT, UPDATE, DELETE, MERGE. */
+export function isDml(node: Node): boolean {
+  return propertiesOf(node).dml === true;
+}
+
+/** SELECT, VALUES, TABLE. */
+export function isQuery(node: Node): boolean {
+  return kindOf(node) === 'SelectStmt';
+}
+
+/** Client and server exchange data within the statement: COPY. */
+export function copiesData(node: Node): boolean {
+  return propertiesOf(node).copies === true;
+}
+
+/** The statement concerns only its session or its transaction. */
+export function isIncidental(node: Node): boolean {
+  return propertiesOf(node).incidental === true;
+}
+
+/** What the statement may affect beyond its database; undefined: nothing, unless it calls a function that does. */
+export function reachOf(node: Node): StatementProperties<never>['reach'] {
+  return propertiesOf(node).reach;
+}
+
+/** The statement evaluates the expressions in it. */
+export function evaluatesExpressions(node: Node): boolean {
+  return propertiesOf(node).evaluates === true;
+}
+
+/** The statement may be sent to another database of the server, since it changes nothing there. */
+export function isHarmlessElsewhere(node: Node): boolean {
+  return propertiesOf(node).elsewhere === true && (!holdsStatement(node) || !writesWithin(node));
+}
+
+/** The statement may hold others: a query its CTEs, PREPARE what it prepares. */
+function holdsStatement(node: Node): boolean {
+  return isQuery(node) || kindOf(node) === 'PrepareStmt';
+}
+
+export function inBlock(node: Node): InBlock {
+  const { inBlock: rule = 'same' } = propertiesOf(node);
+  return typeof rule === 'function' ? rule(fieldsOf(node)) : rule;
+}
+
+/**
+ * Whether a statement that is alone outside a transaction does the same between BEGIN and COMMIT. If the server refuses it
+ * there (25001, 2D000) although this says yes, a partitioned table for example, it is sent again without them.
+ */
+export function meansTheSameInBlock(node: Node): boolean {
+  return inBlock(node) === 'same';
+}
+
+/** What a failed attempt leaves behind for the next one, if the statement says CONCURRENTLY; else undefined. */
+export function concurrentFailure(node: Node): ConcurrentFailure | undefined {
+  const { concurrent } = propertiesOf(node);
+  return concurrent?.says(fieldsOf(node)) ? concurrent.failure : undefined;
+}
+
+/** The statement says NOWAIT, itself or in a FOR UPDATE. */
+export function saysNowait(node: Node): boolean {
+  if (propertiesOf(node).nowait?.(fieldsOf(node))) return true;
+  return nodesWithin(node, 'LockingClause').some(({ waitPolicy }) => waitPolicy === 'LockWaitError');
+}
+
+/** What the statement leaves behind, not counting the statements and functions within it. */
+function ownEffect(node: Node): Effect {
+  const { effect } = propertiesOf(node);
+  return typeof effect === 'function' ? effect(fieldsOf(node)) : effect;
+}
+
+/** What the statement leaves behind; of `reads` only the functions that it calls may write. */
+export function effectOf(node: Node): Effect {
+  const effect = ownEffect(node);
+  return effect === 'reads' && writesWithin(node) ? 'unknown' : effect;
+}
+
+/** A statement within the statement writes, or a SELECT … INTO makes a table. */
+export function writesWithin(node: Node): boolean {
+  let writes = false;
+  walkTree(fieldsOf(node), (key, fields) => {
+    if (key === 'intoClause') writes = true;
+    if (isStatementKind(key) && !['none', 'reads'].includes(ownEffect({ [key]: fields }))) writes = true;
+  });
+  return writes;
+}
+
+/** After the statement, DML of the same text may take other locks: definitions have changed, or what names mean. */
+export function changesLocksOfDml(node: Node): boolean {
+  if (CHANGING.has(ownEffect(node)) || propertiesOf(node).changesNames?.(fieldsOf(node))) return true;
+  return isQuery(node) && settingsNamedBy(node).some(isNamingSetting);
+}
+
+const CHANGING: ReadonlySet<Effect> = new Set(['schema', 'cluster', 'unknown']);
+
+/**
+ * Whether the statement changes how texts are read. The server reads a text once, before it runs anything of it, so
+ * the statements behind this one must not be sent by themselves.
+ */
+export function changesReading(node: Node): boolean {
+  if (propertiesOf(node).changesReading?.(fieldsOf(node))) return true;
+  return isQuery(node) && settingsNamedBy(node).some(isReadingSetting);
+}
+
+/**
+ * The settings that a SET or RESET names, or that a query may change by set_config(): any text in such a query may be the
+ * name of one.
+ */
+export function settingsNamedBy(node: Node): string[] {
+  const set = fieldsIf(node, 'VariableSetStmt');
+  if (set) return set.name === undefined ? [] : [set.name];
+  if (!isQuery(node) || !calledFunctions(node).some(({ name }) => name === 'set_config')) return [];
+  return nodesWithin(node, 'A_Const').flatMap((constant) => constantOf({ A_Const: constant }) ?? []);
+}
+
+const SESSION_LOCK = /\bpg_(?:try_)?advisory_(?:un)?lock/i;
+
+/**
+ * Whether a text of these statements, outside a transaction, is one that leaves nothing behind if it fails. Sequences go on
+ * all the same, and so does what a function does elsewhere.
+ * @param text names functions that statements within literals may call.
+ */
+export function leavesNothingBehind(text: string, nodes: readonly Node[]): boolean {
+  return nodes.every((node) => !propertiesOf(node).survivesRollback) && !SESSION_LOCK.test(text);
+}
+
+/** The words that only statements with a property begin with. */
+function wordsOf(has: (properties: Properties) => boolean): ReadonlySet<string> {
+  const all = Object.values(STATEMENT_KINDS) as Properties[];
+  const opening = (properties: Properties) => properties.words ?? [properties.name.split(' ')[0] ?? ''];
+  const others = new Set(all.filter((properties) => !has(properties)).flatMap(opening));
+  return new Set(
+    all
+      .filter(has)
+      .flatMap(opening)
+      .filter((word) => !others.has(word)),
+  );
+}
+
+const DML_WORDS = wordsOf(({ dml }) => dml === true);
+const DATA_WORDS = wordsOf(({ data }) => data === true);
+const PREPARABLE_WORDS = wordsOf(({ preparable }) => preparable === true);
+const INCIDENTAL_WORDS = wordsOf(({ incidental }) => incidental === true);
+
+/*
+ * Of texts that the parser cannot or need not read, redacted ones for example, the first word tells. It cannot tell a query
+ * that begins with WITH from a DML statement that does.
+ */
+export const beginsAsDml = (sql: string) => DML_WORDS.has(firstWord(sql));
+/** The text begins as a statement that moves rows: a query, DML, COPY or FETCH. */
+export const beginsAsData = (sql: string) => DATA_WORDS.has(firstWord(sql));
+/** The text begins as one that PREPARE takes: a query or DML. */
+export const beginsAsPreparable = (sql: string) => PREPARABLE_WORDS.has(firstWord(sql));
+/** The text begins as one that concerns only its session or transaction. */
+export const beginsAsIncidental = (sql: string) => INCIDENTAL_WORDS.has(firstWord(sql));

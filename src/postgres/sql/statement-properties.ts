@@ -1,0 +1,97 @@
+import type { FieldsOf, NodeKind } from './tree.ts';
+
+/** The part that a statement plays in a transaction. */
+export type Role =
+  /** BEGIN, START TRANSACTION. */
+  | 'begin'
+  /** COMMIT, ROLLBACK, END, ABORT. */
+  | 'end'
+  /** COMMIT AND CHAIN, ROLLBACK AND CHAIN: the block goes on as a new transaction. */
+  | 'chain'
+  /** SAVEPOINT, RELEASE, ROLLBACK TO. */
+  | 'savepoint'
+  /** PREPARE TRANSACTION ends the block without ending the transaction. */
+  | 'prepare-transaction'
+  | 'ordinary';
+
+/** What stays behind when the statement has succeeded and its transaction is committed. */
+export type Effect =
+  | 'none'
+  /** Nothing of its own; a statement or a function within it may write. */
+  | 'reads'
+  | 'rows'
+  /** The same content in another file. */
+  | 'storage'
+  | 'schema'
+  /** Roles, databases, tablespaces, settings of the server. */
+  | 'cluster'
+  /** It runs code that the parser does not see. */
+  | 'unknown';
+
+/** What a statement that is sent alone does between BEGIN and COMMIT. */
+export type InBlock =
+  | 'same'
+  /** The server answers 25001 (active_sql_transaction). */
+  | 'refused'
+  /** It means something only there; outside of a block the server answers with an error or a warning. */
+  | 'required'
+  /** Something else, or the server's catalogues decide whether it is refused. */
+  | 'differs';
+
+/** What a failed CONCURRENTLY leaves behind for the same statement. */
+export type ConcurrentFailure =
+  /** It can be sent again. */
+  | 'nothing in its way'
+  /** An invalid index that must be dropped first. */
+  | 'an invalid index'
+  /** Something that gives the same statement another meaning. */
+  | 'another meaning';
+
+type Decided<Fields, Value> = Value | ((fields: Fields) => Value);
+
+export interface StatementProperties<Fields> {
+  /** In PostgreSQL's words, for people. */
+  readonly name: string;
+  /** The words that its text may begin with; by default the first of the name. */
+  readonly words?: readonly string[];
+  readonly effect: Decided<Fields, Effect>;
+  /** By default `same`. */
+  readonly inBlock?: Decided<Fields, InBlock>;
+  readonly role?: (fields: Fields) => Role;
+  readonly concurrent?: { readonly says: (fields: Fields) => boolean; readonly failure: ConcurrentFailure };
+  /** NOWAIT: it asks to fail rather than wait. */
+  readonly nowait?: (fields: Fields) => boolean;
+  /**
+   * What it may affect beyond its database: `cluster` (roles, other databases, the server), `server` (files, programs and other
+   * servers), or its names and options decide.
+   */
+  readonly reach?: 'cluster' | 'server' | 'depends';
+  /** It evaluates the expressions in it; other statements only store them, as in a view. */
+  readonly evaluates?: true;
+  /** INSERT, UPDATE, DELETE, MERGE: what loops consist of. */
+  readonly dml?: true;
+  /** It reads or writes rows, and may come in any number and order: SELECT, DML, COPY, FETCH. */
+  readonly data?: true;
+  /** PREPARE takes it: queries and DML. */
+  readonly preparable?: true;
+  /** The client and the server exchange data within it. */
+  readonly copies?: true;
+  /** It concerns only its session or transaction: without consequence for others, and it may come at any time. */
+  readonly incidental?: true;
+  /** It may be sent to another database of the server: to look around, and to make a database. */
+  readonly elsewhere?: true;
+  /** The session keeps its effect although the transaction is rolled back: done once more, it fails or counts twice. */
+  readonly survivesRollback?: true;
+  /** It changes how the server reads later texts: their encoding, backslashes in their literals. */
+  readonly changesReading?: (fields: Fields) => boolean;
+  /** It changes which relations the names in later statements mean, or which triggers they run. */
+  readonly changesNames?: (fields: Fields) => boolean;
+}
+
+/** Nodes of these names occur only within statements. */
+type NoStatement = 'RawStmt' | 'SetOperationStmt' | 'ReturnStmt' | 'PLAssignStmt' | 'ReplicaIdentityStmt';
+export type StatementKind = Exclude<Extract<NodeKind, `${string}Stmt`>, NoStatement>;
+/** Kinds with their properties, which functions decide by the fields of that kind. */
+export type StatementTable<Kinds extends StatementKind> = {
+  readonly [Kind in Kinds]: StatementProperties<FieldsOf<Kind>>;
+};
