@@ -1,4 +1,5 @@
 import { plural } from '../format.ts';
+import type { HazardFacts } from '../model/hazard-facts.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type {
   CommandSection,
@@ -9,12 +10,14 @@ import type {
   TransactionSection,
 } from '../model/report.ts';
 import type { HazardTexts } from './hazard-definition.ts';
+import { effectOfStatement } from './statement-effect.ts';
 
 /** What the command's exit code says, and what the server saw. */
 export interface Account {
   readonly command: Pick<CommandSection, 'exitCode' | 'reachedClone'>;
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
+  readonly parsed: HazardFacts['parsed'];
   readonly schema: Pick<SchemaSection, 'changes' | 'renames' | 'before' | 'after'> | null;
   readonly data: Pick<DataSection, 'tables' | 'written'> | null;
 }
@@ -58,13 +61,18 @@ export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
     safer:
       'End every BEGIN with COMMIT (psql: --single-transaction does both), and let the tool commit before it closes.',
     severity: 'error',
-    find: ({ command, statements, transactions }) => {
+    find: ({ command, statements, transactions, parsed }) => {
       if (command.exitCode !== 0) return null;
       for (const { transaction, outcome } of transactions) {
         const own = statements.filter((statement) => statement.transaction === transaction);
-        const ended = own.some(({ tag, error }) => tag === 'ROLLBACK' || error !== null);
+        const ended = own.some(
+          ({ index, tag, error }) =>
+            error !== null || (tag === 'ROLLBACK' && !parsed.get(index)?.toSavepoint),
+        );
+        // pg_dump never ends its transaction, and many a tool calls it when it has migrated: it reads.
         const lost = own.filter(
-          ({ tag, sql }) => tag !== null && !CHANGES_NOTHING.test(tag) && !COPY_OUT.test(sql),
+          (statement) =>
+            statement.tag !== null && !['none', 'reads'].includes(effectOfStatement(statement, parsed)),
         );
         const [first] = lost;
         if (outcome !== 'rolled back' || ended || !first) continue;
@@ -123,12 +131,6 @@ export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
   },
 ];
 
-const CHANGES_NOTHING =
-  /^(BEGIN|START TRANSACTION|SELECT|FETCH|MOVE|SHOW|SET|RESET|DISCARD|LOCK|DECLARE|CLOSE|SAVEPOINT|RELEASE|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|EXPLAIN)/;
-
-/** pg_dump never ends its transaction, and many a tool calls it when it has migrated. */
-const COPY_OUT = /^\s*COPY\s+(?:\(|[^()]*(?:\([^()]*\))?\s+TO\s)/i;
-
 /** Nothing of it is said where the command was never seen to work on the clone, or its effects could not be read. */
 export function findExitCodeHazards(account: Account): Hazard[] {
   if (!account.command.reachedClone || account.schema === null || account.data === null) return [];
@@ -148,7 +150,7 @@ interface Effects {
 }
 
 /** What changed and stays, by name; what was rolled back is no effect. */
-function effectsOf({ schema, data, statements, transactions }: Account): Effects {
+function effectsOf({ schema, data, statements, transactions, parsed }: Account): Effects {
   const changes = [
     ...(schema?.changes ?? []).map(({ object }) => object),
     ...(schema?.renames ?? []).map(({ to }) => to),
@@ -161,24 +163,24 @@ function effectsOf({ schema, data, statements, transactions }: Account): Effects
       .filter(({ rowsBefore, rowsAfter, rewritten }) => rewritten || rowsBefore !== rowsAfter)
       .map(({ relation }) => relation),
     ...(allKept ? (data?.written ?? []) : []).map(({ relation }) => relation),
-    ...writtenRelations(statements, transactions),
+    ...writtenRelations({ statements, transactions, parsed }),
   ];
   return { definitions: [...changes, ...unnamed].sort(), rows: [...new Set(rows)].sort() };
 }
 
-const WRITES = /^(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE)/;
-
 /** Relations that a committed statement wrote rows of, by the locks that writing takes. */
-function writtenRelations(
-  statements: readonly StatementSection[],
-  transactions: readonly TransactionSection[],
-): string[] {
+function writtenRelations({
+  statements,
+  transactions,
+  parsed,
+}: Pick<Account, 'statements' | 'transactions' | 'parsed'>): string[] {
   const kept = new Set(
     transactions.filter(({ outcome }) => outcome === 'committed').map(({ transaction }) => transaction),
   );
   return statements
-    .filter(({ tag, error, rows, transaction }) => {
-      const wrote = WRITES.test(tag ?? '') && (rows ?? 1) > 0;
+    .filter((statement) => {
+      const { error, rows, transaction } = statement;
+      const wrote = effectOfStatement(statement, parsed) === 'rows' && (rows ?? 1) > 0;
       return wrote && error === null && kept.has(transaction);
     })
     .flatMap(({ locks }) => locks ?? [])

@@ -83,9 +83,27 @@ export interface Name {
   readonly name: string;
 }
 
-/** What one statement asks for: an ALTER TABLE may ask for several things. */
+/** What stays behind when a statement has succeeded and its transaction is committed. */
+export type StatementEffect =
+  | 'none'
+  /** Nothing of its own; a statement or a function within it may write. */
+  | 'reads'
+  | 'rows'
+  /** The same content in another file. */
+  | 'storage'
+  | 'schema'
+  /** Roles, databases, tablespaces, settings of the server. */
+  | 'cluster'
+  /** It runs code that the parser does not see. */
+  | 'unknown';
+
 export interface StatementFacts {
+  /** What it asks for: an ALTER TABLE may ask for several things. */
   readonly actions: readonly Action[];
+  /** What it leaves behind, with the statements within it; of `reads` only the functions that it calls may write. */
+  readonly effect: StatementEffect;
+  /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
+  readonly toSavepoint: boolean;
 }
 
 export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';
@@ -195,6 +213,8 @@ export type Action =
       readonly off: boolean;
       readonly local: boolean;
     }
+  /** Of any object: ALTER … RENAME, ALTER … SET SCHEMA. */
+  | { readonly does: 'rename' }
   | { readonly does: 'insert' | 'update' | 'delete' | 'merge'; readonly table: Name };
 
 export type ActionOf<Does extends Action['does']> = Extract<Action, { does: Does }>;

@@ -155,11 +155,13 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     own: { transactions: observe === 'exact' ? transactions : null, elsewhere },
     statements: async (names, data, made) => {
       if (observe === 'off') return NOTHING_SEEN;
-      const statements = withRewrites(log.section(cloneOid, names, made), data);
+      const section = log.section(cloneOid, names, made);
+      const parsed = await statementFacts(section);
+      const statements = withRewrites(section, parsed, data);
       return {
         statements,
         transactions: log.transactions(),
-        parsed: await statementFacts(statements),
+        parsed,
         sessionsWithLockTimeout: limited,
         caveats: [
           ...(statements.length > 0 ? STATEMENT_CAVEATS : []),

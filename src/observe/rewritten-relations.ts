@@ -1,7 +1,9 @@
+import type { Action, StatementFacts } from '../model/hazard-facts.ts';
 import type { DataSection, StatementSection } from '../model/report.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 
-/** Commands that give a relation a new file without making a second relation for it meanwhile. */
-const IN_PLACE = /^(TRUNCATE|VACUUM|CLUSTER|REFRESH)/;
+/** What gives a relation a new file without making a second relation for it meanwhile. */
+const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh']);
 
 /** A relation without a name: it was made and dropped within the transaction, as a table is that is written anew. */
 const NAMELESS = /^relation \d+$/;
@@ -11,17 +13,26 @@ const NAMELESS = /^relation \d+$/;
  * others only after the commit, so it goes by locks: a rewrite holds ACCESS EXCLUSIVE on the relation, itself or by
  * an earlier statement of its transaction, and on the new one that takes its place.
  */
-export function withRewrites(statements: StatementSection[], data: DataSection | null): StatementSection[] {
+export function withRewrites(
+  statements: StatementSection[],
+  parsed: ReadonlyMap<number, StatementFacts>,
+  data: DataSection | null,
+): StatementSection[] {
+  const actionsOf = ({ index }: StatementSection) => parsed.get(index)?.actions ?? [];
   const rewrote = new Map<number, string[]>();
   for (const { relation, rewritten } of data?.tables ?? []) {
     if (!rewritten) continue;
     const holders = holdersOf(relation, statements);
-    const likely = holders.filter(({ tag, locks }) => {
-      const makesAnother = locks?.some((lock) => NAMELESS.test(lock.relation)) ?? false;
-      return makesAnother || IN_PLACE.test(tag ?? '');
+    const likely = holders.filter((statement) => {
+      const makesAnother = statement.locks?.some((lock) => NAMELESS.test(lock.relation)) ?? false;
+      return makesAnother || actionsOf(statement).some(({ does }) => IN_PLACE.has(does));
     });
     const found =
-      holders.length === 0 ? vacuums(relation, statements) : holders.length === 1 ? holders : likely;
+      holders.length === 0
+        ? vacuums(relation, statements, actionsOf)
+        : holders.length === 1
+          ? holders
+          : likely;
     for (const { index } of found) rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
   }
   return statements.map((statement) => ({ ...statement, rewrote: rewrote.get(statement.index) ?? [] }));
@@ -39,15 +50,24 @@ function holdersOf(relation: string, statements: readonly StatementSection[]): S
   });
 }
 
-const NAMES_NOTHING = /^vacuum\s*(?:\([^)]*\)|\b(?:full|freeze|verbose|analyze|analyse)\b|\s)*;?$/i;
-
 /** VACUUM FULL runs in transactions of its own, whose locks are gone with its end; it may name no relation. */
-function vacuums(relation: string, statements: readonly StatementSection[]): StatementSection[] {
-  const full = statements.filter(
-    ({ tag, sql, error }) => tag === 'VACUUM' && !error && /\bfull\b/i.test(sql),
+function vacuums(
+  relation: string,
+  statements: readonly StatementSection[],
+  actionsOf: (statement: StatementSection) => readonly Action[],
+): StatementSection[] {
+  const full = statements.flatMap((statement) =>
+    statement.error
+      ? []
+      : actionsOf(statement).flatMap((action) =>
+          action.does === 'vacuum' && action.full ? [{ statement, tables: action.tables }] : [],
+        ),
   );
-  const naming = full.filter(({ sql }) => names(sql, relation));
-  return naming.length > 0 ? naming : full.filter(({ sql }) => NAMES_NOTHING.test(sql));
+  const naming = full.filter(({ tables }) =>
+    tables.some(({ name }) => displayName(name) === lastPart(relation)),
+  );
+  const found = naming.length > 0 ? naming : full.filter(({ tables }) => tables.length === 0);
+  return found.map(({ statement }) => statement);
 }
 
 function locksExclusively({ locks }: StatementSection, relation: string): boolean {
@@ -56,7 +76,12 @@ function locksExclusively({ locks }: StatementSection, relation: string): boolea
 
 /** Whether the last part of the relation's name stands in the text, as it would be written there. */
 function names(sql: string, relation: string): boolean {
-  const name = /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(relation)?.[0] ?? relation;
+  const name = lastPart(relation);
   const words = sql.match(/"(?:[^"]|"")*"|[\p{L}\p{N}_$]+/gu) ?? [];
   return words.some((word) => word === name || word.toLowerCase() === name || word === `"${name}"`);
+}
+
+/** Of `public.orders`, `orders`. */
+function lastPart(relation: string): string {
+  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(relation)?.[0] ?? relation;
 }

@@ -2,7 +2,7 @@ import type * as Tree from 'libpg-query';
 import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
-import { beginsAsDml } from '../postgres/sql/classify-statement.ts';
+import { beginsAsDml, effectOf, fieldsIf, strongestEffect } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import {
@@ -41,7 +41,14 @@ export async function statementFacts(
 
 async function parsed(sql: string): Promise<StatementFacts | undefined> {
   const statements = await parseText(Buffer.from(sql));
-  return statements ? { actions: statements.flatMap(({ node }) => actionsOf(node)) } : undefined;
+  if (!statements) return undefined;
+  return {
+    actions: statements.flatMap(({ node }) => actionsOf(node)),
+    effect: strongestEffect(statements.map(({ node }) => effectOf(node))),
+    toSavepoint: statements.some(
+      ({ node }) => fieldsIf(node, 'TransactionStmt')?.kind === 'TRANS_STMT_ROLLBACK_TO',
+    ),
+  };
 }
 
 /** What one parsed statement asks for; nothing where no hazard depends on it. */
@@ -116,6 +123,8 @@ const READERS = {
       ? [{ does: 'set lock_timeout', off: true, local: false }]
       : [],
   SelectStmt: (tree: Tree.SelectStmt) => setConfig(tree),
+  RenameStmt: () => [{ does: 'rename' }],
+  AlterObjectSchemaStmt: () => [{ does: 'rename' }],
   InsertStmt: (tree: Tree.InsertStmt) => [{ does: 'insert', table: nameOf(tree.relation) }],
   UpdateStmt: (tree: Tree.UpdateStmt) => [{ does: 'update', table: nameOf(tree.relation) }],
   DeleteStmt: (tree: Tree.DeleteStmt) => [{ does: 'delete', table: nameOf(tree.relation) }],

@@ -71,6 +71,9 @@ export function statement(
 /** What the parser says, by the statements' indexes. */
 export function asking(actions: Record<number, Action | Action[]>): HazardFacts['parsed'] {
   return new Map(
-    Object.entries(actions).map(([index, action]) => [Number(index), { actions: [action].flat() }]),
+    Object.entries(actions).map(([index, action]) => [
+      Number(index),
+      { actions: [action].flat(), effect: 'unknown', toSavepoint: false },
+    ]),
   );
 }

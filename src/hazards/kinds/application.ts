@@ -184,10 +184,8 @@ function renamed(
   };
 }
 
-function renamingStatements({ facts }: HazardContext): StatementSection[] {
-  return facts.statements.filter(
-    ({ tag, sql, error }) => !error && /^ALTER/.test(tag ?? '') && /\bRENAME\b|\bSET\s+SCHEMA\b/i.test(sql),
-  );
+function renamingStatements(ground: HazardContext): StatementSection[] {
+  return ground.met('rename').map(({ statement }) => statement);
 }
 
 function hasName(sql: string, name: string): boolean {

@@ -158,6 +158,8 @@ const CAUSES: readonly Cause[] = [
 ];
 
 /** What gives a relation another file because that is what it is for, and has hazards of its own. */
+/** These give every relation that they touch a new file, partitions and what refers to it too. */
+const EMPTIES_OR_FILLS = new Set<Action['does']>(['truncate', 'refresh']);
 const EXPECTED = new Set<Action['does']>(['truncate', 'refresh', 'drop']);
 
 export const REWRITES: readonly HazardRecord[] = [
@@ -187,7 +189,7 @@ export const REWRITES: readonly HazardRecord[] = [
             (action) => !EXPECTED.has(action.does) && !CAUSES.some(({ isCause }) => isCause(action)),
           ),
         )
-        .filter(({ statement }) => !/^(?:TRUNCATE|REFRESH)/.test(statement.tag ?? ''))
+        .filter(({ statement }) => !ground.actions(statement).some(({ does }) => EMPTIES_OR_FILLS.has(does)))
         .map(({ statement, relation }) =>
           rewriteFinding(
             ground,

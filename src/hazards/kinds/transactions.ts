@@ -1,5 +1,6 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
+import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
 import { listed, locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext, StatementLock } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
@@ -161,17 +162,15 @@ function lingering(ground: HazardContext, takers: readonly Taker[]): Finding[] {
   ];
 }
 
-const CONTROL =
-  /^(?:BEGIN|START TRANSACTION|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET|RESET|SHOW|DISCARD ALL|PREPARE TRANSACTION)$/;
 /** What a migration tool writes into its own table. */
 const BOOKKEEPING_ROWS = 10;
 
 /** What its transaction still does behind a statement, but control and bookkeeping. */
 export function laterWork(ground: HazardContext, statement: StatementSection): StatementSection[] {
   return ground.inTransactionOf(statement).filter(({ index, tag, error, rows, sql }) => {
-    if (index <= statement.index || error || CONTROL.test(tag ?? '')) return false;
-    const isData = /^(?:INSERT|UPDATE|DELETE|MERGE|SELECT)/.test(tag ?? '');
-    return isData ? (rows ?? 0) > BOOKKEEPING_ROWS : sql !== '';
+    if (index <= statement.index || error) return false;
+    if (beginsAsData(tag ?? '')) return (rows ?? 0) > BOOKKEEPING_ROWS;
+    return !beginsAsIncidental(tag ?? '') && tag !== 'PREPARE TRANSACTION' && sql !== '';
   });
 }
 

@@ -1,8 +1,8 @@
+import type { StatementEffect } from '../../model/hazard-facts.ts';
 import { firstWord } from './normalize.ts';
 import { isNamingSetting, isReadingSetting, STATEMENT_KINDS } from './statement-kinds.ts';
 import type {
   ConcurrentFailure,
-  Effect,
   InBlock,
   Role,
   StatementKind,
@@ -127,26 +127,46 @@ export function saysNowait(node: Node): boolean {
   return nodesWithin(node, 'LockingClause').some(({ waitPolicy }) => waitPolicy === 'LockWaitError');
 }
 
+/** The weakest first. */
+const EFFECTS: readonly StatementEffect[] = [
+  'none',
+  'reads',
+  'rows',
+  'storage',
+  'schema',
+  'cluster',
+  'unknown',
+];
+
+/** Returns the effect of statements that run one after the other; of none, `none`. */
+export function strongestEffect(effects: readonly StatementEffect[]): StatementEffect {
+  return EFFECTS.findLast((effect) => effects.includes(effect)) ?? 'none';
+}
+
 /** What the statement leaves behind, not counting the statements and functions within it. */
-function ownEffect(node: Node): Effect {
+function ownEffect(node: Node): StatementEffect {
   const { effect } = propertiesOf(node);
   return typeof effect === 'function' ? effect(fieldsOf(node)) : effect;
 }
 
 /** What the statement leaves behind; of `reads` only the functions that it calls may write. */
-export function effectOf(node: Node): Effect {
+export function effectOf(node: Node): StatementEffect {
   const effect = ownEffect(node);
-  return effect === 'reads' && writesWithin(node) ? 'unknown' : effect;
+  return effect === 'reads' ? strongestEffect([effect, ...effectsWithin(node)]) : effect;
 }
 
 /** A statement within the statement writes, or a SELECT … INTO makes a table. */
 export function writesWithin(node: Node): boolean {
-  let writes = false;
+  return !['none', 'reads'].includes(strongestEffect(effectsWithin(node)));
+}
+
+function effectsWithin(node: Node): StatementEffect[] {
+  const effects: StatementEffect[] = [];
   walkTree(fieldsOf(node), (key, fields) => {
-    if (key === 'intoClause') writes = true;
-    if (isStatementKind(key) && !['none', 'reads'].includes(ownEffect({ [key]: fields }))) writes = true;
+    if (key === 'intoClause') effects.push('schema');
+    if (isStatementKind(key)) effects.push(ownEffect({ [key]: fields }));
   });
-  return writes;
+  return effects;
 }
 
 /** After the statement, DML of the same text may take other locks: definitions have changed, or what names mean. */
@@ -155,7 +175,7 @@ export function changesLocksOfDml(node: Node): boolean {
   return isQuery(node) && settingsNamedBy(node).some(isNamingSetting);
 }
 
-const CHANGING: ReadonlySet<Effect> = new Set(['schema', 'cluster', 'unknown']);
+const CHANGING: ReadonlySet<StatementEffect> = new Set(['schema', 'cluster', 'unknown']);
 
 /**
  * Whether the statement changes how texts are read. The server reads a text once, before it runs anything of it, so
@@ -199,6 +219,20 @@ function wordsOf(has: (properties: Properties) => boolean): ReadonlySet<string> 
       .flatMap(opening)
       .filter((word) => !others.has(word)),
   );
+}
+
+const EFFECT_OF_WORD: ReadonlyMap<string, StatementEffect> = new Map(
+  EFFECTS.flatMap((effect) =>
+    [...wordsOf((properties) => properties.effect === effect)].map((word) => [word, effect] as const),
+  ),
+);
+
+/**
+ * What the server's command tag (`INSERT 0 1`) tells of a statement that the parser does not see: `unknown` if statements of
+ * several effects have the same word.
+ */
+export function effectOfTag(tag: string | null): StatementEffect {
+  return EFFECT_OF_WORD.get(firstWord(tag ?? '')) ?? 'unknown';
 }
 
 const DML_WORDS = wordsOf(({ dml }) => dml === true);

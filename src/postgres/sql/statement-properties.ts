@@ -1,3 +1,4 @@
+import type { StatementEffect } from '../../model/hazard-facts.ts';
 import type { FieldsOf, NodeKind } from './tree.ts';
 
 /** The part that a statement plays in a transaction. */
@@ -13,20 +14,6 @@ export type Role =
   /** PREPARE TRANSACTION ends the block without ending the transaction. */
   | 'prepare-transaction'
   | 'ordinary';
-
-/** What stays behind when the statement has succeeded and its transaction is committed. */
-export type Effect =
-  | 'none'
-  /** Nothing of its own; a statement or a function within it may write. */
-  | 'reads'
-  | 'rows'
-  /** The same content in another file. */
-  | 'storage'
-  | 'schema'
-  /** Roles, databases, tablespaces, settings of the server. */
-  | 'cluster'
-  /** It runs code that the parser does not see. */
-  | 'unknown';
 
 /** What a statement that is sent alone does between BEGIN and COMMIT. */
 export type InBlock =
@@ -54,7 +41,7 @@ export interface StatementProperties<Fields> {
   readonly name: string;
   /** The words that its text may begin with; by default the first of the name. */
   readonly words?: readonly string[];
-  readonly effect: Decided<Fields, Effect>;
+  readonly effect: Decided<Fields, StatementEffect>;
   /** By default `same`. */
   readonly inBlock?: Decided<Fields, InBlock>;
   readonly role?: (fields: Fields) => Role;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Account, findExitCodeHazards } from '../../../src/hazards/exit-code-checks.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
+import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { statements: mixed } = sampleReports['failed-command'] ?? sampleReport();
@@ -20,6 +21,7 @@ const account = (more: Partial<Account>, exitCode: number | null = 0): Account =
   command: { exitCode, reachedClone: true },
   statements: [],
   transactions: [],
+  parsed: new Map(),
   schema: unchanged,
   data: { tables: [], written: [] },
   ...more,
@@ -48,6 +50,53 @@ describe('exit code 0', () => {
     expect(codes({ schema: changed('public.schema_migrations') })).toEqual([]);
     const locked = { relation: 'public.knex_migrations_lock', inserted: 0, updated: 2, deleted: 0 };
     expect(codes({ data: { tables: [], written: [locked] } })).toEqual([]);
+  });
+});
+
+describe('a transaction that is left open', () => {
+  const sample = mixed.find(({ error }) => error === null);
+
+  /** Whether statements, with the tags that the server answers, count as work that is lost. */
+  async function isLost(...texts: readonly (readonly [sql: string, tag: string])[]): Promise<boolean> {
+    if (!sample) throw new Error('the sample report has a statement that succeeded');
+    const statements = [['BEGIN', 'BEGIN'] as const, ...texts].map(([sql, tag], at) => ({
+      ...{ ...sample, index: at + 1, transaction: 1, sql, tag, locks: [] },
+    }));
+    const transaction = { transaction: 1, session: 1, startedAt: '', endedAt: null };
+    const found = codes({
+      statements,
+      parsed: await statementFacts(statements),
+      transactions: [{ ...transaction, outcome: 'rolled back' }],
+    });
+    return found.includes('error NEVER_COMMITTED');
+  }
+
+  test.each([
+    ['INSERT INTO t VALUES (1)', 'INSERT 0 1'],
+    ['CREATE TABLE t (id int)', 'CREATE TABLE'],
+    ['CREATE TABLE t AS SELECT 1', 'SELECT 1'],
+    ['SELECT 1 AS one INTO t', 'SELECT 1'],
+    ['WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone', 'SELECT 1'],
+    ['COPY t FROM STDIN', 'COPY 1'],
+    ['EXECUTE p', 'DELETE 1'],
+    ['DO $$ begin perform f(); end $$', 'DO'],
+  ])('has lost %s', async (sql, tag) => {
+    expect(await isLost([sql, tag])).toBe(true);
+    expect(await isLost([sql, tag], ['ROLLBACK', 'ROLLBACK'])).toBe(false);
+    expect(await isLost([sql, tag], ['SAVEPOINT s', 'SAVEPOINT'], ['ROLLBACK TO s', 'ROLLBACK'])).toBe(true);
+  });
+
+  test.each([
+    ['SELECT f(1)', 'SELECT 1'],
+    ['COPY (SELECT 1) TO STDOUT', 'COPY 1'],
+    ['COPY t TO STDOUT', 'COPY 1'],
+    ['EXECUTE p', 'SELECT 1'],
+    ['EXPLAIN SELECT 1', 'EXPLAIN'],
+    ['LOCK TABLE t', 'LOCK TABLE'],
+    ["SET lock_timeout = '5s'", 'SET'],
+    ['FETCH 10 FROM c', 'FETCH 10'],
+  ])('has lost nothing by %s', async (sql, tag) => {
+    expect(await isLost([sql, tag])).toBe(false);
   });
 });
 

@@ -13,6 +13,7 @@ import {
   concurrentFailure,
   copiesData,
   effectOf,
+  effectOfTag,
   evaluatesExpressions,
   inBlock,
   isDml,
@@ -230,11 +231,11 @@ test.each([
 
 test.each([
   ['select', 'reads', 'select f(1)'],
-  ['a query that makes a table', 'unknown', 'select 1 into made'],
-  ['a query with DML in it', 'unknown', 'with gone as (delete from t returning *) select * from gone'],
-  ['EXPLAIN of a statement that writes', 'unknown', 'explain analyze create table made as select 1'],
+  ['a query that makes a table', 'schema', 'select 1 into made'],
+  ['a query with DML in it', 'rows', 'with gone as (delete from t returning *) select * from gone'],
+  ['EXPLAIN of a statement that writes', 'schema', 'explain analyze create table made as select 1'],
   ['COPY from the client', 'rows', 'copy t from stdin'],
-  ['COPY of a query with DML in it', 'unknown', 'copy (delete from t returning *) to stdout'],
+  ['COPY of a query with DML in it', 'rows', 'copy (delete from t returning *) to stdout'],
   ['NOTIFY', 'none', 'notify news'],
   ['a literal that looks like a tree', 'reads', `select '{"InsertStmt":{}}', '"intoClause"'`],
 ])('the effect of %s is %s', async (_what, effect, sql) => {
@@ -299,6 +300,20 @@ test('what the first word tells agrees with the parser, but for WITH', () => {
   expect(beginsAsIncidental("prepare transaction 'two'")).toBe(false);
   expect(beginsAsIncidental('RESET ALL')).toBe(true);
   expect(beginsAsIncidental('')).toBe(false);
+});
+
+test.each([
+  ['INSERT 0 1', 'rows'],
+  ['SELECT 3', 'reads'],
+  ['BEGIN', 'none'],
+  ['LOCK TABLE', 'none'],
+  ['TRUNCATE TABLE', 'rows'],
+  ['COPY 3', 'unknown'],
+  ['ALTER TABLE', 'unknown'],
+  ['DO', 'unknown'],
+  [null, 'unknown'],
+])('the command tag %s tells the effect %s', (tag, effect) => {
+  expect(effectOfTag(tag)).toBe(effect);
 });
 
 test('a kind that the table does not have may do anything', () => {
