@@ -1,13 +1,15 @@
 // npm run build: types by tsc, programs by rolldown, and the JSON Schema of the report, into dist/.
 //
 // Our own code is bundled, because loading 400 small files takes longer than making a small clone. Packages stay outside as
-// real dependencies, so that audits see them and users can update them; pg-delta alone is bundled, pinned, while it is an alpha.
+// real dependencies, so that audits see them and users can update them. Bundled are pg-delta, pinned, while it is an alpha, and
+// the parts of zod/mini that check our own marks: each run loads these, in 10 ms instead of 55 with all of zod's files.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'rolldown';
 
-const BUNDLED = ['@supabase/pg-delta'];
+const BUNDLED = ['@supabase/pg-delta', 'zod/mini'];
+const BUNDLED_PACKAGES = ['@supabase/pg-delta', 'zod'];
 const PROGRAMS = [
   'index.ts',
   'cli/main.ts',
@@ -39,7 +41,7 @@ const { dependencies, optionalDependencies } = JSON.parse(
 const outside = Object.keys({ ...dependencies, ...optionalDependencies });
 const { output } = await build({
   platform: 'node',
-  external: (id) => outside.some((name) => id === name || id.startsWith(`${name}/`)),
+  external: (id) => !BUNDLED.includes(id) && outside.some((name) => id === name || id.startsWith(`${name}/`)),
   transform: { target: 'node20.19' },
   input: Object.fromEntries(
     PROGRAMS.map((file) => [file.replace(/\.ts$/, ''), path.join(root, 'src', file)]),
@@ -52,11 +54,13 @@ const { output } = await build({
   },
 });
 const inside = output.flatMap(({ moduleIds = [] }) => moduleIds).filter((id) => id.includes('node_modules'));
-const undeclared = inside.find((id) => !BUNDLED.some((name) => id.includes(`/node_modules/${name}/`)));
+const undeclared = inside.find(
+  (id) => !BUNDLED_PACKAGES.some((name) => id.includes(`/node_modules/${name}/`)),
+);
 if (undeclared) throw new Error(`${undeclared} would be bundled: is its package missing in "dependencies"?`);
 const { reportJsonSchema } = await import(path.join(made, 'report', 'report-schema.js'));
 writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
-writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), BUNDLED.map(licence).join('\n'));
+writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), BUNDLED_PACKAGES.map(licence).join('\n'));
 
 rmSync(dist, { recursive: true, force: true });
 renameSync(made, dist);

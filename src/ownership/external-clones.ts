@@ -1,41 +1,32 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import * as z from 'zod/mini';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { withoutPassword } from '../postgres/connection/connection-text.ts';
-import { object, oneOf, text, textThat, truth } from '../shape.ts';
-import { absolutePath, stamp } from './folder-records.ts';
-import { livenessOf, type ProcessStamp } from './process-stamp.ts';
-import { parseRunId, type RunId } from './run-id.ts';
+import { absolutePath, processStampSchema } from './folder-records.ts';
+import { livenessOf } from './process-stamp.ts';
+import { type RunId, runIdSchema } from './run-id.ts';
 import { runShell } from './shell-command.ts';
 import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
 
 /**
- * A clone that the user's own command makes elsewhere, as this user's state folder tells of it: written before the
- * command runs, removed after the other one has removed the clone. The URL is without its password.
+ * A clone that the user's own command makes elsewhere, as this user's state folder records it: written before the
+ * command runs, removed after the other command has removed the clone. The URL is without its password.
  */
-export interface ExternalEntry {
-  readonly version: 1;
-  readonly run: RunId;
-  /** The shell command that removes it, and the folder that it runs in. */
-  readonly destroy: string;
-  readonly folder: string;
-  readonly target: { readonly host: string; readonly port: string; readonly database: string };
-  /** As the command printed it; empty until it has, and until it was seen that this is not the target. */
-  readonly url: string;
-  readonly kept: boolean;
-  readonly owner: ProcessStamp;
-}
-
-const entry = object({
-  version: oneOf(1),
-  run: textThat(parseRunId, 'a run id'),
-  destroy: text,
+const externalEntry = z.object({
+  version: z.literal(1),
+  run: runIdSchema,
+  /** The shell command that removes the clone, and the folder that it runs in. */
+  destroy: z.string(),
   folder: absolutePath,
-  target: object({ host: text, port: text, database: text }),
-  url: text,
-  kept: truth,
-  owner: stamp,
+  target: z.object({ host: z.string(), port: z.string(), database: z.string() }),
+  /** As the command printed it; empty until it has, and until it was checked that this is not the target. */
+  url: z.string(),
+  kept: z.boolean(),
+  owner: processStampSchema,
 });
+
+export type ExternalEntry = Readonly<z.infer<typeof externalEntry>>;
 
 const DESTROY_TIMEOUT_MS = 10 * 60_000;
 
@@ -84,7 +75,7 @@ export interface ExternalClone {
 }
 
 export async function externalClones(): Promise<(ExternalClone | UnreadableFile)[]> {
-  const entries = await readStateFiles(externalFolder(), entry);
+  const entries = await readStateFiles(externalFolder(), externalEntry);
   return Promise.all(
     entries.map(async (each): Promise<ExternalClone | UnreadableFile> => {
       if ('unreadable' in each) return each;

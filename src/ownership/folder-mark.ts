@@ -1,22 +1,18 @@
 import { chown, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
+import * as z from 'zod/mini';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { object, oneOf, text, textThat } from '../shape.ts';
-import { parseRunId, type RunId } from './run-id.ts';
+import { type RunId, runIdSchema } from './run-id.ts';
 
-/** What stands in a folder that safemigrate makes on this machine, so that it is known again before it is removed. */
-export interface FolderMark {
-  readonly version: 1;
-  readonly run: RunId;
+/** The content of the file by which a folder that safemigrate made on this machine is recognised before it is removed. */
+const folderMark = z.object({
+  version: z.literal(1),
+  run: runIdSchema,
   /** A copy of the folder has the same mark in it, and another path or number (inode). */
-  readonly at: { readonly path: string; readonly inode: string };
-}
-
-const shape = object({
-  version: oneOf(1),
-  run: textThat(parseRunId, 'a run id'),
-  at: object({ path: text, inode: text }),
+  at: z.object({ path: z.string(), inode: z.string() }),
 });
+
+export type FolderMark = Readonly<z.infer<typeof folderMark>>;
 
 const NAME = 'mark.json';
 const UNFINISHED = `${NAME}.new`;
@@ -84,7 +80,7 @@ async function isBarelyMade(folder: string): Promise<boolean> {
 
 function parse(written: string): FolderMark | undefined {
   try {
-    return shape(JSON.parse(written));
+    return folderMark.parse(JSON.parse(written));
   } catch {
     return undefined;
   }

@@ -1,53 +1,46 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import * as z from 'zod/mini';
 import type { Target } from '../database/target.ts';
-import { object, oneOf, orNull, positiveInteger, text, textThat, truth } from '../shape.ts';
 import { type ProcessStamp, stampOf } from './process-stamp.ts';
-import { parseRunId, type RunId } from './run-id.ts';
+import { type RunId, runIdSchema } from './run-id.ts';
 import { readStateFiles, stateFolder, type UnreadableFile, writeStateFile } from './state-files.ts';
+
+/** The stamp of a process, as it is stored. */
+export const processStampSchema = z.object({
+  pid: z.int().check(z.positive()),
+  started: z.string(),
+  machine: z.string(),
+  boot: z.string(),
+  world: z.string(),
+});
+
+export const absolutePath = z.string().check(z.startsWith('/'));
 
 /**
  * Clones that are servers of their own, and dumps, live in folders anywhere on the machine, so the user's state folder
  * holds an entry for each, written before the folder is made and removed after it is gone.
  */
-export interface FolderEntry {
-  readonly version: 1;
-  readonly run: RunId;
-  readonly holds: (typeof HOLDS)[number];
-  readonly folder: string;
-  /** In the folder, or apart from it where that path would be too long for a socket. */
-  readonly socketFolder: string;
-  /** The target's host and database, or the file that was restored; for people. */
-  readonly target: string;
-  /** ISO 8601; null: with its run. */
-  readonly endsAt: string | null;
-  readonly kept: boolean;
-  readonly owner: ProcessStamp;
-  /** Or the guard (local-server/folder-cleaner.ts); null until it is started. */
-  readonly watchdog: ProcessStamp | null;
-  /** A shell command that gives back what removing the folder does not. */
-  readonly release: string | null;
-}
-
-const HOLDS = ['clone', 'dump', 'restored dump', 'server', 'log'] as const;
-
-/** Of a process, as it is stored. */
-export const stamp = object({ pid: positiveInteger, started: text, machine: text, boot: text, world: text });
-export const absolutePath = textThat((each) => (each.startsWith('/') ? each : undefined), 'an absolute path');
-
-const entry = object({
-  version: oneOf(1),
-  run: textThat(parseRunId, 'a run id'),
-  holds: oneOf(...HOLDS),
+const folderEntry = z.object({
+  version: z.literal(1),
+  run: runIdSchema,
+  holds: z.enum(['clone', 'dump', 'restored dump', 'server', 'log']),
   folder: absolutePath,
+  /** In the folder, or apart from it if that path would be too long for a socket. */
   socketFolder: absolutePath,
-  target: text,
-  endsAt: orNull(text),
-  kept: truth,
-  owner: stamp,
-  watchdog: orNull(stamp),
-  release: orNull(text),
+  /** The target's host and database, or the file that was restored; for people. */
+  target: z.string(),
+  /** ISO 8601; null: with its run. */
+  endsAt: z.nullable(z.string()),
+  kept: z.boolean(),
+  owner: processStampSchema,
+  /** The reaper or the folder cleaner (local-server/); null until it is started. */
+  watchdog: z.nullable(processStampSchema),
+  /** A shell command that gives back what removing the folder does not. */
+  release: z.nullable(z.string()),
 });
+
+export type FolderEntry = Readonly<z.infer<typeof folderEntry>>;
 
 /** Nobody listens on it: it is part of the socket's name. */
 export const CLONE_PORT = 5432;
@@ -72,7 +65,7 @@ export async function removeEntry(run: RunId): Promise<void> {
 
 /** @returns every entry of this user, the oldest first; those that cannot be read with the reason. */
 export async function readEntries(): Promise<(FolderEntry | UnreadableFile)[]> {
-  return readStateFiles(registryFolder(), entry);
+  return readStateFiles(registryFolder(), folderEntry);
 }
 
 /** For people. */

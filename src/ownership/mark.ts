@@ -1,62 +1,44 @@
-import { list, object, oneOf, positiveInteger, text, textThat, truth } from '../shape.ts';
-import { parseRunId, RUN_ID_LENGTH, type RunId } from './run-id.ts';
+import * as z from 'zod/mini';
+import { parseRunId, RUN_ID_LENGTH, type RunId, runIdSchema } from './run-id.ts';
+
+const oid = z.int().check(z.positive());
 
 /**
  * What safemigrate writes on the databases it makes (COMMENT ON DATABASE; for folders see folder-mark.ts), so that a later
- * process can tell whose they are, whether their owner lives, and whether this really is the thing that was marked:
+ * process can determine whose they are, whether their owner lives, and whether this really is the thing that was marked:
  * a copy of a cluster carries production's marks inside it, so a mark names the identity of its thing.
  */
-export interface Mark {
-  readonly version: 1;
-  readonly run: RunId;
-  readonly role: 'clone' | 'original' | 'probe';
+const mark = z.object({
+  version: z.literal(1),
+  run: runIdSchema,
+  role: z.enum(['clone', 'original', 'probe']),
   /** OID of the database that was cloned. */
-  readonly targetOid: number;
-  readonly state: 'creating' | 'ready' | 'fenced' | 'migrated' | 'renamed';
-  readonly at: { database: string; oid: number };
+  targetOid: oid,
+  state: z.enum(['creating', 'ready', 'fenced', 'migrated', 'renamed']),
+  at: z.object({ database: z.string(), oid }),
   /** Advisory locks are per database: the OID of the one in which the owner holds the run's lock. */
-  readonly lockDatabaseOid: number;
-  /** The user asked to keep it (`--keep`): `clean` leaves it unless told otherwise. */
-  readonly kept?: boolean;
+  lockDatabaseOid: oid,
+  /** The user asked to keep it (`--keep`): `clean` leaves it unless a flag says otherwise. */
+  kept: z.exactOptional(z.boolean()),
   /** Of a clone: databases that the command made for itself there, each named before it was made. */
-  readonly databases?: readonly string[];
+  databases: z.exactOptional(z.readonly(z.array(z.string()))),
   /** Of a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
-  readonly pgbouncer?: readonly string[];
-  /** Of an original: the target's own comment, in whose place the mark stands; absent where it had none. */
-  readonly comment?: string;
+  pgbouncer: z.exactOptional(z.readonly(z.array(z.string()))),
+  /** Of an original: the target's own comment, which the mark replaced; absent if it had none. */
+  comment: z.exactOptional(z.string()),
   /** Of a kept original: OID of the database that has its name since. */
-  readonly successor?: number;
+  successor: z.exactOptional(oid),
   /** Of a kept original: rows that were written in its successor until it took the name (swap/writes.ts). */
-  readonly writes?: string;
+  writes: z.exactOptional(z.string()),
   /** Since when the server had counted them. */
-  readonly countedSince?: string;
-  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent where nobody said. */
-  readonly keepUntil?: string;
-}
+  countedSince: z.exactOptional(z.string()),
+  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent if nobody said. */
+  keepUntil: z.exactOptional(z.string().check(z.refine((time) => !Number.isNaN(Date.parse(time))))),
+});
+
+export type Mark = Readonly<z.infer<typeof mark>>;
 
 const PREFIX = 'safemigrate: ';
-
-const mark = object(
-  {
-    version: oneOf(1),
-    run: textThat(parseRunId, 'a run id'),
-    role: oneOf('clone', 'original', 'probe'),
-    targetOid: positiveInteger,
-    state: oneOf('creating', 'ready', 'fenced', 'migrated', 'renamed'),
-    at: object({ database: text, oid: positiveInteger }),
-    lockDatabaseOid: positiveInteger,
-  },
-  {
-    kept: truth,
-    databases: list(text),
-    pgbouncer: list(text),
-    comment: text,
-    successor: positiveInteger,
-    writes: text,
-    countedSince: text,
-    keepUntil: textThat((time) => (Number.isNaN(Date.parse(time)) ? undefined : time), 'a time'),
-  },
-);
 
 export function formatMark(content: Mark): string {
   return PREFIX + JSON.stringify(content);
@@ -66,7 +48,7 @@ export function formatMark(content: Mark): string {
 export function parseMark(content: string | null): Mark | 'foreign' | 'unreadable' {
   if (content === null || !content.startsWith(PREFIX)) return 'foreign';
   try {
-    return mark(JSON.parse(content.slice(PREFIX.length)));
+    return mark.parse(JSON.parse(content.slice(PREFIX.length)));
   } catch {
     return 'unreadable';
   }

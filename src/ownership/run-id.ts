@@ -1,4 +1,5 @@
 import { createHash, randomInt } from 'node:crypto';
+import * as z from 'zod/mini';
 
 /**
  * A run's name: 9 characters of time (milliseconds since 1970, so that names sort by time), 3 of chance, and a
@@ -23,6 +24,11 @@ export function parseRunId(text: string): RunId | undefined {
     return undefined;
   return checkCharacter(text.slice(0, -1)) === text.at(-1) ? (text as RunId) : undefined;
 }
+
+/** A run id in a stored record. */
+export const runIdSchema = z.custom<RunId>(
+  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
+);
 
 /** When the run was named, in milliseconds since 1970. */
 export function startOf(run: RunId): number {

@@ -1,8 +1,8 @@
 import { appendFile, mkdir, readdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import type * as z from 'zod/mini';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import type { Shape } from '../shape.ts';
 
 /** `$XDG_STATE_HOME/safemigrate`, or its place under the home folder. */
 export function stateFolder(environment: NodeJS.ProcessEnv = process.env): string {
@@ -47,14 +47,19 @@ export interface UnreadableFile {
 }
 
 /** @returns what the folder's files hold, by name; those that cannot be read with the reason. */
-export async function readStateFiles<T>(folder: string, shape: Shape<T>): Promise<(T | UnreadableFile)[]> {
+export async function readStateFiles<T>(
+  folder: string,
+  schema: z.ZodMiniType<T>,
+): Promise<(T | UnreadableFile)[]> {
   const files = (await namesIn(folder)).filter((name) => name.endsWith('.json')).sort();
   return Promise.all(
     files.map(async (name) => {
       const file = path.join(folder, name);
       try {
         const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
-        return shape(JSON.parse(lines.at(-1) ?? ''));
+        const { data, error } = schema.safeParse(JSON.parse(lines.at(-1) ?? ''));
+        if (data !== undefined) return data;
+        return { file, unreadable: `invalid ${error?.issues[0]?.path.join('.') || 'content'}` };
       } catch (error) {
         return { file, unreadable: messageOf(error) };
       }

@@ -14,7 +14,6 @@ const LAYERS = [
   'package.ts',
   'scope.ts',
   'stop.ts',
-  'shape.ts',
   'model',
   'postgres',
   'database',
