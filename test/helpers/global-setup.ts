@@ -12,6 +12,7 @@ import { testBinaries } from './binaries.ts';
 import { withClient } from './client.ts';
 import { startCopied } from './data-directory.ts';
 import { removeStaleFileSystems } from './file-system.ts';
+import { buildIfStale } from './fresh-build.ts';
 import { requireAll } from './requirements.ts';
 
 declare module 'vitest' {
@@ -35,8 +36,9 @@ const SETTINGS = {
   autovacuum: 'off',
 };
 
-/** Starts every server once for the whole run; nothing of safemigrate's may be in them when it ends. */
+/** Builds what the tests run, and starts every server once for the whole run; nothing of safemigrate's may be in them when it ends. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  buildIfStale();
   await removeStaleFileSystems();
   const store = path.join(tmpdir(), `safemigrate-test-run-${randomBytes(5).toString('hex')}`);
   const guard = guardFolder(store);
