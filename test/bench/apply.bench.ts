@@ -10,7 +10,7 @@ import { withGuarded } from '../helpers/guarded.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
 
-import { median, printRatios } from './ratios.ts';
+import { median, recordFigures, recordRatios } from './figures.ts';
 
 /** The command on the target with all guards on, against the command alone; both tell how long their statements took. */
 const ROUNDS = 3;
@@ -56,7 +56,7 @@ describe('apply', () => {
         expect(applied.apply.outcome).toBe('applied');
         times.applied?.push(tookOf(applied.stderr));
       }
-      printRatios(
+      recordRatios(
         name,
         { directly: median(times.directly ?? []), applied: median(times.applied ?? []) },
         'applied',
@@ -94,10 +94,14 @@ describe('the watchdog of an apply', () => {
         return reactions;
       });
       const [least = 0, most = 0] = [Math.min(...reactionsMs), Math.max(...reactionsMs)];
-      console.log(
-        `\nreaction of --max-blocked ${maxBlockedMs} ms, ${TURNS} turns: ${least.toFixed(0)} to ${most.toFixed(0)} ms, ` +
-          `median ${median(reactionsMs).toFixed(0)} ms; a session waited for ${(1 + median(reactionsMs) / maxBlockedMs).toFixed(2)} times the limit`,
-      );
+      recordFigures(`reaction of --max-blocked ${maxBlockedMs} ms, ${TURNS} turns`, [
+        {
+          'least ms': Math.round(least),
+          'median ms': Math.round(median(reactionsMs)),
+          'most ms': Math.round(most),
+          'waited / limit': (1 + median(reactionsMs) / maxBlockedMs).toFixed(2),
+        },
+      ]);
     },
     300_000,
   );

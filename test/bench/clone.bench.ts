@@ -14,7 +14,7 @@ import { Scope } from '../../src/scope.ts';
 import { withClient } from '../helpers/client.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { median, printRatios } from './ratios.ts';
+import { median, recordRatios } from './figures.ts';
 
 /**
  * safemigrate's clone against the bare statement by each strategy, and against `cp --reflink` of the database's folder,
@@ -74,8 +74,9 @@ describe.skipIf(skipReason(obstacle))('clone', () => {
       const fastest = Math.min(
         ...Object.entries(medians).flatMap(([name, ms]) => (name.startsWith('bare') ? [ms] : [])),
       );
-      printRatios(`clone of ${title}: safemigrate takes ${picked}`, medians, 'safemigrate');
-      console.log(`  against the fastest strategy: ${((medians.safemigrate ?? 0) / fastest).toFixed(2)}`);
+      recordRatios(`clone of ${title}`, medians, 'safemigrate', [
+        `safemigrate takes ${picked}: ${((medians.safemigrate ?? 0) / fastest).toFixed(2)} of the fastest strategy.`,
+      ]);
     },
     600_000,
   );

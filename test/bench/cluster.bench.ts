@@ -13,7 +13,7 @@ import { fillForLoad, type Load, pgbenchObstacle, startLoad, type Transaction } 
 import { type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { median, printRatios } from './ratios.ts';
+import { median, recordRatios } from './figures.ts';
 
 /**
  * A copy of the whole cluster on XFS: what those on the target feel of it, against a plain checkpoint; how soon it is
@@ -88,9 +88,10 @@ describe.skipIf(skipped).each([18, 15] as const)('under load, PostgreSQL %d', (v
     const perSecond = (name: string) =>
       median(figures(name).map(({ length }) => length / (WINDOW_MS / 1000)));
     const title = `PostgreSQL ${version}, ${CLIENTS} clients`;
-    printRatios(`${title}: p99 of ${transactions.length} transactions`, mapped(windows, p99), 'safemigrate');
-    console.log(`  per second: ${JSON.stringify(mapped(windows, (name) => Math.round(perSecond(name))))}`);
-    printRatios(
+    recordRatios(`${title}: p99 of transactions`, mapped(windows, p99), 'safemigrate', [
+      `${transactions.length} transactions; per second: ${JSON.stringify(mapped(windows, (name) => Math.round(perSecond(name))))}.`,
+    ]);
+    recordRatios(
       `${title}: ready`,
       mapped(ready, (name) => median(ready[name] ?? [])),
       'safemigrate',
@@ -136,7 +137,7 @@ describe.skipIf(skipped)('sizes', () => {
         expect(report.clone.strategy).toBe('reflink');
         ready[name] = [...(ready[name] ?? []), report.clone.durationMs];
       }
-    printRatios(
+    recordRatios(
       'ready, by size',
       mapped(ready, (name) => median(ready[name] ?? [])),
       '6 GB',

@@ -13,7 +13,7 @@ import { fillForLoad, type Load, pgbenchObstacle, startLoad } from '../helpers/p
 import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { printRatios } from './ratios.ts';
+import { recordRatios } from './figures.ts';
 
 /**
  * Every method on the same targets, while others work in the database beside it: how soon the clone is ready, against copying the
@@ -96,16 +96,13 @@ describe.skipIf(skipped).each(Object.keys(TARGETS))('%s', (name) => {
     ready['pg_dump | pg_restore'] = await timed(() => dumpByHand(url, server.url));
     const { transactions, errors } = await load.end();
     expect(errors).toBe('');
-    for (const limit of ['cp --reflink', 'pg_dump | pg_restore'])
-      printRatios(`${name}: ready`, { ...ready, [limit]: ready[limit] ?? 0 }, limit);
     const perSecond = (from: number, to: number) =>
       transactions.filter(({ at }) => at >= from && at < to).length / ((to - from) / 1000);
-    for (const [method, [from, to]] of Object.entries(windows)) {
+    const loads = Object.entries(windows).map(([method, [from, to]]) => {
       const share = perSecond(from, to) / perSecond(from - CALM_MS, from);
-      console.log(
-        `  ${method}: ${space[method]}; others did ${(share * 100).toFixed(0)} % of what they did before, 0 failed`,
-      );
-    }
+      return `${method}: ${space[method]}; others did ${(share * 100).toFixed(0)} % of what they did before, 0 failed.`;
+    });
+    recordRatios(`${name}: ready`, ready, 'cp --reflink', loads);
   }, 600_000);
 });
 

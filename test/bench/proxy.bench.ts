@@ -2,7 +2,6 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { loadavg } from 'node:os';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Server, startServer } from '../../src/local-server/embedded.ts';
@@ -10,7 +9,7 @@ import { encodeMessage, query } from '../../src/postgres/protocol/messages.ts';
 import { bundled } from '../helpers/bundled.ts';
 import { withClient } from '../helpers/client.ts';
 import { RawClient } from '../helpers/raw-client.ts';
-import { median } from './ratios.ts';
+import { median, recordFigures } from './figures.ts';
 
 /**
  * Each case directly, through a pipe that only copies bytes, and through the proxy, in turns; medians of the turns.
@@ -169,7 +168,7 @@ describe.each(['on', 'off'] as const)(
           );
           costs[way] = [...(costs[way] ?? []), await cost()];
         }
-      print(`${name}, fsync ${fsync}`, costs);
+      record(`${name}, fsync ${fsync}`, costs);
     });
   },
 );
@@ -181,7 +180,7 @@ interface Between {
 }
 
 async function between(kind: 'pipe' | 'proxy', url: string): Promise<Between> {
-  const script = bundled('test/bench/between.mjs');
+  const script = bundled('test/bench/between.ts');
   const execArgv = (kind === 'proxy' && process.env.PROXY_NODE_OPTIONS?.split(' ')) || [];
   const child = fork(script, [kind, url], { execArgv });
   const gone = new AbortController();
@@ -233,18 +232,22 @@ function onCpuMs(pid: number): number {
   }
 }
 
-function print(name: string, costs: Record<string, Cost[]>): void {
+function record(name: string, costs: Record<string, Cost[]>): void {
   const of = (way: string, read: (cost: Cost) => number) => median((costs[way] ?? []).map(read));
   const total = (cost: Cost) => cost.clientMs + cost.betweenMs + cost.backendMs + cost.observerMs;
-  const lines = Object.keys(costs).map((way) => {
+  const rows = Object.keys(costs).map((way) => {
     const ratio = (read: (cost: Cost) => number) => (of(way, read) / of('direct', read)).toFixed(2);
-    const ms = (read: (cost: Cost) => number) => of(way, read).toFixed(0).padStart(6);
-    return (
-      `  ${way.padEnd(8)} ${ms(({ wallMs }) => wallMs)} ms, ratio ${ratio(({ wallMs }) => wallMs)}; CPU ratio ${ratio(total)}:` +
-      ` client${ms(({ clientMs }) => clientMs)}, between${ms(({ betweenMs }) => betweenMs)},` +
-      ` backend${ms(({ backendMs }) => backendMs)}, reading locks${ms(({ observerMs }) => observerMs)} ms`
-    );
+    const ms = (read: (cost: Cost) => number) => Math.round(of(way, read));
+    return {
+      way,
+      ms: ms(({ wallMs }) => wallMs),
+      ratio: ratio(({ wallMs }) => wallMs),
+      'CPU ratio': ratio(total),
+      'client CPU ms': ms(({ clientMs }) => clientMs),
+      'between CPU ms': ms(({ betweenMs }) => betweenMs),
+      'backend CPU ms': ms(({ backendMs }) => backendMs),
+      'reading locks CPU ms': ms(({ observerMs }) => observerMs),
+    };
   });
-  const [load] = loadavg();
-  console.log(`\n${name} (load ${load?.toFixed(1)})\n${lines.join('\n')}`);
+  recordFigures(name, rows);
 }

@@ -8,7 +8,7 @@ import { report as reportModel } from '../../src/model/report.ts';
 import { CLI, plainEnvironment, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { median, printRatios } from './ratios.ts';
+import { median, recordRatios } from './figures.ts';
 
 /** What safemigrate adds to a run: the whole run without the making of the clone and without the command. */
 const ROUNDS = 5;
@@ -43,12 +43,12 @@ describe('the wrapper itself', () => {
       await database.drop();
       const of = (read: (sample: Sample) => number) => median(samples.map(read));
       const [whole, clone, command] = [of((s) => s.whole), of((s) => s.clone), of((s) => s.command)];
-      printRatios(
-        title,
+      recordRatios(
+        `a rehearsal on ${title}`,
         { 'the wrapper': whole - clone - command, 'the clone': clone, 'the command': command },
         'the wrapper',
+        [`At most ${of((s) => s.residentMb).toFixed(0)} MB resident.`],
       );
-      console.log(`  at most ${of((s) => s.residentMb).toFixed(0)} MB resident`);
     },
     600_000,
   );
@@ -59,7 +59,7 @@ describe('the wrapper itself', () => {
       for (let round = 0; round < 10; round++) samples.push((await run(args)).milliseconds);
       return median(samples);
     };
-    printRatios(
+    recordRatios(
       'starting',
       {
         'bare node': await times(['-e', '']),

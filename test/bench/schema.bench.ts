@@ -3,7 +3,7 @@ import { compareRelations, readRelations } from '../../src/observe/relations.ts'
 import { catalogueDigest } from '../../src/schema/catalogue-digest.ts';
 import { openSchemaWatch } from '../../src/schema/schema-watch.ts';
 import { type Scratch, scratch } from '../helpers/scratch.ts';
-import { printRatios } from './ratios.ts';
+import { recordRatios } from './figures.ts';
 
 /** Relations of one transaction: each takes locks, and a server holds only so many. */
 const AT_ONCE = 500;
@@ -11,6 +11,7 @@ const TABLES = 10_000;
 
 describe(`the reading of ${TABLES} tables`, () => {
   const times: Record<string, number> = {};
+  const peaks: string[] = [];
   let database: Scratch;
 
   beforeAll(async () => {
@@ -26,7 +27,7 @@ describe(`the reading of ${TABLES} tables`, () => {
   }, 120_000);
 
   afterAll(async () => {
-    printRatios(`${TABLES} tables`, times, 'schema, twice');
+    recordRatios(`the reading of ${TABLES} tables`, times, 'schema, twice', peaks);
     await database.drop();
   });
 
@@ -40,7 +41,7 @@ describe(`the reading of ${TABLES} tables`, () => {
       await work();
       times[name] = performance.now() - started;
       clearInterval(sampler);
-      console.log(`${name}: at most ${Math.round(peakBytes / 1e6)} MB resident`);
+      peaks.push(`${name}: at most ${Math.round(peakBytes / 1e6)} MB resident.`);
     });
 
   const twice = async (migration: string, back: string) => {

@@ -9,7 +9,7 @@ import { type PgBouncer, pgBouncerObstacle, startPgBouncer } from '../helpers/pg
 import { skipReason } from '../helpers/requirements.ts';
 import { inDatabase } from '../helpers/swapping.ts';
 import { LOAD_TABLE, startWriteLoad } from '../helpers/write-load.ts';
-import { median, printRatios } from './ratios.ts';
+import { median, recordRatios } from './figures.ts';
 
 /**
  * For how long nobody can connect to a target while it is swapped without a migration, against the same statements in the
@@ -47,7 +47,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('swap', () => {
         ours[name] = [...(ours[name] ?? []), ms];
     }
     const steps = Object.fromEntries(Object.entries(ours).map(([name, times]) => [name, median(times)]));
-    printRatios(
+    recordRatios(
       `stall of a swap without migration, ${sizeGb} GB, median of ${ROUNDS}`,
       { 'bare SQL': median(bare), ...steps },
       'safemigrate',
@@ -68,8 +68,8 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('swap', () => {
           'waited, PgBouncer': pooled.waitedMs,
         };
         const title = `longest wait of ${CLIENTS} writing clients during a swap, ${sizeGb} GB, median of ${ROUNDS}`;
-        const errors = `errors directly ${direct.errors.length}, through PgBouncer ${pooled.errors.length}`;
-        printRatios(`${title}; ${errors}`, times, 'waited, PgBouncer');
+        const errors = `Errors: directly ${direct.errors.length}, through PgBouncer ${pooled.errors.length}.`;
+        recordRatios(title, times, 'waited, PgBouncer', [errors]);
         expect(pooled.errors).toEqual([]);
       } finally {
         await pooler.stop();

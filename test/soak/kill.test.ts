@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { recordFigures } from '../bench/figures.ts';
 import {
   type Cut,
   databases,
@@ -23,7 +24,9 @@ test.each(VERSIONS)(
         { at, how: 'after' },
       ]);
       const figures = await killAt(server, targets, cuts);
-      console.log(`PostgreSQL ${version}: ${requests.length} requests, ${JSON.stringify(figures)}`);
+      recordFigures(`kill -9 before and after each request of a rehearsal, PostgreSQL ${version}`, [
+        { requests: requests.length, ...figures },
+      ]);
       expect(figures.runs).toBe(cuts.length);
     } finally {
       await server.stop();
@@ -49,7 +52,9 @@ test.each(SIGNALS)('%s at every request of a whole rehearsal leaves nothing', as
       );
       expect(await databases(server)).toEqual(before);
     }
-    console.log(`${signal}: ${places.length} runs`);
+    recordFigures(`${signal} at each request of a rehearsal before the clone is dropped`, [
+      { runs: places.length, failures: 0 },
+    ]);
   } finally {
     await server.stop();
   }

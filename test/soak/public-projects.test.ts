@@ -8,6 +8,7 @@ import type { RehearsalEvidence } from '../../src/hazards/judgement.ts';
 import type { Report, StatementSection } from '../../src/model/report.ts';
 import { LOCK_MODES } from '../../src/postgres/lock-modes.ts';
 import { rehearse } from '../../src/rehearsal/rehearse.ts';
+import { recordFigures } from '../bench/figures.ts';
 import { plainEnvironment } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
@@ -72,7 +73,7 @@ const found = await Promise.all(
 
 beforeAll(() => useOwnServers(VERSION), 60_000);
 
-describe.each(found)('$name', ({ tools, record, batches, labels, harmless, least }) => {
+describe.each(found)('$name', ({ name, tools, record, batches, labels, harmless, least }) => {
   describe.skipIf(skipReason('missing' in tools ? tools.missing : null))('migrations', () => {
     const judged: Judged[] = [];
     const compared: Compared[] = [];
@@ -113,23 +114,18 @@ describe.each(found)('$name', ({ tools, record, batches, labels, harmless, least
       const table = scores(judged);
       const all = table.at(-1);
       if (!all) throw new Error('nothing was judged');
-      console.log(
-        [
-          `${judged.length} migrations, ${compared.flatMap(({ measured }) => measured.rewritten).length} rewrites, ` +
-            `${compared.flatMap(({ measured }) => measured.locked).length} strong locks on tables that were there before`,
-          '| hazard | right | wrong | missed | precision | recall |',
-          '|---|---|---|---|---|---|',
-          ...table.map(scoreRow),
-          ...judged.flatMap(({ migration, expected, told }) => [
-            ...expected
-              .filter((code) => !told.includes(code))
-              .map((code) => `missed: ${code} in ${migration}`),
-            ...told
-              .filter((code) => !expected.includes(code))
-              .map((code) => `wrong: ${code} in ${migration}`),
-          ]),
-        ].join('\n'),
-      );
+      const count = (read: (measured: Measured) => readonly unknown[]) =>
+        compared.flatMap(({ measured }) => read(measured)).length;
+      recordFigures(`hazards in the migrations of ${name}`, table.map(scoreRow), [
+        `${judged.length} migrations, ${count(({ rewritten }) => rewritten)} rewrites, ` +
+          `${count(({ locked }) => locked)} strong locks on tables that were there before.`,
+        ...judged.flatMap(({ migration, expected, told }) => [
+          ...expected
+            .filter((code) => !told.includes(code))
+            .map((code) => `Missed: ${code} in ${migration}.`),
+          ...told.filter((code) => !expected.includes(code)).map((code) => `Wrong: ${code} in ${migration}.`),
+        ]),
+      ]);
       expect(precision(all)).toBeGreaterThanOrEqual(least);
       expect(recall(all)).toBeGreaterThanOrEqual(least);
     });

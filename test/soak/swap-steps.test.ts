@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { recordFigures } from '../bench/figures.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { VERSIONS } from '../helpers/servers.ts';
 import { STEP_DISTURBANCES, walkSteps } from '../helpers/swap-steps.ts';
@@ -36,7 +37,7 @@ test.each(walks)(
     const servers = await Promise.all(Array.from({ length: atOnce }, () => ownServer(version)));
     try {
       const figures = await walkSteps(servers, { how, back, wanted, stopMs, tell: console.log });
-      console.log(`${how}, ${what}, PostgreSQL ${version}: ${JSON.stringify(figures)}`);
+      recordFigures(`${how} at each step of a ${what} under load, PostgreSQL ${version}`, [{ ...figures }]);
       expect(figures.trials).toBeGreaterThan(0);
     } finally {
       await Promise.all(servers.map((server) => server.stop()));

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { recordFigures } from '../bench/figures.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { runTrials } from '../helpers/swap-trials.ts';
 
@@ -12,7 +13,13 @@ test(`${trials} swaps and rollbacks under load, disturbed at random, lose no ack
   const server = await ownServer(18);
   try {
     const figures = await runTrials(server, { seed, trials, stopMs, tell: console.log });
-    console.log(JSON.stringify(figures, null, 2));
+    const { outcomes, reopenedByGuardMs, ...counts } = figures;
+    const row = { ...counts, ...outcomes, 'reopened by the guard': reopenedByGuardMs.length };
+    recordFigures(
+      'swaps and rollbacks under load, disturbed at random, PostgreSQL 18',
+      [row],
+      [`SWAP_SEED=${seed} SWAP_TRIALS=${trials} SWAP_STOP_MS=${stopMs}`],
+    );
     expect(figures.trials).toBe(trials);
   } finally {
     await server.stop();

@@ -38,9 +38,16 @@ export function recall({ right, missed }: Score): number {
   return right + missed === 0 ? 1 : right / (right + missed);
 }
 
-/** A row of a Markdown table. */
-export function scoreRow(score: Score): string {
+/** A row of the table of figures. */
+export function scoreRow(score: Score): Record<string, string | number> {
   const { code, right, wrong, missed } = score;
   const share = (value: number) => `${(value * 100).toFixed(1)} %`;
-  return `| ${code} | ${right} | ${wrong} | ${missed} | ${share(precision(score))} | ${share(recall(score))} |`;
+  return {
+    hazard: code,
+    right,
+    wrong,
+    missed,
+    precision: share(precision(score)),
+    recall: share(recall(score)),
+  };
 }
