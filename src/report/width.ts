@@ -1,13 +1,10 @@
-import { eastAsianWidth } from 'get-east-asian-width';
+import stringWidth from 'string-width';
 
-/** Made when it is needed: it loads tables for 15 ms, and most texts have only signs that stand alone and take one cell. */
+/** Made when it is needed: it loads tables for 15 ms, and most texts have only characters of one cell each. */
 let segmenter: Intl.Segmenter | undefined;
 /** Latin letters, dashes, quotes, arrows, and the marks of our own reports. */
 const SINGLE =
   /^[ -~\u{a1}-\u{ac}\u{ae}-\u{2af}\u{2010}-\u{2027}\u{2190}-\u{2193}\u{2713}\u{2717}\u{26a0}]*$/u;
-const INVISIBLE = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]/u;
-/** U+FE0F asks for the emoji's picture; two regional indicators are a flag. Terminals give both two cells. */
-const PICTURE = /\u{fe0f}|^\p{Regional_Indicator}{2}/u;
 
 export interface Grapheme {
   readonly text: string;
@@ -21,13 +18,8 @@ export function graphemes(text: string): Grapheme[] {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   return Array.from(segmenter.segment(text), ({ segment }) => ({
     text: segment,
-    width: graphemeWidth(segment),
+    width: stringWidth(segment),
   }));
-}
-
-function graphemeWidth(text: string): number {
-  if (INVISIBLE.test(text)) return 0;
-  return PICTURE.test(text) ? 2 : eastAsianWidth(text.codePointAt(0) ?? 0);
 }
 
 /** The cells that a text without control characters takes. */

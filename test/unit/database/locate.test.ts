@@ -68,7 +68,7 @@ describe('a .env file', () => {
     ['A=first\nA=last', 'last'],
     ['X=1\nA=${X}2', '12'],
     ['X=1\nA="${X}2"', '12'],
-    ["X=1\nA='${X}2'", '${X}2'],
+    ["X=1\nA='${X}2'", '12'],
     ['A=${FROM_ENV}', 'env'],
     ['FROM_ENV=file\nA=${FROM_ENV}', 'env'],
     ['A=${NONE:-fallback}', 'fallback'],
