@@ -2,24 +2,14 @@ import type { SchemaChange } from '../model/report.ts';
 import { displayName, literal } from '../postgres/sql/quote.ts';
 import { collationsApart } from './collations.ts';
 import { type Action, diff, encodeId, type FactBase, type Plan, plan, type StableId } from './pg-delta.ts';
-import { reduce } from './reduce.ts';
 import { mayLose } from './type-changes.ts';
 
-/** The ordered statements that lead from one schema to another. */
+/** The ordered statements that turn one schema into another. */
 export function planBetween(from: FactBase, to: FactBase): Plan {
-  // Roles belong to the cluster: statements may name them, and none is made or dropped.
+  // Roles belong to the cluster: statements may name them, but none creates or drops one.
   const assumedRoles = [...new Set([...roleNames(from), ...roleNames(to)])];
-  const options = { scope: 'database', assumedRoles } as const;
-  const deltas = diff(from, to);
-  const { to: wanted, actions } = collationsApart(deltas, to);
-  const { a, b } = reduce(from, wanted, deltas);
-  let made: Plan;
-  try {
-    made = plan(a, b, options);
-  } catch {
-    // The cut-down bases miss a requirement: the whole ones have it, or fail for a reason of their own.
-    made = plan(from, wanted, options);
-  }
+  const { to: wanted, actions } = collationsApart(diff(from, to), to);
+  const made = plan(from, wanted, { scope: 'database', assumedRoles });
   return { ...made, actions: [...made.actions.map((action) => castByText(action, made)), ...actions] };
 }
 

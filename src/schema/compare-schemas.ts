@@ -3,6 +3,7 @@ import { messageOf, sqlstateOf } from '../errors.ts';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { affectedFacts, without } from './affected-facts.ts';
 import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
 import type { CatalogueIdentity, Identified } from './identity.ts';
@@ -11,7 +12,6 @@ import { label, path } from './object-names.ts';
 import { changedObjects } from './objects.ts';
 import { encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts';
 import { leftovers } from './probe-leftovers.ts';
-import { without } from './reduce.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
 import { losses, wayBack } from './rollback-sql.ts';
@@ -54,18 +54,16 @@ export async function compareWith(
 ): Promise<Comparison> {
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const owner = who?.owner ?? '';
-  const { steps, common, unrenamed } = inspect(before, await takeSnapshot(session), owner);
-  if (unrenamed) return compareBy(before, unrenamed, { steps, common, owner });
-  if (inUse) return compareByNames(before, await takeSnapshot(session), common, owner, OTHERS_WORK_HERE);
+  const { steps, common, pair } = inspect(before, await takeSnapshot(session), owner);
+  if (steps.length === 0) return compareBy(pair, { steps, common, owner });
+  if (inUse) return compareByNames(pair, { common, owner, why: OTHERS_WORK_HERE });
   try {
-    const after = await snapshotAfter(
-      session,
-      steps.map(({ undo }) => undo),
-    );
-    return compareBy(before, after, { steps, common, owner });
+    const undo = steps.map((step) => step.undo);
+    const unrenamed = affectedPair(before, await snapshotAfter(session, undo));
+    return compareBy(unrenamed, { steps, common, owner });
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
-    return compareByNames(before, await takeSnapshot(session), common, owner, messageOf(error));
+    return compareByNames(pair, { common, owner, why: messageOf(error) });
   }
 }
 
@@ -75,31 +73,48 @@ const OTHERS_WORK_HERE = 'others would have waited for its locks';
 type Common = Omit<SchemaSection, 'changes' | 'unmodeled' | 'rollbackSql' | 'rollbackLoses'>;
 
 interface Inspection {
+  /** They take renames back. */
   readonly steps: readonly Step[];
   readonly common: Common;
-  /** The schema after the command, if nothing was renamed: otherwise it is read again, and this reading need not be kept in memory. */
-  readonly unrenamed: Snapshot | null;
+  readonly pair: Pair;
 }
 
+/** A function of its own, so that the facts after the command are freed before they are read under the names of before. */
 function inspect(before: Snapshot, after: Snapshot, owner: string): Inspection {
   const { steps, renames } = keptObjects(before.identity, after.identity);
+  const pair = affectedPair(before, after);
   const common = {
     before: fingerprint(before),
     after: fingerprint(after),
     renames,
     leftovers: leftovers(before.identity, after.identity),
-    ...changedObjects(before, after, owner),
+    ...changedObjects(pair.before, pair.after, owner),
   };
-  return { steps, common, unrenamed: steps.length === 0 ? after : null };
+  return { steps, common, pair };
 }
 
-/** @param after under the names of before. */
+/** Two schemas, with those facts that their difference can affect. */
+interface Pair {
+  readonly before: Snapshot;
+  readonly after: Snapshot;
+  readonly again: readonly Recreated[];
+}
+
+function affectedPair(before: Snapshot, after: Snapshot): Pair {
+  const again = recreated(before.identity, after.identity);
+  const { a, b } = affectedFacts(
+    before.facts,
+    after.facts,
+    again.map(({ id }) => id),
+  );
+  return { before: { ...before, facts: a }, after: { ...after, facts: b }, again };
+}
+
+/** @param pair with the names of before on both sides. */
 function compareBy(
-  before: Snapshot,
-  after: Snapshot,
+  { before, after, again }: Pair,
   { steps, common, owner }: { steps: readonly Step[]; common: Common; owner: string },
 ): Comparison {
-  const again = recreated(before.identity, after.identity);
   const forward = forwardPlan(before.facts, after.facts, again);
   const changes = inPlace(
     forwardChanges(before.facts, forward, again, steps, owner),
@@ -138,11 +153,8 @@ function caveatsOf(wrong: string): Caveat[] {
 }
 
 function compareByNames(
-  before: Snapshot,
-  after: Snapshot,
-  common: Common,
-  owner: string,
-  why: string,
+  { before, after }: Pair,
+  { common, owner, why }: { common: Common; owner: string; why: string },
 ): Comparison {
   const reason = `renames were not taken back for it (${why}), so the comparison goes by names`;
   const forward = planBetween(before.facts, after.facts);
@@ -165,7 +177,8 @@ function compareByNames(
 
 /** The changes from one schema to that of another database, by names alone. */
 export function changesBetween(before: Snapshot, other: Snapshot): SchemaChange[] {
-  return changesOf(planBetween(before.facts, other.facts), '');
+  const pair = affectedPair(before, other);
+  return changesOf(planBetween(pair.before.facts, pair.after.facts), '');
 }
 
 interface Recreated {

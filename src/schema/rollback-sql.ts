@@ -1,9 +1,9 @@
 import { identifier } from '../postgres/sql/quote.ts';
+import { without } from './affected-facts.ts';
 import { described, planBetween, statementsOf } from './changes.ts';
 import type { CatalogueIdentity, Identified } from './identity.ts';
 import { label, path } from './object-names.ts';
 import type { Delta, FactBase, Plan, StableId } from './pg-delta.ts';
-import { without } from './reduce.ts';
 import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
 import type { Snapshot } from './schema-facts.ts';
 import { mayLose, takesAll } from './type-changes.ts';

@@ -16,9 +16,8 @@ export interface Snapshot {
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 const BEGIN_UNDOING = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE';
 const ROLLBACK = 'ROLLBACK';
-// PostgreSQL qualifies the names that the search path does not find, so every reader needs the same path. With the default
-// work_mem of 4 MB, joins of the catalogues of 10,000 tables spill to temporary files.
-const SETTINGS = "SET LOCAL search_path = pg_catalog; SET LOCAL work_mem = '32MB'";
+// PostgreSQL qualifies the names that the search path does not find, so every reading needs the same path.
+const SEARCH_PATH = 'SET LOCAL search_path = pg_catalog';
 
 const ATTEMPTS = 5;
 const PAUSE_MS = 200;
@@ -61,7 +60,7 @@ async function readAll(session: Session): Promise<Snapshot> {
 
 async function inTransaction<T>(session: Session, begin: string, read: () => Promise<T>): Promise<T> {
   try {
-    await session.queryAll([begin, SETTINGS]);
+    await session.queryAll([begin, SEARCH_PATH]);
     return await read();
   } finally {
     // A lost connection has rolled back by itself, and the error that is being thrown says so.
