@@ -1,11 +1,9 @@
-/** What a run tells while it goes on. Rooms emit these; only src/cli turns them into words on a terminal. */
+/** What a run reports while it goes on. Modules emit these; only src/cli turns them into words on a terminal. */
 export type RunEvent =
   | { type: 'phase'; phase: Phase; detail?: string }
   | { type: 'phase-end'; phase: Phase; durationMs: number; detail?: string; failed?: true }
-  /** Progress of the current phase; `of` is absent where the end is not known. */
+  /** Progress of the current phase; `of` is absent if the end is not known. */
   | { type: 'progress'; phase: Phase; done: number; of?: number; unit: 'bytes' | 'files' | 'relations' }
-  /** The next moments are only waited for: the time to load what is needed later. */
-  | { type: 'idle' }
   /** A fact the user should know although nothing failed. */
   | { type: 'notice'; message: string };
 
@@ -18,7 +16,7 @@ export type Phase =
   | 'before'
   | 'command'
   | 'after'
-  /** The command once more, the way back. */
+  /** The command once more, and the command that undoes it. */
   | 'rerun'
   | 'down'
   | 'compare'
@@ -26,8 +24,16 @@ export type Phase =
 
 export type Emit = (event: RunEvent) => void;
 
-/** Runs a part of a run between its two events. */
-export async function inPhase<T>(emit: Emit, phase: Phase, work: () => Promise<T>): Promise<T> {
+/**
+ * Does the work of a phase, between the phase's two events.
+ * @param hasFailed whether a result means that the phase failed, as an error does.
+ */
+export async function inPhase<T>(
+  emit: Emit,
+  phase: Phase,
+  work: () => Promise<T>,
+  hasFailed: (result: T) => boolean = () => false,
+): Promise<T> {
   const started = performance.now();
   emit({ type: 'phase', phase });
   const end = (more: { failed?: true } = {}) =>
@@ -39,6 +45,6 @@ export async function inPhase<T>(emit: Emit, phase: Phase, work: () => Promise<T
     end({ failed: true });
     throw error;
   }
-  end();
+  end(hasFailed(result) ? { failed: true } : {});
   return result;
 }

@@ -21,7 +21,6 @@ interface Owned {
 export class Scope {
   readonly #owned: Owned[] = [];
   readonly #cleanup: Cleanup = { done: [], failed: [] };
-  #releasing: Promise<void> = Promise.resolve();
   #released: Promise<Cleanup> | undefined;
 
   async own<T>(
@@ -36,26 +35,14 @@ export class Scope {
     return value;
   }
 
-  /** How much is owned: for releaseDownTo(). */
-  get depth(): number {
-    return this.#owned.length;
-  }
-
-  /** Releases what was acquired beyond a depth. Never rejects: what fails is in the result of release(). */
-  releaseDownTo(depth: number): Promise<void> {
-    this.#releasing = this.#releasing.then(() => this.#release(depth));
-    return this.#releasing;
-  }
-
-  /** Releases everything, whatever fails on the way; a second call gets the first one's result. */
+  /** Releases everything, whatever fails on the way, and never rejects; a second call gets the first one's result. */
   release(): Promise<Cleanup> {
-    this.#released ??= this.releaseDownTo(0).then(() => this.#cleanup);
+    this.#released ??= this.#release();
     return this.#released;
   }
 
-  async #release(depth: number): Promise<void> {
-    while (this.#owned.length > depth) {
-      const { name, undo } = this.#owned.pop() as Owned;
+  async #release(): Promise<Cleanup> {
+    for (const { name, undo } of this.#owned.toReversed()) {
       try {
         await undo();
         this.#cleanup.done.push(name);
@@ -63,5 +50,6 @@ export class Scope {
         this.#cleanup.failed.push({ name, reason: messageOf(error) });
       }
     }
+    return this.#cleanup;
   }
 }

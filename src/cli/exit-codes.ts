@@ -38,7 +38,7 @@ export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefi
 export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefined): number {
   const { apply } = report;
   if (apply?.outcome === 'partly') return EXIT.targetChanged;
-  if (report.target.changes.some(({ madeBy }) => madeBy === 'command')) return EXIT.targetChanged;
+  if (report.target.changes.some(({ madeBy }) => madeBy !== 'others')) return EXIT.targetChanged;
   // What was applied or swapped stays so, whatever came after it.
   if (apply?.outcome === 'applied' || report.swap?.outcome === 'swapped') return EXIT.passed;
   if (signal) return exitCodeOfSignal(signal);

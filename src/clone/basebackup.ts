@@ -4,7 +4,7 @@ import { SafemigrateError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import { usableInstallation } from '../local-server/installation.ts';
 import type { Scope } from '../scope.ts';
-import { assessBaseBackup, estimateBasebackupMs } from './basebackup/assess-basebackup.ts';
+import { assessBaseBackup } from './basebackup/assess-basebackup.ts';
 import { type BackupServer, probeBasebackup } from './basebackup/probe.ts';
 import { receiveBasebackup, receivingWords } from './basebackup/receive.ts';
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
@@ -14,9 +14,6 @@ import { startPrivateCluster } from './private-cluster.ts';
 /** A copy of the whole cluster over a replication connection, started here as a server of its own. */
 export const basebackup: CloneMethod = {
   id: 'basebackup',
-  // It brings the other databases as well.
-  atLeastMs: ({ target: { database } }) =>
-    estimateBasebackupMs({ bytes: database.sizeBytes, files: database.files }),
   ...{ assess: assessBaseBackup, create, describe },
 };
 

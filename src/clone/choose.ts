@@ -1,5 +1,4 @@
 import { SafemigrateError } from '../errors.ts';
-import { formatDuration } from '../format.ts';
 import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
@@ -14,7 +13,7 @@ const METHODS: readonly CloneMethod[] = [cluster, template, dump, basebackup, ex
 export interface Choice {
   readonly method: CloneMethod;
   readonly assessment: Possible;
-  /** Every method that was looked at, the one that was taken first. */
+  /** Every method that was assessed, in the order of preference: the chosen one comes first. */
   readonly considered: readonly Considered[];
 }
 
@@ -24,11 +23,11 @@ export interface Considered {
 }
 
 /**
- * Takes the way that disturbs the target least, and of equals the fastest; one that is named is taken or refused.
- * @throws SafemigrateError `CLONE` with the reason of each, and what would help.
+ * Chooses the method that disturbs the target least, and of equals the fastest; a method that the user named is used or refused.
+ * @throws SafemigrateError `CLONE` with the reason of each method, and what would help.
  */
 export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
-  const considered = await considerMethods(context, wanted);
+  const considered = await assessMethods(context, wanted);
   const [best] = considered;
   if (best?.assessment.possible) return { ...best, assessment: best.assessment, considered };
   throw new SafemigrateError('CLONE', `No clone can be made here:\n${considered.map(explain).join('\n')}`, {
@@ -37,58 +36,29 @@ export async function chooseMethod(context: CloneContext, wanted: 'auto' | Metho
 }
 
 /**
- * As assessMethods(), except that what cannot come first is not looked at: that starts programs and reads folders, for
- * longer than a small target takes to be cloned.
+ * Assesses the wanted methods, one after the other, and returns them in the order of preference: together they take 0.06 to
+ * 0.2 s, so that none is left out to save time.
  */
-async function considerMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
-  if (wanted !== 'auto') return assessMethods(context, wanted);
-  const soon = METHODS.filter((method) => method.atLeastMs(context) === 0);
-  const considered = byPreference(await assess(soon, context, wanted));
-  const best = considered[0]?.assessment;
-  const isFirst = (method: CloneMethod) =>
-    best?.possible === true &&
-    (best.asked || (!best.endsSessions && best.readyMs <= method.atLeastMs(context)));
-  const others = METHODS.filter((method) => !soon.includes(method));
-  const assessed = await assess(
-    others.filter((method) => !isFirst(method)),
-    context,
-    wanted,
-  );
-  return [
-    ...byPreference([...considered, ...assessed]),
-    ...others.filter(isFirst).map((method) => notLookedAt(method, context)),
-  ];
-}
-
-function notLookedAt(method: CloneMethod, context: CloneContext): Considered {
-  const reason = `not looked at: estimated ${formatDuration(method.atLeastMs(context))} or more`;
-  return { method, assessment: { possible: false, reason } };
-}
-
-/** All methods with what each would cost here, in the order of preference. */
 export async function assessMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
-  const candidates = METHODS.filter(({ id }) => wanted === 'auto' || id === wanted);
-  return byPreference(await assess(candidates, context, wanted));
+  const considered: Considered[] = [];
+  for (const method of METHODS) {
+    if (wanted === 'auto' || method.id === wanted)
+      considered.push({ method, assessment: await assess(method, context, wanted) });
+  }
+  return byPreference(considered);
 }
 
-function assess(
-  methods: readonly CloneMethod[],
+async function assess(
+  method: CloneMethod,
   context: CloneContext,
   wanted: 'auto' | MethodId,
-): Promise<Considered[]> {
-  return Promise.all(
-    methods.map(async (method) => {
-      const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
-      return {
-        method,
-        assessment:
-          wanted === 'auto' ? withinLimit(assessment, method.id, context.limits.maxCopyBytes) : assessment,
-      };
-    }),
-  );
+): Promise<Assessment> {
+  const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
+  // A user who names the method accepts what it copies.
+  return wanted === 'auto' ? withinLimit(assessment, method.id, context.limits.maxCopyBytes) : assessment;
 }
 
-/** Rows that are not wanted in the clone may be ones that must not be there. */
+/** Refuses a method that copies all rows if the user leaves some out: they may be rows that must not be in a clone. */
 function bringsRows(id: MethodId, { wishes }: CloneContext): Impossible | undefined {
   if (id === 'dump' || (!wishes.schemaOnly && wishes.excludeTableData.length === 0)) return undefined;
   return {

@@ -3,7 +3,7 @@ import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { explainStrategy } from './cluster/cluster-reason.ts';
 import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
-import { AT_LEAST_MS, estimateClusterMs } from './cluster/estimate-cluster.ts';
+import { estimateClusterMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';
 import { codeOf } from './cluster/reflink.ts';
@@ -15,7 +15,6 @@ import { cageObstacle, type PrivateServer, startPrivateCluster } from './private
 /** A copy of the whole cluster's files, taken while it works, and started as a server of its own. */
 export const cluster: CloneMethod = {
   id: 'cluster',
-  atLeastMs: () => AT_LEAST_MS,
   assess,
   create,
   describe: async (context, assessment) => describeCluster(context, await survey(context, assessment)),

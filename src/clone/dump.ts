@@ -12,7 +12,7 @@ import { applicationName, openSession } from '../postgres/connection/connect.ts'
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
-import { assessDump, clientPrograms, estimateDumpMs, workFolder } from './dump/assess-dump.ts';
+import { assessDump, clientPrograms, workFolder } from './dump/assess-dump.ts';
 import { type Destination, type DestinationKind, majorOf, openDestination } from './dump/destination.ts';
 import { readDumpFacts, rolesOutOfReach } from './dump/dump-facts.ts';
 import { dumpCaveats, touches } from './dump/dump-messages.ts';
@@ -33,7 +33,7 @@ import { carryingStatements, carryProperties, readProperties } from './propertie
 
 /** pg_dump and pg_restore: works wherever a login works, disturbs nobody, and is the slowest way there is. */
 export const dump: CloneMethod = {
-  ...{ id: 'dump', atLeastMs: estimateDumpMs },
+  id: 'dump',
   ...{ assess: assessDump, create, describe },
 };
 

@@ -25,7 +25,6 @@ import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './m
 /** A clone that a command of the user's makes elsewhere (a branch, a thin clone) and that another one removes. */
 export const external: CloneMethod = {
   id: 'external',
-  atLeastMs: () => 0,
   assess: async (context) => assess(context),
   create,
   describe: async ({ wishes }) => [

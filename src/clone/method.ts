@@ -11,14 +11,9 @@ import type { Scope } from '../scope.ts';
 import type { MethodId } from './method-id.ts';
 import type { NotCarried } from './properties.ts';
 
-/** One way to make a clone. Each stands in a file or folder of its own beside this one; choose.ts picks. */
+/** One way to make a clone. Each is a file or folder of its own beside this one; choose.ts chooses. */
 export interface CloneMethod {
   readonly id: MethodId;
-  /**
-   * By estimate such a clone is not ready sooner, whatever is found out about this server: where another one is, this one is
-   * not looked at. Asks nobody.
-   */
-  atLeastMs(context: CloneContext): number;
   /** What this way would cost here, or why it cannot work. Changes nothing, leaves nothing. */
   assess(context: CloneContext): Promise<Assessment>;
   /** Makes the clone; whatever it acquires is owned by the scope before it exists. */

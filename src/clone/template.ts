@@ -14,7 +14,6 @@ import type { TemplateStrategy } from './template/estimate-template.ts';
 /** CREATE DATABASE … TEMPLATE inside the target's own server, or of a copy of the target inside another one. */
 export const template: CloneMethod = {
   id: 'template',
-  atLeastMs: () => 0,
   assess: async (context) => noCopy(context) ?? (await assessTemplate(onGround(context))),
   create: (context, assessment, scope) => create(onGround(context), assessment, scope),
   describe: (context, assessment) => describe(onGround(context), assessment),

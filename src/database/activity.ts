@@ -50,23 +50,3 @@ SELECT gid, owner::text, to_json(prepared) #>> '{}' AS "preparedAt"
 export function preparedTransactions(session: Session, database: string): Promise<PreparedTransaction[]> {
   return session.query<PreparedTransaction>(PREPARED, [database]);
 }
-
-export interface Arrivals {
-  /** Established to the database since its statistics began. */
-  readonly sessions: number;
-  /** When they were counted: the server's clock, in ms since 1970. */
-  readonly atMs: number;
-}
-
-const ARRIVALS = `
-SELECT coalesce(sum(sessions), 0)::int8 AS sessions, extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs"
-  FROM pg_stat_database WHERE datid = $1`;
-
-/**
- * Counts who came to the database, whether they are still there or not. A session is counted when it ends, or up to a second
- * after it came; ours are at once (connect.ts).
- */
-export async function readArrivals(session: Session, databaseOid: number): Promise<Arrivals> {
-  const [row] = await session.query<{ sessions: string; atMs: number }>(ARRIVALS, [databaseOid]);
-  return { sessions: Number(row?.sessions ?? 0), atMs: row?.atMs ?? 0 };
-}

@@ -1,5 +1,4 @@
 import type { Session } from '../postgres/connection/session.ts';
-import { COUNTS_AT_ONCE } from '../postgres/connection/supported-versions.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading } from './traffic.ts';
 
@@ -109,29 +108,22 @@ interface CountersRow extends Omit<RelationCounters, 'partitionOf'> {
 
 type HolderRow = Omit<Holder, 'relation'> & { schema: string; name: string };
 
-/** Backends report what they did once a second at most: what this one did is to be counted by the next reading. */
-export async function countOwn(session: Session, versionNum: number): Promise<void> {
-  if (versionNum >= COUNTS_AT_ONCE) await session.query('SELECT pg_stat_force_next_flush()');
-}
-
-/**
- * One reading of the statistics of the session's database: queries that only read catalogues and shared memory.
- * @param withIndexes for a reading that is the second of two.
- */
-export async function readTraffic(session: Session, withIndexes: boolean): Promise<TrafficReading> {
-  const own = session.transactions;
-  const asked = [SITUATION, COUNTERS, HOLDERS, ...(withIndexes ? [INDEXES] : [])];
-  const [[now] = [], counters, holders, indexes] = (await session.queryAll(asked)) as [
+/** Reads the statistics of the session's database once: queries that only read catalogues and shared memory. */
+export async function readTraffic(session: Session): Promise<TrafficReading> {
+  const [[now] = [], counters, holders, indexes] = (await session.queryAll([
+    ...[SITUATION, COUNTERS, HOLDERS, INDEXES],
+  ])) as [
     SituationRow[],
     CountersRow[],
     HolderRow[],
-    { schema: string; name: string; tableSchema: string; table: string }[]?,
+    { schema: string; name: string; tableSchema: string; table: string }[],
   ];
   if (!now) throw new Error('a query without FROM had no row');
   return {
     atMs: now.atMs,
     countedSinceMs: now.since,
-    transactions: now.transactions === null ? null : now.transactions - own,
+    transactions: now.transactions,
+    ownTransactions: session.transactions,
     sessions: { open: now.open, max: now.max, reserved: now.reserved },
     hiddenSessions: now.hidden,
     oldestTransaction: now.oldest,
@@ -147,15 +139,12 @@ export async function readTraffic(session: Session, withIndexes: boolean): Promi
         },
       ]),
     ),
-    tableOfIndex:
-      indexes === undefined
-        ? null
-        : new Map(
-            indexes.map(({ schema, name, tableSchema, table }) => [
-              displayName(schema, name),
-              displayName(tableSchema, table),
-            ]),
-          ),
+    tableOfIndex: new Map(
+      indexes.map(({ schema, name, tableSchema, table }) => [
+        displayName(schema, name),
+        displayName(tableSchema, table),
+      ]),
+    ),
     holders: holders.map(({ schema, name, ...held }) => ({ ...held, relation: displayName(schema, name) })),
   };
 }

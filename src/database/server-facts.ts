@@ -27,9 +27,7 @@ SELECT current_setting('server_version_num')::int AS version_num,
 // is unlogged an init fork.
 const DATABASE = `
 SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
-       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files,
-       coalesce((SELECT s.sessions FROM pg_stat_database s WHERE s.datid = d.oid), 0) AS sessions,
-       extract(epoch FROM clock_timestamp())::float8 * 1000 AS at_ms
+       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files
   FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
  CROSS JOIN (SELECT count(*) AS relations,
                     coalesce(sum(1 + relpages::int8 * current_setting('block_size')::int8 / 1073741824
@@ -74,8 +72,6 @@ interface DatabaseRow {
   size_bytes: string;
   relations: string;
   files: string;
-  sessions: string;
-  at_ms: number;
 }
 
 /**
@@ -110,7 +106,6 @@ export async function readFacts(session: Session, standbyToo = false): Promise<T
       files: Number(database.files),
       relations: Number(database.relations),
       tablespace: database.spcname,
-      arrivals: { sessions: Number(database.sessions), atMs: database.at_ms },
     },
   };
 }

@@ -1,5 +1,4 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { Arrivals } from './activity.ts';
 
 /** The database that must not change, as it was found. Never holds an open connection. */
 export interface Target {
@@ -51,6 +50,4 @@ export interface DatabaseFacts {
   readonly files: number;
   readonly relations: number;
   readonly tablespace: string;
-  /** Who had come by then, the session that asked among them. */
-  readonly arrivals: Arrivals;
 }

@@ -54,18 +54,20 @@ export interface RelationCounters {
   readonly partitionOf: string | null;
 }
 
-/** One reading. Of two the second one tells which table an index belongs to, so that the first one need not know. */
+/** One reading. */
 export interface TrafficReading extends Situation {
   /** The server's clock, in ms since 1970. */
   readonly atMs: number;
   /** When the counters began, as far as the server knows; null where it does not. */
   readonly countedSinceMs: number | null;
-  /** Transactions of the database that ended since its statistics began, but for those of the session that asked. */
+  /** Transactions of the database that the server has counted since its statistics began. */
   readonly transactions: number | null;
+  /** Transactions of the session that read this: the server counts nearly all of them when the session ends. */
+  readonly ownTransactions: number;
   /** By qualified name; tables, materialized views and partitioned tables of users. */
   readonly relations: ReadonlyMap<string, RelationCounters>;
-  /** Tables by the names of their indexes; null where they were not asked for. */
-  readonly tableOfIndex: ReadonlyMap<string, string> | null;
+  /** Tables by the names of their indexes. */
+  readonly tableOfIndex: ReadonlyMap<string, string>;
   /** The oldest of each relation and mode. */
   readonly holders: readonly Holder[];
 }
@@ -97,29 +99,32 @@ export interface TargetTraffic extends Situation {
   readonly holders: readonly Holder[];
 }
 
-/** @param ours transactions that we ourselves made there, in sessions that have ended in between. */
-export function trafficBetween(first: TrafficReading, second: TrafficReading, ours = 0): TargetTraffic {
+/** Computes what was counted between two readings, each over a session that ended after it, without our own transactions. */
+export function trafficBetween(first: TrafficReading, second: TrafficReading): TargetTraffic {
   const sampledMs = Math.max(0, Math.round(second.atMs - first.atMs));
   const rate = rateOver(sampledMs);
-  const { atMs: _, countedSinceMs: __, transactions, ...latest } = second;
+  const { atMs: _, countedSinceMs: __, ownTransactions: ___, transactions, ...latest } = second;
   return {
     ...latest,
     sessions: { ...second.sessions, open: Math.max(first.sessions.open, second.sessions.open) },
     oldestTransaction: oldest([first.oldestTransaction, second.oldestTransaction]),
-    tableOfIndex: second.tableOfIndex ?? new Map(),
     holders: [...first.holders, ...second.holders],
     sampledMs,
-    transactionsPerSecond: ratePerSecond(first.transactions, transactions, ours, rate),
+    transactionsPerSecond: ratePerSecond(first, transactions, rate),
     relations: withPartitions(second.relations, (name, now) => ratesOf(first.relations.get(name), now, rate)),
     average: averages(first, second),
   };
 }
 
-/** Of ours the server may not have counted all by then, or more. */
-function ratePerSecond(first: number | null, second: number | null, ours: number, rate: Rate): number | null {
+/** Of our own transactions the server may have counted fewer by then. */
+function ratePerSecond(
+  { transactions: first, ownTransactions }: TrafficReading,
+  second: number | null,
+  rate: Rate,
+): number | null {
   return first === null || second === null || second < first
     ? null
-    : rate(0, Math.max(0, second - first - ours));
+    : rate(0, Math.max(0, second - first - ownTransactions));
 }
 
 function averages(

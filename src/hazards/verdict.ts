@@ -39,10 +39,15 @@ export function judge(findings: Findings, policy: Policy, today: string): Verdic
 }
 
 function targetReasons({ target }: Findings): string[] {
-  const own = target.changes.filter(({ madeBy }) => madeBy === 'command');
-  return own.length === 0
-    ? []
-    : [`the command changed the target itself: ${own.map(({ what }) => what).join('; ')}`];
+  const by = (author: 'command' | 'unknown') =>
+    target.changes.flatMap(({ what, madeBy }) => (madeBy === author ? [what] : [])).join('; ');
+  const [own, unknown] = [by('command'), by('unknown')];
+  return [
+    ...(own === '' ? [] : [`the command changed the target itself: ${own}`]),
+    ...(unknown === ''
+      ? []
+      : [`the target changed while the command ran, and who changed it is unknown: ${unknown}`]),
+  ];
 }
 
 function contactReasons({ targetConnections }: Findings): string[] {

@@ -29,7 +29,8 @@ export const targetSection = z.object({
   changes: z.array(
     z.object({
       what: z.string(),
-      madeBy: z.enum(['command', 'others']),
+      /** `unknown`: while the command ran, and whether the command or others made it cannot be proved. A person must look. */
+      madeBy: z.enum(['command', 'others', 'unknown']),
       /** Why it is put down to them. */
       evidence: z.string(),
     }),

@@ -6,11 +6,12 @@ import type { StatementFacts } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, StatementSection, TransactionSection } from '../model/report.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
-import { startProxy, type WireProxy } from '../proxy/proxy.ts';
+import { parseText } from '../postgres/sql/parse.ts';
+import type { Gate, Observe, Observer } from '../proxy/observed.ts';
+import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import { LockReader } from './locks.ts';
-import { OwnTransactions, type OwnWork } from './own-transactions.ts';
+import { OwnTransactions } from './own-transactions.ts';
 import type { RelationNames } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
 import { Sampler } from './sampler.ts';
@@ -45,8 +46,6 @@ export interface CommandWatchOptions {
 export interface CommandWatch {
   /** What the command is told: the proxy, under the names that it knows. */
   readonly routes: readonly Route[];
-  /** Looks at the server once more: to be called right before the command where this watch was opened some time ago. */
-  lookAround(): Promise<void>;
   /** The command connected at least once. */
   reached(): boolean;
   /** Ends what the command may have left connected; it may come again. */
@@ -55,8 +54,8 @@ export interface CommandWatch {
   end(): Promise<void>;
   /** OIDs of the clone's relations that were locked. */
   lockedRelations(): Set<number>;
-  /** What it wrote, for telling it from what others wrote. */
-  readonly own: OwnWork;
+  /** Its transactions, for telling what it wrote from what others wrote. */
+  readonly transactions: OwnTransactions;
   /** What the command sent, once it has ended. @param made OIDs of relations that it made: nobody waits for their locks. */
   statements(
     names: RelationNames,
@@ -75,15 +74,53 @@ export interface SeenStatements {
   readonly caveats: Caveat[];
 }
 
-/** No backend has it. */
-const NO_PID = 0;
 /** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
 const SECRET_BYTES = 24;
 
+/** Starts the proxy, and what listens to it. The scope ends all of it. */
 export async function watchCommand(scope: Scope, options: CommandWatchOptions): Promise<CommandWatch> {
-  const { cloneOid, observe, connect } = options;
+  const seen = await openObservers(scope, options);
+  const secret = randomBytes(SECRET_BYTES).toString('base64url');
+  const routes = planRoutes(options.logins, options.clone, options.sharesRoles);
+  // Its loading would otherwise count as time of the command's first statement.
+  await parseText(Buffer.from('SELECT 1'));
+  const proxy = await scope.own(
+    'proxy',
+    () => startProxy(proxyOptions(options, seen, routes, secret)),
+    async (started) => started?.close(),
+  );
+  return {
+    routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
+    reached: () => proxy.sessions > 0,
+    disconnect: () => proxy.disconnect(),
+    end: async () => {
+      await proxy.close();
+      await seen.close();
+    },
+    lockedRelations: () => seen.log.relations(options.cloneOid),
+    transactions: seen.transactions,
+    statements: (names, data, made) => statementsOf(seen, options, { names, data, made }),
+  };
+}
+
+/** All that listens to the proxy. */
+interface Observers {
+  readonly log: StatementLog;
+  readonly reader: LockReader;
+  readonly transactions: OwnTransactions;
+  readonly withLockTimeout: ReadonlySet<number>;
+  readonly observe: Observer;
+  close(): Promise<void>;
+}
+
+async function openObservers(
+  scope: Scope,
+  { connect, observe, observer, emit }: CommandWatchOptions,
+): Promise<Observers> {
   const log = new StatementLog();
-  const slow = new SlowStatements(options.emit);
+  const slow = new SlowStatements(emit);
+  const transactions = new OwnTransactions();
+  const withLockTimeout = new Set<number>();
   const reader = new LockReader(() => connect('locks'));
   const sampler = new Sampler({
     connect: () => connect('sampler'),
@@ -92,84 +129,69 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
       slow.sample(sample);
     },
   });
-  const transactions = new OwnTransactions();
-  const elsewhere: number[] = [];
-  const known = new Set(options.logins.map(({ database }) => database));
-  const lookAround = async () => {
-    if (observe !== 'exact') return;
-    const reading = await reader.read(NO_PID);
-    if (reading) transactions.observe({ type: 'reading', transaction: null, reading });
+  const close = async () => {
+    await sampler.close();
+    await reader.close();
   };
-  const limited = new Set<number>();
-  const observer = (event: Observed) => {
-    if (event.type === 'session' && !known.has(event.database)) elsewhere.push(event.pid);
-    transactions.observe(event);
-    log.observe(event);
-    if (event.type === 'session' && asksForLockTimeout(event.parameters)) limited.add(event.session);
-    sampler.observe(event);
-    options.observer?.(event);
-  };
-  const secret = randomBytes(SECRET_BYTES).toString('base64url');
-  const routes = planRoutes(options.logins, options.clone, options.sharesRoles);
   await scope.own(
     'lock reader',
     async () => {
-      if (observe !== 'exact') return;
-      await reader.open();
-      await lookAround();
+      if (observe === 'exact') await reader.open();
     },
-    async () => {
-      await sampler.close();
-      await reader.close();
-    },
-  );
-  const proxy = await scope.own(
-    'proxy',
-    () =>
-      startProxy({
-        routes,
-        secret,
-        observe,
-        observer,
-        readLocks: reader.read,
-        gate: options.guard,
-        ...(options.settings === undefined ? {} : { settings: options.settings }),
-        ...(options.listen === undefined ? {} : { listen: { host: options.listen } }),
-        otherDatabase: (name, upstream) =>
-          options.otherDatabase(name) ? { ...upstream, database: name } : undefined,
-      }),
-    async (started) => started?.close(),
+    close,
   );
   return {
-    routes: routes.map((route) => ({ ...route, entry: entryOf(route, proxy, secret) })),
-    lookAround,
-    reached: () => proxy.sessions > 0,
-    disconnect: () => proxy.disconnect(),
-    end: async () => {
-      await proxy.close();
-      await lookAround();
-      await sampler.close();
-      await reader.close();
+    ...{ log, reader, transactions, withLockTimeout, close },
+    observe: (event) => {
+      transactions.observe(event);
+      log.observe(event);
+      if (event.type === 'session' && asksForLockTimeout(event.parameters))
+        withLockTimeout.add(event.session);
+      sampler.observe(event);
+      observer?.(event);
     },
-    lockedRelations: () => log.relations(cloneOid),
-    own: { transactions: observe === 'exact' ? transactions : null, elsewhere },
-    statements: async (names, data, made) => {
-      if (observe === 'off') return NOTHING_SEEN;
-      const section = log.section(cloneOid, names, made);
-      const parsed = await statementFacts(section);
-      const statements = withRewrites(section, parsed, data);
-      return {
-        statements,
-        transactions: log.transactions(),
-        parsed,
-        sessionsWithLockTimeout: limited,
-        caveats: [
-          ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
-          ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
-          ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
-        ],
-      };
-    },
+  };
+}
+
+function proxyOptions(
+  { observe, guard, settings, listen, otherDatabase }: CommandWatchOptions,
+  seen: Observers,
+  routes: readonly Route[],
+  secret: string,
+): ProxyOptions {
+  return {
+    ...{ routes, secret, observe, gate: guard },
+    observer: seen.observe,
+    readLocks: seen.reader.read,
+    ...(settings === undefined ? {} : { settings }),
+    ...(listen === undefined ? {} : { listen: { host: listen } }),
+    otherDatabase: (name, upstream) => (otherDatabase(name) ? { ...upstream, database: name } : undefined),
+  };
+}
+
+async function statementsOf(
+  { log, withLockTimeout }: Observers,
+  { observe, cloneOid }: CommandWatchOptions,
+  {
+    names,
+    data,
+    made,
+  }: { names: RelationNames; data: DataSection | null; made?: ReadonlySet<number> | undefined },
+): Promise<SeenStatements> {
+  if (observe === 'off') return NOTHING_SEEN;
+  const section = log.section(cloneOid, names, made);
+  const parsed = await statementFacts(section);
+  const statements = withRewrites(section, parsed, data);
+  return {
+    statements,
+    transactions: log.transactions(),
+    parsed,
+    sessionsWithLockTimeout: withLockTimeout,
+    caveats: [
+      ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
+      ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
+      ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
+    ],
   };
 }
 

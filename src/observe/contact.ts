@@ -4,16 +4,15 @@ import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
 import type { Caveat, TargetConnection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { Newcomers } from './newcomers.ts';
 import { statementWithoutSecrets } from './statement-secrets.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
- * ignores what it was given and opens its own connection. Such a session is ended at once. It is recognised by its
+ * ignores the URL it was given and opens its own connection. Such a session is ended at once. It is recognised by its
  * address and port among the sockets of the command's processes; a connection of anybody else is never touched.
  */
 interface ContactWatch {
-  /** Looks once more, and ends the watching. */
+  /** Lists the sessions once more, and ends the watch. */
   stop(): Promise<Contacts>;
 }
 
@@ -25,30 +24,26 @@ export interface Contacts {
 /** Runs the command under that watch; a contact ends it. */
 export async function runWatched(
   run: RunOptions,
-  { cloneOid, ...options }: Pick<ContactOptions, 'control' | 'target'> & { readonly cloneOid: number },
-): Promise<{ result: CommandResult; newcomers: Newcomers } & Contacts> {
+  { control, target }: Pick<ContactOptions, 'control' | 'target'>,
+): Promise<{ result: CommandResult } & Contacts> {
   const contacted = new AbortController();
   // Read before the command runs: it may connect at once.
-  const [now] = await options.control.query<{ now: string }>(NOW);
+  const [now] = await control.query<{ now: string }>(NOW);
   const since = now?.now ?? '-infinity';
-  const { control, target } = options;
-  const { versionNum } = target.server;
-  const newcomers = await Newcomers.begin({ control, versionNum, cloneOid, since });
   let watch: ContactWatch | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
     onStart: (root) => {
-      watch = watchContact({ ...options, newcomers, since, root, onContact: () => contacted.abort() });
+      watch = watchContact({ control, target, since, root, onContact: () => contacted.abort() });
     },
   });
-  return { result, newcomers, ...((await watch?.stop()) ?? { targetConnections: [], caveats: [] }) };
+  return { result, ...((await watch?.stop()) ?? { targetConnections: [], caveats: [] }) };
 }
 
 interface ContactOptions {
   readonly control: Session;
   readonly target: Target;
-  readonly newcomers: Newcomers;
   /** A moment of the server's clock before the command ran. */
   readonly since: string;
   /** The command's process. */
@@ -84,13 +79,12 @@ const LOOK_EVERY_MS = 100;
 const UNIX_SOCKET_PORT = -1;
 
 function watchContact(options: ContactOptions): ContactWatch {
-  const { control, target, newcomers, since, root, onContact } = options;
+  const { control, target, since, root, onContact } = options;
   const connections = new Map<string, TargetConnection>();
   const unproved = new Map<string, string>();
   let failure: string | undefined;
 
   const look = async () => {
-    await newcomers.look(() => socketsOfTree(root));
     const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, since]);
     const news = rows.filter((row) => !connections.has(keyOf(row)) && !unproved.has(keyOf(row)));
     if (news.length === 0) return;

@@ -1,12 +1,17 @@
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { openMaintenanceSessionPatiently } from '../ownership/control-session.ts';
 import type { Stop } from '../stop.ts';
-import { compareTarget, type TargetState, type WatchOptions } from './target-watch.ts';
+import type { SeenCommand } from './attribute-changes.ts';
+import { compareTarget } from './compare-target.ts';
+import type { TargetState, WatchOptions } from './target-state.ts';
 
 /** For a server that restarts to come back. */
 const RESTART_MS = 10_000;
 
-/** For what comes before the command: a loss in there has changed nothing. @throws SafemigrateError `LOST`; what the work throws. */
+/**
+ * Does work that comes before the command, and says of a loss in it that the target was not touched.
+ * @throws SafemigrateError `LOST`; what the work throws.
+ */
 export async function untouched<T>(stop: Stop, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -24,12 +29,35 @@ export async function untouched<T>(stop: Stop, work: () => Promise<T>): Promise<
 }
 
 /**
- * What the loss of the server in the middle of a run means for the target, found out by looking at it once more.
- * @returns the error to end the run with: `TARGET_CHANGED` where the target is not as it was, else `LOST`.
+ * Ends a run that has lost the server, and says whether the target changed since `before`.
+ * @throws SafemigrateError `TARGET_CHANGED`, `LOST`
  */
-export async function explainLoss(
+export async function throwIfLost(
+  { lost }: Stop,
+  options: Omit<WatchOptions, 'control'>,
+  before: TargetState,
+): Promise<void> {
+  if (lost) throw await explainLoss(lost, options, before);
+}
+
+/** What is known of the command when its server is lost. */
+const UNOBSERVED: SeenCommand = {
+  reachedClone: true,
+  madeDatabases: false,
+  ownDatabases: [],
+  targetConnections: [],
+  transactions: [],
+  cloneChanges: [],
+};
+
+/**
+ * Reads the target once more to find out what the loss of the server in the middle of a run means for it.
+ * @returns the error to end the run with: `TARGET_CHANGED` if the target is not as it was, else `LOST`.
+ */
+async function explainLoss(
   lost: SafemigrateError,
-  options: Omit<WatchOptions, 'control' | 'signal'> & { before: TargetState },
+  options: Omit<WatchOptions, 'control'>,
+  before: TargetState,
 ): Promise<SafemigrateError> {
   const cleaning =
     'Run `safemigrate list` to see whether the clone is still there, and `safemigrate clean` to drop it.';
@@ -44,14 +72,10 @@ export async function explainLoss(
       const { changes, caveats, moved } = await compareTarget(
         { ...options, control },
         {
-          before: options.before,
-          reachedClone: true,
-          cloneChanges: [],
+          before,
+          start: before,
+          command: UNOBSERVED,
           describeTarget: async () => [],
-          madeDatabases: false,
-          ownDatabases: [],
-          targetConnections: [],
-          authors: [],
         },
       );
       const unread = caveats.find(({ kind }) => kind === 'unmeasured');

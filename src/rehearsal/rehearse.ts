@@ -1,79 +1,73 @@
 import type { Report } from '../model/report.ts';
-import { untouched } from '../observe/lost-connection.ts';
-import type { TargetState } from '../observe/target-watch.ts';
-import { toolVersion } from '../package.ts';
-import { openSchemaWatch, type SchemaWatch } from '../schema/schema-watch.ts';
-import type { Scope } from '../scope.ts';
-import type { Stop } from '../stop.ts';
-import type { Sections } from './on-clone.ts';
+import { measureDataLoss } from '../observe/data-loss.ts';
+import { throwIfLost, untouched } from '../observe/lost-connection.ts';
+import { redactReport } from '../observe/redact-report.ts';
+import { assembleReport, type Remembered } from './assemble-report.ts';
+import { makeClone, readAfter, readBefore } from './clone-steps.ts';
+import { judgeRehearsal, type RehearsalSections } from './judge-rehearsal.ts';
 import { prepare } from './prepare.ts';
-import type { ReceiptIdentity } from './receipts/receipt.ts';
+import { keepReceipt } from './receipts/receipt-file.ts';
+import { runAgain } from './run-again.ts';
+import { runMigration } from './run-on-clone.ts';
 import type { RehearseOptions } from './run-options.ts';
-import { withScope } from './with-scope.ts';
+import { openSchemaReader } from './schema-reader.ts';
+import { uninterrupted } from './slices.ts';
+import { compareWithTarget } from './target-steps.ts';
+import { type Lifetime, withScope } from './with-scope.ts';
+
+// One rehearsal, in the order of its steps:
+//
+//   prepare              connect, inspect, claim the run, find the command's logins, choose a clone method, read the target
+//   makeClone            by the method that was chosen; then the scripts of --after-clone
+//   readBefore           the clone's schema and data, queries and checks; the target once more; the proxy opens
+//   runMigration         the command, through the proxy, on the clone
+//   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
+//   runAgain             --rerun and --down
+//   compareWithTarget    whether the target is as it was, and who changed it if not
+//   measureDataLoss      what of the target's data the command would lose
+//   judgeRehearsal       hazards, forecast, policy, verdict
+//   assembleReport       after the scope has released everything, the clone among it
 
 /**
- * Rehearses a migration command on a clone of its target, and cleans up in every ending.
- * @throws SafemigrateError when there is nothing to report on: the command was never started, or the server was lost.
+ * Rehearses a migration command on a clone of its target, and cleans up however it ends.
+ * @throws SafemigrateError if there is nothing to report on: the command was never started, or the server was lost.
  */
 export async function rehearse(options: RehearseOptions): Promise<Report> {
   const { report, identity } = await rehearseAndRemember(options);
-  if (options.receipt !== undefined) {
-    const { keepReceipt } = await import('./receipts/receipt-file.ts');
-    await keepReceipt(report, identity, options);
-  }
+  await keepReceipt(report, identity, options);
   return redactIfAsked(report, options);
 }
 
-/** The report as its reader gets it: comparisons need the values, so redaction is the last step. */
-export async function redactIfAsked(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
-  if (!redact) return report;
-  const { redactReport } = await import('../observe/redact-report.ts');
-  return redactReport(report);
-}
-
-/** What an apply or a swap needs to know of the rehearsal before it. @internal */
-export interface Remembered {
-  readonly report: Report;
-  /** The target as it was before the rehearsal. */
-  readonly before: TargetState;
-  readonly identity: ReceiptIdentity;
-}
-
-/** @internal */
+/** As rehearse(); returns also what an apply or a swap needs to know of the rehearsal before it. */
 export async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered> {
   const startedAt = new Date();
-  const { result, cleanup } = await withScope(options, (scope, stop) => rehearseWithin(scope, stop, options));
-  const { run, before, identity, ...sections } = result;
-  const report: Report = {
-    version: 1,
-    run: {
-      id: run,
-      startedAt: startedAt.toISOString(),
-      finishedAt: new Date().toISOString(),
-      mode: 'rehearse',
-      tool: { name: 'safemigrate', version: toolVersion() },
-    },
-    ...sections,
-    cleanup,
-  };
-  return { report, before, identity };
-}
-
-async function rehearseWithin(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Sections> {
-  const schema = await startSchemaReader(scope, options);
-  const load = () => import('./on-clone.ts');
-  // A failure is told where it is waited for.
-  const loadEarly = () => void load().catch(() => {});
-  const prepared = await untouched(stop, () => prepare(scope, stop, options, loadEarly));
-  const { rehearseOnClone } = await load();
-  return rehearseOnClone(prepared, { scope, stop, schema }, options);
-}
-
-/** First of all: it loads while the server is looked at. */
-function startSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<SchemaWatch> {
-  return scope.own(
-    'schema reader',
-    () => openSchemaWatch(audit),
-    async (schema) => schema?.close(),
+  const { result, cleanup } = await withScope(options, (scope, stop) =>
+    rehearseWithin({ scope, stop }, options),
   );
+  return assembleReport(result, cleanup, startedAt);
+}
+
+/** Returns the report as its reader gets it: comparisons need the values, so redaction is the last step. */
+export async function redactIfAsked(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
+  return redact ? redactReport(report) : report;
+}
+
+async function rehearseWithin(life: Lifetime, options: RehearseOptions): Promise<RehearsalSections> {
+  const { scope, stop } = life;
+  const schema = await openSchemaReader(scope, options);
+  const prepared = await untouched(stop, () => prepare(scope, stop, options));
+  const { context, stateBefore } = prepared;
+  const clone = await untouched(stop, () => makeClone(prepared, life));
+  const setup = { life, options, context, clone, schema };
+  const before = await untouched(stop, () => readBefore(setup, prepared));
+  const ran = await runMigration(setup, prepared.command, before.open);
+  await throwIfLost(stop, uninterrupted(context), stateBefore);
+  const after = await readAfter(setup, prepared, before, ran);
+  const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
+  await throwIfLost(stop, uninterrupted(context), stateBefore);
+  const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again });
+  const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
+  const uniqueBytes = await clone.uniqueBytes();
+  if (options.keep) await clone.keep();
+  return judgeRehearsal(setup, prepared, { ran, after, again, target, loss, uniqueBytes });
 }

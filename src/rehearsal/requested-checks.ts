@@ -18,7 +18,7 @@ export interface Questions {
   readonly caveats: readonly Caveat[];
 }
 
-interface Given {
+export interface Given {
   /** What the file holds; undefined where it is the server that is to be asked. */
   readonly queries: ApplicationQueries | null | undefined;
   readonly checks: readonly UserCheck[];

@@ -1,6 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
-import { type CommandInput, type Logins, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
@@ -13,174 +12,234 @@ import type {
 } from '../model/report.ts';
 import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
-import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
-import { watchCommand } from '../observe/command-watch.ts';
-import { runWatched } from '../observe/contact.ts';
-import { type AuthorOf, authorship } from '../observe/own-transactions.ts';
 import { relationNames } from '../observe/relation-names.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { SchemaWatch } from '../schema/schema-watch.ts';
-import type { Scope } from '../scope.ts';
-import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './run-options.ts';
-import { contactOptions, guardOptions, sharesServer, toRun, wireOptions } from './slices.ts';
+import {
+  type CloneRun,
+  type CloneSetup,
+  type LocatedCommand,
+  openWire,
+  runThroughWire,
+} from './run-on-clone.ts';
 
-/** A command, and where it knows the target from. */
-export interface ExtraCommand {
-  readonly input: CommandInput;
-  readonly logins: Logins;
-}
+// What follows the migration on its clone if the user asked for it: the command once more (--rerun), then the command that
+// undoes it (--down).
 
-export interface FurtherOptions {
-  readonly scope: Scope;
-  readonly stop: Stop;
-  readonly options: RehearseOptions;
-  readonly context: CloneContext;
-  readonly clone: Clone;
-  readonly schema: SchemaWatch;
+export interface ExtraCommands {
   /** The migration command. */
-  readonly command: ExtraCommand;
-  /** The way back; null where none was given. */
-  readonly down: ExtraCommand | null;
+  readonly command: LocatedCommand;
+  /** null if none was given. */
+  readonly down: LocatedCommand | null;
 }
 
-export interface Further {
+/** What the clone's tables held before the migration, for --down. */
+export interface ContentsBefore {
+  /** null if it is not needed, or could not be read. */
+  readonly contents: Contents | null;
+  readonly caveats: readonly Caveat[];
+}
+
+export interface ExtraRuns {
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
   readonly targetConnections: readonly TargetConnection[];
-  readonly authors: readonly AuthorOf[];
+  /** Every further run of a command that was begun. */
+  readonly runs: readonly CloneRun[];
   readonly statements: readonly StatementSection[];
   readonly caveats: readonly Caveat[];
 }
 
-/** What follows the migration on its clone, if it was asked for: the command once more, then the way back. */
-export interface FurtherRuns {
-  /** There is anything to follow. */
-  readonly asked: boolean;
-  /** Remembers what the way back has to lead to. */
-  before(): Promise<void>;
-  /** @param schema what the migration did; null where it could not be compared. */
-  run(result: CommandResult, schema: SchemaSection | null): Promise<Further>;
+type ExtraRun = 'rerun' | 'down';
+
+/** One further run: its section, or the limit that says why there is none. */
+interface Attempt {
+  readonly section: FurtherRunSection | null;
+  readonly run: CloneRun | null;
+  readonly statements: readonly StatementSection[];
+  readonly caveats: readonly Caveat[];
 }
 
-type Asked = 'rerun' | 'down';
+const NOT_ASKED: Attempt = { section: null, run: null, statements: [], caveats: [] };
 
 /** For reading the contents of many tables at once. */
 const STATEMENT_TIMEOUT_MS = 300_000;
 
-export function furtherRuns(it: FurtherOptions): FurtherRuns {
-  const { options, stop, context, clone, schema, command, down } = it;
-  const caveats: Caveat[] = [];
-  const targetConnections: TargetConnection[] = [];
-  const statements: StatementSection[] = [];
-  const authors: AuthorOf[] = [];
-  let contentsBefore: Contents | undefined;
-
-  async function inClone<T>(read: (session: Session) => Promise<T>): Promise<T> {
-    const { run, audit, signal } = context;
-    const session = await openSession(clone.connect, {
-      purpose: 'clone',
-      run,
-      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-      audit,
-      signal,
-      readOnly: true,
-    });
-    try {
-      return await read(session);
-    } finally {
-      await session.close();
-    }
+/** Reads what --down has to restore. What cannot be read does not end the run: the caveats say why. */
+export async function readContentsBefore(
+  { context, clone }: { context: CloneContext; clone: Clone },
+  { down }: Pick<ExtraCommands, 'down'>,
+): Promise<ContentsBefore> {
+  if (!down) return { contents: null, caveats: [] };
+  try {
+    return { contents: await inCloneForContents(context, clone, readContents), caveats: [] };
+  } catch (error) {
+    return { contents: null, caveats: [{ path: 'down', kind: 'unmeasured', reason: messageOf(error) }] };
   }
+}
 
-  /** What could not be done ends neither the run nor the other of the two. */
-  async function attempt(
-    path: Asked,
-    work: () => Promise<FurtherRunSection>,
-  ): Promise<FurtherRunSection | null> {
-    try {
-      return await inPhase(context.emit, path, work);
-    } catch (error) {
-      caveats.push({ path, kind: 'unmeasured', reason: messageOf(error) });
-      return null;
-    }
-  }
-
-  /** Runs one of the two through a proxy of its own, and compares what it left with what it should have. */
-  async function once(order: ExtraCommand, aim: Aim, contents: Contents): Promise<FurtherRunSection> {
-    const guard = new RehearsalGate(guardOptions(context, clone, options));
-    const wire = await watchCommand(it.scope, wireOptions(context, clone, order.logins, guard, options));
-    const rewritten = rewriteCommand(order.input, order.logins, wire.routes);
-    // Standard output is that of the migration alone.
-    const run = toRun(rewritten, stop, { ...options, commandStdout: 'stderr' });
-    const known = authors.push(() => ({ who: 'unknown' })) - 1;
-    const ran = await stop.pausedDuring(() => runWatched(run, contactOptions(context, clone)));
-    await wire.end();
-    targetConnections.push(...ran.targetConnections);
-    caveats.push(...ran.caveats);
-    if (options.signal?.aborted) throw new Error(INTERRUPTED);
-    const names = await inClone((session) => relationNames(session, wire.lockedRelations()));
-    const seen = await wire.statements(names, null);
-    statements.push(...seen.statements);
-    const schemaResult = await inClone((session) => aim.reached(session));
-    authors[known] = await authorship(wire.own, ran.newcomers, sharesServer(context, clone));
-    const compared = compareContents(contents, await inClone(readContents));
-    const words = commandWithoutSecrets(order.input.argv, order.logins.logins);
-    return sectionOf(ran.result, {
-      command: order === down ? (words.at(-1) ?? '') : words.join(' '),
-      reachedClone: wire.reached(),
-      refused: guard.refused,
-      statements: seen.statements,
-      ...schemaResult,
-      ...compared,
-    });
-  }
-
+/**
+ * Runs what was asked for. What could not be done ends neither the run nor the other of the two: the caveats say why.
+ * @param migration its first run, and what it did to the schema; null if that could not be compared.
+ */
+export async function runAgain(
+  setup: CloneSetup,
+  { command, down }: ExtraCommands,
+  before: ContentsBefore,
+  migration: { readonly result: CommandResult; readonly schema: SchemaSection | null },
+): Promise<ExtraRuns> {
+  const rerun = setup.options.rerun ? await rerunCommand(setup, command, migration) : NOT_ASKED;
+  const contacts = contactsOf([rerun]);
+  const undone =
+    down && before.contents
+      ? await runDown(setup, down, before.contents, whyNot(setup, migration.result, contacts))
+      : NOT_ASKED;
   return {
-    asked: options.rerun === true || down !== null,
-    async before() {
-      if (!down) return;
-      try {
-        contentsBefore = await inClone(readContents);
-      } catch (error) {
-        caveats.push({ path: 'down', kind: 'unmeasured', reason: messageOf(error) });
-      }
-    },
-    async run(result, section) {
-      const none = { rerun: null, down: null, targetConnections, authors, statements, caveats };
-      const mayFollow = () => {
-        const reason = whyNot(result, targetConnections, options.signal);
-        if (reason !== null) throw new Error(reason);
-      };
-      const again = options.rerun
-        ? await attempt('rerun', async () => {
-            mayFollow();
-            const contents = await inClone(readContents);
-            return once(command, await inClone((session) => aimAtAfter(session, schema, section)), contents);
-          })
-        : null;
-      const then = contentsBefore;
-      const back =
-        down && then
-          ? await attempt('down', () => {
-              mayFollow();
-              return once(down, aimAtBefore(schema), then);
-            })
-          : null;
-      return { ...none, rerun: again, down: back };
-    },
+    rerun: rerun.section,
+    down: undone.section,
+    targetConnections: contactsOf([rerun, undone]),
+    runs: [rerun, undone].flatMap(({ run }) => run ?? []),
+    statements: [...rerun.statements, ...undone.statements],
+    caveats: [...before.caveats, ...rerun.caveats, ...undone.caveats],
   };
+}
+
+const contactsOf = (attempts: readonly Attempt[]) =>
+  attempts.flatMap(({ run }) => run?.targetConnections ?? []);
+
+/** What a further run should lead to. */
+interface Expected {
+  readonly aim: Aim;
+  readonly contents: Contents;
+}
+
+async function rerunCommand(
+  setup: CloneSetup,
+  command: LocatedCommand,
+  { result, schema }: { readonly result: CommandResult; readonly schema: SchemaSection | null },
+): Promise<Attempt> {
+  const { context, clone } = setup;
+  return attemptRun(setup, 'rerun', command, async () => {
+    refuseIf(whyNot(setup, result, []));
+    const contents = await inCloneForContents(context, clone, readContents);
+    const aim = await inCloneForContents(context, clone, (session) =>
+      aimAtAfter(session, setup.schema, schema),
+    );
+    return { contents, aim };
+  });
+}
+
+function runDown(
+  setup: CloneSetup,
+  down: LocatedCommand,
+  contents: Contents,
+  obstacle: string | null,
+): Promise<Attempt> {
+  return attemptRun(setup, 'down', down, async () => {
+    refuseIf(obstacle);
+    return { contents, aim: aimAtBefore(setup.schema) };
+  });
+}
+
+function refuseIf(reason: string | null): void {
+  if (reason !== null) throw new Error(reason);
+}
+
+/** Runs a command through a proxy of its own, and compares what it left with what it should have left. */
+function attemptRun(
+  setup: CloneSetup,
+  path: ExtraRun,
+  command: LocatedCommand,
+  expect: () => Promise<Expected>,
+): Promise<Attempt> {
+  const work = async (): Promise<Attempt> => {
+    const began = await unlessFailed(path, async () => {
+      const expected = await expect();
+      return { expected, run: await runOnce(setup, command) };
+    });
+    if ('caveat' in began) return { ...NOT_ASKED, caveats: [began.caveat] };
+    const { expected, run } = began.value;
+    const seen = await unlessFailed(path, () => statementsOf(setup, run));
+    if ('caveat' in seen) return { ...NOT_ASKED, run, caveats: [...run.caveats, seen.caveat] };
+    const compared = await unlessFailed(path, () => compareRun(setup, expected));
+    const [statements, caveats] = [seen.value, run.caveats];
+    if ('caveat' in compared)
+      return { section: null, run, statements, caveats: [...caveats, compared.caveat] };
+    const words = commandWithoutSecrets(command.input.argv, command.logins.logins);
+    const section = sectionOf(run.result, {
+      // Of `sh -c` the script alone is what the user gave.
+      command: path === 'down' ? (words.at(-1) ?? '') : words.join(' '),
+      reachedClone: run.wire.reached(),
+      refused: run.gate.refused,
+      statements,
+      ...compared.value,
+    });
+    return { section, run, statements, caveats };
+  };
+  return inPhase(setup.context.emit, path, work, ({ section }) => section === null);
+}
+
+async function unlessFailed<T>(
+  path: ExtraRun,
+  work: () => Promise<T>,
+): Promise<{ value: T } | { caveat: Caveat }> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    return { caveat: { path, kind: 'unmeasured', reason: messageOf(error) } };
+  }
+}
+
+async function runOnce(setup: CloneSetup, command: LocatedCommand): Promise<CloneRun> {
+  // Standard output is that of the migration alone.
+  const quiet: CloneSetup = { ...setup, options: { ...setup.options, commandStdout: 'stderr' } };
+  return runThroughWire(quiet, command, await openWire(quiet, command));
+}
+
+async function statementsOf(
+  { options, context, clone }: CloneSetup,
+  { wire }: CloneRun,
+): Promise<StatementSection[]> {
+  if (options.signal?.aborted) throw new Error(INTERRUPTED);
+  const names = await inCloneForContents(context, clone, (session) =>
+    relationNames(session, wire.lockedRelations()),
+  );
+  return (await wire.statements(names, null)).statements;
+}
+
+async function compareRun({ context, clone }: CloneSetup, { aim, contents }: Expected) {
+  const schema = await inCloneForContents(context, clone, (session) => aim.reached(session));
+  const now = await inCloneForContents(context, clone, readContents);
+  return { ...schema, ...compareContents(contents, now) };
+}
+
+async function inCloneForContents<T>(
+  { run, audit, signal }: CloneContext,
+  clone: Clone,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(clone.connect, {
+    ...{ run, audit, signal },
+    purpose: 'clone',
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    readOnly: true,
+  });
+  try {
+    return await read(session);
+  } finally {
+    await session.close();
+  }
 }
 
 const INTERRUPTED = 'the run was interrupted';
 
+/** Why no further run may follow. */
 function whyNot(
+  { options }: CloneSetup,
   { exitCode }: CommandResult,
   targetConnections: readonly TargetConnection[],
-  interrupt: AbortSignal | undefined,
 ): string | null {
-  if (interrupt?.aborted) return INTERRUPTED;
+  if (options.signal?.aborted) return INTERRUPTED;
   if (targetConnections.length > 0) return 'the second run connected to the target itself';
   return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
 }

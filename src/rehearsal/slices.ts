@@ -5,6 +5,7 @@ import { hasTerminal, type RunOptions } from '../command/run-command.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { RehearsalGate, RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
+import type { WatchOptions } from '../observe/target-state.ts';
 import type { Stop } from '../stop.ts';
 import { REHEARSAL_DEFAULTS, type RehearseOptions } from './run-options.ts';
 
@@ -59,14 +60,14 @@ export function guardOptions(
   };
 }
 
-/** What the command does to its clone's server, it does to the target's. */
+/** Whether the clone is in the target's server, so that what the command does to the one it does to the other. */
 export function sharesServer({ rehearsal }: CloneContext, { isolation }: Clone): boolean {
   return isolation === 'same-cluster' && !rehearsal;
 }
 
-export function contactOptions(context: CloneContext, clone: Clone) {
-  // On another server the number means nothing; none is 0.
-  return { ...context, cloneOid: sharesServer(context, clone) ? clone.oid : 0 };
+/** Reads the target without the signal that ends the run: the command may have done harm, whatever happened since. */
+export function uninterrupted({ target, control, run, audit }: CloneContext): WatchOptions {
+  return { target, control, run, audit };
 }
 
 export function wireOptions(

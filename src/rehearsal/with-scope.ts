@@ -5,10 +5,19 @@ import { Stop } from '../stop.ts';
 import type { RehearseOptions } from './run-options.ts';
 import { ignore } from './slices.ts';
 
+/** What a run acquires, and what ends it early. */
+export interface Lifetime {
+  readonly scope: Scope;
+  readonly stop: Stop;
+}
+
 /** Whatever fails in consequence of a loss says less than the loss itself. */
 const isLoss = (error: unknown) => error instanceof SafemigrateError && error.code === 'LOST';
 
-/** Runs with a scope that is released in every ending; what could not be released is said, also when the work fails. */
+/**
+ * Does the work with a scope that is released however the work ends. What could not be released is reported, also if the work
+ * fails.
+ */
 export async function withScope<T>(
   { signal, emit = ignore }: RehearseOptions,
   work: (scope: Scope, stop: Stop) => Promise<T>,

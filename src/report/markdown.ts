@@ -85,9 +85,15 @@ function swapped({ swap, target }: Report): string[] {
 
 function verdict({ verdict: { pass, reasons }, target }: Report): string[] {
   const title = `### ${pass ? '✅ The migration passed its rehearsal' : '❌ The migration did not pass its rehearsal'}`;
-  const changed = target.changes.some(({ madeBy }) => madeBy === 'command')
+  const authors = target.changes.map(({ madeBy }) => madeBy);
+  const changed = authors.includes('command')
     ? ['', '> 🚨 **The command changed the target itself. A person must look.**']
-    : [];
+    : authors.includes('unknown')
+      ? [
+          '',
+          '> 🚨 **The target changed while the command ran, and who changed it is unknown. A person must look.**',
+        ]
+      : [];
   return [
     title,
     ...changed,

@@ -7,13 +7,13 @@ import type { SwapSection } from '../model/report.ts';
 import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
-import { type TargetState, targetChangesBetween } from '../observe/target-watch.ts';
+import { type TargetState, targetChangesBetween } from '../observe/target-state.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
-import type { Prepared } from '../rehearsal/prepare.ts';
-import { contactOptions, guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
+import type { RehearsalContext } from '../rehearsal/prepare.ts';
+import { guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type ClusterProperties, differingProperties, readClusterProperties } from './equal.ts';
@@ -35,7 +35,7 @@ export const FOR_EXCHANGE = {
 
 /** Everything that stands against it before the target is closed. */
 export async function swapObjections(
-  { context, stateBefore }: Prepared,
+  { context, stateBefore }: RehearsalContext,
   rehearsed: TargetState,
   { allowStandbys = false }: SwapOptions,
 ): Promise<string[]> {
@@ -68,7 +68,7 @@ interface Life {
 
 /** The swap itself: a clone of the closed target, migrated, takes its place. */
 export async function exchangeTarget(
-  prepared: Prepared,
+  prepared: RehearsalContext,
   life: Life,
   options: SwapOptions,
 ): Promise<SwapSection> {
@@ -97,7 +97,7 @@ export async function exchangeTarget(
 }
 
 async function migrate(
-  { context, logins, input }: Prepared,
+  { context, command: { logins, input } }: RehearsalContext,
   clone: Clone,
   { scope, stop }: Life,
   options: SwapOptions,
@@ -107,7 +107,7 @@ async function migrate(
   const wire = await watchCommand(scope, wired);
   const rewritten = rewriteCommand(input, logins, wire.routes);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
-    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), contactOptions(context, clone))),
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
   );
   await wire.end();
   // What ended the run while the command was at work: its time, a loss, or a person, whom the command may not have minded.
@@ -124,7 +124,7 @@ async function migrate(
 
 async function agree(
   verify: string,
-  { context: { run, audit, signal } }: Prepared,
+  { context: { run, audit, signal } }: RehearsalContext,
   clone: Clone,
   options: SwapOptions,
 ): Promise<void> {
@@ -143,7 +143,7 @@ function lacksThese(properties: readonly string[], { notCarried }: Clone): strin
 
 /** Removes what the command made beside the clone, empties the clone, and sees that the target is what it was. */
 async function ready(
-  { context }: Prepared,
+  { context }: RehearsalContext,
   clone: Clone,
   before: ClusterProperties,
 ): Promise<Pick<Successor, 'fence' | 'written'>> {

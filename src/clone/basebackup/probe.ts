@@ -10,7 +10,6 @@ import { tryReplication } from '../../postgres/connection/connect.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Impossible } from '../method.ts';
 import { floorOf } from '../private/folder-location.ts';
-import { inTurn } from '../turns.ts';
 
 /** All that a base backup needs, found without changing anything. */
 export interface BackupServer {
@@ -92,9 +91,7 @@ const NOT_LET_IN = '28000';
 async function refusalOf(context: CloneContext): Promise<Impossible | undefined> {
   const { source, target, run, signal } = context;
   try {
-    await inTurn(context, () =>
-      tryReplication((source ?? target).settings, { run, signal, purpose: 'inspect' }),
-    );
+    await tryReplication((source ?? target).settings, { run, signal, purpose: 'inspect' });
     return undefined;
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.code !== 'CONNECTION') throw error;

@@ -12,9 +12,6 @@ const SNAPSHOT_MS = 100;
 const PER_FILE_MS = 0.05;
 const COPY_BYTES_PER_MS = 300_000;
 
-/** Of the fastest strategy. */
-export const AT_LEAST_MS = SNAPSHOT_MS + START_MS;
-
 export interface Size {
   readonly files: number;
   /** That are copied in full. */

@@ -50,7 +50,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
 }
 
 /** @returns milliseconds until the clone can be used. */
-export function estimateDumpMs(context: CloneContext): number {
+function estimateDumpMs(context: CloneContext): number {
   const { sizeBytes, relations } = context.target.database;
   const bytes = context.wishes.schemaOnly ? 0 : sizeBytes;
   const serverMs = destinationKind(context) === 'embedded-server' ? OWN_SERVER_MS : 0;

@@ -1,5 +1,5 @@
 import type { Session } from '../../postgres/connection/session.ts';
-import { type Asking, visit } from '../turns.ts';
+import { readInTarget, type TargetAccess } from '../read-in-target.ts';
 
 /** What a restored copy of the target needs. */
 export interface DumpFacts {
@@ -54,14 +54,14 @@ const SUBSCRIPTIONS = `
 SELECT count(*)::int AS n FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
  WHERE d.datname = current_database()`;
 
-/** Tables that the role may not read; pg_dump fails on the first. */
-export function unreadableTables(context: Asking): Promise<string[]> {
-  return visit(context, (session) => namesIn(session, UNREADABLE));
+/** Lists tables that the role may not read; pg_dump fails on the first. */
+export function unreadableTables(context: TargetAccess): Promise<string[]> {
+  return readInTarget(context, (session) => namesIn(session, UNREADABLE));
 }
 
-/** Reads, over one session in the target. */
-export function readDumpFacts(context: Asking): Promise<DumpFacts> {
-  return visit(context, async (session) => {
+/** Reads what a restored copy needs, over one session in the target. */
+export function readDumpFacts(context: TargetAccess): Promise<DumpFacts> {
+  return readInTarget(context, async (session) => {
     const [row] = await session.query<{ n: number }>(SUBSCRIPTIONS);
     return {
       owners: await namesIn(session, OWNERS),

@@ -2,7 +2,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
-import { visit } from '../turns.ts';
+import { readInTarget } from '../read-in-target.ts';
 import { externalAccessObjects } from './external-access.ts';
 import type { Places } from './sandbox.ts';
 
@@ -69,11 +69,9 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
     );
   }
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
-  const [outward, own, copied] = await Promise.all([
-    visit(context, externalAccessObjects),
-    readPlaces(control),
-    source ? within(openSession(source.settings, options), readPlaces) : [],
-  ]);
+  const outward = await readInTarget(context, externalAccessObjects);
+  const own = await readPlaces(control);
+  const copied = source ? await within(openSession(source.settings, options), readPlaces) : [];
   return {
     settings: new Map(rows.map(({ name, value }) => [name, value])),
     sharedBuffersBytes: Number(facts.shared_buffers),

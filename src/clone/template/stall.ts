@@ -1,16 +1,14 @@
-import { type ActivitySession, type Arrivals, readArrivals } from '../../database/activity.ts';
+import type { ActivitySession } from '../../database/activity.ts';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
-import { COUNTS_AT_ONCE } from '../../postgres/connection/supported-versions.ts';
 import type { CloneContext } from '../method.ts';
-import { visitsOf } from '../turns.ts';
 import { rankHere } from './assess-template.ts';
 import type { TemplateStrategy } from './estimate-template.ts';
-import { pauseBetweenTries } from './sessions.ts';
+import { clientSessions, pauseBetweenTries } from './sessions.ts';
 
 /**
- * How long the statement may take: where the target is in use, newcomers wait no longer than --max-stall. An attempt
- * to clone files is limited anyway, since some file systems accept it and copy in full.
+ * Returns how long the statement may take, in milliseconds; 0 is no limit. If the target is in use, new connections wait no longer
+ * than --max-stall. An attempt to clone files is always limited, since some file systems accept it and copy in full.
  */
 export async function timeLimit(
   context: CloneContext,
@@ -20,7 +18,7 @@ export async function timeLimit(
   const { maxStallMs } = context.limits;
   const expected =
     rankHere(context, true).find((estimate) => estimate.strategy === strategy)?.milliseconds ?? 0;
-  const busy = maxStallMs < NO_LIMIT_MS && (present.length > 0 || (await isFelt(context, expected)));
+  const busy = maxStallMs < NO_LIMIT_MS && (present.length > 0 || (await isVisited(context, expected)));
   refuseLongStall(context, expected, busy);
   // CREATE DATABASE itself waits up to 5 s for sessions to go; that is part of the statement's time.
   const cloneLimit = 5_000 + Math.max(5_000, expected * 8);
@@ -57,23 +55,21 @@ export function stalled(context: CloneContext, limitMs: number): SafemigrateErro
   );
 }
 
-/** Nobody is connected, but a statement that would be felt is to come where others come and go. */
-async function isFelt(context: CloneContext, expectedMs: number): Promise<boolean> {
-  if (expectedMs < FELT_MS) return false;
-  const { control, target } = context;
-  const { oid, arrivals: first } = target.database;
-  const uncounted = target.server.versionNum < COUNTS_AT_ONCE ? 1 : 0;
-  const areOurs = ({ sessions }: Arrivals) =>
-    sessions - first.sessions <= visitsOf(context).sessions + uncounted;
-  const now = await readArrivals(control, oid);
-  if (areOurs(now) && now.atMs - first.atMs >= OBSERVED_MS) return false;
-  // There may be more of ours, of which nobody keeps count; but none comes from now on.
-  await pauseBetweenTries(OBSERVED_MS, context.signal);
-  const later = await readArrivals(control, oid);
-  return later.sessions > now.sessions && !areOurs(later);
+/**
+ * Whether short sessions come and go: nobody was connected a moment ago, but the statement takes so long that a client that
+ * connects during it would notice. So the server is asked several times who is connected now.
+ */
+async function isVisited({ control, target, signal }: CloneContext, expectedMs: number): Promise<boolean> {
+  if (expectedMs < NOTICED_MS) return false;
+  for (let look = 0; look < LOOKS; look++) {
+    if ((await clientSessions(control, target.database.oid)).length > 0) return true;
+    await pauseBetweenTries(LOOK_EVERY_MS, signal);
+  }
+  return false;
 }
 
-const OBSERVED_MS = 250;
-const FELT_MS = 1_000;
+const LOOKS = 20;
+const LOOK_EVERY_MS = 25;
+const NOTICED_MS = 1_000;
 /** The longest statement_timeout. */
 export const NO_LIMIT_MS = 2 ** 31 - 1;

@@ -12,107 +12,116 @@ import type { ApplicationQueries } from './query-source.ts';
 import { type QueryTrial, tryQueries } from './try-queries.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
 
+/** What must hold before the command and after it: queries of the application, and the user's own checks. */
 export interface ChecksOptions {
   /** null: there are none to be tried. */
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
-  /** Leave literals and values of rows out of what is reported. */
   readonly run: RunId;
   readonly audit: Audit;
   readonly signal: AbortSignal;
 }
 
+/** What the queries and checks returned before the command. */
+export interface ChecksBefore {
+  /** null: there were none, or they could not be tried. */
+  readonly trials: readonly QueryTrial[] | null;
+  readonly results: ReadonlyMap<UserCheck, CheckResult>;
+  readonly caveats: readonly Caveat[];
+}
+
 export interface Checked {
   readonly queries: QueriesSection | null;
   readonly checks: CheckSection[];
-  readonly caveats: Caveat[];
+  readonly caveats: readonly Caveat[];
 }
 
-/** What must hold before the command and after it: queries of the application, and the user's own checks. */
-export interface ChecksWatch {
-  /** There is anything to be looked at. */
-  readonly asked: boolean;
-  before(): Promise<void>;
-  /** What could not be looked at, the caveats say. */
-  after(interrupt?: AbortSignal): Promise<Checked>;
+const hasAny = ({ queries, checks }: ChecksOptions) => queries !== null || checks.length > 0;
+
+/** Tries the queries and runs the checks on the clone. Leaves no session there. */
+export async function runChecksBefore(clone: Clone, options: ChecksOptions): Promise<ChecksBefore> {
+  if (!hasAny(options)) return { trials: null, results: new Map(), caveats: [] };
+  return inCloneForChecks(clone, options, async (session) => {
+    const caveats: Caveat[] = [];
+    const trials = await tryAll(session, options.queries, caveats);
+    const results = new Map<UserCheck, CheckResult>();
+    for (const check of options.checks.filter(({ rule }) => rule === 'same'))
+      results.set(check, await runCheck(session, check));
+    return { trials, results, caveats };
+  });
 }
 
-/** Nothing of ours stays connected to the clone between the two. */
-export function watchChecks(clone: Clone, options: ChecksOptions): ChecksWatch {
-  const { queries, checks, run, audit, signal } = options;
-  const asked = queries !== null || checks.length > 0;
-  const texts = (queries?.queries ?? []).map(({ sql }) => sql);
-  const caveats: Caveat[] = [];
-  let trials: readonly QueryTrial[] | null = null;
-  let results: ReadonlyMap<UserCheck, CheckResult> = new Map();
-
-  const inClone = async (use: (session: Session) => Promise<void>): Promise<void> => {
-    const session = await openSession(clone.connect, {
-      purpose: 'checks',
-      run,
-      audit,
-      signal,
-      readOnly: true,
-      pipelined: true,
-    });
-    try {
-      await use(session);
-    } finally {
-      await session.close();
-    }
-  };
-
-  return {
-    asked,
-    async before() {
-      if (!asked) return;
-      await inClone(async (session) => {
-        trials = queries && (await measured(caveats, 'queries.checked', () => tryQueries(session, texts)));
-        const needed = checks.filter(({ rule }) => rule === 'same');
-        results = await resultsOf(session, needed);
-      });
-    },
-    async after(interrupt) {
-      const sections: { queries: QueriesSection | null; checks: CheckSection[] } = {
-        queries: null,
-        checks: [],
-      };
-      if (!asked || interrupt?.aborted) return { ...sections, caveats };
-      const then = trials;
-      try {
-        await inClone(async (session) => {
-          const now = then && (await measured(caveats, 'queries.checked', () => tryQueries(session, texts)));
-          if (queries && then && now) sections.queries = compareQueries(queries, then, now);
-          for (const check of checks) {
-            const result = await runCheck(session, check);
-            sections.checks.push(compareCheck(check, results.get(check) ?? null, result));
-          }
-        });
-      } catch (error) {
-        // The clone may be gone by now: what could not be asked has not passed.
-        const failed: CheckResult = {
-          kind: 'error',
-          sqlstate: sqlstateOf(error) ?? '',
-          message: messageOf(error),
-        };
-        for (const check of checks.slice(sections.checks.length))
-          sections.checks.push(compareCheck(check, null, failed));
-        if (queries && !sections.queries)
-          caveats.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
+/**
+ * Tries and runs the same again, and compares. The caveats say what could not be tried.
+ * @param interrupt aborted: nothing is run.
+ */
+export async function runChecksAfter(
+  clone: Clone,
+  options: ChecksOptions,
+  before: ChecksBefore,
+  interrupt?: AbortSignal,
+): Promise<Checked> {
+  const caveats = [...before.caveats];
+  if (!hasAny(options) || interrupt?.aborted) return { queries: null, checks: [], caveats };
+  try {
+    const sections = await inCloneForChecks(clone, options, async (session) => {
+      const trials = before.trials && (await tryAll(session, options.queries, caveats));
+      const checks: CheckSection[] = [];
+      for (const check of options.checks) {
+        const result = await runCheck(session, check).catch(failedCheck);
+        checks.push(compareCheck(check, before.results.get(check) ?? null, result));
       }
-      if (sections.queries) caveats.push(...queryCaveats(sections.queries.skipped));
-      return { ...shown(sections), caveats };
-    },
-  };
+      return { queries: compareTrials(options.queries, before.trials, trials), checks };
+    });
+    if (sections.queries) caveats.push(...queryCaveats(sections.queries.skipped));
+    return { ...withoutPasswords(sections), caveats };
+  } catch (error) {
+    if (options.queries)
+      caveats.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
+    const checks = options.checks.map((check) => compareCheck(check, null, failedCheck(error)));
+    return { ...withoutPasswords({ queries: null, checks }), caveats };
+  }
 }
 
-async function resultsOf(
+/** The clone may be gone by now: what could not be run has not passed. */
+function failedCheck(error: unknown): CheckResult {
+  return { kind: 'error', sqlstate: sqlstateOf(error) ?? '', message: messageOf(error) };
+}
+
+async function inCloneForChecks<T>(
+  clone: Clone,
+  { run, audit, signal }: ChecksOptions,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(clone.connect, {
+    ...{ run, audit, signal },
+    purpose: 'checks',
+    readOnly: true,
+    pipelined: true,
+  });
+  try {
+    return await use(session);
+  } finally {
+    await session.close();
+  }
+}
+
+async function tryAll(
   session: Session,
-  checks: readonly UserCheck[],
-): Promise<Map<UserCheck, CheckResult>> {
-  const results = new Map<UserCheck, CheckResult>();
-  for (const check of checks) results.set(check, await runCheck(session, check));
-  return results;
+  queries: ApplicationQueries | null,
+  caveats: Caveat[],
+): Promise<readonly QueryTrial[] | null> {
+  if (!queries) return null;
+  const texts = queries.queries.map(({ sql }) => sql);
+  return measured(caveats, 'queries.checked', () => tryQueries(session, texts));
+}
+
+function compareTrials(
+  queries: ApplicationQueries | null,
+  before: readonly QueryTrial[] | null,
+  after: readonly QueryTrial[] | null,
+): QueriesSection | null {
+  return queries && before && after ? compareQueries(queries, before, after) : null;
 }
 
 function queryCaveats({ hidden }: QueriesSection['skipped']): Caveat[] {
@@ -125,7 +134,7 @@ function queryCaveats({ hidden }: QueriesSection['skipped']): Caveat[] {
 }
 
 /** Without passwords. */
-function shown({
+function withoutPasswords({
   queries,
   checks,
 }: Pick<Checked, 'queries' | 'checks'>): Pick<Checked, 'queries' | 'checks'> {

@@ -5,7 +5,7 @@ import type { ConnectionSettings } from './connection-settings.ts';
 import { dial, type Link } from './dial.ts';
 import { PgSession } from './pg-session.ts';
 import type { Session } from './session.ts';
-import { COUNTS_AT_ONCE, refuseUnsupported } from './supported-versions.ts';
+import { refuseUnsupported } from './supported-versions.ts';
 
 export { dial, type Link } from './dial.ts';
 
@@ -44,12 +44,6 @@ const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
       AND (setting.name OPERATOR(pg_catalog.<>) 'event_triggers'
            OR (pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'
                AND pg_catalog.current_setting('event_triggers', true) IS NOT NULL)))`;
-
-/**
- * The server counts a session when it next reports its statistics, up to a second later: ours at once, so that they are not
- * taken for somebody's who came meanwhile (observe/newcomers.ts, observe/target-watch.ts).
- */
-const COUNTED_AT_ONCE = `${SET_UP},\n  pg_catalog.pg_stat_force_next_flush()`;
 
 /**
  * Opens a session of our own.
@@ -96,8 +90,7 @@ async function login(settings: ConnectionSettings, link: Link, options: SessionO
   await client.connect();
   link.accept(reported);
   refuseUnsupported(reported);
-  const major = Number.parseInt(reported.get('server_version') ?? '', 10);
-  await session.setUp(major * 10_000 >= COUNTS_AT_ONCE ? COUNTED_AT_ONCE : SET_UP, sessionSettings(options));
+  await session.setUp(SET_UP, sessionSettings(options));
   return session;
 }
 

@@ -47,6 +47,3 @@ function adminConsole(): SafemigrateError {
     hint: "Give the server's direct address and the database's name.",
   });
 }
-
-/** In version 14 a collector counts sessions up to half a second after they came. */
-export const COUNTS_AT_ONCE = 150000;

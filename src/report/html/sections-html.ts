@@ -9,7 +9,10 @@ import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 /** What was decided and why: the page's title, where the run was not to change the target. */
 export function verdictHtml({ verdict, target, command, caveats, apply, swap }: Report): Html {
   const { pass, reasons } = verdict;
-  const changed = target.changes.filter(({ madeBy }) => madeBy === 'command');
+  const changed = target.changes.filter(({ madeBy }) => madeBy !== 'others');
+  const whoChanged = changed.some(({ madeBy }) => madeBy === 'command')
+    ? 'The command changed the target itself.'
+    : 'The target changed while the command ran, and who changed it is unknown.';
   const why = pass
     ? `the command succeeded on ${sizeOfClone({ caveats })}`
     : (reasons[0] ?? 'the command failed');
@@ -17,7 +20,7 @@ export function verdictHtml({ verdict, target, command, caveats, apply, swap }: 
   const passed = pass ? 'passed' : 'did not pass';
   const title = `${pass ? '✓' : '✗'} ${alone ? capital(passed) : `The rehearsal ${passed}`}: ${why}`;
   return html`
-${changed.length > 0 && html`<p class="alarm" role="alert">The command changed the target itself. A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
+${changed.length > 0 && html`<p class="alarm" role="alert">${whoChanged} A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
 <header class="verdict ${pass ? 'good' : 'bad'}">${alone ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}
 <p><code>${command.argv.join(' ')}</code></p>
 ${listHtml(reasons.slice(1))}

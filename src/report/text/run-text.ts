@@ -47,6 +47,8 @@ function targetState(report: Report, style: TextStyle): Span[] {
   const ours = touched.length === 0 ? '' : `; safemigrate itself: ${messageText(style, touched.join(', '))}`;
   if (changes.some((change) => change.madeBy === 'command'))
     return [tone('alarm', `CHANGED BY THE COMMAND, see above`), ours];
+  if (changes.some((change) => change.madeBy === 'unknown'))
+    return [tone('alarm', 'CHANGED, BY WHOM IS UNKNOWN, see above'), ours];
   const caveat = caveatAt(report, 'target.changes');
   if (caveat) return [tone('warning', 'changes not checked'), `: ${messageText(style, caveat.reason)}`, ours];
   if (changes.length === 0) return ['unchanged by the rehearsal', ours];

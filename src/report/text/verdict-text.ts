@@ -53,13 +53,23 @@ export function outcome(command: Report['command']): string {
 /** Exit code 5: the one thing that must not be overlooked. */
 export function targetChangesSection(report: Report, style: TextStyle): string[] {
   const { target } = report;
-  const made = target.changes.filter((change) => change.madeBy === 'command');
+  const made = target.changes.filter(({ madeBy }) => madeBy !== 'others');
   if (made.length === 0) return [];
+  const isProved = made.some(({ madeBy }) => madeBy === 'command');
   return [
-    ...flow(style, [tone('alarm', '!!! THE COMMAND CHANGED THE TARGET ITSELF !!!')]),
     ...flow(style, [
-      `The rehearsal did not stay on the clone. A person must look at ${target.database} on `,
-      `${target.host}:${target.port} now.`,
+      tone(
+        'alarm',
+        isProved
+          ? '!!! THE COMMAND CHANGED THE TARGET ITSELF !!!'
+          : '!!! THE TARGET CHANGED WHILE THE COMMAND RAN !!!',
+      ),
+    ]),
+    ...flow(style, [
+      isProved
+        ? 'The rehearsal did not stay on the clone. '
+        : 'Whether the command or somebody else changed it is unknown. ',
+      `A person must look at ${target.database} on ${target.host}:${target.port} now.`,
     ]),
     ...made.flatMap((change) => [
       ...flow(style, [tone('bad', messageText(style, change.what))], 4, [tone('bad', '  ! ')]),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { assessMethods, chooseMethod } from '../../../src/clone/choose.ts';
+import { assessMethods } from '../../../src/clone/choose.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
@@ -25,24 +25,6 @@ describe.each(VERSIONS)('looking what is possible, on PostgreSQL %d', (version) 
       );
       return rows[0]?.next;
     });
-
-  // Version 14 only copies, which of many files takes longer than a base backup may.
-  test.skipIf(version === 14)('is not done for what cannot be ready first', async () => {
-    const url = changedUrl(server.url, { database: 'shop' });
-    await withCloning(url, {}, async ({ context: { target, ...context }, sent }) => {
-      const database = { ...target.database, files: 40_000, relations: 40_000 };
-      const { considered } = await chooseMethod({ ...context, target: { ...target, database } }, 'auto');
-      const reasons = considered.map(({ method, assessment }) => `${method.id}: ${assessment.reason}`);
-      expect(reasons).toContainEqual(
-        expect.stringMatching(/^dump: not looked at: estimated 40\.\d s or more$/),
-      );
-      expect(reasons).toContainEqual(
-        expect.stringMatching(/^basebackup: not looked at: estimated 3\.\d s or more$/),
-      );
-      const asked = sent.map(({ sql }) => sql).join('\n');
-      expect(asked).not.toMatch(/has_schema_privilege|max_wal_senders/);
-    });
-  });
 
   test('takes a moment for all methods together, and writes nothing', async () => {
     await withCloning(changedUrl(server.url, { database: 'shop' }), {}, async ({ context }) => {

@@ -13,7 +13,7 @@ async function readingOf(url: string): Promise<TrafficReading> {
   const settings = parseSettings(url, readEnvironment({}, '.'));
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {
-    return await readTraffic(session, true);
+    return await readTraffic(session);
   } finally {
     await session.close();
   }

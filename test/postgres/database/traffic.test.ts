@@ -22,7 +22,7 @@ async function readingOf(url: string): Promise<TrafficReading> {
     readOnly: true,
   });
   try {
-    return await readTraffic(session, true);
+    return await readTraffic(session);
   } finally {
     await session.close();
   }

@@ -14,6 +14,7 @@ const reading = (more: Partial<TrafficReading> = {}): TrafficReading => ({
   atMs: 1000,
   countedSinceMs: null,
   transactions: 100,
+  ownTransactions: 0,
   sessions: { open: 10, max: 100, reserved: 3 },
   hiddenSessions: 0,
   oldestTransaction: null,
@@ -43,9 +44,9 @@ describe('the traffic between two readings', () => {
   });
 
   test('leaves out what we did ourselves, of which the server may have counted less', () => {
-    const [first, second] = [reading(), reading({ atMs: 5000, transactions: 300 })];
-    expect(trafficBetween(first, second, 20).transactionsPerSecond).toBe(45);
-    expect(trafficBetween(first, second, 201).transactionsPerSecond).toBe(0);
+    const second = reading({ atMs: 5000, transactions: 300 });
+    expect(trafficBetween(reading({ ownTransactions: 20 }), second).transactionsPerSecond).toBe(45);
+    expect(trafficBetween(reading({ ownTransactions: 201 }), second).transactionsPerSecond).toBe(0);
   });
 
   describe('beside the average since the server began to count', () => {

@@ -17,7 +17,7 @@ const fine = {
   ...asked,
 };
 const judge = (findings: Findings) => judgeBy(findings, DEFAULT_POLICY, '2026-11-21');
-const change = (madeBy: 'command' | 'others'): TargetSection['changes'][number] => ({
+const change = (madeBy: 'command' | 'others' | 'unknown'): TargetSection['changes'][number] => ({
   what: 'create table a',
   madeBy,
   evidence: 'seen',
@@ -46,6 +46,12 @@ test('a change of the target by the command comes before all other reasons', () 
   const told = reasons({ target: { changes: [change('command')] }, command: { ...command, exitCode: 1 } });
   expect(told).toHaveLength(2);
   expect(told[0]).toContain('create table a');
+});
+
+test('a change of the target by an unknown author is a reason too, and nobody is blamed for it', () => {
+  expect(reasons({ target: { changes: [change('unknown')] } })).toEqual([
+    'the target changed while the command ran, and who changed it is unknown: create table a',
+  ]);
 });
 
 test('what others did to the target meanwhile is not held against the command', () => {

@@ -1,0 +1,116 @@
+import type { SchemaChange, TargetConnection, TargetSection } from '../model/report.ts';
+import { compareShared, type SharedChange } from '../schema/shared.ts';
+import type { Author, OwnTransactions } from './own-transactions.ts';
+import { type TargetState, writtenCatalogues } from './target-state.ts';
+
+type TargetChange = TargetSection['changes'][number];
+
+/** What the proxy and the watch over the target's sessions saw of the command. */
+export interface SeenCommand {
+  readonly reachedClone: boolean;
+  /** It sent a CREATE DATABASE or DROP DATABASE. */
+  readonly madeDatabases: boolean;
+  /** Databases that it made for itself, which are dropped at the end. */
+  readonly ownDatabases: readonly string[];
+  /** Sessions that it opened on the target itself. */
+  readonly targetConnections: readonly TargetConnection[];
+  /** Of each of its runs, if the clone is in the target's server: in another one their ids mean nothing. */
+  readonly transactions: readonly Pick<OwnTransactions, 'authorOf'>[];
+  /** What it changed on the clone. */
+  readonly cloneChanges: readonly SchemaChange[];
+}
+
+export interface TargetStates {
+  /** Before the clone was made. */
+  readonly before: TargetState;
+  /** Right before the command ran. */
+  readonly start: TargetState;
+  readonly after: TargetState;
+}
+
+const BEFORE_IT_RAN = 'it was there before the command ran';
+
+/**
+ * Lists the changes of the target since `before`, and says of each who made it. What changed before the command ran was made
+ * by others. Of the rest an author is named only if there is evidence; else the author is unknown, and a person must look.
+ * @param targetChanges what the target's schema has different from the clone's before the command.
+ */
+export function attributeChanges(
+  states: TargetStates,
+  targetChanges: readonly SchemaChange[],
+  command: SeenCommand,
+): TargetChange[] {
+  const { before, start, after } = states;
+  const isOwn = ({ what }: SharedChange) =>
+    command.ownDatabases.some(
+      (name) =>
+        what === `database ${name} created` ||
+        (what.startsWith('settings of ') && what.includes(` in database ${name} `)),
+    );
+  const earlier = compareShared(before.shared, start.shared);
+  const since = compareShared(start.shared, after.shared).filter((change) => !isOwn(change));
+  const author =
+    writtenCatalogues(start, after).length === 0
+      ? ({ madeBy: 'others', evidence: BEFORE_IT_RAN } as const)
+      : authorOfSchemaChange(targetChanges, command);
+  return [
+    ...describeWritten(writtenCatalogues(before, after), targetChanges).map((what) => ({ what, ...author })),
+    ...earlier.map(({ what }) => ({ what, madeBy: 'others' as const, evidence: BEFORE_IT_RAN })),
+    ...since.map((change) => ({ what: change.what, ...authorOfSharedChange(change, command) })),
+  ];
+}
+
+function describeWritten(catalogues: readonly string[], changes: readonly SchemaChange[]): string[] {
+  if (catalogues.length === 0) return [];
+  if (changes.length > 0) {
+    const made = changes.filter(({ verb }) => verb === 'create').map(({ object }) => object);
+    // Owner and privileges of a new object are part of its creation.
+    const shown = changes.filter(({ verb, object }) => verb === 'create' || !made.includes(object));
+    return shown.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`);
+  }
+  // A new file for a relation (TRUNCATE, REINDEX, VACUUM FULL) leaves the schema as it was.
+  return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
+}
+
+/** Says who changed what all databases of the server share: it can be changed from the clone too. */
+function authorOfSharedChange(
+  change: SharedChange,
+  { targetConnections, transactions, madeDatabases }: SeenCommand,
+): Omit<TargetChange, 'what'> {
+  const authors: Author[] = transactions.map((run) => run.authorOf(change));
+  const own = authors.find(({ madeBy }) => madeBy === 'command') ?? connectedAuthor(targetConnections);
+  if (own) return own;
+  // Neither runs in a function or a block, so that the proxy saw all of the command's own.
+  if (/^database .* (created|dropped)$/.test(change.what) && !madeDatabases)
+    return { madeBy: 'others', evidence: 'the command made and dropped no database' };
+  const [unknown] = authors;
+  return unknown ?? { madeBy: 'unknown', evidence: 'it changed while the command ran' };
+}
+
+function authorOfSchemaChange(
+  targetChanges: readonly SchemaChange[],
+  { targetConnections, reachedClone, cloneChanges }: SeenCommand,
+): Omit<TargetChange, 'what'> {
+  const connected = connectedAuthor(targetConnections);
+  if (connected) return connected;
+  const isSame = targetChanges.some((change) =>
+    cloneChanges.some(({ kind, object }) => kind === change.kind && object === change.object),
+  );
+  if (isSame)
+    return {
+      madeBy: 'unknown',
+      evidence: 'it changed while the command ran, and the command makes the same change on the clone',
+    };
+  if (!reachedClone)
+    return {
+      madeBy: 'unknown',
+      evidence: 'it changed while the command ran, and the command never connected to the clone',
+    };
+  return { madeBy: 'others', evidence: 'the command worked on the clone, and makes no such change there' };
+}
+
+function connectedAuthor([first]: readonly TargetConnection[]): Author | undefined {
+  if (!first) return undefined;
+  const { process: owner, user } = first;
+  return { madeBy: 'command', evidence: `${owner.command} connected to the target as ${user}` };
+}

@@ -1,0 +1,72 @@
+import { movedBetween } from '../database/server-identity.ts';
+import { type TargetTraffic, trafficBetween } from '../database/traffic.ts';
+import { messageOf } from '../errors.ts';
+import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
+import { attributeChanges, type SeenCommand } from './attribute-changes.ts';
+import { readTargetState, type TargetState, type WatchOptions, writtenCatalogues } from './target-state.ts';
+
+export interface TargetComparison {
+  readonly changes: TargetSection['changes'];
+  /** The target's traffic since `before`; the reason where it could not be read. */
+  readonly traffic: TargetTraffic | { readonly unmeasured: string };
+  /** In words, where another server was asked the second time. */
+  readonly moved?: string | undefined;
+  readonly caveats: Caveat[];
+}
+
+export interface SinceClone {
+  /** The target before the clone was made. */
+  readonly before: TargetState;
+  /** The target right before the command ran. */
+  readonly start: TargetState;
+  readonly command: SeenCommand;
+  /** Says what the target has different from the clone before the command; called only if something was written. */
+  readonly describeTarget: () => Promise<readonly SchemaChange[]>;
+}
+
+/** Reads the target once more, and says what changed there, who did it, and what the target was used for meanwhile. */
+export async function compareTarget(
+  options: WatchOptions,
+  { before, start, command, describeTarget }: SinceClone,
+): Promise<TargetComparison> {
+  let after: TargetState;
+  try {
+    after = await readTargetState(options);
+  } catch (error) {
+    const reason = `the target could not be read again: ${messageOf(error)}`;
+    return {
+      changes: [],
+      traffic: { unmeasured: reason },
+      caveats: [{ path: 'target.changes', kind: 'unmeasured', reason }],
+    };
+  }
+  const isWritten = writtenCatalogues(before, after).length > 0;
+  const targetChanges = isWritten ? await describeTarget().catch(() => []) : [];
+  const changes = attributeChanges({ before, start, after }, targetChanges, command);
+  const unread = [...(after.digest === 'gone' ? [] : after.digest.unread), ...after.shared.unread];
+  const caveats = unread.map((reason): Caveat => ({ path: 'target.changes[]', kind: 'unmeasured', reason }));
+  const moved = before.server && after.server ? movedBetween(before.server, after.server) : undefined;
+  if (moved === undefined) return { changes, traffic: sampledTraffic([before, start], after), caveats };
+  const reason = `${moved}: what had not reached it by then is reported as a change`;
+  return {
+    changes,
+    // Each server counts statements for itself.
+    traffic: { unmeasured: moved },
+    moved,
+    caveats: [...caveats, { path: 'target.changes', kind: 'estimate', reason }],
+  };
+}
+
+/** A longer sample is a better one, and in this time what was done to make the clone is little beside it. */
+const LONG_SAMPLE_MS = 30_000;
+
+function sampledTraffic(
+  [before, start]: readonly [TargetState, TargetState],
+  { traffic: second }: TargetState,
+): TargetComparison['traffic'] {
+  const [early, late] = [before.traffic, start.traffic];
+  if ('unmeasured' in second) return second;
+  if ('unmeasured' in late) return late;
+  const isLong = !('unmeasured' in early) && late.atMs - early.atMs >= LONG_SAMPLE_MS;
+  return trafficBetween(isLong ? early : late, second);
+}

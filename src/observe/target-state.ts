@@ -1,0 +1,96 @@
+import { readTraffic } from '../database/read-traffic.ts';
+import { readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
+import type { Target } from '../database/target.ts';
+import type { TrafficReading } from '../database/traffic.ts';
+import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
+import type { RunId } from '../ownership/run-id.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
+import { type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
+
+/** Everything about the target that a rehearsal must not change, at one moment; and what the target is used for. */
+export interface TargetState {
+  /** `gone` if there is no such database (any more). */
+  readonly digest: CatalogueDigest | 'gone';
+  /** On which it was read; null if it is gone. */
+  readonly server: ServerIdentity | null;
+  /** For the forecast; the reason if it could not be read. */
+  readonly traffic: TrafficReading | { readonly unmeasured: string };
+  readonly shared: SharedCatalogues;
+}
+
+export interface WatchOptions {
+  readonly target: Target;
+  /** A session in another database, for what holds for the whole cluster. */
+  readonly control: Session;
+  readonly run: RunId;
+  readonly audit: Audit;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads over a session in the target that is opened for it. */
+export async function watchTarget<T>(
+  { target: { settings }, ...options }: Omit<WatchOptions, 'control'>,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(settings, { ...options, purpose: 'watch', readOnly: true });
+  try {
+    return await read(session);
+  } finally {
+    await session.close();
+  }
+}
+
+/** Reads the target's state now. @param session in the target; default: a new one. */
+export async function readTargetState(options: WatchOptions, session?: Session): Promise<TargetState> {
+  const { control, target } = options;
+  const read = session ? await readOver(session) : await readUnlessGone(options);
+  return { ...read, shared: await sharedCatalogues(control, target.database.oid) };
+}
+
+type ReadInTarget = Omit<TargetState, 'shared'>;
+
+async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
+  try {
+    return await watchTarget(options, readOver);
+  } catch (error) {
+    if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
+      return { digest: 'gone', traffic: { unmeasured: 'the target is gone' }, server: null };
+    throw error;
+  }
+}
+
+/** The traffic comes last, so that the reading knows of all that the session did before. */
+async function readOver(session: Session): Promise<ReadInTarget> {
+  return {
+    digest: await catalogueDigest(session),
+    server: await readServerIdentity(session),
+    traffic: await trafficOf(session),
+  };
+}
+
+/** Without a forecast a rehearsal is still worth making. */
+async function trafficOf(session: Session): Promise<TargetState['traffic']> {
+  try {
+    return await readTraffic(session);
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return { unmeasured: messageOf(error) };
+  }
+}
+
+const UNDEFINED_DATABASE = '3D000';
+
+/** The catalogues of the target of which rows were written between the two; none if the target is gone. */
+export function writtenCatalogues(one: TargetState, other: TargetState): string[] {
+  if (one.digest === 'gone' || other.digest === 'gone') return [];
+  return compareDigests(one.digest, other.digest);
+}
+
+/** Says in words where the target's catalogues differ; nothing if they are as they were. */
+export function targetChangesBetween(before: TargetState, after: TargetState): string[] {
+  if (after.digest === 'gone') return ['the database is gone'];
+  return writtenCatalogues(before, after).map((catalogue) => `rows of ${catalogue} were written`);
+}

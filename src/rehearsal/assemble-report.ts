@@ -1,0 +1,38 @@
+import type { Report } from '../model/report.ts';
+import type { TargetState } from '../observe/target-state.ts';
+import { toolVersion } from '../package.ts';
+import type { Cleanup } from '../scope.ts';
+import type { RehearsalSections } from './judge-rehearsal.ts';
+import type { ReceiptIdentity } from './receipts/receipt.ts';
+
+/** What an apply or a swap needs to know of the rehearsal before it. */
+export interface Remembered {
+  readonly report: Report;
+  /** The target as it was before the rehearsal. */
+  readonly before: TargetState;
+  readonly identity: ReceiptIdentity;
+}
+
+/** Puts the report together, at the end of the run. */
+export function assembleReport(
+  { run, before, identity, ...sections }: RehearsalSections,
+  cleanup: Cleanup,
+  startedAt: Date,
+): Remembered {
+  const report: Report = {
+    version: 1,
+    run: {
+      id: run,
+      startedAt: startedAt.toISOString(),
+      finishedAt: new Date().toISOString(),
+      mode: 'rehearse',
+      tool: { name: 'safemigrate', version: toolVersion() },
+    },
+    ...sections,
+    // Sections of the other modes.
+    apply: null,
+    swap: null,
+    cleanup,
+  };
+  return { report, before, identity };
+}

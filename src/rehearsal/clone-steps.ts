@@ -1,0 +1,78 @@
+import { prepareClone } from '../clone/after-clone.ts';
+import type { Clone } from '../clone/method.ts';
+import { inPhase } from '../events.ts';
+import {
+  type Checked,
+  type ChecksBefore,
+  runChecksAfter,
+  runChecksBefore,
+} from '../observe/checks/check-watch.ts';
+import { type CloneObservations, type CloneWatch, watchClone } from '../observe/clone-watch.ts';
+import type { SeenStatements } from '../observe/command-watch.ts';
+import { readTargetState, type TargetState } from '../observe/target-state.ts';
+import type { RehearsalContext } from './prepare.ts';
+import { type ContentsBefore, readContentsBefore } from './run-again.ts';
+import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
+import { uninterrupted } from './slices.ts';
+import type { Lifetime } from './with-scope.ts';
+
+/** What was read before the command ran. */
+export interface BeforeCommand {
+  readonly watch: CloneWatch;
+  readonly checks: ChecksBefore;
+  readonly contents: ContentsBefore;
+  /** The target right before the command. */
+  readonly start: TargetState;
+  readonly open: OpenWire;
+}
+
+/** What was read after it. */
+export interface AfterCommand {
+  readonly observed: CloneObservations;
+  readonly seen: SeenStatements;
+  readonly checked: Checked;
+}
+
+/** Makes the clone by the method that was chosen, and prepares it as --after-clone says. */
+export function makeClone(
+  { context, choice, afterClone }: RehearsalContext,
+  { scope }: Lifetime,
+): Promise<Clone> {
+  return inPhase(context.emit, 'clone', async () => {
+    const clone = await choice.method.create(context, choice.assessment, scope);
+    return prepareClone(clone, afterClone, context);
+  });
+}
+
+/** Reads the clone as it is before the command, then the target, and opens the command's way to the clone. */
+export function readBefore(
+  setup: CloneSetup,
+  { questions, down, command }: RehearsalContext,
+): Promise<BeforeCommand> {
+  const { context, clone, schema } = setup;
+  return inPhase(context.emit, 'before', async () => {
+    const watch = watchClone(clone, { ...context, schema });
+    await watch.before();
+    const checks = await runChecksBefore(clone, { ...context, ...questions });
+    const contents = await readContentsBefore(setup, { down });
+    const start = await readTargetState(uninterrupted(context));
+    const open = await openWire(setup, command);
+    return { watch, checks, contents, start, open };
+  });
+}
+
+/** Reads the clone again, and what the command sent. An interrupted run reads nothing more. */
+export function readAfter(
+  { options, context, clone }: CloneSetup,
+  { questions }: RehearsalContext,
+  before: BeforeCommand,
+  { wire }: CloneRun,
+): Promise<AfterCommand> {
+  const { signal: interrupt } = options;
+  return inPhase(context.emit, 'after', async () => {
+    const observed = await before.watch.after(wire.lockedRelations(), { interrupt });
+    const seen = await wire.statements(observed.names, observed.data, observed.made);
+    const checked = await runChecksAfter(clone, { ...context, ...questions }, before.checks, interrupt);
+    return { observed, seen, checked };
+  });
+}

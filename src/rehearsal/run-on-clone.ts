@@ -1,0 +1,65 @@
+import type { Clone, CloneContext } from '../clone/method.ts';
+import { type CommandInput, type Logins, type Rewritten, rewriteCommand } from '../command/rewrite.ts';
+import type { CommandResult } from '../command/run-command.ts';
+import { inPhase } from '../events.ts';
+import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
+import { type Contacts, runWatched } from '../observe/contact.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
+import type { RehearseOptions } from './run-options.ts';
+import { guardOptions, toRun, wireOptions } from './slices.ts';
+import type { Lifetime } from './with-scope.ts';
+
+/** A command, and where it knows the target from. */
+export interface LocatedCommand {
+  readonly input: CommandInput;
+  readonly logins: Logins;
+}
+
+/** A clone, and what it takes to run commands on it and to read it. */
+export interface CloneSetup {
+  readonly life: Lifetime;
+  readonly options: RehearseOptions;
+  readonly context: CloneContext;
+  readonly clone: Clone;
+  readonly schema: SchemaWatch;
+}
+
+/** The open way from a command to the clone. */
+export interface OpenWire {
+  readonly gate: RehearsalGate;
+  readonly wire: CommandWatch;
+}
+
+/** One run of a command on the clone. */
+export interface CloneRun extends OpenWire, Contacts {
+  readonly rewritten: Rewritten;
+  readonly result: CommandResult;
+}
+
+/** Starts a proxy for one run of a command. */
+export async function openWire(
+  { life, options, context, clone }: CloneSetup,
+  { logins }: LocatedCommand,
+): Promise<OpenWire> {
+  const gate = new RehearsalGate(guardOptions(context, clone, options));
+  const wire = await watchCommand(life.scope, wireOptions(context, clone, logins, gate, options));
+  return { gate, wire };
+}
+
+/** Runs the migration command, in the phase of that name. */
+export function runMigration(setup: CloneSetup, command: LocatedCommand, open: OpenWire): Promise<CloneRun> {
+  return inPhase(setup.context.emit, 'command', () => runThroughWire(setup, command, open));
+}
+
+/** Runs a command through the proxy, which it closes, and watches the target's sessions while it runs. */
+export async function runThroughWire(
+  { life: { stop }, options, context }: CloneSetup,
+  { input, logins }: LocatedCommand,
+  { gate, wire }: OpenWire,
+): Promise<CloneRun> {
+  const rewritten = rewriteCommand(input, logins, wire.routes);
+  const ran = await stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context));
+  await wire.end();
+  return { gate, wire, rewritten, ...ran };
+}

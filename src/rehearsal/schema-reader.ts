@@ -1,0 +1,12 @@
+import { openSchemaWatch, type SchemaWatch } from '../schema/schema-watch.ts';
+import type { Scope } from '../scope.ts';
+import type { RehearseOptions } from './run-options.ts';
+
+/** Opens what reads schemas; its thread loads while the server is inspected. */
+export function openSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<SchemaWatch> {
+  return scope.own(
+    'schema reader',
+    () => openSchemaWatch(audit),
+    async (schema) => schema?.close(),
+  );
+}
