@@ -2,16 +2,16 @@ import type { Session } from '../postgres/connection/session.ts';
 import { cataloguesOf, TEMPORARY_OBJECTS } from './catalogues.ts';
 
 /**
- * Says exactly, and within milliseconds, whether any row of the catalogues that hold a schema was written: every
- * object's OID with the transaction that wrote its row, folded so that the order of rows does not matter. Good for
- * one database only, compared with itself: OIDs and transaction numbers mean nothing elsewhere.
+ * Shows exactly, and within milliseconds, whether any row of the catalogues that hold a schema was written. It folds every
+ * object's OID with the transaction that wrote its row, whatever the order of the rows. It compares one database with
+ * itself only: OIDs and transaction ids mean nothing elsewhere.
  *
- * VACUUM and ANALYZE overwrite their numbers in place and leave xmin alone, so they do not move it; whatever gives a
- * relation a new file (TRUNCATE, REINDEX, CLUSTER, VACUUM FULL) does, as DDL does.
+ * VACUUM and ANALYZE overwrite their figures in place and leave xmin alone, so they do not change the digest. Every statement that
+ * gives a relation a new file (TRUNCATE, REINDEX, CLUSTER, VACUUM FULL) changes it, as DDL does.
  */
 export interface CatalogueDigest {
   readonly catalogues: Readonly<Record<string, { rows: number; sum: string }>>;
-  /** Catalogues that the role may not read whole, each with what follows from that. */
+  /** Catalogues that the role cannot read completely, each with the consequence. */
   readonly unread: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const fold = ({ name, row, where }: { name: string; row: string; where?: string 
   `select '${name}', pg_catalog.count(*), pg_catalog.sum(pg_catalog.hash_record_extended(row(${row}, xmin), 0))
    from pg_catalog.${name}${where === undefined ? '' : ` where ${where}`}`;
 
-/** Asked beforehand: a statement that is refused stands in the server's log. */
+/** Checked first, because a refused statement is written to the server's log. */
 const SERVER = `select pg_catalog.current_setting('server_version_num')::int as version,
   pg_catalog.has_table_privilege('pg_catalog.pg_user_mapping', 'SELECT') as "readsMappings",
   exists (select from pg_catalog.pg_user_mappings) as "hasMappings"`;

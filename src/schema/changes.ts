@@ -17,7 +17,7 @@ function roleNames(base: FactBase): string[] {
   return base.roots().flatMap(({ id }) => (id.kind === 'role' ? [id.name] : []));
 }
 
-/** Types that users made, such as two enums, have no cast to each other, but all are read from text. */
+/** User-defined types, such as two enums, have no cast to each other, but every type can be read from text. */
 function castByText(action: Action, { deltas }: Plan): Action {
   if (!/ TYPE .* USING /.test(action.sql)) return action;
   const [column] = action.consumes.map(encodeId);
@@ -33,8 +33,9 @@ function castByText(action: Action, { deltas }: Plan): Action {
 }
 
 /**
- * One entry per statement. `owner` is who owns what is made without saying so. How the values of a column came into its new type
- * is not known here: withoutLossOf() mends what is told of that.
+ * Makes one entry per statement. A changed type counts as converted by an expression, since the plan does not know the command's
+ * statement; withoutLossOf() corrects that.
+ * @param owner the role that owns new objects unless a statement names another.
  */
 export function changesOf(plan: Plan, owner: string): SchemaChange[] {
   const made = new Set(plan.actions.flatMap((action) => action.produces.map(encodeId)));
@@ -101,7 +102,7 @@ const KINDS: Partial<Record<StableId['kind'], string>> = {
   default: 'column default',
 };
 
-/** Kind and name of a fact as PostgreSQL calls them; a comment or a grant is told of what it is on. */
+/** Kind and name of a fact as PostgreSQL calls them; for a comment or a grant those of its object. */
 export function described(id: StableId): { kind: string; object: string } {
   switch (id.kind) {
     case 'comment':

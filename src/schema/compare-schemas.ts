@@ -14,7 +14,7 @@ import { encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts
 import { leftovers } from './probe-leftovers.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
-import { losses, wayBack } from './rollback-sql.ts';
+import { losses, rollbackStatements } from './rollback-sql.ts';
 import { type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
 import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
 
@@ -124,7 +124,10 @@ function compareBy(
   );
   const back = planBetween(after.facts, before.facts);
   const wrong = dropsOfKept(back, after.identity, before.identity).join(', ');
-  const statements = [...steps.map(({ undo }) => undo), ...wayBack(back, after.facts, before.facts)];
+  const statements = [
+    ...steps.map(({ undo }) => undo),
+    ...rollbackStatements(back, after.facts, before.facts),
+  ];
   return {
     section: {
       ...common,
@@ -145,7 +148,7 @@ function retypedIn({ deltas }: Plan): Retyped[] {
 
 function caveatsOf(wrong: string): Caveat[] {
   const reason = `it would have to drop ${wrong}, which the command changed in place`;
-  const shownAs = `${wrong}: changed in place, and shown by the statements that would make it anew`;
+  const shownAs = `${wrong}: changed in place, and shown as the statements that would re-create it`;
   return [
     { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
     { path: 'schema.changes', kind: 'estimate', reason: shownAs },
@@ -186,12 +189,12 @@ interface Recreated {
   readonly id: Extract<StableId, { schema: string; name: string }>;
 }
 
-/** Same name, another OID: a comparison by names finds no difference, and yet every row or value is gone. */
+/** Objects with the same name and another OID: a comparison by names finds no difference, and yet every row or value is gone. */
 function recreated(before: CatalogueIdentity, base: CatalogueIdentity): Recreated[] {
   const made = [...base.values()].filter(
     ({ kind, key }) => (kind === 'table' || kind === 'column') && !before.has(key),
   );
-  // The paths of everything would take longer than the comparison itself.
+  // To build the paths of all objects would take longer than the comparison itself.
   const names = new Set(made.map(({ name }) => name));
   const placeOf = (object: Identified, identity: CatalogueIdentity) =>
     JSON.stringify([object.kind, path(object, identity)]);
@@ -209,7 +212,7 @@ function recreated(before: CatalogueIdentity, base: CatalogueIdentity): Recreate
     });
 }
 
-/** What was made anew under its old name counts as new. */
+/** Counts an object that was dropped and created again under its name as new. */
 function forwardPlan(before: FactBase, base: FactBase, again: readonly Recreated[]): Plan {
   const ids = again.map(({ id }) => id);
   return planBetween(ids.length === 0 ? before : without(before, ids), base);

@@ -4,22 +4,22 @@ import type { Fact, FactBase, Payload, StableId } from './pg-delta.ts';
 
 type Value = Payload[string];
 
-/** In the place of what may be a password: options of foreign servers and user mappings, connections of subscriptions. */
+/** Replaces values that may be passwords: options of foreign servers and user mappings, connections of subscriptions. */
 const HIDDEN = "'…'";
-/** Behind what is shown alike on both sides, and is not the same. */
+/** Marks a hidden value that differs from the one on the other side. */
 const ANOTHER = '/* another */';
 
-/** What a definition is compared with. */
+/** The other side, with which a definition is compared. */
 export interface Beside {
   /** The object on the other side. */
   readonly other?: Fact | undefined;
-  /** Who owns what is told without its owner. */
+  /** The owner that a definition does not mention. */
   readonly owner?: string | undefined;
 }
 
 /**
- * An object with all that is part of it, as statements for people to read, not to run. One clause or statement an item,
- * of one line or more, so that no literal is torn apart where not all of them can be shown.
+ * Prints an object with its parts, as statements to be read, not run. Each item is one clause or statement, of one line or
+ * more, so that no literal is cut in two if not all items can be shown.
  */
 export function definition(base: FactBase, fact: Fact, { other, owner }: Beside = {}): string[] {
   const parts = base.childrenOf(fact.id);
@@ -64,7 +64,7 @@ function mainOf(base: FactBase, fact: Fact, parts: readonly Fact[], other: Fact 
         ...given('COLLATE', payload.collation),
         ...given('DEFAULT', payload.default),
         ...(payload.notNull ? ['NOT NULL'] : []),
-        // From PostgreSQL 17 on NOT NULL is told as a constraint, too.
+        // From PostgreSQL 17 on, NOT NULL is a constraint as well.
         ...of(parts, 'constraint')
           .filter(({ payload: { type } }) => type !== 'n')
           .map(constraint),
@@ -186,7 +186,7 @@ function parameters(reloptions: Value): string {
   return texts(reloptions).length === 0 ? '' : ` WITH (${texts(reloptions).join(', ')})`;
 }
 
-/** How triggers and rules fire, where it is not as usual. */
+/** How a trigger or rule fires, unless it fires as usual. */
 function firing({ id, parent, payload }: Fact): string[] {
   const how: Record<string, string> = { D: 'DISABLE', R: 'ENABLE REPLICA', A: 'ENABLE ALWAYS' };
   const words = how[String(payload.enabled)];
@@ -260,7 +260,7 @@ function defaultPrivileges(fact: Fact): string[] {
   return grants(fact, DEFAULTS_FOR[id.objtype] ?? id.objtype, id.grantee).map((grant) => `${head} ${grant}`);
 }
 
-/** Comments, labels and privileges, which hang on what they are about. */
+/** Comments, labels and privileges, which are facts below their object. */
 function metadata(base: FactBase, fact: Fact): string[] {
   const { id } = fact;
   if (id.kind === 'comment') return [`COMMENT ON ${address(id.target)} IS ${literal(text(fact, 'text'))};`];
@@ -268,7 +268,7 @@ function metadata(base: FactBase, fact: Fact): string[] {
     return [
       `SECURITY LABEL FOR ${displayName(id.provider)} ON ${address(id.target)} IS ${literal(text(fact, 'label'))};`,
     ];
-  // What its owner may do goes without saying.
+  // The owner's privileges are implied.
   if (
     id.kind !== 'acl' ||
     (id.grantee === ownerOf(base, id.target) && texts(fact.payload.privileges).length > 0)
@@ -292,7 +292,7 @@ function grants({ payload }: Fact, on: string, grantee: string, column?: string)
   ];
 }
 
-/** Whatever has no form of its own: its attributes by their names. */
+/** Prints the attributes by name, for kinds without a form of their own. */
 function plain(fact: Fact, other: Fact | undefined): string[] {
   const { id, payload } = fact;
   const { options: _options, conninfo, ...rest } = payload;
@@ -313,7 +313,7 @@ function attributes(payload: Payload): string[] {
   });
 }
 
-/** Names of options and no value, whichever it is: what is a secret, the wrapper alone knows. */
+/** Prints the options' names but no values: only the foreign-data wrapper knows which of them are secrets. */
 function options({ payload }: Fact, other: Fact | undefined): string {
   const list = texts(payload.options).map(split);
   if (list.length === 0) return '';

@@ -4,8 +4,8 @@ import { described } from './changes.ts';
 import type { Delta, Fact, FactBase, StableId } from './pg-delta.ts';
 
 /**
- * What became of all that one schema has and the other has not, by kind and name as the changes have them:
- * `index public.orders_customer_idx`. `after` has the names of `before`.
+ * Finds out why each dropped object is gone, by kind and name as the changes have them: `index public.orders_customer_idx`.
+ * @param after under the names of `before`.
  */
 export function dropped(
   before: FactBase,
@@ -25,7 +25,7 @@ export function dropped(
   return found;
 }
 
-/** What an object is a part of: when one of these is dropped it goes too, without CASCADE. */
+/** The objects that an object is part of: if one of these is dropped, it is dropped too, without CASCADE. */
 function wholes(fact: Fact, before: FactBase): StableId[] {
   const { id, parent, payload } = fact;
   const found = parent ? [parent] : [];
@@ -34,14 +34,14 @@ function wholes(fact: Fact, before: FactBase): StableId[] {
     const { schema, table, column } = payload.ownedBy;
     found.push({ kind: 'column', schema, table, name: column }, { kind: 'table', schema, name: table });
   }
-  // What only inherits from a table stays in its way.
+  // A child that only inherits would block DROP TABLE.
   if (id.kind === 'table' && payload.partitionBound !== null)
     found.push(...dependsOn(id, before).filter(({ kind }) => kind === 'table'));
   if (id.kind === 'publicationRel') found.push({ kind: 'table', schema: id.schema, name: id.table });
   return found;
 }
 
-/** Columns of its own table that a constraint or an index is about. */
+/** The columns of its own table that a constraint or an index uses. */
 function ownColumns({ id, parent, payload }: Fact, before: FactBase): StableId[] {
   const columns = dependsOn(id, before).filter(
     (to) =>
@@ -53,7 +53,7 @@ function ownColumns({ id, parent, payload }: Fact, before: FactBase): StableId[]
       to.table === parent.name,
   );
   if (payload.type !== 'f') return columns;
-  // A table that refers to itself has on the other side what stays in the way, as any table that is referred to.
+  // If a table refers to itself, the columns that it refers to block their drop, as those of any other table would.
   const [key = ''] = String(payload.def).split(') REFERENCES ');
   const names = key.replace('FOREIGN KEY (', '').split(', ');
   return columns.filter(
@@ -78,7 +78,7 @@ function isOwner(value: unknown): value is Owner {
   return typeof value === 'object' && value !== null && 'column' in value;
 }
 
-/** The definition does not hold the name. */
+/** Finds a constraint with another name and the same definition, which does not contain the name. */
 function equalConstraint({ id, parent, payload }: Fact, after: FactBase): string | null {
   const equal = (parent ? after.childrenOf(parent) : []).find(
     (other) =>

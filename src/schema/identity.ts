@@ -27,17 +27,17 @@ export type ObjectKind =
   | 'event trigger'
   | 'publication';
 
-/** One object under the name that it has now; what stays the same under another name is its key. */
+/** One object under its present name; its key stays the same if it is renamed. */
 export interface Identified {
   /** Catalogue, OID and, for a column, its attnum: survives every rename. */
   readonly key: string;
   readonly kind: ObjectKind;
   readonly name: string;
-  /** Key of the schema, relation or type that the name belongs to; null for names of the whole database. */
+  /** Key of the schema, relation or type in which the name is unique; null for names of the whole database. */
   readonly within: string | null;
   /** Argument types, as ALTER FUNCTION takes them. */
   readonly args: string | null;
-  /** Follows something else when that is renamed or moved: an inherited column, a constraint's index. */
+  /** The object follows another one if that is renamed or moved: an inherited column, a constraint's index. */
   readonly follows: 'name' | 'schema' | null;
   /** For constraints: its index, which has the same name always. */
   readonly index: string | null;

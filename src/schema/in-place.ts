@@ -13,12 +13,12 @@ const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
   foreignTable: 'foreign table',
 };
 
-/** What a plan drops although it is there on both sides: on the way back that must not be run. */
+/** Finds objects that a plan drops although they exist on both sides: a rollback must not run such a plan. */
 export function dropsOfKept(plan: Plan, from: CatalogueIdentity, to: CatalogueIdentity): string[] {
   const destroyed = plan.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
   if (destroyed.length === 0) return [];
   const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
-  // Labels of everything would take longer than the comparison itself.
+  // To build the labels of all objects would take longer than the comparison itself.
   const ownNames = new Set(destroyed.map((id) => ('name' in id ? id.name : '')));
   return [...from.values()]
     .filter(({ key, name }) => ownNames.has(name) && to.has(key))
@@ -27,8 +27,8 @@ export function dropsOfKept(plan: Plan, from: CatalogueIdentity, to: CatalogueId
 }
 
 /**
- * What no statement of the plan's can change in place (INHERIT, DROP EXPRESSION) it drops and makes anew, with all that is part of
- * it. The command has not: nothing of that is gone.
+ * Corrects the changes of objects that a plan drops and re-creates, because it has no statement to change them in place (INHERIT,
+ * DROP EXPRESSION). The command changed them in place, so they and their parts still exist.
  */
 export function inPlace(
   changes: SchemaChange[],

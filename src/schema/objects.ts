@@ -6,16 +6,16 @@ import { path } from './object-names.ts';
 import { type Delta, diff, encodeId, type Fact, type FactBase, type StableId } from './pg-delta.ts';
 import type { Snapshot } from './schema-facts.ts';
 
-/** What is told with the object that it belongs to. */
+/** Kinds that are shown as part of the object that contains them. */
 const PARTS: ReadonlySet<StableId['kind']> = new Set([
   ...(['column', 'default', 'constraint', 'index', 'trigger', 'rule', 'policy', 'typeAttribute'] as const),
   ...(['publicationRel', 'publicationSchema', 'comment', 'acl', 'securityLabel'] as const),
 ]);
-/** They belong to the cluster. */
+/** Kinds that belong to the cluster. */
 const SHARED: ReadonlySet<StableId['kind']> = new Set(['role', 'membership']);
 
 const MOST_OBJECTS = 500;
-/** Of one definition; a longer one says what it leaves out. */
+/** The limits of one definition; a longer one says how much it leaves out. */
 const MOST_LINES = 1_000;
 const MOST_CHARACTERS = 100_000;
 const MOST_CHARACTERS_IN_ALL = 2_000_000;
@@ -26,9 +26,9 @@ interface Pair {
 }
 
 /**
- * Every object that the command changed, whole, as it was and as it is, each under the name that it had then: renames are
- * not taken back here. Only what differs is looked at.
- * @param owner who owns what is made without saying so.
+ * Shows every object that the command changed, completely, as it was and as it is, each time under its name at that moment:
+ * renames are not taken back here.
+ * @param owner the role that owns new objects unless a statement names another.
  */
 export function changedObjects(
   before: Snapshot,
@@ -52,7 +52,7 @@ export function changedObjects(
 
 function objectOf({ before, after }: Pair, then: FactBase, now: FactBase, owner: string): SchemaObject {
   const [ownerThen, ownerNow] = [before && ownerOf(then, before.id), after && ownerOf(now, after.id)];
-  // An owner is told where it is another one, on either side.
+  // The owner is shown on both sides if it changed.
   const implied = before && after ? (ownerThen === ownerNow ? ownerNow : undefined) : owner;
   const formerly = before && after ? described(before.id).object : null;
   const { kind, object } = described((after ?? before)?.id ?? NOTHING);
@@ -99,7 +99,7 @@ function pairs(before: Snapshot, after: Snapshot): Pair[] {
   );
 }
 
-/** What something depends on is not part of its definition. */
+/** undefined for a dependency, which is not part of a definition. */
 function subjectOf(delta: Delta): StableId | undefined {
   if (delta.verb === 'set') return delta.id;
   if (delta.verb === 'add' || delta.verb === 'remove') return delta.fact.id;
@@ -112,7 +112,7 @@ function wholeOf(id: StableId, base: FactBase): Fact | undefined {
   return fact;
 }
 
-/** What was called otherwise, or lay elsewhere, by the encoded name that it has now. */
+/** The former facts of renamed and moved objects, by the encoded id that these have now. */
 function formerNames(before: Snapshot, after: Snapshot, changed: readonly Fact[]): Map<string, Fact> {
   const former = new Map<string, Fact>();
   const byPath = new Map<string, Fact[]>();
@@ -120,7 +120,7 @@ function formerNames(before: Snapshot, after: Snapshot, changed: readonly Fact[]
     const place = placeOf(described(fact.id).kind, namesOf(fact.id));
     byPath.set(place, [...(byPath.get(place) ?? []), fact]);
   }
-  // The paths of everything would take longer than all else here.
+  // To build the paths of all objects would take longer than the rest of this function.
   const names = new Set(changed.map(({ id }) => namesOf(id).at(-1)));
   for (const object of after.identity.values()) {
     const known = names.has(object.name) ? before.identity.get(object.key) : undefined;
@@ -150,7 +150,7 @@ function comesWithExtension({ before, after }: Pair, then: FactBase, now: FactBa
   return fact !== undefined && base.outgoingEdges(fact.id).some(({ kind }) => kind === 'memberOfExtension');
 }
 
-/** Whole clauses: half a literal is not known for one, and what it holds would not be taken out of the report. */
+/** Keeps or drops whole clauses: redaction would not recognise half a literal. */
 function bounded(clauses: readonly string[]): string {
   const kept: string[] = [];
   let [lines, characters, hidden] = [0, 0, 0];

@@ -4,18 +4,18 @@ import type { CatalogueIdentity, Identified, ObjectKind } from './identity.ts';
 import { label } from './object-names.ts';
 
 /**
- * Before and after are the same database on either side of the command. An object that has kept its OID (a column
- * its attnum) under another name was renamed, one that has another schema was moved, a partition that has another
- * parent was attached or detached. A comparison by names sees none of that and would drop and create, so these
- * steps are taken back before the comparison, and told as what they were.
+ * Before and after are the same database, before and after the command. An object that kept its OID (a column its attnum)
+ * under another name was renamed, one in another schema was moved, a partition with another parent was attached or
+ * detached. A comparison by names would drop and create it instead, so these steps are taken back before the
+ * comparison, and reported as renames.
  */
 export interface Step {
   readonly kind: ObjectKind;
-  /** What it is called after the command. */
+  /** The object's name after the command. */
   readonly object: string;
-  /** Leads from the schema after towards the schema before; the steps are undone in their order. */
+  /** Takes the step back. The steps are taken back in their order. */
   readonly undo: string;
-  /** The inverse; the steps are made in the reverse of their order. */
+  /** Repeats the step. The steps are repeated in reverse order. */
   readonly redo: string;
 }
 
@@ -24,7 +24,7 @@ export interface KeptRenames {
   readonly steps: Step[];
 }
 
-/** Names inside a relation first, whole schemas last: so each statement can name its object by what is still true. */
+/** Names inside a relation first, schemas last, so that each statement can name its object by the names that are valid then. */
 const LAYERS: readonly (readonly ObjectKind[])[] = [
   ['column', 'attribute', 'constraint', 'domain constraint', 'trigger', 'policy', 'rule', 'enum value'],
   ['function', 'procedure', 'aggregate'],
@@ -38,14 +38,13 @@ export function keptObjects(before: CatalogueIdentity, after: CatalogueIdentity)
   const partitions: Identified[] = [];
   for (const now of after.values()) {
     const then = before.get(now.key);
-    // What was not read again is the same object.
-    if (!then || then === now) continue;
+    if (!then) continue;
     if (renamed(then, now) || moved(then, now)) changed.push({ then, now });
     if (reattached(then, now, before, after)) partitions.push(now);
   }
   if (changed.length === 0 && partitions.length === 0) return { renames: [], steps: [] };
 
-  const path = new WayBack(after);
+  const path = new UndoPath(after);
   for (const now of partitions) path.reattach(now, before.get(now.key)?.partition ?? null);
   for (const layer of LAYERS) {
     path.moveAll(
@@ -90,8 +89,8 @@ interface Move {
   readonly within: string | null;
 }
 
-/** The names as they are while the steps are undone one by one, and which of them are taken. */
-class WayBack {
+/** Keeps the names that are in use while the steps are taken back one by one. */
+class UndoPath {
   readonly steps: Step[] = [];
   readonly #after: CatalogueIdentity;
   readonly #now: Map<string, Identified>;
@@ -108,7 +107,7 @@ class WayBack {
     while (waiting.length > 0) {
       const pending = new Set(waiting.map((move) => move.key));
       const free = waiting.filter((move) => this.#holders(move).every((holder) => !pending.has(holder)));
-      // None is free where names were swapped: the first one evicts the others to names of no meaning.
+      // If names were swapped, none is free: the first one renames the others to temporary names.
       for (const move of free.length > 0 ? free : waiting.slice(0, 1)) {
         this.#move(move);
         waiting = waiting.filter((other) => other !== move);
@@ -216,7 +215,7 @@ class WayBack {
     for (const place of this.#places(object)) this.#taken.set(place, object.key);
   }
 
-  /** Others that hold the name that an object is to get. */
+  /** The other objects that hold an object's future name. */
   #holders(move: Move): string[] {
     const places = this.#places({ ...this.#current(move.key), name: move.name, within: move.within });
     const holders = places.map((place) => this.#taken.get(place));

@@ -1,14 +1,14 @@
 import type { SchemaSection } from '../model/report.ts';
 import type { Delta, StableId } from './pg-delta.ts';
 
-/** A column that has another type, by its name from before; types as format_type writes them. */
+/** A column whose type changed, under its name from before; types as format_type writes them. */
 export interface Retyped {
   readonly object: string;
   readonly from: string;
   readonly to: string;
 }
 
-/** The columns that these differences give another type. @param name of a column. */
+/** Finds the columns whose type changes. @param name returns the name of a column. */
 export function retypedColumns(deltas: readonly Delta[], name: (id: StableId) => string): Retyped[] {
   return deltas.flatMap((delta) =>
     delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type'
@@ -17,12 +17,12 @@ export function retypedColumns(deltas: readonly Delta[], name: (id: StableId) =>
   );
 }
 
-/** What the way back cannot restore, in words. */
+/** Describes the values that the rollback SQL cannot restore. */
 export function valuesAsTheyWere({ object, from, to }: Retyped): string {
   return `the values of ${object} as they were in ${from} (${to} now)`;
 }
 
-/** The comparison knows the types alone: here without the losses of those changes that are known to lose nothing. */
+/** Removes the losses of changes that are known to lose nothing: the comparison itself only knows the types. */
 export function withoutLossOf(section: SchemaSection, harmless: readonly Retyped[]): SchemaSection {
   if (harmless.length === 0) return section;
   const objects = new Set(harmless.map(({ object }) => object));

@@ -9,12 +9,12 @@ import type { Snapshot } from './schema-facts.ts';
 import { mayLose, takesAll } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 
-/** The plan's statements, and what it lacks: two things that PostgreSQL does, or wants, beside them. */
-export function wayBack(plan: Plan, now: FactBase, before: FactBase): string[] {
+/** Returns the plan's statements with two additions that PostgreSQL needs and the plan lacks. */
+export function rollbackStatements(plan: Plan, now: FactBase, before: FactBase): string[] {
   return [...detaching(plan, now, before), ...statementsOf(plan), ...grantedOnColumns(plan, before)];
 }
 
-/** Partitions of a table that foreign keys refer to are not dropped before they are detached from it. */
+/** PostgreSQL does not drop a partition of a table that foreign keys refer to before it is detached. */
 function detaching({ actions }: Plan, now: FactBase, before: FactBase): string[] {
   return actions.flatMap(({ verb, destroys: [id] }) => {
     if (verb !== 'drop' || id?.kind !== 'table') return [];
@@ -31,7 +31,7 @@ interface Place {
 
 const quoted = ({ schema, name }: Place) => `${identifier(schema)}.${identifier(name)}`;
 
-/** REVOKE ALL on a relation, which a plan begins each change of its privileges with, takes those on its columns as well. */
+/** A plan begins each change of a relation's privileges with REVOKE ALL, which also revokes those on its columns. */
 function grantedOnColumns(plan: Plan, before: FactBase): string[] {
   const keyOf = ({ target, grantee }: Acl) => JSON.stringify([described(target), grantee]);
   const touched = plan.actions.flatMap(({ produces, destroys }) => [...produces, ...destroys]).filter(isAcl);
@@ -53,21 +53,21 @@ const LOST: Partial<Record<Identified['kind'], (name: string) => string>> = {
   sequence: (name) => `the value of sequence ${name}`,
 };
 
-/** In words, what the schema before can be given back but not its content. `now` has the names of before. */
+/** Describes the content that the rollback SQL cannot restore. @param now under the names of before. */
 export function losses(
   before: Pick<Snapshot, 'identity' | 'unmodeled'>,
   now: Pick<Snapshot, 'identity' | 'unmodeled'>,
-  wayBack: readonly Delta[],
+  rollback: readonly Delta[],
 ): string[] {
   const lost: string[] = [];
   for (const object of before.identity.values()) {
     const words = LOST[object.kind];
     if (!words || now.identity.has(object.key) || !isStored(object, before.identity)) continue;
-    // The rows are named once for a table, not once more for each of its columns.
+    // The rows of a dropped table are named once, not again for each of its columns.
     if (object.within !== null && object.kind === 'column' && !now.identity.has(object.within)) continue;
     lost.push(words(label(object, before.identity)));
   }
-  for (const { object, from: now, to: then } of retypedColumns(wayBack, (id) => described(id).object)) {
+  for (const { object, from: now, to: then } of retypedColumns(rollback, (id) => described(id).object)) {
     if (mayLose(then, now, 'expression')) lost.push(valuesAsTheyWere({ object, from: then, to: now }));
     if (!takesAll(now, then))
       lost.push(`values of ${object} that ${then} cannot hold: going back to it may fail or shorten them`);

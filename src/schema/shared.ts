@@ -2,7 +2,7 @@ import { sqlstateOf } from '../errors.ts';
 import { parseOwnedName } from '../ownership/mark.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
-/** What the databases of one cluster share, by object and property: content, so that a difference can be told. */
+/** The catalogues that the databases of one cluster share, by object and property: content, so that a difference can be described. */
 export interface SharedCatalogues {
   /** `role app` → `rolcreatedb` → `false`. */
   readonly objects: ReadonlyMap<string, Readonly<Record<string, string | null>>>;
@@ -17,9 +17,9 @@ export interface SharedCatalogues {
 interface Probe {
   readonly sql: string;
   readonly since?: number;
-  /** In words, for a role that may not run it. */
+  /** The consequence for the report if the role may not run it. */
   readonly unread?: string;
-  /** It reads pg_authid; asked beforehand, since a statement that is refused stands in the server's log. */
+  /** It reads pg_authid. Checked first, because a refused statement is written to the server's log. */
   readonly readsPasswords?: true;
 }
 
@@ -39,7 +39,7 @@ const setting = (condition: string) => `
   select pg_catalog.string_agg(${shownSetting}, ' ' order by v)
   from pg_catalog.pg_db_role_setting x, pg_catalog.unnest(x.setconfig) v where ${condition}`;
 
-/** Each yields an object, the database that it belongs to if it is one, and its properties. */
+/** Each returns objects, with the database that an object belongs to, if any, and its properties. */
 const PROBES: readonly Probe[] = [
   {
     sql: `select 'role ' || r.rolname as object, null as database, pg_catalog.to_jsonb(r) - '{oid,rolname,rolpassword,rolconfig}'::text[]
@@ -50,7 +50,7 @@ const PROBES: readonly Probe[] = [
       from pg_catalog.pg_roles r where r.rolname !~ '^pg_'`,
   },
   {
-    // The row's xmin stands for the password, which nobody needs to see to know that it was set.
+    // The row's xmin changes if the password does, so the password itself need not be read.
     sql: `select 'role ' || r.rolname as object, null as database, pg_catalog.jsonb_build_object('written', r.xmin::text) as properties,
         pg_catalog.jsonb_build_object('', r.xmin::text) as rows
       from pg_catalog.pg_authid r where r.rolname !~ '^pg_'`,
@@ -115,8 +115,8 @@ const PROBES: readonly Probe[] = [
 ];
 
 /**
- * Objects of the target that name a role or a tablespace. Temporary relations come and go, and they can be told from
- * others only inside the target.
+ * Objects of the target that refer to a role or a tablespace, without temporary relations, which other sessions create and drop
+ * all the time. Only a session in the target can recognise these.
  */
 const dependenciesOf = (database: number) => `
 select 'dependencies on shared objects' as object, null as database, pg_catalog.jsonb_build_object(
@@ -137,14 +137,14 @@ interface Row {
   object: string;
   database: string | null;
   properties: Record<string, unknown>;
-  /** Of what is not in a catalogue of its own there are none. */
+  /** Missing for objects that are not in a catalogue of their own. */
   rows?: Record<string, string | null>;
 }
 
 const EPOCH = 2 ** 32;
 
 /**
- * Reads what a command could change outside its own database. Databases that safemigrate made are left out.
+ * Reads everything that a command could change outside its own database, except the databases that safemigrate made.
  * From a session in the target itself the dependencies of its objects on roles are covered too.
  */
 export async function sharedCatalogues(session: Session, targetOid: number): Promise<SharedCatalogues> {
@@ -168,7 +168,7 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
   asked.push({ sql: dependenciesOf(targetOid) });
   const together = await unlessRefused(() => session.queryAll<Row>(asked.map(({ sql }) => sql)));
   for (const [index, { sql, unread: words }] of asked.entries()) {
-    // Where one was refused, each is tried by itself.
+    // If the server refused one of them, each is tried alone.
     const alone = () => session.query<Row>(sql);
     const rows = together?.[index] ?? (await (words === undefined ? alone() : unlessRefused(alone)));
     if (rows) add(rows);
@@ -211,7 +211,7 @@ const PG_DB_ROLE_SETTING = 2964;
 export interface SharedChange {
   /** `role app: rolcreatedb false → true`, `role app created` */
   readonly what: string;
-  /** Of the row that was written since; null where there is none any more, or it is hidden, or not what changed. */
+  /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
   readonly xmin: number | null;
   /**
    * Who made it held one of these for writing to the end of a transaction; null where that is not so: privileges on a
@@ -239,7 +239,7 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
 }
 
-/** Properties that are kept in a row of their own, beside the object's. */
+/** Properties that have a row of their own, beside the object's. */
 const DROPPED = 'dropped';
 const OF_ITS_OWN = new Set(['settings', 'comment']);
 
@@ -254,7 +254,7 @@ function cataloguesOf(object: string, property: string): number[] | null {
   return null;
 }
 
-/** Ids go round, and of two the later one is less than half the way ahead. */
+/** Transaction ids wrap around: of two, the later one is less than half the range ahead. */
 function isSince(xmin: number, nextXid: number): boolean {
   return (xmin - nextXid + EPOCH) % EPOCH < EPOCH / 2;
 }
@@ -264,7 +264,7 @@ function differences(
   then: Readonly<Record<string, string | null>>,
   now: Readonly<Record<string, string | null>>,
 ): { what: string; property: string }[] {
-  // A property that only one of the two could read says nothing.
+  // A property that only one of the two readings could see proves nothing.
   const differing = Object.keys(now).filter((name) => name in then && then[name] !== now[name]);
   const told = differing.filter((name) => name !== 'written');
   if (differing.length === 0) return [];

@@ -19,9 +19,8 @@ export function takesAll(from: string, to: string): boolean {
 }
 
 /**
- * Whether stored values may come out shorter, rounded or normalised by a change of a column's type. What the new type
- * cannot hold is no loss where the server refuses it: numbers out of range always, strings that are too long unless a cast
- * is written out. Trailing spaces count for nothing.
+ * Whether a change of a column's type may shorten, round or normalise stored values. A value that the server refuses is no loss:
+ * it always refuses numbers out of range, and refuses strings that are too long unless the cast is explicit. Trailing spaces do not count.
  */
 export function mayLose(from: string, to: string, conversion: Conversion): boolean {
   if (takesAll(from, to)) return false;
@@ -34,8 +33,8 @@ export function mayLose(from: string, to: string, conversion: Conversion): boole
 }
 
 /**
- * The casts that a value goes through there and back, where that tells whether it survives: both are types of PostgreSQL's
- * own, and neither settings nor time zones have a say in it. @example `::numeric(10,1)::numeric(10,2)`
+ * The casts to the new type and back, if their result shows whether a value survives: both types are built in, and neither settings
+ * nor time zones affect them. @example `::numeric(10,1)::numeric(10,2)`
  */
 export function thereAndBack(from: string, to: string): string | null {
   const [old, wanted] = [parsed(from).base, parsed(to).base];
@@ -57,14 +56,14 @@ function lengthOf({ limits: [length] }: Parsed): number {
   return length ?? Number.POSITIVE_INFINITY;
 }
 
-/** Decimal digits behind the point that an exact number keeps; null: it is none. */
+/** The decimal digits after the point that an exact number keeps; null for other types. */
 function scaleOf({ base, limits }: Parsed): number | null {
   if (WHOLE_NUMBERS.has(base)) return 0;
   if (base !== 'numeric') return null;
   return limits.length === 0 ? Number.POSITIVE_INFINITY : (limits[1] ?? 0);
 }
 
-/** Each of these is written as text in one way only, which is read back as the same value. */
+/** Each value of these types has only one text form, which is read back as the same value. */
 const EXACT_AS_TEXT = new Set([
   'smallint',
   'integer',

@@ -23,7 +23,7 @@ const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', '
 const ENFORCEMENT = 'enforcement of a constraint';
 const INDEX_PROPERTY = 'index clustered on, or column statistics of an index';
 
-/** Each yields name and content, and which kind where it is for several. A probe that the role may not run is named in the report. */
+/** Each returns name and content, and the kind if it reads several. The report names a probe that the role may not run. */
 const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   {
     kind: 'statistics object',
@@ -81,7 +81,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
     sql: 'select x.extname as name, x.extversion as content from pg_catalog.pg_extension x',
   },
   {
-    // One reading of pg_attribute for three: where there are 10,000 tables it has 200,000 rows.
+    // One scan of pg_attribute for three kinds: with 10,000 tables it has 200,000 rows.
     kind: ['column storage', 'column statistics target', INDEX_PROPERTY],
     sql: `with a as materialized (
         select a.attrelid, a.attnum, a.attname, a.attstorage, a.attcompression, a.attoptions, a.attisdropped,
@@ -112,7 +112,7 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   },
   {
     kind: 'not-null constraint',
-    // Constraints of their own from version 18 on; before, only a property of the column.
+    // From version 18 on a constraint of its own; before, only a property of the column.
     sql: `select pg_catalog.format('%I on %s', x.conname, x.conrelid::pg_catalog.regclass) as name,
         pg_catalog.concat_ws('|', pg_catalog.pg_get_constraintdef(x.oid), x.convalidated) as content
       from pg_catalog.pg_constraint x where x.contype = 'n' and x.conrelid >= ${OID}
@@ -237,7 +237,7 @@ export function unmodeledContent(unmodeled: Unmodeled): string[] {
 const LISTED = 20;
 
 const PROPERTY = ['set', 'reset'] as const;
-/** What is read only where it is not as usual: that it came or went, in words. */
+/** Words for the appearance and disappearance of kinds that are read only if they differ from the default. */
 const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
   [ENFORCEMENT]: ['switched off', 'switched on'],
   'column storage': PROPERTY,
