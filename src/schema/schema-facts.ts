@@ -28,7 +28,7 @@ const PAUSE_MS = 200;
  */
 const TRANSIENT = new Set(['XX000', '55P03', '40001', '42704', '42P01', '42883', '42703', '3F000']);
 
-/** Reads the schema of the session's database. Retries a few times if others change the schema meanwhile. */
+/** Reads the schema of the session's database. Retries a few times if others change the schema at the same time. */
 export async function takeSnapshot(session: Session): Promise<Snapshot> {
   for (let attempt = 1; ; attempt++) {
     try {

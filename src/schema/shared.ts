@@ -228,8 +228,8 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
       found.push({ what: `${object} dropped`, xmin: null, catalogues: cataloguesOf(object, DROPPED) });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
-    const told = then ? differences(object, then, now) : [{ what: `${object} created`, property: '' }];
-    for (const { what, property } of told) {
+    const changes = then ? differences(object, then, now) : [{ what: `${object} created`, property: '' }];
+    for (const { what, property } of changes) {
       const rows = b.rows.get(object) ?? {};
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
@@ -266,11 +266,11 @@ function differences(
 ): { what: string; property: string }[] {
   // A property that only one of the two readings could see proves nothing.
   const differing = Object.keys(now).filter((name) => name in then && then[name] !== now[name]);
-  const told = differing.filter((name) => name !== 'written');
+  const visible = differing.filter((name) => name !== 'written');
   if (differing.length === 0) return [];
   if (object === 'dependencies on shared objects') return [{ what: `${object} changed`, property: '' }];
-  if (told.length === 0) return [{ what: `${object}: password changed, or set again`, property: '' }];
-  return told.map((property) => ({
+  if (visible.length === 0) return [{ what: `${object}: password changed, or set again`, property: '' }];
+  return visible.map((property) => ({
     what: `${object}: ${property} ${then[property] ?? 'none'} → ${now[property] ?? 'none'}`,
     property,
   }));

@@ -131,7 +131,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('an ordinary role can take it, and is told what it cannot see', async () => {
+  test('an ordinary role can take it, and it names what the role cannot see', async () => {
     const { session, settings, drop } = await scratch(version);
     const reader = `reader_${process.pid}`;
     try {

@@ -42,7 +42,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     ['ALTER kept TYPE bigint', ['alter kept', 'alter kept', 'alter kept']],
     ['ALTER kept DROP DEFAULT', ['drop kept']],
     ['ALTER kept DROP DEFAULT, ALTER kept TYPE bigint', ['drop kept', 'alter kept']],
-  ])('%s: a default that was not there is not told of as dropped', async (change, expected) => {
+  ])('%s: a default that did not exist is not reported as dropped', async (change, expected) => {
     const { session, drop } = await scratch(
       version,
       'CREATE TABLE public.t (plain varchar(20), kept integer DEFAULT 7)',
@@ -72,7 +72,7 @@ describe.each(VERSIONS)('on %d', (version) => {
       'CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (a) STORED); CREATE INDEX ON t (b)',
       'alter column public.t.b',
     ],
-  ])('%s keeps the rows of %s: nothing is told as dropped', async (change, table, made, expected) => {
+  ])('%s keeps the rows of %s: nothing is reported as dropped', async (change, table, made, expected) => {
     const { session, drop } = await scratch(version, `CREATE TABLE base (a integer); ${made}`);
     try {
       const before = await takeSnapshot(session);
@@ -87,7 +87,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('what the comparison does not model is told by name', async () => {
+  test('changes that pg-delta does not model are reported by name', async () => {
     const more = `CREATE TYPE couple AS (id integer); CREATE TABLE of_type OF couple (PRIMARY KEY (id));
       CREATE TABLE refers (id integer CONSTRAINT refers_to REFERENCES of_type)`;
     const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}; ${PLACES}; ${more}`);
@@ -119,7 +119,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('what was dropped is told with what it went with, and with what holds the same rule', async () => {
+  test('a dropped object is reported with its cause, and with a constraint that keeps the same rule', async () => {
     const { session, drop } = await scratch(
       version,
       `CREATE TABLE public.people (id bigserial PRIMARY KEY, boss bigint CONSTRAINT boss REFERENCES public.people,
@@ -168,7 +168,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('what was left half-done is told, and whether the command did it', async () => {
+  test('invalid indexes and constraints are reported, and whether the command left them', async () => {
     const { session, drop } = await scratch(version, PEOPLE.replace('public.mood', 'text'));
     const concurrently = (name: string) =>
       session.query(`CREATE UNIQUE INDEX CONCURRENTLY ${name} ON people (name)`);
@@ -189,7 +189,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('a table made anew under its old name is told as dropped, with its rows lost', async () => {
+  test('a table re-created under its old name is reported as dropped, with its rows lost', async () => {
     const { session, drop } = await scratch(version, `${TYPES}; ${PEOPLE}`);
     try {
       const before = await takeSnapshot(session);
@@ -206,7 +206,7 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test('a rename of what the role does not own is told, and the way back left out', async () => {
+  test('a rename of an object that the role does not own is reported, without rollback SQL', async () => {
     const { session, settings, drop } = await scratch(version, 'CREATE TABLE public.t (a integer)');
     const role = `compare_${process.pid}`;
     await session.query(`CREATE ROLE ${role} LOGIN PASSWORD 'compare'`);

@@ -97,7 +97,7 @@ GRANT UPDATE (age) ON TABLE public.people TO PUBLIC;
 COMMENT ON COLUMN public.people.name IS 'the full name';`;
 
 describe.each(VERSIONS)('on %d', (version) => {
-  test('each object that changed is told once, whole, as it was and as it is', async () => {
+  test('each changed object is shown once, completely, as it was and as it is', async () => {
     const { told, leftOut } = await objectsAfter(version, SETUP, MIGRATION);
     expect(leftOut).toBe(0);
     expect([...told.values()].map(({ verb, kind, object }) => `${verb} ${kind} ${object}`)).toEqual([
@@ -182,7 +182,7 @@ describe.each([14, 18] as const)('on %d, too,', (version) => {
     expect(told.get('table public.a')?.after).toBe('CREATE TABLE public.a (\n  two integer\n);');
   });
 
-  test('no value of an option is told, and that one is another', async () => {
+  test('no value of an option is shown, only that it changed', async () => {
     const setup = `CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w OPTIONS (host 'planted-host', dbname 'd');
       CREATE USER MAPPING FOR CURRENT_USER SERVER far OPTIONS (user 'planted-user', password 'planted-password');
       CREATE FOREIGN TABLE there (id int) SERVER far OPTIONS (table_name 'planted-table')`;
@@ -201,7 +201,7 @@ describe.each([14, 18] as const)('on %d, too,', (version) => {
     expect(told.get('subscription s')?.after).toContain("CONNECTION '…'");
   });
 
-  test('what comes with an extension is not told of one by one, and what is too long says so', async () => {
+  test('members of an extension are not shown one by one, and a long definition is cut and says so', async () => {
     const columns = Array.from({ length: 1_100 }, (_, index) => `c${index} int`).join(', ');
     const { told } = await objectsAfter(version, 'CREATE TABLE kept (id int)', [
       'CREATE EXTENSION citext',

@@ -83,7 +83,7 @@ const MIGRATIONS: Record<string, string> = {
 
 describe.each(VERSIONS)('on %d', (version) => {
   test.each(shareOf(version, Object.keys(MIGRATIONS)))(
-    'the way back from a migration that %s restores the schema',
+    'the rollback SQL of a migration that %s restores the schema',
     async (name) => {
       const { session, drop } = await scratch(version);
       try {

@@ -7,7 +7,7 @@ import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
 describe.each(VERSIONS)('on %d', (version) => {
-  test('what a command changes for the whole cluster is told exactly', async () => {
+  test('changes for the whole cluster are reported exactly', async () => {
     const { session, drop } = await scratch(version);
     const role = `shared_${process.pid}`;
     const [target] = await session.query<{ oid: number; name: string }>(
