@@ -36,7 +36,7 @@ export async function effectsOf(
     return fate === undefined ? each : { ...each, outcome: fate };
   });
   const outcomes = new Map(transactions.map(({ transaction, outcome }) => [transaction, outcome]));
-  const readings = await Promise.all(seen.statements.map(({ sql }) => readingOf(sql)));
+  const readings = await Promise.all(seen.statements.map(readingOf));
   const writing = await writingFunctions(readings, session);
   const wrote = seen.statements.filter((_, at) => {
     const reading = readings[at];
@@ -64,9 +64,10 @@ interface ReadingOf {
 const WRITES: ReadingOf = { writes: true, functions: [] };
 
 /** A text that the parser does not accept, or that is not shown, may do anything. */
-async function readingOf(sql: string): Promise<ReadingOf> {
-  const statements = await parseText(Buffer.from(sql));
-  if (statements === null) return /^\s*$|^\[the end of/.test(sql) ? { writes: false, functions: [] } : WRITES;
+async function readingOf({ sql, note }: StatementSection): Promise<ReadingOf> {
+  if (note === 'implicit end' || sql.trim() === '') return { writes: false, functions: [] };
+  const statements = note === undefined ? await parseText(Buffer.from(sql)) : null;
+  if (statements === null) return WRITES;
   const each = statements.map(({ node }) => readingOfNode(node));
   return {
     writes: each.some(({ writes }) => writes),

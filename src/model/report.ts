@@ -87,10 +87,19 @@ export const lockSection = z.object({
   blocks: z.array(z.string()),
 });
 
+/**
+ * Why there is a note in brackets in the place of a statement's text: it is too large to be read, it was prepared where nobody
+ * could see it, or there is none, since an implicit transaction failed at its end.
+ */
+export const statementNote = z.enum(['unread', 'prepared elsewhere', 'implicit end']);
+export type StatementNote = z.infer<typeof statementNote>;
+
 export const statementSection = z.object({
   index: z.int(),
   session: z.int(),
   sql: z.string(),
+  /** Missing if `sql` is the statement's text. */
+  note: statementNote.optional(),
   tag: z.string().nullable(),
   startedAt: time,
   durationMs: milliseconds,

@@ -26,9 +26,10 @@ export async function redacted(statements: readonly StatementSection[]): Promise
   const known = new Map<string, string>();
   const result: StatementSection[] = [];
   for (const statement of statements) {
-    const { sql } = statement;
-    const shown = known.get(sql) ?? (await withoutLiterals(sql));
-    known.set(sql, shown);
+    const { sql, note } = statement;
+    // A note is ours, and holds nothing of the client's.
+    const shown = note ? sql : (known.get(sql) ?? (await withoutLiterals(sql)));
+    if (!note) known.set(sql, shown);
     result.push({ ...statement, sql: shown, error: statement.error && withoutValues(statement.error) });
   }
   return result;
@@ -71,8 +72,6 @@ export async function bothWithoutStrings<T extends string | null>(
 }
 
 async function replaced(sql: string, instead: (token: string) => string | undefined): Promise<string> {
-  // A note of ours in the place of a text that is not shown.
-  if (sql.startsWith('[')) return sql;
   const parser = loadParser();
   const bytes = Buffer.from(sql);
   try {

@@ -38,7 +38,6 @@ export const UNREAD_CAVEAT: Caveat = {
   reason:
     'texts over 2 MB were sent on unread: what in them reaches beyond the clone was not stopped, and is only seen where it changed roles, databases or settings',
 };
-const UNREAD = '[a text of ';
 
 /** For `sampled` statements. */
 export const SAMPLED_CAVEAT: Caveat = {
@@ -95,7 +94,7 @@ export class StatementLog {
 
   /** A text was too large to be read. */
   get hasUnread(): boolean {
-    return [...this.#entries.values()].some(({ statement }) => statement.sql.startsWith(UNREAD));
+    return [...this.#entries.values()].some(({ statement }) => statement.note === 'unread');
   }
 
   /** OIDs of the relations of one database that were locked. */
@@ -153,7 +152,8 @@ export class StatementLog {
     return {
       index: statement.id,
       session: statement.session,
-      sql: statementWithoutSecrets(statement.sql),
+      sql: statement.note ? statement.sql : statementWithoutSecrets(statement.sql),
+      ...(statement.note && { note: statement.note }),
       tag: outcome?.tag ?? null,
       startedAt: statement.startedAt.toISOString(),
       durationMs: outcome?.durationMs ?? 0,

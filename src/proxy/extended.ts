@@ -1,4 +1,5 @@
 import { serialize } from 'pg-protocol';
+import type { StatementNote } from '../model/report.ts';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   bindMessage,
@@ -24,6 +25,7 @@ type Message = Exclude<Piece, { kind: 'slice' }>;
 
 interface Prepared {
   readonly sql: string;
+  readonly note?: StatementNote | null;
   readonly parsed: ParsedStatement | null;
 }
 
@@ -34,7 +36,11 @@ interface Portal {
 }
 
 /** Prepared by SQL's PREPARE, or before anything was looked at. */
-const UNSEEN: Prepared = { sql: '[a statement that was prepared elsewhere]', parsed: null };
+const UNSEEN: Prepared = {
+  sql: '[a statement that was prepared elsewhere]',
+  note: 'prepared elsewhere',
+  parsed: null,
+};
 /** Fails in the server with all that follows from an error; the error's words are replaced. */
 const REFUSED = serialize.parse({ name: 'safemigrate_refused', text: 'refused by safemigrate' });
 
@@ -133,14 +139,15 @@ export class ExtendedProtocol {
   async parse(piece: Message): Promise<void> {
     const { name, text } = parseMessage(piece.bytes);
     const sql = piece.kind === 'head' ? `[a text of ${piece.length} bytes]` : text.toString().trim();
+    const note = piece.kind === 'head' ? 'unread' : null;
     const like = this.#line.recorder.repeats(normalizeSql(sql));
     if (!like) await this.#catchUp();
-    this.#prepares = { sql, parsed: like ?? null };
+    this.#prepares = { sql, note, parsed: like ?? null };
     const read = like || piece.kind === 'head' ? undefined : await this.#line.read(text);
     const translated = read && read.text !== text;
     await this.pass(translated ? { ...piece, bytes: withParseText(piece.bytes, read.text) } : piece);
     const only = read?.statements?.length === 1 ? (read.statements[0] ?? null) : null;
-    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, parsed: like ?? only });
+    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, note, parsed: like ?? only });
   }
 
   async bind(piece: Message): Promise<void> {
@@ -229,7 +236,7 @@ export class ExtendedProtocol {
     if (waits) await this.#line.outcome(pending, 'extended');
   }
 
-  #begin({ sql, parsed }: Prepared): Running {
+  #begin({ sql, note = null, parsed }: Prepared): Running {
     const { recorder } = this.#line;
     const control = parsed !== null && parsed.role !== 'ordinary';
     const explicit = recorder.inBlock || control;
@@ -241,7 +248,7 @@ export class ExtendedProtocol {
       // What commits within itself shows no lock at its end.
       return parsed === null || parsed.wraps ? 'read' : 'sampled';
     };
-    return recorder.begin(sql, parsed, explicit, learning());
+    return recorder.begin(sql, parsed, explicit, learning(), note);
   }
 
   async #refuse({ prepared }: Portal, refusal: PostgresError): Promise<void> {

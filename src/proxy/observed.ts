@@ -1,3 +1,4 @@
+import type { StatementNote } from '../model/report.ts';
 import type { PostgresError } from '../postgres/protocol/messages.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
@@ -39,8 +40,10 @@ export interface Statement {
   /** Counts from 1 in the order of beginning, over all sessions of the proxy. */
   readonly id: number;
   readonly session: number;
-  /** The client's own text, or a note in brackets where there is none to show. */
+  /** The client's own text, or a note in brackets if there is none to show. */
   readonly sql: string;
+  /** Why `sql` is a note; null if it is the client's text. */
+  readonly note: StatementNote | null;
   /** Counts from 1 over all sessions of the proxy. */
   readonly transaction: number;
   /** Within the command's own BEGIN … COMMIT. */

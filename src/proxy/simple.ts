@@ -70,7 +70,8 @@ export class SimpleProtocol {
   async #unread(piece: Message & { kind: 'head' }): Promise<void> {
     const sql = `[a text of ${piece.length} bytes]`;
     await this.#line.recorder.read();
-    const running = this.#begin(sql, null);
+    const { recorder } = this.#line;
+    const running = recorder.begin(sql, null, recorder.inBlock, 'sampled', 'unread');
     this.#line.exchange.expect(this.#wholeTurn([running], 1, () => running));
     await this.#line.send(piece.bytes);
   }

@@ -1,3 +1,4 @@
+import type { StatementNote } from '../model/report.ts';
 import type { TransactionStatus } from '../postgres/protocol/messages.ts';
 import { rowsOf } from '../postgres/protocol/messages.ts';
 import { changesLocksOfDml } from '../postgres/sql/classify-statement.ts';
@@ -65,12 +66,18 @@ export class StatementRecorder {
     return this.#shapes.has(shape) || !this.#inBlock ? known?.parsed : undefined;
   }
 
-  begin(sql: string, parsed: ParsedStatement | null, explicit: boolean, learning: Learning): Running {
+  begin(
+    sql: string,
+    parsed: ParsedStatement | null,
+    explicit: boolean,
+    learning: Learning,
+    note: StatementNote | null = null,
+  ): Running {
     this.#transaction ??= this.#run.nextTransaction();
     const statement: Statement = {
       id: this.#freed.shift() ?? this.#run.nextStatement(),
       session: this.#session,
-      sql,
+      ...{ sql, note },
       transaction: this.#transaction,
       explicit,
       startedAt: new Date(),
@@ -108,7 +115,8 @@ export class StatementRecorder {
 
   /** The transaction's end failed, of a deferred constraint for example. */
   failAtCommit(fields: ReadonlyMap<string, string>): void {
-    this.fail(this.begin('[the end of the implicit transaction]', null, false, 'control'), fields);
+    const sql = '[the end of the implicit transaction]';
+    this.fail(this.begin(sql, null, false, 'control', 'implicit end'), fields);
   }
 
   /** The statement holds its locks now, ended or suspended. */

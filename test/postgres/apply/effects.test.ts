@@ -70,6 +70,16 @@ test.each([
   expect(await effects(seen(sql, 'committed'))).toMatchObject({ committed: [], rolledBack: [] });
 });
 
+test('a note in the place of a text counts as written unless it is of the end of a transaction', async () => {
+  const noted = (note: StatementSection['note']) => {
+    const { statements, transactions } = seen('[a note]', 'rolled back', '23503');
+    return { statements: statements.map((statement) => ({ ...statement, note })), transactions };
+  };
+  expect((await effects(noted('unread'))).rolledBack).toHaveLength(1);
+  expect((await effects(noted('prepared elsewhere'))).rolledBack).toHaveLength(1);
+  expect((await effects(noted('implicit end'))).rolledBack).toEqual([]);
+});
+
 test('without a session every function may write', async () => {
   const { committed } = await effectsOf(seen('SELECT twice(2)', 'committed'), new Map(), null);
   expect(committed).toHaveLength(1);

@@ -54,7 +54,7 @@ describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i'
   });
 
   const statement = (id: number, sql: string, explicit = true): Statement => ({
-    ...{ id, session: 1, sql, transaction: 1, explicit, startedAt: new Date() },
+    ...{ id, session: 1, sql, note: null, transaction: 1, explicit, startedAt: new Date() },
   });
 
   /** As the proxy tells it. */

@@ -31,9 +31,17 @@ describe('a statement for a report that leaves the house', () => {
     ["UPDATE t SET b = 'secret' -- secret\n WHERE a = 1 /* secret */", 'UPDATE t SET b = ? \n WHERE a = ?'],
     ["ALTER TABLE \"t'1\" ADD COLUMN c2 text DEFAULT 'é'", 'ALTER TABLE "t\'1" ADD COLUMN c2 text DEFAULT ?'],
     ["SELECT 'not closed secret", '[a text that cannot be read as SQL]'],
-    ['[a text of 3000000 bytes]', '[a text of 3000000 bytes]'],
+    ["['secret'", '[?'],
   ])('keeps its names and loses its literals: %s', async (sql, shown) => {
     expect(await withoutLiterals(sql)).toBe(shown);
+  });
+
+  test('is left as it is if it is a note of ours', async () => {
+    const sql = '[a text of 3000000 bytes]';
+    const unfailed = failed({ sqlstate: '', message: '', where: null, hint: null });
+    const sent = { ...unfailed, error: null, sql };
+    const shown = await redacted([{ ...sent, note: 'unread' }, sent]);
+    expect(shown.map((each) => each.sql)).toEqual([sql, '[a text of ? bytes]']);
   });
 
   test('keeps its numbers where it describes a schema', async () => {
