@@ -1,7 +1,7 @@
 /**
- * A text with its literals, comments and spacing taken out: what statements of a loop have in common. Only for
- * telling whether a statement is like one that was observed already, so it need not be the server's own lexer;
- * where it errs, a statement is observed once more, or goes through as the client sent it.
+ * Takes literals, comments and spacing out of a text: what is left the statements of a loop have in common. It only decides
+ * whether a statement is like one that was observed already, so it need not be the server's own lexer; if it errs, a
+ * statement is observed once more, or goes through as the client sent it.
  */
 export function normalizeSql(text: string): string {
   const bare = text.replace(TOKEN, (_token, skipped: string | undefined, name: string | undefined) => {
@@ -11,7 +11,7 @@ export function normalizeSql(text: string): string {
   return bare.replace(/^ +|[ ;]+$/g, '');
 }
 
-/** A text without its comments, and with one space for any spacing: its literals stay as they are. */
+/** Takes the comments out of a text and writes any spacing as one space; its literals stay as they are. */
 export function plainOf(text: string): string {
   const plain = text.replace(TOKEN, (token, skipped: string | undefined) =>
     skipped === undefined ? token : ' ',

@@ -14,9 +14,9 @@ export interface ParsedStatement {
   readonly to: number;
   readonly node: Node;
   readonly role: Role;
-  /** Alone, it does the same between BEGIN and COMMIT. */
+  /** Sent alone, it does the same between BEGIN and COMMIT. */
   readonly wraps: boolean;
-  /** What it has in common with others of its loop; null for all but INSERT, UPDATE, DELETE and MERGE. */
+  /** Its normalized text, which the statements of a loop share; null for all but DML. */
   readonly shape: string | null;
 }
 
@@ -34,8 +34,8 @@ const CACHED_TEXT_BYTES = 4096;
 const cache = new Map<string, readonly ParsedStatement[] | null>();
 
 /**
- * The statements of a text by PostgreSQL's own parser. null where it cannot be had: a syntax error, no statement at
- * all, text that is not UTF-8 or too large; such text is for the server itself to judge.
+ * Parses a text by PostgreSQL's own parser. Returns null for a syntax error, no statement at all, or a text that is not UTF-8
+ * or too large; such text is for the server itself to judge.
  */
 export async function parseText(text: Buffer): Promise<readonly ParsedStatement[] | null> {
   if (text.length === 0 || text.length > LARGEST_TEXT_BYTES || !isUtf8(text)) return null;
@@ -48,13 +48,13 @@ export async function parseText(text: Buffer): Promise<readonly ParsedStatement[
   return statements;
 }
 
-/** Without the repetitions of DML, which do what the first of their shape does. */
+/** Returns the statements without repetitions of DML, which do what the first of their shape does. */
 export function withoutRepetitions(statements: readonly ParsedStatement[]): readonly ParsedStatement[] {
   const shapes = new Set<string>();
   return statements.filter(({ shape }) => shape === null || (!shapes.has(shape) && shapes.add(shape)));
 }
 
-/** A part of a text, as it is shown. */
+/** Returns a part of a text, given in bytes, without spacing around it. */
 export function textOf(text: Buffer, from: number, to: number): string {
   return text.toString('utf8', from, to).trim();
 }
@@ -115,7 +115,7 @@ function startWorker(): Worker {
     waiting.get(id)?.(stmts);
     waiting.delete(id);
   });
-  // A text that the parser dies of is one that it did not accept.
+  // A text that crashes the parser counts as one that it did not accept.
   started.on('error', () => {
     worker = undefined;
     for (const answer of waiting.values()) answer(null);

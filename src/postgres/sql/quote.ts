@@ -1,10 +1,10 @@
-/** An identifier, quoted whatever it holds. Every identifier that enters SQL text goes through here. */
+/** Quotes an identifier, whatever it holds. Every identifier that enters SQL text goes through here. */
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
 /**
- * A string literal for the statements that take no parameters (ALTER DATABASE … SET, COMMENT).
+ * Writes a string literal for the statements that take no parameters (ALTER DATABASE … SET, COMMENT).
  * Correct whatever standard_conforming_strings says: a backslash switches to the E'' form.
  */
 export function literal(value: string): string {
@@ -14,7 +14,7 @@ export function literal(value: string): string {
 
 const PLAIN = /^[a-z_][a-z0-9_$]*$/;
 
-/** A qualified name for people, quoted only where it has to be, as PostgreSQL's own messages write it. */
+/** Writes a qualified name for people, quoted only if it has to be, as PostgreSQL's own messages write it. */
 export function displayName(...parts: string[]): string {
   return parts.map((part) => (PLAIN.test(part) ? part : identifier(part))).join('.');
 }
