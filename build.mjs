@@ -4,7 +4,7 @@
 // real dependencies, so that audits see them and users can update them. Bundled are pg-delta, pinned, while it is an alpha, and
 // the parts of zod/mini that check our own marks: each run loads these, in 10 ms instead of 55 with all of zod's files.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'rolldown';
 
@@ -18,6 +18,8 @@ const PROGRAMS = [
   'schema/worker.ts',
   'swap/reopen-agent-process.ts',
 ];
+
+const SHELL_PROGRAMS = ['local-server/folder-cleaner.sh', 'local-server/reaper.sh'];
 
 const root = import.meta.dirname;
 const dist = path.join(root, 'dist');
@@ -58,6 +60,7 @@ const undeclared = inside.find(
   (id) => !BUNDLED_PACKAGES.some((name) => id.includes(`/node_modules/${name}/`)),
 );
 if (undeclared) throw new Error(`${undeclared} would be bundled: is its package missing in "dependencies"?`);
+for (const file of SHELL_PROGRAMS) cpSync(path.join(root, 'src', file), path.join(made, file));
 const { reportJsonSchema } = await import(path.join(made, 'report', 'report-schema.js'));
 writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), BUNDLED_PACKAGES.map(licence).join('\n'));

@@ -10,6 +10,12 @@ function findFolder(folder: URL): URL {
   return findFolder(parent);
 }
 
+/** A file that is no module: beside the sources if these run, and copied by the build. */
+export function shippedFile(name: string): URL {
+  const fromSources = import.meta.url === new URL('src/package.ts', FOLDER).href;
+  return new URL(`${fromSources ? 'src' : 'dist'}/${name}`, FOLDER);
+}
+
 /** A file that the build made, for what runs in a thread or a process of its own: Node 20 cannot run sources there. */
 export function builtFile(name: string): URL {
   return new URL(`dist/${name}`, FOLDER);

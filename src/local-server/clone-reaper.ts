@@ -1,92 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { SafemigrateError } from '../errors.ts';
+import { shippedFile } from '../package.ts';
 
 /**
- * Ends a copied server and removes its folder: when its owner closes the pipe or dies in whatever way (unless the
- * owner had written `keep`), at a deadline, when the file system's free space falls below a floor, or when the server's
- * folder was removed by somebody else. It says why on its output before it does so.
- *
- * A shell, because it stays for hours: 1 MB, where Node takes 40. The server says its number itself, in
- * `<folder>/server.pid`, before it becomes the server, or else in PostgreSQL's own file; it is signalled only while it
- * works inside the folder, since numbers are used again. The folder is removed only if it holds the run's mark, or nothing.
- * Backends are process groups of their own, and what they or a copying tool have started may miss the end of its parent:
- * whatever works in the folder is ended, but for people who have gone there to look, on their terminals.
+ * The reaper is a shell program because it stays for hours: 1 MB of memory, Node takes 40. It is read when the program starts, so
+ * that an upgrade of the package during a run changes nothing.
  */
-const SCRIPT = `
-trap '' HUP INT PIPE
-folder=$1 run=$2 entry=$3 sockets=$4 deadline=$5 floor=$6 release=$7
-watchdog=$$
-reason=
-trap 'reason=owner' USR1
-trap 'reason=asked' TERM
-exec 3<&0 </dev/null
-(
-  trap '' USR1 TERM
-  kept=
-  while read -r word; do [ "$word" = keep ] && kept=yes; done
-  [ -n "$kept" ] || kill -s USR1 "$watchdog"
-) <&3 >/dev/null &
-exec 3<&-
-cd /
-
-is_server() {
-  if [ -e /proc/self/cwd ]; then
-    place=$(readlink "/proc/$1/cwd")
-  else
-    place=$(ps -o command= -p "$1")
-    case $place in *"$folder/data"*) place=$folder ;; esac
-  fi
-  [ "$place" = "$folder" ] || [ "$place" = "$folder/data" ]
-}
-server_lives() { [ -n "$pid" ] && kill -s 0 "$pid" && is_server "$pid"; }
-
-born=
-while [ -z "$reason" ]; do
-  if [ -e "$folder" ]; then born=yes; elif [ -n "$born" ]; then reason=gone; fi
-  free=$(df -Pk "\${folder%/*}" | { read -r _; read -r _ _ _ free _; echo "$free"; })
-  if [ -n "$free" ] && [ "$free" -lt "$floor" ]; then reason="space $free"; fi
-  if [ "$(date +%s)" -ge "$deadline" ]; then reason=time; fi
-  [ -n "$reason" ] && break
-  sleep 1 >/dev/null &
-  wait $!
-done
-trap '' USR1 TERM
-echo "$reason"
-
-pid=$(cat "$folder/server.pid" || head -n 1 "$folder/data/postmaster.pid")
-if server_lives; then
-  kill -s QUIT "$pid"
-  tries=0
-  while server_lives && [ $tries -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
-  if server_lives; then kill -s KILL "$pid"; fi
-fi
-if [ -e /proc/self/cwd ]; then
-  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 '(' -lname "$folder" -o -lname "$folder/data*" ')'); do
-    number=\${place#/proc/}
-    number=\${number%/cwd}
-    case $(ps -o tty= -p "$number") in
-      '?'*) ! is_server "$number" || kill -s KILL "$number" ;;
-    esac
-  done
-fi
-if [ -n "$release" ]; then sh -c "$release"; fi
-tries=0
-while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do
-  if grep -qF "$run" "$folder/mark.json"; then
-    rm -rf "$folder/data" "$folder/tablespaces" && rm -rf "$folder"
-  else
-    rm -f "$folder/mark.json.new"
-    rmdir "$folder" || break
-  fi
-  [ -e "$folder" ] || break
-  sleep 0.1
-  tries=$((tries + 1))
-done
-rm -rf "$sockets"
-[ ! -e "$folder" ] && rm -f "$entry"`;
+const SCRIPT = readFileSync(shippedFile('local-server/reaper.sh'), 'utf8');
 
 export interface ReaperOrder {
   /** Resolved: without symbolic links. Need not exist yet. */

@@ -1,33 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { SafemigrateError } from '../errors.ts';
+import { shippedFile } from '../package.ts';
 
-/**
- * Reads process groups from its input, one a line, the last one being the group that lives (an empty line: none).
- * The input ends when its owner closes it or dies in whatever way: then the guard ends the group and removes the folder.
- * `postmaster.pid` is asked too because a dead process that nobody collects still answers to its number.
- */
-const GUARD_SCRIPT = `
-trap '' HUP INT TERM
-group=
-while read -r line; do group=$line; done
-if [ -n "$group" ]; then
-  kill -s QUIT -- "-$group"
-  tries=0
-  while [ -e "$1/data/postmaster.pid" ] && kill -s 0 -- "-$group" && [ $tries -lt 100 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-  done
-  kill -s KILL -- "-$group"
-fi
-tries=0
-until rm -rf "$1" || [ $tries -ge 50 ]; do
-  sleep 0.1
-  tries=$((tries + 1))
-done
-[ ! -e "$1" ] || exit 1
-[ -z "$2" ] || rm -f "$2"`;
+const SCRIPT = readFileSync(shippedFile('local-server/folder-cleaner.sh'), 'utf8');
 
 /** A small process of its own that outlives us by as long as it takes to clean up. */
 export interface FolderCleaner {
@@ -68,7 +46,7 @@ export interface LaunchOptions {
  * @param record a file that goes after it.
  */
 export function guardFolder(folder: string, record = ''): FolderCleaner {
-  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'safemigrate-guard', folder, record], {
+  const guard = spawn('/bin/sh', ['-c', SCRIPT, 'safemigrate-guard', folder, record], {
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
