@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type StatementSection, statementSection } from '../../../src/model/report.ts';
+import { type StatementSection, statementSection } from '../../../src/model/statement-model.ts';
 import { LockReader } from '../../../src/observe/locks.ts';
 import { relationNames } from '../../../src/observe/relation-names.ts';
 import { type ActivitySample, Sampler } from '../../../src/observe/sampler.ts';

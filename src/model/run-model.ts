@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { bytes, milliseconds, time } from './measures.ts';
+
+export const runSection = z.object({
+  id: z.string(),
+  startedAt: time,
+  finishedAt: time,
+  mode: z.enum(['rehearse', 'apply', 'swap']),
+  tool: z.object({ name: z.literal('safemigrate'), version: z.string() }),
+});
+
+export const targetSection = z.object({
+  host: z.string(),
+  port: z.int(),
+  database: z.string(),
+  serverVersion: z.string(),
+  sizeBytes: bytes,
+  /** Where the connection came from: `--url`, `DATABASE_URL`, … */
+  source: z.string(),
+  /** Changes that the command or other sessions made on the target during the run. */
+  changes: z.array(
+    z.object({
+      what: z.string(),
+      /** `unknown`: made while the command ran, but it cannot be proved whether by the command or by others. A person must look. */
+      madeBy: z.enum(['command', 'others', 'unknown']),
+      /** The reason why the change is attributed to them. */
+      evidence: z.string(),
+    }),
+  ),
+  /** What safemigrate itself did on the target, beyond reading catalogues. */
+  touched: z.array(z.string()),
+});
+
+export const cloneSection = z.object({
+  method: z.string(),
+  strategy: z.string(),
+  isolation: z.enum(['same-cluster', 'own-cluster']),
+  database: z.string(),
+  durationMs: milliseconds,
+  sizeBytes: bytes.nullable(),
+  /** Disk space that the clone occupies beyond what it shares with the target. */
+  uniqueBytes: bytes.nullable(),
+  reason: z.string(),
+  /** The clone was kept on request (`--keep`). */
+  kept: z.boolean(),
+  /** Every clone method that was assessed; the one that was used comes first. */
+  considered: z.array(z.object({ method: z.string(), possible: z.boolean(), reason: z.string() })),
+});
+
+export const commandSection = z.object({
+  argv: z.array(z.string()),
+  exitCode: z.int().nullable(),
+  signal: z.string().nullable(),
+  timedOut: z.boolean(),
+  durationMs: milliseconds,
+  /** Names of the variables, and positions of the arguments, that were rewritten to point to the clone. */
+  rewritten: z.array(z.string()),
+  /** Variables and arguments that may name the target but were not rewritten, with the reason. */
+  undecided: z.array(z.object({ name: z.string(), reason: z.string() })),
+  /** The command connected to the clone at least once. */
+  reachedClone: z.boolean(),
+  /** Statements that were refused, because they would have taken effect outside the clone. */
+  refused: z.array(z.object({ what: z.string(), why: z.string() })),
+  /** Statements that were run although they take effect outside the clone (`--allow-cluster-statements`). */
+  allowed: z.array(z.string()),
+  /** Statements that named the target and were redirected to the clone. */
+  redirected: z.array(z.string()),
+  /** Indexes of the statements that failed in the server although the command ended with exit code 0. */
+  swallowedErrors: z.array(z.int()),
+  /** The command failed although none of its statements did. */
+  failedWithoutError: z.boolean(),
+});
+
+/** A session that the command opened on the target itself, bypassing safemigrate. */
+export const targetConnection = z.object({
+  process: z.object({ pid: z.int(), command: z.string() }),
+  user: z.string().nullable(),
+  application: z.string(),
+  connectedAt: time,
+  /** The last query of the session when it was found. */
+  query: z.string().nullable(),
+  /** safemigrate terminated the session. */
+  ended: z.boolean(),
+});
+
+/** A value of the report that is an estimate or could not be measured, and the reason. */
+export const caveat = z.object({
+  /** A path in this report, or a prefix of one. */
+  path: z.string(),
+  kind: z.enum(['estimate', 'unmeasured']),
+  reason: z.string(),
+});
+
+export type TargetSection = z.infer<typeof targetSection>;
+export type CloneSection = z.infer<typeof cloneSection>;
+export type CommandSection = z.infer<typeof commandSection>;
+export type TargetConnection = z.infer<typeof targetConnection>;
+export type Caveat = z.infer<typeof caveat>;

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { bytes, milliseconds, time } from './measures.ts';
+
+export const lockSection = z.object({
+  relation: z.string(),
+  mode: z.string(),
+  acquiredBy: z.string(),
+  heldMs: milliseconds.nullable(),
+  blocks: z.array(z.string()),
+});
+
+/**
+ * Why `sql` is a note in brackets instead of the statement's text: the text is too large to be read, it was prepared in a place that
+ * could not be observed, or there is none because an implicit transaction failed at its end.
+ */
+export const statementNote = z.enum(['unread', 'prepared elsewhere', 'implicit end']);
+
+export const statementSection = z.object({
+  index: z.int(),
+  session: z.int(),
+  sql: z.string(),
+  /** Absent if `sql` is the statement's text. */
+  note: statementNote.optional(),
+  tag: z.string().nullable(),
+  startedAt: time,
+  durationMs: milliseconds,
+  rows: z.int().nullable(),
+  transaction: z.int(),
+  explicit: z.boolean(),
+  exactness: z.enum(['exact', 'group', 'sampled', 'unknown']),
+  error: z
+    .object({
+      sqlstate: z.string(),
+      message: z.string(),
+      detail: z.string().nullable(),
+      hint: z.string().nullable(),
+      position: z.int().nullable(),
+      /** The CONTEXT of the message: function calls, or the line of copied data. */
+      where: z.string().nullable(),
+      /** The statement inside a function that failed. */
+      internalQuery: z.string().nullable(),
+      schema: z.string().nullable(),
+      table: z.string().nullable(),
+      column: z.string().nullable(),
+      dataType: z.string().nullable(),
+      constraint: z.string().nullable(),
+    })
+    .nullable(),
+  locks: z.array(lockSection).nullable(),
+  rewrote: z.array(z.string()),
+  walBytes: bytes.nullable(),
+});
+
+/** One transaction of the command; a statement outside BEGIN … COMMIT is a transaction of its own. */
+export const transactionSection = z.object({
+  /** The number that the statements of this transaction have in `transaction`. */
+  transaction: z.int(),
+  session: z.int(),
+  startedAt: time,
+  /** null if the session ended without reporting the end of the transaction. */
+  endedAt: time.nullable(),
+  outcome: z.enum(['committed', 'rolled back', 'unknown']),
+});
+
+export type StatementNote = z.infer<typeof statementNote>;
+export type StatementSection = z.infer<typeof statementSection>;
+export type TransactionSection = z.infer<typeof transactionSection>;
