@@ -127,8 +127,8 @@ export function resourceWords({
     // Reports of earlier versions have none.
     ...(earlierApplies
       ? [
-          `in ${plural(earlierApplies.applies, 'earlier apply', 'earlier applies')} to this target statements took ` +
-            `${times(earlierApplies.low)} to ${times(earlierApplies.high)} of their rehearsed time, ${times(earlierApplies.median)} in the middle`,
+          `in ${plural(earlierApplies.applies, 'earlier apply', 'earlier applies')} to this target, statements took ` +
+            `${ratioWords(earlierApplies.low)} to ${ratioWords(earlierApplies.high)} times their rehearsed time (median ${ratioWords(earlierApplies.median)})`,
         ]
       : []),
     ...(wal.standbys ?? [])
@@ -159,9 +159,9 @@ export function resourceWords({
   ];
 }
 
-/** `0.9×`. */
-function times(ratio: number): string {
-  return `${ratio < 10 ? ratio.toFixed(1) : Math.round(ratio)}×`;
+/** `0.9`, `11`. */
+function ratioWords(ratio: number): string {
+  return ratio < 10 ? ratio.toFixed(1) : String(Math.round(ratio));
 }
 
 const LONG_MS = 60_000;

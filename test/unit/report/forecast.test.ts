@@ -69,7 +69,7 @@ describe('the forecast', () => {
   test('says how times on the target compared with rehearsed ones so far', () => {
     const earlierApplies = { applies: 3, statements: 12, low: 0.84, median: 1.25, high: 11.4 };
     expect(shown(forecast({ locks: [], earlierApplies }))[1]).toBe(
-      '  - in 3 earlier applies to this target statements took 0.8× to 11× of their rehearsed time, 1.3× in the middle',
+      '  - in 3 earlier applies to this target, statements took 0.8 to 11 times their rehearsed time (median 1.3)',
     );
   });
 

@@ -5,19 +5,24 @@ import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const COMMENT_LIMIT = 65_536;
 
-describe.each(Object.entries(sampleReports))('the report %s as Markdown', (name, report) => {
-  const markdown = renderMarkdown(report);
+const SAMPLES = Object.entries(sampleReports);
 
-  test('reads well', async () => {
-    await expect(markdown).toMatchFileSnapshot(`snapshots/${name}.md`);
+describe('the Markdown report', () => {
+  test.each(SAMPLES)('of %s reads well', async (name, report) => {
+    await expect(renderMarkdown(report)).toMatchFileSnapshot(`snapshots/${name}.md`);
   });
 
-  test('fits into a comment, and begins with the mark by which it is found again', () => {
-    expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
-    expect(markdown.startsWith(`${COMMENT_MARK}\n### `)).toBe(true);
-  });
+  test.each(SAMPLES)(
+    'of %s fits into a comment, and begins with the mark by which a later run finds it',
+    (_name, report) => {
+      const markdown = renderMarkdown(report);
+      expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
+      expect(markdown.startsWith(`${COMMENT_MARK}\n### `)).toBe(true);
+    },
+  );
 
-  test('closes every part that it folds away', () => {
+  test.each(SAMPLES)('of %s closes every part that it folds away', (_name, report) => {
+    const markdown = renderMarkdown(report);
     expect(markdown.match(/<details>/g)?.length).toBe(markdown.match(/<\/details>/g)?.length);
   });
 });

@@ -1,37 +1,44 @@
 import { describe, expect, test } from 'vitest';
 import { countStatements } from '../../../src/report/text/outcome-text.ts';
 import { renderText } from '../../../src/report/text.ts';
-import type { TextStyle } from '../../../src/report/text-layout.ts';
 import { displayWidth } from '../../../src/report/width.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
-const styles: Record<string, TextStyle> = {
-  '80': { columns: 80, colour: true, unicode: true },
-  '40': { columns: 40, colour: false, unicode: true },
-  plain: { columns: 80, colour: false, unicode: false },
-};
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are escape sequences
 const SGR = /\x1b\[[0-9;]*m/g;
 const plain = { columns: 80, colour: false, unicode: true };
 
-describe.each(Object.entries(sampleReports))('the report %s', (name, report) => {
-  test.each(Object.entries(styles))('reads well in style %s', async (styleName, style) => {
-    await expect(renderText(report, style)).toMatchFileSnapshot(`snapshots/${name}.${styleName}.txt`);
+const SAMPLES = Object.entries(sampleReports);
+
+describe('the text report', () => {
+  test.each(SAMPLES)('of %s reads well at 80 columns', async (name, report) => {
+    const text = renderText(report, { ...plain, colour: true });
+    await expect(text).toMatchFileSnapshot(`snapshots/${name}.80.txt`);
   });
 
-  test.each([20, 40, 57, 80, 100])('has no line wider than %i columns', (columns) => {
-    for (const unicode of [true, false])
-      for (const line of renderText(report, { columns, colour: false, unicode }).split('\n'))
-        expect(displayWidth(line), line).toBeLessThanOrEqual(columns);
+  test.each(SAMPLES)('of %s has no line that is wider than the terminal', (_name, report) => {
+    for (const columns of [20, 40, 57, 80, 100])
+      for (const unicode of [true, false])
+        for (const line of renderText(report, { columns, colour: false, unicode }).split('\n'))
+          expect(displayWidth(line), line).toBeLessThanOrEqual(columns);
   });
 
-  test('says the same with and without colour', () => {
+  test.each(SAMPLES)(
+    'of %s has no words of its own beyond ASCII if only ASCII is wanted',
+    (_name, report) => {
+      const given = new Set(JSON.stringify(report));
+      const text = renderText(report, { ...plain, unicode: false });
+      expect([...text].filter((character) => character > '\x7f' && !given.has(character))).toEqual([]);
+    },
+  );
+
+  test.each(SAMPLES)('of %s says the same with and without colour', (_name, report) => {
     const coloured = renderText(report, { ...plain, colour: true });
     expect(coloured.replace(SGR, '')).toBe(renderText(report, plain));
     expect(coloured).not.toBe(renderText(report, plain));
   });
 
-  test('lets nothing but line ends and our own colours control the terminal', () => {
+  test.each(SAMPLES)('of %s lets nothing but line ends control the terminal', (_name, report) => {
     expect(renderText(report, plain)).not.toMatch(/[^\P{Cc}\n]/u);
     expect(renderText(report, plain)).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
   });
