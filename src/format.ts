@@ -60,6 +60,16 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
+/** The first items, and how many others there are: `a, b, and 1,200 more`. */
+export function listed(
+  items: readonly string[],
+  { atMost = 5, separator = ', ' }: { readonly atMost?: number; readonly separator?: string } = {},
+): string {
+  const others = items.length - atMost;
+  const shown = items.slice(0, atMost).join(separator);
+  return others > 0 ? `${shown}${separator}and ${formatCount(others)} more` : shown;
+}
+
 /** Two digits that matter: `120 calls/s`, `0.014 calls/s`. */
 export function formatRate(callsPerSecond: number): string {
   if (callsPerSecond < 0.001) return '<0.001 calls/s';

@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration } from '../format.ts';
+import { formatBytes, formatCount, formatDuration, listed } from '../format.ts';
 import type { StatementSection } from '../model/report.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { waitingFor } from './severity.ts';
@@ -11,22 +11,12 @@ export function lockEvidence(ground: HazardContext, statement: StatementSection,
   return `${held.mode} on ${relation}${duration(held.heldMs)}${about}`;
 }
 
-const LISTED = 5;
-
-/** The first few by name. */
-export function listed(names: readonly string[], between = ', '): string {
-  const more = names.length - LISTED;
-  return names.slice(0, LISTED).join(between) + (more > 0 ? `${between}and ${formatCount(more)} more` : '');
-}
-
 export function locksEvidence(ground: HazardContext, locks: readonly StatementLock[]): string {
-  const each = locks
-    .slice(0, LISTED)
-    .map(
-      (lock) =>
-        `${lock.mode} on ${lock.relation}${duration(lock.heldMs)}${details(ground, lock.relation, false, lock)}`,
-    );
-  return each.join('; ') + (locks.length > LISTED ? `; and ${formatCount(locks.length - LISTED)} more` : '');
+  const words = locks.map(
+    (lock) =>
+      `${lock.mode} on ${lock.relation}${duration(lock.heldMs)}${details(ground, lock.relation, false, lock)}`,
+  );
+  return listed(words, { separator: '; ' });
 }
 
 /** `public.orders: 18 GB, about 1,203,442 rows, 12 reads and 3 writes per second`. */

@@ -1,4 +1,4 @@
-import { plural } from '../format.ts';
+import { listed, plural } from '../format.ts';
 import type { HazardFacts } from '../model/hazard-facts.ts';
 import { isBookkeeping } from '../model/migration-tables.ts';
 import type {
@@ -186,11 +186,4 @@ function writtenRelations({
     .flatMap(({ locks }) => locks ?? [])
     .filter(({ mode }) => mode === 'ROW EXCLUSIVE' || mode === 'ACCESS EXCLUSIVE')
     .map(({ relation }) => relation);
-}
-
-const LISTED = 5;
-
-function listed(names: readonly string[]): string {
-  const more = names.length - LISTED;
-  return names.slice(0, LISTED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }

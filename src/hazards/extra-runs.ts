@@ -1,3 +1,4 @@
+import { listed } from '../format.ts';
 import type { Caveat, CheckSection, FurtherRunSection } from '../model/report.ts';
 
 /** What was asked of the clone beside the migration itself. */
@@ -56,11 +57,11 @@ function runReasons(run: FurtherRunSection | null, { name, unlike }: Words): str
       .filter(({ bookkeeping }) => !bookkeeping)
       .map(({ relation, what }) => `${relation}: ${what}`),
   ];
-  const rest = differences.length - LISTED;
-  const more = rest > 0 ? `; and ${rest} more` : '';
-  const told =
-    differences.length === 0 ? [] : [`${unlike}: ${differences.slice(0, LISTED).join('; ')}${more}`];
-  return [...endReason(run, name), ...refused, ...told];
+  const unexpected =
+    differences.length === 0
+      ? []
+      : [`${unlike}: ${listed(differences, { atMost: LISTED, separator: '; ' })}`];
+  return [...endReason(run, name), ...refused, ...unexpected];
 }
 
 function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: string): string[] {

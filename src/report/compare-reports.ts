@@ -1,11 +1,11 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
 
-/** A change of less than this says nothing about one run against another. */
+/** Smaller differences between two runs mean nothing. */
 const NOTABLE_FACTOR = 1.5;
 const NOTABLE_MS = 100;
 
-/** How a run compares with an earlier one, in sentences; nothing, where nothing notable is different. */
+/** Compares a run with an earlier one in sentences; nothing if there is no notable difference. */
 export function compareReports(now: Report, then: Report): string[] {
   return [
     ...verdicts(now, then),
@@ -18,7 +18,7 @@ export function compareReports(now: Report, then: Report): string[] {
 
 function verdicts(now: Report, then: Report): string[] {
   if (now.verdict.pass === then.verdict.pass) return [];
-  return [now.verdict.pass ? 'it passes now, and did not then' : 'it does not pass any more'];
+  return [now.verdict.pass ? 'it passes now, but did not then' : 'it no longer passes'];
 }
 
 function durations(now: Report, then: Report): string[] {
@@ -26,7 +26,7 @@ function durations(now: Report, then: Report): string[] {
   const notable =
     Math.abs(ms - before) > NOTABLE_MS && Math.max(ms, before) > NOTABLE_FACTOR * Math.min(ms, before);
   if (!notable) return [];
-  return [`the command took ${formatDuration(ms)}, and ${formatDuration(before)} then`];
+  return [`the command took ${formatDuration(ms)} (${formatDuration(before)} then)`];
 }
 
 function hazards(now: Report, then: Report): string[] {
@@ -43,8 +43,8 @@ function hazards(now: Report, then: Report): string[] {
 
 function schemas({ schema: now }: Report, { schema: then }: Report): string[] {
   if (!now || !then) return [];
-  if (now.before !== then.before) return ['the schema of the target is another one than then'];
-  return now.after === then.after ? [] : ['it leads to another schema than then'];
+  if (now.before !== then.before) return ['the schema of the target is different from then'];
+  return now.after === then.after ? [] : ['the migrated schema is different from then'];
 }
 
 function sizes({ target: now }: Report, { target: then }: Report): string[] {
@@ -54,7 +54,7 @@ function sizes({ target: now }: Report, { target: then }: Report): string[] {
     : [];
 }
 
-/** One line for each statement that took notably longer or shorter, matched by its text. */
+/** Lists statements that took notably longer or shorter, one a line, matched by their text. */
 export function compareStatements(now: Report, then: Report): string[] {
   const past = new Map(then.statements.map(({ sql, durationMs }) => [sql, durationMs]));
   const lines = now.statements.flatMap(({ sql, durationMs }) => {

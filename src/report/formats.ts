@@ -12,7 +12,7 @@ const ENDINGS = new Map<string, ReportFormat>([
   ['.prom', 'openmetrics'],
 ]);
 
-/** The format that a file's ending asks for, or undefined where there is none for it. */
+/** The format of a file name's ending; undefined if there is none. */
 export function formatOfFile(path: string): ReportFormat | undefined {
   return ENDINGS.get(extname(path).toLowerCase());
 }

@@ -2,8 +2,8 @@ import { formatDuration, plural } from '../format.ts';
 import type { DuringSection } from '../model/report.ts';
 
 /**
- * What was done to the command on its way to the target, a sentence each; none where nothing had to be.
- * @param shown makes a text from outside (a statement, a name) fit for the sentence.
+ * Says in one sentence each what the guardrails did while the command ran on the target; nothing if they did nothing.
+ * @param shown escapes or cuts a text from outside (a statement, a name) for the sentence.
  */
 export function duringWords(during: DuringSection, shown: (text: string) => string): string[] {
   return [
@@ -14,39 +14,42 @@ export function duringWords(during: DuringSection, shown: (text: string) => stri
     ...during.cancelled.map((each) => `${cancelledFor(each)}: ${shown(each.sql)}`),
     ...during.retries.map(
       ({ sql, failed, pausedMs, outcome }) =>
-        `${plural(failed, 'attempt')} without the lock in ${formatDuration(pausedMs)} of pauses, then it ${outcome}: ${shown(sql)}`,
+        `${plural(failed, 'attempt')} timed out waiting for the lock, ${formatDuration(pausedMs)} of pauses, then it ${outcome}: ${shown(sql)}`,
     ),
-    ...during.blockers.map((each) => `${blockerOf(each, shown)}, blocked ${shown(each.blocked)}`),
+    ...during.blockers.map((each) => blockerWords(each, shown)),
     ...during.ownTimeouts.map(
       ({ setting, value, where }) =>
-        `the command's own ${setting} was left to it: ${value ?? 'not read'} (${where})`,
+        `the command set ${setting} itself, ${where === 'start-up' ? 'at start-up' : 'in a statement'}: ` +
+        (value ?? 'the value was not read'),
     ),
-    ...(during.pausedMs > 0 ? [`held back by pause: ${formatDuration(during.pausedMs)}`] : []),
+    ...(during.pausedMs > 0
+      ? [`statements held back by safemigrate pause: ${formatDuration(during.pausedMs)}`]
+      : []),
     ...(during.laggedMs > 0
-      ? [`held back for standbys to catch up: ${formatDuration(during.laggedMs)}`]
+      ? [`statements held back until standbys caught up: ${formatDuration(during.laggedMs)}`]
       : []),
   ];
 }
 
 function cancelledFor({ outcome, waiting, waitedMs }: DuringSection['cancelled'][number]): string {
-  const behind = `${plural(waiting, 'session')} behind it, for up to ${formatDuration(waitedMs)}`;
+  const blocked = `${plural(waiting, 'session')} for up to ${formatDuration(waitedMs)}`;
   switch (outcome) {
     case 'cancelled':
-      return `cancelled, with ${behind}`;
+      return `cancelled, because it blocked ${blocked}`;
     case 'refused':
-      return `not let begin, with ${behind} already`;
+      return `not started, because the command already blocked ${blocked}`;
     case 'standby':
-      return `left alone although it kept ${behind}: committed here, and waiting for a standby`;
+      return `not cancelled although it blocked ${blocked}: it was committed locally and waited for a standby`;
   }
 }
 
-function blockerOf(
-  { pid, user, application, state, query, since, ended }: DuringSection['blockers'][number],
+function blockerWords(
+  { pid, user, application, state, query, since, blocked, ended }: DuringSection['blockers'][number],
   shown: (text: string) => string,
 ): string {
-  const told = [user, application, state, since && `since ${since}`]
+  const known = [user, application, state, since && `since ${since}`]
     .filter((part) => part !== null && part !== '')
     .join(', ');
-  const running = query === null ? '' : `: ${shown(query)}`;
-  return `process ${pid}${told === '' ? '' : ` (${shown(told)})`}${ended ? ', which was ended' : ''}${running}`;
+  const process = `process ${pid}${known === '' ? '' : ` (${shown(known)})`}${ended ? ', which was terminated,' : ''}`;
+  return `${process} blocked ${shown(blocked)}${query === null ? '' : `; its query: ${shown(query)}`}`;
 }

@@ -23,8 +23,8 @@ import { timeline } from './html/timeline-html.ts';
 import { applyWords, swapWords } from './phrases.ts';
 
 /**
- * The report as one page that needs nothing else: no network, no other file. The policy in its head forbids every script
- * but our own, so that nothing of a statement, a name or an error could run even if it were not shown as text.
+ * Renders the report as one page that needs no network and no other file. The policy in its head forbids every script but our
+ * own, so that no statement, name or error message could run even if it were not escaped.
  */
 export function renderHtml(report: Report): string {
   const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src '${hashOf(SCRIPT)}'; base-uri 'none'; form-action 'none'`;

@@ -1,7 +1,7 @@
 import type { Report } from '../model/report.ts';
 import { visibleJson } from './visible.ts';
 
-/** The order of the model, which itself is not loaded: that takes longer than all the rest of a report. */
+/** The sections in the order of the model, which is not loaded here: that takes longer than rendering a report. */
 const SECTIONS = [
   ...([
     'version',

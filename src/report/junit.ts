@@ -4,13 +4,13 @@ import { xmlText } from './xml.ts';
 interface Case {
   readonly name: string;
   readonly seconds: number;
-  /** What a CI system shows as the reason; undefined where it passed. */
+  /** The reason that a CI system shows; undefined if the case passed. */
   readonly failure?: string;
-  /** Of a case that passed, what is worth reading. */
+  /** Text worth reading although the case passed. */
   readonly output?: string;
 }
 
-/** The report as JUnit's XML: the verdict, each hazard and each check as a test case. */
+/** Renders the report as JUnit XML: the verdict, each hazard and each check is a test case. */
 export function renderJunit(report: Report): string {
   const suites = [
     { name: 'rehearsal', cases: verdictCases(report) },
@@ -66,7 +66,7 @@ function applyCases({ apply, target }: Report): Case[] {
 function swapCases({ swap, target }: Report): Case[] {
   if (swap === null) return [];
   const { outcome, reasons, stallMs } = swap;
-  const name = `the migrated clone in the place of ${target.database}`;
+  const name = `the migrated clone swapped in for ${target.database}`;
   const seconds = (stallMs ?? 0) / 1000;
   return [{ name, seconds, ...(outcome === 'swapped' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
 }
@@ -115,6 +115,6 @@ function checkCases({ checks, queries, rerun, down }: Report): Case[] {
       failure: `${error.message} (SQLSTATE ${error.sqlstate})`,
     })),
     ...further('safe to run twice', rerun),
-    ...further('the way back works', down),
+    ...further('the down migration works', down),
   ];
 }

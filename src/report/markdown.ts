@@ -1,18 +1,19 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
 import type { Report } from '../model/report.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
-import { type Part, parts } from './markdown/parts-markdown.ts';
+import type { Part } from './markdown/markdown-part.ts';
+import { parts } from './markdown/parts-markdown.ts';
 import { applyWords, losingChanges, swapWords } from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
 
-/** The mark by which a later run finds the comment to write anew. */
+/** The mark by which a later run finds the comment to replace. */
 export const COMMENT_MARK = '<!-- safemigrate -->';
 
 /**
- * The report for a pull request: the verdict, what to worry about, everything else folded away. Never longer than a
- * comment may be: the items of the least important parts are left out first, and that is said.
+ * The report for a pull request: the verdict, what to worry about, and everything else folded away. It is never longer than a
+ * comment may be: the items of the least important parts are left out first, and the report says how many.
  */
 export function renderMarkdown(report: Report): string {
   const top = [
@@ -37,7 +38,7 @@ export function renderMarkdown(report: Report): string {
 
 const APPLY_SIGNS = { applied: '✅', refused: '❌', failed: '❌', partly: '🚨' } as const;
 
-/** Which state the target is in comes before everything else. */
+/** The outcome of `--apply`, beginning with the state of the target. */
 function applied({ apply, target }: Report): string[] {
   if (apply === null) return [];
   const unsure = apply.committed.filter(({ outcome }) => outcome === 'unknown');
@@ -46,14 +47,14 @@ function applied({ apply, target }: Report): string[] {
     ['may have been committed', unsure.length],
     ['rolled back', apply.rolledBack.length],
   ] as const;
-  const told = counts
+  const effects = counts
     .filter(([, count]) => count > 0)
     .map(([what, count]) => `${plural(count, 'statement')} ${what}`);
   return [
     `### ${APPLY_SIGNS[apply.outcome]} ${applyWords(apply.outcome, code(target.database))}`,
     '',
     ...apply.reasons.map((reason) => `- ${prose(reason, 1000)}`),
-    ...(told.length > 0 ? [`- ${told.join(', ')}`] : []),
+    ...(effects.length > 0 ? [`- ${effects.join(', ')}`] : []),
     ...(apply.attempts.length > 1
       ? [`- the command ran ${plural(apply.attempts.length, 'time')} (--retries)`]
       : []),
@@ -74,9 +75,9 @@ function swapped({ swap, target }: Report): string[] {
     ...reasons.map((reason) => `- ${prose(reason, 1000)}`),
     ...(outcome === 'swapped'
       ? [
-          `- the original is kept as ${code(original ?? '?')}; back, as long as nothing was written since: \`safemigrate rollback\``,
-          `- ${plural(sessionsEnded, 'session')} ended; ${prose(took)}`,
-          '- cumulative statistics begin at zero; the planner has its own from the original',
+          `- the original is kept as ${code(original ?? '?')}; to go back, as long as nothing has been written since: \`safemigrate rollback\``,
+          `- ${plural(sessionsEnded, 'session')} terminated; ${prose(took)}`,
+          '- cumulative statistics start at zero; the planner statistics are those of the original',
         ]
       : []),
     '',
@@ -127,7 +128,7 @@ function summary({ command, target, clone, schema, statements, data }: Report): 
   ];
 }
 
-/** What stands around the items, and the longest line that says that some are missing. */
+/** The lines around the items, with the longest line that says how many are missing. */
 function frame(part: Part): string[] {
   return [...opening(part), ...part.head, ...part.foot, ...closing(part), missing(part.items.length)];
 }

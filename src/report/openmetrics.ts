@@ -2,7 +2,7 @@ import type { Report } from '../model/report.ts';
 import { type Family, one } from './openmetrics/family.ts';
 import { applyFamilies, forecastFamilies, swapFamilies } from './openmetrics/outcome-metrics.ts';
 
-/** The run's figures as OpenMetrics text, for a textfile collector. Units are those of the names. */
+/** Renders the run's figures as OpenMetrics text for a textfile collector. Units are in the names. */
 export function renderOpenMetrics(report: Report): string {
   const database = report.target.database;
   const families = [
@@ -19,29 +19,33 @@ function rehearsalFamilies(report: Report): Family[] {
   const severities = ['error', 'warning', 'notice'] as const;
   return [
     ['run_passed', 'Whether the rehearsal passed.', one(Number(verdict.pass))],
-    ['run_finished_timestamp_seconds', 'When the run ended.', one(Date.parse(run.finishedAt) / 1000)],
+    ['run_finished_timestamp_seconds', 'Time when the run ended.', one(Date.parse(run.finishedAt) / 1000)],
     [
       'run_duration_seconds',
-      'The whole run.',
+      'Duration of the whole run.',
       one((Date.parse(run.finishedAt) - Date.parse(run.startedAt)) / 1000),
     ],
     [
       'clone_duration_seconds',
-      'Until the clone could be used.',
+      'Time until the clone was ready.',
       [[{ method: clone.method, strategy: clone.strategy }, clone.durationMs / 1000]],
     ],
-    ['command_duration_seconds', 'The migration command on the clone.', one(command.durationMs / 1000)],
-    ['command_exit_code', 'Of the migration command.', one(command.exitCode)],
+    [
+      'command_duration_seconds',
+      'Duration of the migration command on the clone.',
+      one(command.durationMs / 1000),
+    ],
+    ['command_exit_code', 'Exit code of the migration command.', one(command.exitCode)],
     ['statements', 'Statements that the command sent.', one(statements.length)],
     [
       'statements_failed',
       'Statements that failed.',
       one(statements.filter(({ error }) => error !== null).length),
     ],
-    ['lock_held_max_seconds', 'The longest hold of each lock mode.', longestHolds(statements)],
-    ['schema_changes', 'Objects that the command changed.', one(schema?.changes.length ?? null)],
+    ['lock_held_max_seconds', 'Longest time that a lock of each mode was held.', longestHolds(statements)],
+    ['schema_changes', 'Schema changes of the command.', one(schema?.changes.length ?? null)],
     ['wal_bytes', 'WAL that the command wrote.', one(data?.walBytes ?? null)],
-    ['size_delta_bytes', 'By which the database grew.', one(data?.sizeDeltaBytes ?? null)],
+    ['size_delta_bytes', 'Growth of the database.', one(data?.sizeDeltaBytes ?? null)],
     [
       'hazards',
       'Hazards that the policy does not allow.',
@@ -61,7 +65,7 @@ function longestHolds(statements: Report['statements']): [Record<string, string>
   return [...longest].map(([mode, heldMs]) => [{ mode }, heldMs / 1000]);
 }
 
-/** Nothing where nothing of it was measured. */
+/** The lines of a family; nothing if none of its values was measured. */
 function linesOf([name, help, samples]: Family, database: string): string[] {
   const known = samples.filter(([, value]) => value !== null);
   if (known.length === 0) return [];

@@ -9,7 +9,7 @@ import type {
   SwapSection,
 } from '../model/report.ts';
 
-/** Sentences that every renderer for people says in the same words. */
+/** Sentences that all renderers for people share. */
 
 type Lost = DataSection['lost'][number];
 type LockForecast = ForecastSection['locks'][number];
@@ -26,23 +26,23 @@ export function lostWords(lost: Lost): string {
   if (what === 'narrowed' && rowsWithValue !== null && wereCounted(lost))
     return `narrows column ${object}: ${cutWords(lost)} of ${formatCount(rowsWithValue)}`;
   const did = `${what === 'dropped' ? 'drops' : 'narrows'} ${kind} ${object}${what === 'narrowed' ? ', whose values may be cut or changed' : ''}`;
-  if (rowsWithValue === null || rows === null) return `${did}: how much it held is not known`;
+  if (rowsWithValue === null || rows === null) return `${did}: the amount of data is unknown`;
   if (kind === 'table') return `${did}: it held ${about}${plural(rows, 'row')}`;
   return `${did}: ${about}${formatCount(rowsWithValue)} of ${plural(rows, 'row')} had a value`;
 }
 
-/** `12 values cut or rounded`, or what is known instead. */
+/** `12 values cut or rounded`, or that the values were not counted. */
 export function cutWords({ rowsChanged }: Lost): string {
   const count = rowsChanged ?? null;
   return count === null ? 'values may be cut or changed' : `${plural(count, 'value')} cut or rounded`;
 }
 
-/** Reports of earlier versions did not. */
+/** Reports of earlier versions have no such count. */
 function wereCounted({ rowsChanged }: Lost): boolean {
   return (rowsChanged ?? null) !== null;
 }
 
-/** Changes that destroy data, and those that only may: a column's new type, where the values were not counted. */
+/** Changes that destroy data, and changes that may: those of a column's type if its values were not counted. */
 export function losingChanges({ schema, data }: Pick<Report, 'schema' | 'data'>): {
   readonly certain: SchemaChange[];
   readonly possible: SchemaChange[];
@@ -70,7 +70,7 @@ export function writtenWords({ inserted, updated, deleted }: DataSection['writte
     .join(', ');
 }
 
-/** What a forecast rests on: `14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */
+/** The basis of a forecast: `from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */
 export function basisWords({
   sampledMs,
   averagedMs,
@@ -87,25 +87,36 @@ export function basisWords({
   );
 }
 
-/** What the lock would do to others, a sentence each; none where nobody would notice. */
-export function lockForecastWords(lock: LockForecast, { sessions }: ForecastSection): string[] {
+/** An effect of a lock on the other sessions; `outage`: no further session could connect. */
+export interface LockEffect {
+  readonly severity: 'outage' | 'delay';
+  readonly words: string;
+}
+
+/** The effects of a lock on other sessions; none if nobody would notice it. */
+export function lockEffects(lock: LockForecast, { sessions }: ForecastSection): LockEffect[] {
   const { queued, readsPerSecond, writesPerSecond, sessionsRunOut, waitsFor } = lock;
-  const words: string[] = [];
+  const effects: LockEffect[] = [];
   if (queued !== null && queued > 0)
-    words.push(
-      `about ${plural(queued, 'statement')} would wait for it (${rateWords(readsPerSecond ?? 0, 'reads')}, ` +
+    effects.push({
+      severity: 'delay',
+      words:
+        `about ${plural(queued, 'statement')} would wait for it (${rateWords(readsPerSecond ?? 0, 'reads')}, ` +
         `${rateWords(writesPerSecond ?? 0, 'rows written')})`,
-    );
+    });
   if (sessionsRunOut)
-    words.push(
-      `SESSIONS WOULD RUN OUT: ${formatCount(sessions.open)} open and ${formatCount(queued ?? 0)} waiting, ` +
+    effects.push({
+      severity: 'outage',
+      words:
+        `CONNECTIONS WOULD RUN OUT: ${formatCount(sessions.open)} open and ${formatCount(queued ?? 0)} waiting, ` +
         `of ${formatCount(sessions.max - sessions.reserved)}`,
-    );
+    });
   if (waitsFor)
-    words.push(
-      `the lock itself would first wait for ${transactionWords(waitsFor)}, and everybody else behind it`,
-    );
-  return words;
+    effects.push({
+      severity: 'delay',
+      words: `the statement would first wait for ${transactionWords(waitsFor)}, and everybody else would queue behind it`,
+    });
+  return effects;
 }
 
 /** `"nightly report" (idle in transaction), open for 12 min 0 s now`. */
@@ -114,7 +125,7 @@ export function transactionWords({ application, state, ageMs }: OpenTransaction)
   return `${who}${state === null ? '' : ` (${state})`}, open for ${formatDuration(ageMs)} now`;
 }
 
-/** What would happen besides waiting: times, standbys, slots, disk. */
+/** The effects besides waiting: times, standbys, replication slots, disk, old transactions. */
 export function resourceWords({
   wal,
   disk,
@@ -139,7 +150,7 @@ export function resourceWords({
           `(${formatBytes(lagBytes ?? 0)} now)`,
       ),
     ...wal.inactiveSlots.map(
-      (slot) => `nobody reads from the slot ${slot}: all WAL stays on the disk for it`,
+      (slot) => `the replication slot ${slot} is inactive: the server keeps all WAL for it`,
     ),
     ...(disk.neededBytes === null || disk.neededBytes === 0
       ? []
@@ -150,8 +161,8 @@ export function resourceWords({
     ...(count === 0
       ? []
       : [
-          `${plural(count, 'prepared transaction')}, the oldest ${formatDuration(oldestMs ?? 0)} old, ` +
-            'which hold their locks until somebody ends them',
+          `${plural(count, 'prepared transaction')} (the oldest is ${formatDuration(oldestMs ?? 0)} old): their locks ` +
+            'are held until they are committed or rolled back',
         ]),
     ...(oldestTransaction === null || oldestTransaction.ageMs < LONG_MS
       ? []
@@ -166,27 +177,27 @@ function ratioWords(ratio: number): string {
 
 const LONG_MS = 60_000;
 
-/** One decimal below 10, where it says something. */
+/** With one decimal below 10. */
 function rateWords(perSecond: number, what: string): string {
   const rate = perSecond < 9.95 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond);
   return `${Number.isInteger(rate) ? formatCount(rate) : rate} ${what}/s`;
 }
 
-/** `Applied: shop has what was rehearsed`. @param name of the target, as the format shows names. */
+/** `Applied: shop matches the rehearsal`. @param name the target's name as the format shows names. */
 export function applyWords(outcome: ApplySection['outcome'], name: string): string {
   switch (outcome) {
     case 'applied':
-      return `Applied: ${name} has what was rehearsed`;
+      return `Applied: ${name} matches the rehearsal`;
     case 'refused':
-      return `Not applied: ${name} was not touched`;
+      return `Not applied: ${name} was not changed`;
     case 'failed':
-      return `The apply failed: ${name} is as it was`;
+      return `The apply failed: ${name} is as before`;
     case 'partly':
       return `The target is not as asked: a person must look at ${name} now`;
   }
 }
 
-/** `succeeded in 2.2 s`: one run of the command. */
+/** `succeeded in 2.2 s`: how one run of the command ended. */
 export function commandWords({
   exitCode,
   signal,
@@ -195,21 +206,21 @@ export function commandWords({
 }: Pick<FurtherRunSection, 'exitCode' | 'signal' | 'timedOut' | 'durationMs'>): string {
   const after = `after ${formatDuration(durationMs)}`;
   if (timedOut) return `stopped by the time limit ${after}`;
-  if (signal !== null) return `ended by ${signal} ${after}`;
+  if (signal !== null) return `terminated by ${signal} ${after}`;
   return exitCode === 0
     ? `succeeded in ${formatDuration(durationMs)}`
     : `failed with exit code ${exitCode} ${after}`;
 }
 
-/** `Swapped: shop is the migrated clone now, closed for 1.2 s`. @param name of the target, as the format shows names. */
+/** `Swapped: shop is now the migrated clone, closed for 1.2 s`. @param name the target's name as the format shows names. */
 export function swapWords({ outcome, stallMs }: SwapSection, name: string): string {
   const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
   switch (outcome) {
     case 'swapped':
-      return `Swapped: ${name} is the migrated clone now${closed}`;
+      return `Swapped: ${name} is now the migrated clone${closed}`;
     case 'undone':
-      return `Swap undone: nothing changed, ${name} is open, and as it was${closed}`;
+      return `Swap undone: ${name} is open again, and as before${closed}`;
     case 'refused':
-      return 'Not swapped: nothing was touched';
+      return 'Not swapped: nothing was changed';
   }
 }

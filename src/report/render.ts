@@ -4,16 +4,16 @@ import type { Location } from './sarif.ts';
 import type { TextStyle } from './text-layout.ts';
 
 export interface RenderOptions extends TextStyle {
-  /** Where statements stand in the working tree, by their numbers. */
+  /** The places of statements in files of the working tree, by their index. */
   readonly locations?: ReadonlyMap<number, Location>;
 }
 
-/** The report as one string that ends in a newline; the style only matters to the formats for a terminal. */
+/** Renders the report as one string that ends in a newline. Only the text format uses the style. */
 export async function render(report: Report, format: ReportFormat, options: RenderOptions): Promise<string> {
   return (await rendererOf(format))(report, options);
 }
 
-/** Each renderer is loaded when it is asked for. */
+/** Loads the renderer of a format. */
 export async function rendererOf(
   format: ReportFormat,
 ): Promise<(report: Report, options: RenderOptions) => string> {

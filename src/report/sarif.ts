@@ -1,7 +1,7 @@
 import type { Hazard, Report } from '../model/report.ts';
 import { visibleJson } from './visible.ts';
 
-/** Where a statement stands in a file of the working tree, counted from 1. */
+/** The place of a statement in a file of the working tree; lines count from 1. */
 export interface Location {
   readonly file: string;
   readonly line: number;
@@ -10,8 +10,8 @@ export interface Location {
 const LEVELS = { error: 'error', warning: 'warning', notice: 'note' } as const;
 
 /**
- * The hazards that the policy does not allow, as SARIF 2.1.0 for code scanning.
- * @param locations by the number of the statement; what was found in no file has no place.
+ * Renders the hazards that the policy does not allow as SARIF 2.1.0 for code scanning.
+ * @param locations by the index of the statement; a statement that was found in no file has none.
  */
 export function renderSarif({ run, hazards }: Report, locations: ReadonlyMap<number, Location>): string {
   const open = hazards.filter(({ allowed }) => !allowed);
@@ -48,7 +48,7 @@ function resultOf(
     ruleIndex: codes.indexOf(code),
     level: LEVELS[severity],
     message: { text },
-    // The same finding in the next run is the same one, wherever its line has moved to.
+    // Identifies the finding in the next run, even if its line has moved.
     partialFingerprints: { hazard: `${code} ${relation ?? ''}` },
     ...(location === undefined
       ? {}

@@ -2,14 +2,14 @@ import { visible } from './visible.ts';
 import { displayWidth, type Grapheme, graphemes } from './width.ts';
 
 export interface TextStyle {
-  /** Width of the terminal; a line is never longer, however narrow it is. */
+  /** Width of the terminal; no line is longer. */
   readonly columns: number;
   readonly colour: boolean;
-  /** Whether marks such as `→` may be used, or only ASCII. Names and messages are shown as they are. */
+  /** Marks such as `→` may be used; otherwise only ASCII. Names and messages are shown as they are. */
   readonly unicode: boolean;
 }
 
-/** Colours only underline what the words and marks say by themselves. */
+/** Colours only stress what words and marks already say. */
 export type Tone = 'plain' | 'strong' | 'dim' | 'good' | 'warning' | 'bad' | 'alarm';
 export type Span = string | { readonly text: string; readonly tone: Tone };
 
@@ -38,8 +38,8 @@ interface Cell extends Grapheme {
 }
 
 /**
- * Breaks the spans into lines no wider than the terminal, at blanks where there are any. Everything that is printed
- * comes through here, and is made harmless here. Lines are indented by `hanging`, the first one starts with `first`.
+ * Breaks the spans into lines no wider than the terminal, at blanks if possible. Everything that is printed passes through
+ * here and is escaped here. Lines are indented by `hanging`; the first one starts with `first`.
  */
 export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[]): string[] {
   const room = Math.max(8, style.columns);
@@ -52,7 +52,7 @@ export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[
   for (const cell of withoutTrailingBlanks(cellsOf(spans))) {
     if (width + cell.width > room) {
       const space = breakIn(line, start);
-      // A word that alone would leave the line half empty is broken instead: it is a long name or a literal.
+      // A word that would leave the line half empty is broken: it is a long name or a literal.
       const breakAt = space > start && widthOf(line.slice(space)) <= room * 0.6 ? space + 1 : line.length;
       lines.push(paint(style, line.slice(0, breakAt)));
       const rest = line.slice(breakAt);
@@ -68,7 +68,7 @@ export function flow(style: TextStyle, spans: Span[], hanging = 0, first?: Span[
   return lines;
 }
 
-/** The last blank at which the line may end: not between a number and its unit, if there is a choice. */
+/** The last blank at which the line may be broken, preferably not between a number and its unit. */
 function breakIn(line: Cell[], start: number): number {
   const isBlank = (each: Cell, index: number) => index >= start && each.text === ' ';
   const between = line.findLastIndex(
@@ -109,7 +109,7 @@ function paint(style: TextStyle, cells: Cell[]): string {
   return current === 'plain' ? text : `${text}\x1b[0m`;
 }
 
-/** A row of a table: its columns, and what stands on a line of its own below them. */
+/** A row of a table: its columns, and text on a line of its own below them. */
 export interface TextRow {
   readonly columns: Span[];
   readonly align?: ('left' | 'right')[];
@@ -117,8 +117,8 @@ export interface TextRow {
 }
 
 /**
- * Aligned columns where they fit in the terminal; a row that is too wide for it becomes running text, and so do all of
- * them where the terminal is too narrow for the columns together.
+ * Aligns columns if they fit into the terminal. A row that is too wide becomes running text, and so do all rows if the terminal
+ * is too narrow for the columns together.
  */
 export function layoutTable(style: TextStyle, rows: TextRow[], indent = 2): string[] {
   const fits = (widths: number[]) =>

@@ -1,10 +1,10 @@
 import type { Report } from '../model/report.ts';
 import { applyText } from './text/apply-text.ts';
-import { askedSections, queriesText } from './text/checks-text.ts';
+import { checkSections, queriesText } from './text/checks-text.ts';
 import { dataText } from './text/data-text.ts';
 import { forecastText } from './text/forecast-text.ts';
 import { hazardsText } from './text/hazards-text.ts';
-import { cleanupSection, limitsSection, rollbackText } from './text/outcome-text.ts';
+import { caveatsText, cleanupSection, rollbackText } from './text/outcome-text.ts';
 import { runText } from './text/run-text.ts';
 import { schemaText } from './text/schema-text.ts';
 import { failureSection, statementsText } from './text/statements-text.ts';
@@ -13,8 +13,8 @@ import { targetChangesSection, verdictText } from './text/verdict-text.ts';
 import type { TextStyle } from './text-layout.ts';
 
 /**
- * The report for a person at a terminal: what was decided and why, then what to worry about, then what was measured.
- * Ends in a newline. No line is wider than the terminal, and nothing from outside reaches it unescaped.
+ * The report for a person at a terminal: the verdict with its reasons, then what to worry about, then what was measured.
+ * Ends in a newline. No line is wider than the terminal, and text from outside is escaped.
  */
 export function renderText(report: Report, style: TextStyle): string {
   const sections = [
@@ -26,14 +26,14 @@ export function renderText(report: Report, style: TextStyle): string {
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardsText(report, style),
     queriesText(report, style),
-    ...askedSections(report, style),
+    ...checkSections(report, style),
     schemaText(report, style),
     dataText(report, style),
     statementsText(report, style),
     forecastText(report, style),
     ...(report.verdict.pass ? [failureSection(report, style)] : []),
     rollbackText(report, style),
-    limitsSection(report, style),
+    caveatsText(report, style),
     cleanupSection(report, style),
   ];
   const lines = sections.filter((lines) => lines.length > 0).map((lines) => lines.join('\n'));

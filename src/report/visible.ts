@@ -1,7 +1,6 @@
 /**
- * What a name, a statement or an error message may hold, but a terminal must never get: control characters (the
- * escape sequences start with one), and the invisible characters that reorder or hide the text around them.
- * U+200D stays: it joins emoji.
+ * Characters that names, statements and error messages may contain but a terminal must never get: control characters (escape
+ * sequences start with one), and invisible characters that reorder or hide the text around them. U+200D is allowed: it joins emoji.
  */
 const DANGEROUS =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the purpose
@@ -13,7 +12,7 @@ const SHORT = new Map([
   ['\t', '\\t'],
 ]);
 
-/** The text with everything dangerous shown as an escape (`\x1b`, `\u{202e}`) instead of taking effect. */
+/** Replaces dangerous characters with escapes (`\x1b`, `\u{202e}`). */
 export function visible(text: string): string {
   return text.replace(
     DANGEROUS,
@@ -26,7 +25,7 @@ function escaped(codePoint: number): string {
   return codePoint < 0x100 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`;
 }
 
-/** JSON text whose strings are safe to print on a terminal and still mean the same. */
+/** Escapes JSON text so that it is safe to print on a terminal and still has the same meaning. */
 export function visibleJson(json: string): string {
   return json.replace(DANGEROUS, (character) =>
     character === '\n'
@@ -41,7 +40,7 @@ function hex4(code: number): string {
   return code.toString(16).padStart(4, '0');
 }
 
-/** SQL and messages on one line: line breaks and runs of blanks become one blank. */
+/** Puts SQL or a message on one line: line breaks and runs of blanks become one blank. */
 export function oneLine(text: string): string {
   return text.replace(/\s+/gu, ' ').trim();
 }

@@ -1,6 +1,6 @@
 import stringWidth from 'string-width';
 
-/** Made when it is needed: it loads tables for 15 ms, and most texts have only characters of one cell each. */
+/** Created when it is first needed: that takes 15 ms, and most texts have only characters of one cell. */
 let segmenter: Intl.Segmenter | undefined;
 /** Latin letters, dashes, quotes, arrows, and the marks of our own reports. */
 const SINGLE =
@@ -12,7 +12,7 @@ export interface Grapheme {
   readonly width: number;
 }
 
-/** What a reader takes for one character, each with its width; a line is only ever broken between two of them. */
+/** Splits a text into graphemes, what a reader takes for one character, with their widths; lines are broken only between them. */
 export function graphemes(text: string): Grapheme[] {
   if (SINGLE.test(text)) return Array.from(text, (character) => ({ text: character, width: 1 }));
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
@@ -22,14 +22,14 @@ export function graphemes(text: string): Grapheme[] {
   }));
 }
 
-/** The cells that a text without control characters takes. */
+/** The number of terminal cells of a text without control characters. */
 export function displayWidth(text: string): number {
   return graphemes(text).reduce((sum, grapheme) => sum + grapheme.width, 0);
 }
 
-/** The text, or its beginning with `mark` at the end where it is wider than `columns`. */
+/** Cuts a text that is wider than `columns` and puts `mark` at its end. */
 export function cutToWidth(text: string, columns: number, mark: string): string {
-  // Nothing beyond this can be seen, and a statement may be megabytes long.
+  // The rest cannot be visible, and a statement may be megabytes long.
   const start = text.slice(0, columns * 16);
   if (start.length === text.length && displayWidth(text) <= columns) return text;
   let room = columns - displayWidth(mark);

@@ -1,6 +1,6 @@
 import { visible } from './visible.ts';
 
-/** Text from outside, for the content or an attribute of an XML element; what XML cannot hold is shown as an escape. */
+/** Escapes text for the content or an attribute of an XML element; characters that XML forbids are shown as escapes. */
 export function xmlText(text: string): string {
   return text
     .split('\n')

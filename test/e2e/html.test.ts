@@ -264,7 +264,12 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       expect(await page.locator('script').count()).toBe(1);
       expect(await page.locator('svg[onload]').count()).toBe(0);
       const cards = page.locator('details.object');
-      expect(await cards.locator('pre').allTextContents()).toEqual(['not there', evil, evil, 'not there']);
+      expect(await cards.locator('pre').allTextContents()).toEqual([
+        'does not exist',
+        evil,
+        evil,
+        'does not exist',
+      ]);
       expect(await cards.locator('del, ins').allTextContents()).toEqual([`${evil}1`, `${evil}2`]);
       for (const name of ['Apply', 'Swap', 'Forecast for the target'])
         expect(await page.getByRole('region', { name }).textContent()).toContain(evil);
@@ -287,8 +292,9 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       for (const words of [
         'instead of a rehearsal, 47.8 s old, signed',
         'failed with exit code 3 after 8.1 s',
-        '2 attempts without the lock in 810 ms of pauses, then it went on',
-        'process 4711 (reports, metabase, idle in transaction, since 2026-03-14 02:03:59+00): SELECT sum(total)',
+        '2 attempts timed out waiting for the lock, 810 ms of pauses, then it went on',
+        'process 4711 (reports, metabase, idle in transaction, since 2026-03-14 02:03:59+00) blocked CREATE TABLE',
+        'its query: SELECT sum(total)',
         'stopped, because it was not rehearsed: DROP TABLE public.legacy',
         'missing: create index public.coupons_code_key',
         'DROP TABLE public.coupons;',
@@ -306,10 +312,14 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
     await withPage(sampleReports.swapped ?? sampleReport(), async ({ page }) => {
       const swap = page.getByRole('region', { name: 'Swap' });
       expect(await swap.locator('h1').textContent()).toBe(
-        '✓ Swapped: shop is the migrated clone now, closed for 3.1 s',
+        '✓ Swapped: shop is now the migrated clone, closed for 3.1 s',
       );
       const text = await swap.textContent();
-      for (const words of ['kept as shop_before_01jq4x9d0k7pt', 'safemigrate rollback', 'Sessions ended17'])
+      for (const words of [
+        'kept as shop_before_01jq4x9d0k7pt',
+        'safemigrate rollback',
+        'Sessions terminated17',
+      ])
         expect(text).toContain(words);
       expect(await swap.locator('tbody tr').allTextContents()).toEqual([
         'close 84 ms',
@@ -328,18 +338,18 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         'public.ordersACCESS EXCLUSIVE for 4.2 sblocks reads, writes, statement 2about 966 statements',
       );
       expect(first).toContain('212.0/s18.0/s');
-      expect(first).toContain('SESSIONS WOULD RUN OUT: 41 open and 966 waiting, of 97');
-      expect(first).toContain('the lock itself would first wait for "nightly report"');
-      expect(second).toContain('not known');
-      expect(third).toContain('nobody would wait at this traffic');
+      expect(first).toContain('CONNECTIONS WOULD RUN OUT: 41 open and 966 waiting, of 97');
+      expect(first).toContain('the statement would first wait for "nightly report"');
+      expect(second).toContain('unknown');
+      expect(third).toContain('at this traffic nobody would wait');
       const text = await forecast.textContent();
       for (const words of [
         "from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open",
         'the synchronous standby replica would fall up to 21 GB behind',
-        'nobody reads from the slot forgotten',
+        'the replication slot forgotten is inactive',
         '41 open; 100 possible, 3 of them reserved',
         'WAL written20 GB',
-        '45 GB needed, not known free',
+        'needed: 45 GB; free: unknown',
       ])
         expect(text).toContain(words);
     });
@@ -402,8 +412,8 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
           'drop table public.old destroys data',
           'alter table public.orders, formerly public.bills',
         ]);
-        expect(await cards.nth(0).getByLabel('Before').textContent()).toBe('Beforenot there');
-        expect(await cards.nth(1).getByLabel('After').textContent()).toBe('Afternot there');
+        expect(await cards.nth(0).getByLabel('Before').textContent()).toBe('Beforedoes not exist');
+        expect(await cards.nth(1).getByLabel('After').textContent()).toBe('Afterdoes not exist');
         const { before, after } = sides(page);
         expect(await before.locator('del').allTextContents()).toEqual(['  total int']);
         expect(await after.locator('ins').allTextContents()).toEqual([

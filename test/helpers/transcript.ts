@@ -5,7 +5,7 @@ import { renderText } from '../../src/report/text.ts';
 export const TRANSCRIPT_BLOCK = 'transcript';
 
 /** What a reader is to see first; the rest is left out, and that is shown. */
-const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA|FORECAST|WAY BACK)/;
+const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA|FORECAST|ROLLBACK SQL)/;
 const LEFT_OUT = '…';
 const LONGEST_LINES = 16;
 const INDENT = '    ';

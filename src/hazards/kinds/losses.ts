@@ -1,8 +1,8 @@
-import { formatCount, plural } from '../../format.ts';
+import { formatCount, listed, plural } from '../../format.ts';
 import type { Action, DroppedFacts } from '../../model/hazard-facts.ts';
 import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
-import { listed, relationEvidence, rowCount } from '../evidence.ts';
+import { relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, metOn, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';

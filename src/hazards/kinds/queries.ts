@@ -1,4 +1,4 @@
-import { formatCount, formatRate, plural } from '../../format.ts';
+import { formatCount, formatRate, listed, plural } from '../../format.ts';
 import type { QueriesSection } from '../../model/report.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 
@@ -26,7 +26,7 @@ export const QUERIES: readonly HazardRecord[] = [
   },
 ];
 
-const TOLD = 3;
+const SHOWN = { atMost: 3, separator: '; ' };
 const SQL_CHARACTERS = 120;
 
 /** What was sent once, by a person or a former migration, stands in the statistics for a long time. */
@@ -47,7 +47,7 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
       statement: null,
       relation: null,
       severity: seldom ? 'warning' : 'error',
-      message: `${plural(broken.length, 'query', 'queries')} of the running application ${verb}: ${listed(told)}`,
+      message: `${plural(broken.length, 'query', 'queries')} of the running application ${verb}: ${listed(told, SHOWN)}`,
       evidence: `prepared on the clone before the command and after it; from ${origin(section)}`,
       advice:
         'Release an application that no longer sends it before this migration, or keep the old name alive until then.',
@@ -68,7 +68,7 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
       statement: null,
       relation: null,
       severity: 'warning',
-      message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} planned dearer: ${listed(told)}`,
+      message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} planned dearer: ${listed(told, SHOWN)}`,
       evidence: `generic plans on the clone before the command and after it; from ${origin(section)}`,
       advice: 'Build the index that the plan lacks with CREATE INDEX CONCURRENTLY, or ANALYZE the new table.',
     },
@@ -77,11 +77,6 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
 
 function origin({ source, countedSince }: Pick<QueriesSection, 'source' | 'countedSince'>): string {
   return countedSince === null ? source : `${source}, counted since ${countedSince}`;
-}
-
-function listed(told: readonly string[]): string {
-  const rest = told.length - TOLD;
-  return told.slice(0, TOLD).join('; ') + (rest > 0 ? `; and ${formatCount(rest)} more` : '');
 }
 
 function excerpt(sql: string): string {

@@ -1,7 +1,7 @@
-import { formatCount, formatDuration } from '../../format.ts';
+import { formatCount, formatDuration, listed } from '../../format.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
-import { listed, locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
+import { locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext, StatementLock } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighLock, weighRows, worst } from '../severity.ts';
@@ -48,7 +48,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             statement: last.statement.index,
             relation: last.locks[0]?.relation ?? null,
             severity: milder(worst(locks.map((lock) => weighLock(ground, lock, false)))),
-            message: `one transaction locks ${listed([...new Set(locks.map(({ relation }) => relation))], ', then ')}`,
+            message: `one transaction locks ${listed([...new Set(locks.map(({ relation }) => relation))], { separator: ', then ' })}`,
             evidence: locksEvidence(ground, locks),
             advice: 'Change each table in a transaction of its own.',
           },

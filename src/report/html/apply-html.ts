@@ -6,19 +6,19 @@ import { cutText, Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
 import { bar, facts, listHtml, tableHtml } from './parts-html.ts';
 
-/** More of them make a page that nobody can open: the JSON report has them all. */
+/** Longer tables would make a page that nobody can open; the JSON report has all rows. */
 const LISTED = 1_000;
 const SQL_CHARACTERS = 300;
-const WAY_BACK_CHARACTERS = 100_000;
+const ROLLBACK_CHARACTERS = 100_000;
 
-/** What became of `--apply`: the state that the target is in comes before the rehearsal. */
+/** The outcome of `--apply`; the state of the target comes before the rehearsal. */
 export function applyHtml({ apply, target }: Report): Html | undefined {
   if (apply === null) return undefined;
   const { outcome, reasons } = apply;
   const place = outcome === 'partly' ? ` on ${target.host}:${target.port}` : '';
   return html`
 <section aria-label="Apply">${stateHeader(KINDS[outcome], applyWords(outcome, target.database + place), reasons)}
-${factsOf(apply)}${[failures(apply), effects(apply), onTheWay(apply), differences(apply), times(apply), wayBack(apply)].filter((part) => part !== undefined)}
+${factsOf(apply)}${[failures(apply), effects(apply), guardrails(apply), differences(apply), times(apply), rollbackSql(apply)].filter((part) => part !== undefined)}
 </section>`;
 }
 
@@ -33,8 +33,7 @@ function factsOf({ command, forced, receipt, rehearsal, schemaEqual, leftovers }
     ]);
   if (forced !== null) rows.push(['Forced', `the rehearsal had not passed: ${forced}`]);
   if (command !== null) rows.push(['Command', commandWords(command)]);
-  if (schemaEqual !== null)
-    rows.push(['Schema', schemaEqual ? 'the one that was rehearsed' : 'not the one that was rehearsed']);
+  if (schemaEqual !== null) rows.push(['Schema', schemaEqual ? 'as rehearsed' : 'not as rehearsed']);
   if (leftovers.length > 0)
     rows.push(['Left behind', leftovers.map(({ kind, object }) => `${kind} ${object}`).join('; ')]);
   return facts(rows);
@@ -63,30 +62,30 @@ const EFFECTS = {
   'rolled back': html`<span class="tag">not committed</span>`,
 };
 
-/** Where all is well it need not be read line by line. */
+/** Folded if all went well. */
 function effects({ outcome, committed, rolledBack }: ApplySection): Html | undefined {
   const all = [...committed, ...rolledBack].sort((one, other) => one.statement - other.statement);
   if (all.length === 0) return undefined;
   const rows = tableHtml(
-    ['#', 'What became of it', 'Statement'],
+    ['#', 'Outcome', 'Statement'],
     all.slice(0, LISTED).map((each) => [html`${each.statement}`, EFFECTS[each.outcome], sqlOf(each.sql)]),
   );
-  const title = `What stays: ${plural(committed.length, 'statement')} of ${all.length} that wrote`;
+  const title = `Effects: ${committed.length} of ${plural(all.length, 'writing statement')} committed, or perhaps committed`;
   return html`<details${outcome === 'applied' ? '' : OPEN}><summary>${title}</summary>${rows}${more(all.length)}</details>`;
 }
 
 const OPEN = new Html(' open');
 
-function onTheWay({ during }: ApplySection): Html | undefined {
+function guardrails({ during }: ApplySection): Html | undefined {
   const words = during === null ? [] : duringWords(during, (text) => cutText(text, SQL_CHARACTERS));
-  return words.length === 0 ? undefined : html`<h3>On the way</h3>${listHtml(words)}`;
+  return words.length === 0 ? undefined : html`<h3>Guardrails</h3>${listHtml(words)}`;
 }
 
 function differences({ differences: found }: ApplySection): Html | undefined {
-  return found.length === 0 ? undefined : html`<h3>Otherwise than rehearsed</h3>${listHtml(found)}`;
+  return found.length === 0 ? undefined : html`<h3>Differences from the rehearsal</h3>${listHtml(found)}`;
 }
 
-/** Side by side, the slowest on the target first. */
+/** Rehearsed and real times; the slowest statements on the target come first. */
 function times({ comparedTimes }: ApplySection): Html | undefined {
   if (comparedTimes.length === 0) return undefined;
   const sum = (pick: (each: (typeof comparedTimes)[number]) => number) =>
@@ -109,9 +108,9 @@ ${tableHtml(
 )}${more(comparedTimes.length)}`;
 }
 
-function wayBack({ wayBack: sql }: ApplySection): Html | undefined {
+function rollbackSql({ wayBack: sql }: ApplySection): Html | undefined {
   if (sql === null) return undefined;
-  return html`<details open><summary>Way back: SQL from what the target is now to the schema before</summary><pre>${cutText(sql, WAY_BACK_CHARACTERS)}</pre></details>`;
+  return html`<details open><summary>Rollback SQL: restores the schema that the target had before</summary><pre>${cutText(sql, ROLLBACK_CHARACTERS)}</pre></details>`;
 }
 
 function sqlOf(sql: string): Html {

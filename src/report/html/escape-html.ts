@@ -11,7 +11,7 @@ export class Html {
 
 type Value = string | number | Html | readonly Html[] | null | undefined | false;
 
-/** A template whose values are shown as text, unless they are HTML of our own; nothing, for what is absent. */
+/** A template tag that escapes its values, unless they are HTML of our own; absent values add nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(
     strings.map((string, index) => string + (index < values.length ? shown(values[index]) : '')).join(''),
@@ -33,7 +33,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** For content and quoted attributes; control characters are shown as escapes, line ends and tabs stay. */
+/** Escapes text for content and quoted attributes. Control characters are shown as escapes; line ends and tabs stay. */
 function escaped(text: string): string {
   const safe = text
     .split(/(\n|\t)/)
@@ -42,7 +42,7 @@ function escaped(text: string): string {
   return safe.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** Statements of megabytes make a page that nobody can open: the JSON report has them whole. */
+/** Statements of megabytes would make a page that nobody can open; the JSON report has them in full. */
 const LONGEST_CHARACTERS = 4_000;
 
 export function cutText(text: string, characters = LONGEST_CHARACTERS): string {

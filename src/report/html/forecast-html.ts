@@ -1,22 +1,22 @@
 import { formatBytes, formatCount, formatDuration } from '../../format.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
-import { basisWords, lockForecastWords, resourceWords, transactionWords } from '../phrases.ts';
+import { basisWords, lockEffects, resourceWords, transactionWords } from '../phrases.ts';
 import { type Html, html } from './escape-html.ts';
 import { facts, listHtml, section, tableHtml } from './parts-html.ts';
 
 type Lock = ForecastSection['locks'][number];
 
-/** What would happen on the target, and everything that this is reckoned from: nothing of it was measured there. */
+/** What would happen on the target, with all inputs of the estimate: nothing here was measured on the target. */
 export function forecastHtml({ forecast }: Report): Html | undefined {
   if (forecast === null) return undefined;
   const { locks } = forecast;
   const resources = listHtml(resourceWords(forecast));
   return section('forecast', 'Forecast for the target', [
-    html`<p>Not measured but reckoned, ${basisWords(forecast)}.</p>`,
+    html`<p>Not measured, but estimated ${basisWords(forecast)}.</p>`,
     locks.length === 0
-      ? html`<p>No lock was held that keeps others from reading or writing.</p>`
+      ? html`<p>No lock was held that blocks reads or writes.</p>`
       : tableHtml(
-          ['Lock', 'What it would mean', 'Reads', 'Rows written'],
+          ['Lock', 'Effect', 'Reads', 'Rows written'],
           locks.map((lock) => lockCells(lock, forecast)),
         ),
     ...(resources ? [resources] : []),
@@ -26,7 +26,7 @@ export function forecastHtml({ forecast }: Report): Html | undefined {
 
 function lockCells(lock: Lock, forecast: ForecastSection): Html[] {
   const { relation, mode, statement, heldMs, blocks, readsPerSecond, writesPerSecond } = lock;
-  const held = heldMs === null ? 'for a time that was not measured' : `for ${formatDuration(heldMs)}`;
+  const held = heldMs === null ? 'for an unmeasured time' : `for ${formatDuration(heldMs)}`;
   return [
     html`<code>${relation}</code><div>${mode} ${held}</div><div class="dim">blocks ${blocks.join(', ')}, <a href="#statement-${statement}">statement ${statement}</a></div>`,
     meaning(lock, forecast),
@@ -36,12 +36,12 @@ function lockCells(lock: Lock, forecast: ForecastSection): Html[] {
 }
 
 function meaning(lock: Lock, forecast: ForecastSection): Html {
-  const words = lockForecastWords(lock, forecast);
-  if (words.length > 0)
-    return html`${words.map((each) => html`<div${lock.sessionsRunOut && each.startsWith('SESSIONS') ? ALARMING : ''}>${each}</div>`)}`;
+  const effects = lockEffects(lock, forecast);
+  if (effects.length > 0)
+    return html`${effects.map(({ severity, words }) => html`<div${severity === 'outage' && ALARMING}>${words}</div>`)}`;
   return lock.queued === null
-    ? html`<span class="dim">not known</span>`
-    : html`<span class="dim">nobody would wait at this traffic</span>`;
+    ? html`<span class="dim">${UNKNOWN}</span>`
+    : html`<span class="dim">at this traffic nobody would wait</span>`;
 }
 
 const ALARMING = html` class="bad"`;
@@ -50,7 +50,7 @@ function inputs(forecast: ForecastSection): Html {
   const { sampledMs, transactionsPerSecond, sessions, oldestTransaction, preparedTransactions, wal, disk } =
     forecast;
   const rows: [string, string][] = [
-    ['Looked at the target for', formatDuration(sampledMs)],
+    ['Statistics sampled for', formatDuration(sampledMs)],
     ['Transactions', known(transactionsPerSecond, perSecond)],
     [
       'Sessions',
@@ -65,13 +65,13 @@ function inputs(forecast: ForecastSection): Html {
     ],
     ['WAL written', known(wal.writtenBytes, formatBytes)],
     ['Standbys', standbyWords(wal.standbys)],
-    ['Slots without a reader', wal.inactiveSlots.length === 0 ? 'none' : wal.inactiveSlots.join(', ')],
+    ['Inactive replication slots', wal.inactiveSlots.length === 0 ? 'none' : wal.inactiveSlots.join(', ')],
     [
       'Disk at the peak',
-      `${known(disk.neededBytes, formatBytes)} needed, ${known(disk.freeBytes, formatBytes)} free`,
+      `needed: ${known(disk.neededBytes, formatBytes)}; free: ${known(disk.freeBytes, formatBytes)}`,
     ],
   ];
-  return html`<details><summary>What it is reckoned from</summary>${facts(rows)}</details>`;
+  return html`<details><summary>Inputs of the estimate</summary>${facts(rows)}</details>`;
 }
 
 function standbyWords(standbys: ForecastSection['wal']['standbys']): string {
@@ -85,7 +85,7 @@ function standbyWords(standbys: ForecastSection['wal']['standbys']): string {
     .join('; ');
 }
 
-const UNKNOWN = 'not known';
+const UNKNOWN = 'unknown';
 
 function known(value: number | null, words: (value: number) => string): string {
   return value === null ? UNKNOWN : words(value);

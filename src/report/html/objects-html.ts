@@ -3,16 +3,16 @@ import type { SchemaChange, SchemaObject, SchemaSection } from '../../model/repo
 import { type SideBySideRow, sideBySide } from '../side-by-side.ts';
 import { cutText, Html, html } from './escape-html.ts';
 
-/** More of them are folded, for the page to be seen as a whole. */
+/** If there are more, they are folded, so that the page stays readable. */
 const OPEN_OBJECTS = 12;
 const OPEN = new Html(' open');
-/** Equal lines around what differs; more of them are counted. */
+/** Equal lines shown around a difference; the others are only counted. */
 const CONTEXT_LINES = 3;
 const FEWEST_FOLDED = 6;
 
 /**
- * What changed, each object as it was beside what it is.
- * @param possible changes of which it is not known whether they lose anything.
+ * The changed objects, each before and after side by side.
+ * @param possible changes that may or may not lose data.
  */
 export function changedObjectsHtml(
   { objects = [], objectsLeftOut = 0, changes }: SchemaSection,
@@ -27,11 +27,11 @@ ${sides(object)}</details>`;
   if (objectsLeftOut === 0) return all;
   return [
     ...all,
-    html`<p class="dim">Not described here: ${plural(objectsLeftOut, 'more object')} that changed.</p>`,
+    html`<p class="dim">${plural(objectsLeftOut, 'more changed object')} not described here.</p>`,
   ];
 }
 
-/** Whether one of them loses data, or may. */
+/** A tag that says whether one of the changes loses data, or may lose data. */
 export function lossTag(changes: readonly SchemaChange[], possible: readonly SchemaChange[]): Html | false {
   const losing = changes.filter(({ dataLoss }) => dataLoss);
   if (losing.length === 0) return false;
@@ -41,7 +41,7 @@ export function lossTag(changes: readonly SchemaChange[], possible: readonly Sch
 
 const TAGS = { create: 'good', alter: '', drop: 'warning' } as const;
 
-/** Changes go by the names from before the command. */
+/** Changes have the names from before the command. */
 function isPartOf(change: string, { object, formerly }: SchemaObject): boolean {
   const name = formerly ?? object;
   return change === name || change.startsWith(`${name}.`);
@@ -49,7 +49,7 @@ function isPartOf(change: string, { object, formerly }: SchemaObject): boolean {
 
 function sides({ before, after }: SchemaObject): Html {
   if (before === null || after === null) {
-    const none = html`<pre class="empty">not there</pre>`;
+    const none = html`<pre class="empty">does not exist</pre>`;
     const whole = (text: string, kind: string) => html`<pre class="${kind}">${lineCut(text)}</pre>`;
     return html`<div class="diff">${group('Before', before === null ? none : whole(before, 'gone'))}${group('After', after === null ? none : whole(after, 'made'))}</div>`;
   }
@@ -75,7 +75,7 @@ function side(title: string, which: 'before' | 'after', rows: readonly (SideBySi
   return html`<div class="side" role="group" aria-label="${title}"><div class="title dim">${title}</div>${new Html(lines.join(''))}</div>`;
 }
 
-/** Rows, or how many are left out in their place. */
+/** Replaces long runs of equal rows with their number. */
 function folded(rows: readonly SideBySideRow[]): (SideBySideRow | number)[] {
   const shown: (SideBySideRow | number)[] = [];
   for (let from = 0; from < rows.length; ) {
@@ -89,7 +89,7 @@ function folded(rows: readonly SideBySideRow[]): (SideBySideRow | number)[] {
   return shown;
 }
 
-/** What differs from the line beside it stands out, where most of it is the same. */
+/** Highlights the difference from the other side's line if most of the line is the same. */
 function marked(text: string, beside: string | null): string {
   if (beside === null || text !== cutText(text)) return html`${cutText(text)}`.text;
   const [own, other] = [[...text], [...beside]];

@@ -3,7 +3,7 @@ import { listHtml } from './parts-html.ts';
 
 const SIGNS = { good: '✓', bad: '✗', alarm: '!' } as const;
 
-/** The page's title where the run was to change the target: what became of that, and why. */
+/** The page's title if the run was to change the target: the outcome and its reasons. */
 export function stateHeader(kind: keyof typeof SIGNS, title: string, reasons: readonly string[]): Html {
   return html`<header class="verdict ${kind}"><h1>${SIGNS[kind]} ${title}</h1>${listHtml(reasons)}</header>`;
 }

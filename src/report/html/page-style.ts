@@ -1,4 +1,4 @@
-/** Colours that stay apart for the colour-blind (after Okabe and Ito), weaker modes paler; the words say the same. */
+/** Colours that the colour-blind can tell apart (after Okabe and Ito), paler for weaker modes; labels say the same. */
 export const MODE_COLOURS: Readonly<Record<string, string>> = {
   'ACCESS EXCLUSIVE': '#d55e00',
   EXCLUSIVE: '#e69f00',

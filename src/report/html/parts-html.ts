@@ -1,6 +1,6 @@
 import { type Html, html } from './escape-html.ts';
 
-/** A part of the page under a heading of its own. @param id unique on the page. */
+/** A section of the page with a heading. @param id unique on the page. */
 export function section(id: string, title: string, content: readonly Html[]): Html {
   return html`
 <section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>
@@ -11,7 +11,7 @@ export function tableHtml(head: readonly string[], rows: readonly (readonly Html
   return html`<div class="wide"><table><thead><tr>${head.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead><tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
-/** Labels beside what they say. */
+/** Labels and their values in two columns. */
 export function facts(rows: readonly (readonly [label: string, value: string | Html])[]): Html {
   return html`<dl class="facts">${rows.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>`;
 }
@@ -20,7 +20,7 @@ export function listHtml(items: readonly string[]): Html | undefined {
   return items.length === 0 ? undefined : html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`;
 }
 
-/** As long as the value is large against the largest of its like. @param kind `before` for what it is compared with. */
+/** A bar whose length is the value's share of the largest. @param kind `before` for the value to compare with. */
 export function bar(value: number, largest: number, kind: '' | 'before' = ''): Html {
   const share = largest > 0 ? value / largest : 0;
   return html`<span class="bar ${kind}" style="width:${(share * BAR_REM).toFixed(2)}rem"></span>`;

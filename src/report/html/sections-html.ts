@@ -6,7 +6,7 @@ import { cutText, Html, html } from './escape-html.ts';
 import { changedObjectsHtml, lossTag } from './objects-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 
-/** What was decided and why: the page's title, where the run was not to change the target. */
+/** The verdict and its reasons. It is the page's title unless the run was to change the target. */
 export function verdictHtml({ verdict, target, command, caveats, apply, swap }: Report): Html {
   const { pass, reasons } = verdict;
   const changed = target.changes.filter(({ madeBy }) => madeBy !== 'others');
@@ -39,13 +39,13 @@ export function factSection({ run, target, clone, command, statements, schema, d
       'Target',
       `${target.database} on ${target.host}:${target.port}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}, from ${target.source}`,
     ],
-    ['On the target', target.touched.length === 0 ? 'nothing but reading' : target.touched.join('; ')],
+    ['On the target', target.touched.length === 0 ? 'read only' : target.touched.join('; ')],
     ['Clone', `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}: ${clone.reason}`],
     [
       'Command',
       command.signal === null
         ? `exit code ${command.exitCode ?? '–'} after ${formatDuration(command.durationMs)}`
-        : `ended by ${command.signal} after ${formatDuration(command.durationMs)}`,
+        : `terminated by ${command.signal} after ${formatDuration(command.durationMs)}`,
     ],
     [
       'Statements',
@@ -88,9 +88,9 @@ export function hazardsHtml({ hazards }: Report): Html | undefined {
 export function lossSection({ data }: Report): Html | undefined {
   const lost = data?.lost ?? [];
   if (lost.length === 0) return undefined;
-  return section('lost', 'Data that is gone', [
+  return section('lost', 'Lost data', [
     tableHtml(
-      ['Object', 'What', 'Held a value', 'Of rows'],
+      ['Object', 'Change', 'Values', 'Rows'],
       lost.map((each) => [
         html`${each.kind} <code>${each.object}</code>`,
         html`${each.what}${each.what === 'narrowed' && `: ${cutWords(each)}`}`,
@@ -102,7 +102,7 @@ export function lossSection({ data }: Report): Html | undefined {
 }
 
 function count(value: number | null, exact: boolean): string {
-  return value === null ? 'not known' : `${exact ? '' : 'about '}${formatCount(value)}`;
+  return value === null ? 'unknown' : `${exact ? '' : 'about '}${formatCount(value)}`;
 }
 
 export function queriesHtml({ queries }: Report): Html | undefined {
@@ -154,8 +154,8 @@ export function checksHtml({ checks, rerun, down }: Report): Html | undefined {
         ? [`${error.message} (SQLSTATE ${error.sqlstate}), ${error.when} the command`]
         : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)],
     })),
-    ...further('The migration once more', rerun),
-    ...further('The way back', down),
+    ...further('Second run (--rerun)', rerun),
+    ...further('Down migration (--down)', down),
   ];
   if (all.length === 0) return undefined;
   return section('checks', 'Checks', [
@@ -163,7 +163,7 @@ export function checksHtml({ checks, rerun, down }: Report): Html | undefined {
   ]);
 }
 
-/** The objects that differ, before and after, and the statements that make the difference. */
+/** The objects that differ, before and after, and the SQL of the difference. */
 export function schemaHtml(report: Report): Html | undefined {
   const { schema } = report;
   if (schema === null) return undefined;
@@ -177,7 +177,7 @@ export function schemaHtml(report: Report): Html | undefined {
     ),
     ...leftovers.map(
       ({ kind, object, preexisting }) =>
-        html`<p><span class="tag ${preexisting ? 'notice' : 'warning'}">leftover</span> ${kind} <code>${object}</code>${preexisting && ', there before the command'}</p>`,
+        html`<p><span class="tag ${preexisting ? 'notice' : 'warning'}">leftover</span> ${kind} <code>${object}</code>${preexisting && ', existed before the command'}</p>`,
     ),
     ...unmodeled.map(
       ({ kind, detail }) => html`<p><span class="tag warning">not compared</span> ${kind}: ${detail}</p>`,
@@ -196,13 +196,13 @@ const OPEN = new Html(' open');
 
 export function rollbackHtml({ schema }: Report): Html | undefined {
   if (!schema?.rollbackSql) return undefined;
-  return section('way-back', 'The way back', [
+  return section('rollback-sql', 'Rollback SQL', [
     ...(schema.rollbackLoses.length === 0
       ? []
       : [
           html`<p>It does not restore:</p><ul>${schema.rollbackLoses.map((loss) => html`<li>${loss}</li>`)}</ul>`,
         ]),
-    html`<details><summary>SQL from the schema after to the schema before</summary><pre>${cutText(schema.rollbackSql, 100_000)}</pre></details>`,
+    html`<details><summary>SQL that restores the schema before</summary><pre>${cutText(schema.rollbackSql, 100_000)}</pre></details>`,
   ]);
 }
 

@@ -2,7 +2,7 @@ import { formatBytes, formatDuration, plural } from '../../format.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { cutText, type Html, html } from './escape-html.ts';
 
-/** Every statement, to be sorted and searched; without a script it is a plain table in the order of the run. */
+/** All statements in a table that can be sorted and searched; without scripts it is a plain table in the order of the run. */
 export function statementTable({ statements }: Report): Html | undefined {
   if (statements.length === 0) return undefined;
   return html`
@@ -23,7 +23,7 @@ function row(statement: StatementSection): Html {
       ? undefined
       : html`<div><strong>${error.message}</strong> (SQLSTATE ${error.sqlstate})</div>`;
   const known = exactness === 'exact' || exactness === 'group' ? '' : ` (${exactness})`;
-  return html`<tr id="statement-${index}"${error === null ? '' : FAILED}><td class="num" data-value="${index}">${index}</td><td class="num" data-value="${durationMs}">${formatDuration(durationMs)}</td><td class="num" data-value="${rows ?? -1}">${rows ?? ''}</td><td class="sql">${cutText(sql)}${failure}</td><td>${lock ? html`${lock.mode} <span class="dim">on ${lock.relation}${known}</span>` : html`<span class="dim">${exactness === 'unknown' ? 'not known' : ''}</span>`}</td><td class="num" data-value="${lock?.heldMs ?? -1}">${lock?.heldMs == null ? '' : formatDuration(lock.heldMs)}</td><td class="num" data-value="${walBytes ?? -1}">${walBytes === null ? '' : formatBytes(walBytes)}</td></tr>
+  return html`<tr id="statement-${index}"${error === null ? '' : FAILED}><td class="num" data-value="${index}">${index}</td><td class="num" data-value="${durationMs}">${formatDuration(durationMs)}</td><td class="num" data-value="${rows ?? -1}">${rows ?? ''}</td><td class="sql">${cutText(sql)}${failure}</td><td>${lock ? html`${lock.mode} <span class="dim">on ${lock.relation}${known}</span>` : html`<span class="dim">${exactness === 'unknown' ? 'unknown' : ''}</span>`}</td><td class="num" data-value="${lock?.heldMs ?? -1}">${lock?.heldMs == null ? '' : formatDuration(lock.heldMs)}</td><td class="num" data-value="${walBytes ?? -1}">${walBytes === null ? '' : formatBytes(walBytes)}</td></tr>
 `;
 }
 

@@ -5,7 +5,7 @@ import { type Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
 import { bar, facts, tableHtml } from './parts-html.ts';
 
-/** Which state the target is in after `--swap`, how long nobody could connect to it, and how to go back. */
+/** The state of the target after `--swap`, how long nobody could connect to it, and how to go back. */
 export function swapHtml({ swap, target }: Report): Html | undefined {
   if (swap === null) return undefined;
   const { outcome, reasons, steps } = swap;
@@ -19,12 +19,17 @@ function factsOf({ outcome, original, stallMs, sessionsEnded }: SwapSection): [s
   const swapped = outcome === 'swapped';
   return [
     ...(stallMs === null ? [] : [['Closed', `for ${formatDuration(stallMs)}`] satisfies [string, string]]),
-    ...(outcome === 'refused' ? [] : [['Sessions ended', String(sessionsEnded)] satisfies [string, string]]),
+    ...(outcome === 'refused'
+      ? []
+      : [['Sessions terminated', String(sessionsEnded)] satisfies [string, string]]),
     ...(swapped
       ? ([
           ['Original', html`kept as <code>${original ?? '?'}</code>`],
-          ['Way back', html`<code>safemigrate rollback</code>, as long as nothing was written since`],
-          ['Statistics', 'the cumulative ones begin at zero; the planner has its own from the original'],
+          ['To go back', html`<code>safemigrate rollback</code>, as long as nothing has been written since`],
+          [
+            'Statistics',
+            'cumulative statistics start at zero; the planner statistics are those of the original',
+          ],
         ] satisfies [string, string | Html][])
       : []),
   ];
@@ -33,7 +38,7 @@ function factsOf({ outcome, original, stallMs, sessionsEnded }: SwapSection): [s
 function stepTable(steps: SwapSection['steps']): Html {
   const longest = Math.max(...steps.map(({ durationMs }) => durationMs));
   return tableHtml(
-    ['Step', 'Took'],
+    ['Step', 'Time'],
     steps.map(({ name, durationMs }) => [
       html`${name}`,
       html`${bar(durationMs, longest)} ${formatDuration(durationMs)}`,

@@ -5,7 +5,7 @@ import { cutText, Html, html } from './escape-html.ts';
 import { MODE_COLOURS } from './page-style.ts';
 
 const LANE_PX = 24;
-/** Relations beyond these have the weakest locks, held for the shortest time. */
+/** Relations beyond this number are left out: their locks are the weakest and the shortest. */
 const LANES = 24;
 const TICKS = 10;
 const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
@@ -24,7 +24,7 @@ interface Lane {
   readonly bars: readonly Bar[];
 }
 
-/** Transactions and statements over time, and below them who holds what. Positions are percentages, so that it zooms. */
+/** Transactions and statements over time, and the locks below them. Positions are percentages, so that it can be zoomed. */
 export function timeline(report: Report): Html | undefined {
   const { statements } = report;
   if (statements.length === 0) return undefined;
@@ -45,8 +45,8 @@ export function timeline(report: Report): Html | undefined {
     );
   return html`
 <section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
-<p class="dim">Each lane is a session of the command or a relation that it locked. Hover over a bar, or walk with the arrow keys,
-to see its statement. A lock is held to the end of its transaction.</p>
+<p class="dim">Each lane is a session of the command or a relation that it locked. Hover over a bar, or use the arrow keys,
+to see its statement. A lock is held until the end of its transaction.</p>
 <div class="tools" id="zoom"><button type="button" data-zoom="2">Zoom in</button><button type="button" data-zoom="0.5">Zoom out</button><button type="button" data-zoom="0">Whole run</button></div>
 <div class="timeline">
 <div class="names"><div class="dim">${formatDuration(totalMs)}</div>${lanes.map(({ name }) => html`<div title="${name}">${name}</div>`)}</div>
@@ -55,7 +55,7 @@ to see its statement. A lock is held to the end of its transaction.</p>
 <g id="ticks">${ticks(totalMs, height)}</g>
 ${lanes.map(({ bars }, lane) => new Html(bars.map((bar) => barOf(bar, lane, percent)).join('')))}
 </svg></div></div>
-<div class="detail" id="detail" aria-live="polite"><span class="dim">No statement is chosen.</span></div>
+<div class="detail" id="detail" aria-live="polite"><span class="dim">No statement selected.</span></div>
 <ul class="legend"><li><i style="background:var(--accent)"></i>statement</li><li><i style="background:var(--bar);opacity:.5"></i>transaction</li>${used.map((mode) => html`<li><i style="background:${MODE_COLOURS[mode]}"></i>${mode}</li>`)}</ul>
 </section>`;
 }
@@ -110,11 +110,11 @@ function sessionLanes({ statements, transactions }: Report): Lane[] {
   }));
 }
 
-/** The strongest and longest first. */
+/** Relations with the strongest and longest locks come first. */
 function lockLanes({ statements }: Report): Lane[] {
   const lanes = new Map<string, { bars: Bar[]; weight: number }>();
   const modes: readonly string[] = LOCK_MODES;
-  // What is drawn last is seen: of a relation's locks that is the strongest.
+  // The strongest lock of a relation is drawn last, on top of the others.
   const locks = statements
     .flatMap((statement) => (statement.locks ?? []).map((lock) => ({ statement, lock })))
     .toSorted((one, other) => modes.indexOf(one.lock.mode) - modes.indexOf(other.lock.mode));
@@ -131,7 +131,7 @@ function lockLanes({ statements }: Report): Lane[] {
       kind: 'lock',
       colour: MODE_COLOURS[mode] ?? 'var(--bar)',
       label:
-        `${mode} on ${relation} for ${heldMs === null ? 'a time that was not measured' : formatDuration(held)}` +
+        `${mode} on ${relation} for ${heldMs === null ? 'an unmeasured time' : formatDuration(held)}` +
         `${blocks.length === 0 ? '' : `; blocks ${blocks.join(', ')}`}`,
     });
     lane.weight = Math.max(lane.weight, blocks.length * 1e9 + held);

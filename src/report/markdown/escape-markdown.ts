@@ -1,11 +1,11 @@
 import { oneLine, visible } from '../visible.ts';
 
-/** Longer names and messages are cut: the JSON report has them whole. */
+/** Longer names and messages are cut; the JSON report has them in full. */
 const INLINE_CHARACTERS = 300;
 
 /**
- * Text from outside as a code span, where nothing of it is Markdown, HTML, a link or a mention. A table's cell ends at a
- * bar even within code, so bars are escaped as GitHub's flavour asks for.
+ * Puts text from outside into a code span, so that it cannot act as Markdown, HTML, a link or a mention. A table cell ends at a
+ * bar even inside code, so bars are escaped as GitHub's flavour demands.
  */
 export function code(text: string, characters = INLINE_CHARACTERS): string {
   const shown = visible(cut(oneLine(text), characters));
@@ -15,20 +15,20 @@ export function code(text: string, characters = INLINE_CHARACTERS): string {
   return `${fence}${padding}${shown.replaceAll('|', '\\|')}${padding}${fence}`;
 }
 
-/** A sentence of our own that may quote names: everything that Markdown or HTML would take for its own is escaped. */
+/** Escapes a sentence of our own that may quote names, so that nothing in it acts as Markdown or HTML. */
 export function prose(text: string, characters = 2 * INLINE_CHARACTERS): string {
   return (
     visible(cut(oneLine(text), characters))
       .replace(/[\\`*_{}[\]<>#|~]/g, '\\$&')
       .replace(/&/g, '&amp;')
       .replace(/(^|\s)([-+]|\d+\.)(?=\s)/g, '$1\\$2')
-      // Neither a mention of a person nor a link.
+      // Prevents mentions of people, and links.
       .replace(/@/g, '@\u2060')
       .replace(/:\/\//g, ':\u2060//')
   );
 }
 
-/** A block of code that nothing within can end. */
+/** A block of code whose content cannot end it. */
 export function block(language: string, text: string): string[] {
   const shown = text
     .split('\n')

@@ -1,4 +1,4 @@
-/** A gauge: its name without our prefix, what it says, and its values by their labels; null was not measured. */
+/** A gauge: its name without our prefix, its help text, and its values with their labels; null was not measured. */
 export type Family = readonly [name: string, help: string, samples: readonly MetricSample[]];
 
 export type MetricSample = readonly [labels: Readonly<Record<string, string>>, value: number | null];
@@ -7,18 +7,18 @@ export function one(value: number | null): MetricSample[] {
   return [[{}, value]];
 }
 
-/** 1 for the state that it is in, 0 for each of the others, so that an alert need not know them all. */
+/** One sample for each state: 1 for the current one, 0 for the others, so that an alert needs to know only one. */
 export function states<State extends string>(all: readonly State[], current: State): MetricSample[] {
   return all.map((outcome) => [{ outcome }, Number(outcome === current)]);
 }
 
-/** @returns null where none of them was measured. */
+/** The largest value that was measured; null if there is none. */
 export function most(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? null : Math.max(...known);
 }
 
-/** Milliseconds in the unit of the names. */
+/** Converts milliseconds to seconds. */
 export function seconds(ms: number | null | undefined): number | null {
   return ms == null ? null : ms / 1000;
 }

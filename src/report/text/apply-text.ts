@@ -1,4 +1,4 @@
-import { formatCount, formatDuration, plural } from '../../format.ts';
+import { formatCount, formatDuration, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { commandWords } from '../phrases.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts';
@@ -10,7 +10,7 @@ const LISTED_TIMES = 5;
 const SQL_COLUMNS = 160;
 const ATTEMPT_SQL_COLUMNS = 80;
 
-/** What became of `--apply`: the state that the target is in comes first. */
+/** The outcome of `--apply`, beginning with the state of the target. */
 export function applyText(report: Report, style: TextStyle): string[] {
   const { apply } = report;
   if (apply === null) return [];
@@ -24,7 +24,7 @@ export function applyText(report: Report, style: TextStyle): string[] {
     ...duringLines(apply.during, style),
     ...differenceLines(apply, style),
     ...timeLines(apply, style),
-    ...wayBackLines(apply, style),
+    ...rollbackLines(apply, style),
   ];
 }
 
@@ -45,11 +45,11 @@ function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Spa
   const name = messageText(style, target.database);
   switch (apply.outcome) {
     case 'applied':
-      return [`: ${name} has what was rehearsed.`];
+      return [`: ${name} matches the rehearsal.`];
     case 'refused':
-      return [`: ${name} was not touched.`];
+      return [`: ${name} was not changed.`];
     case 'failed':
-      return [`: ${name} is as it was. The command ran there, and nothing of it stays.`];
+      return [`: ${name} is as before. The command ran there, and everything was rolled back.`];
     case 'partly':
       return [` A person must look at ${name} on ${target.host}:${target.port} now.`];
   }
@@ -75,19 +75,21 @@ function facts({ forced, receipt, command, bookkeeping }: ApplySection, style: T
             `instead of a rehearsal, ${age} old, ${receipt.signed ? 'signed' : 'not signed, only a checksum'}`,
           ] satisfies [string, string],
         ]),
-    ...(bookkeeping === null ? [] : [['Noted', notedIn(bookkeeping)] satisfies [string, string]]),
+    ...(bookkeeping === null ? [] : [['History', historyWords(bookkeeping)] satisfies [string, string]]),
   ];
   return rows.flatMap(([label, text]) => fact(style, label, [text]));
 }
 
-function notedIn({ agrees, unnoted }: NonNullable<ApplySection['bookkeeping']>): string {
-  if (agrees) return "the tool's own table says the same as what was committed";
-  const which = `${unnoted.length === 1 ? 'statement' : 'statements'} ${unnoted.slice(0, LISTED).join(', ')}`;
-  const more = unnoted.length > LISTED ? ` and ${unnoted.length - LISTED} more` : '';
-  return `the tool's own table does not know of ${which}${more}, committed all the same: run again, it would send them again`;
+/** Whether the migration tool's own table agrees with what was committed. */
+function historyWords({ agrees, unnoted }: NonNullable<ApplySection['bookkeeping']>): string {
+  if (agrees) return "the migration tool's own table agrees with what was committed";
+  const which = listed(unnoted.map(String), { atMost: LISTED });
+  return unnoted.length === 1
+    ? `the migration tool's own table lacks statement ${which}, which was committed: another run would send it again`
+    : `the migration tool's own table lacks statements ${which}, which were committed: another run would send them again`;
 }
 
-/** Nothing where the command ran once. */
+/** Nothing if the command ran only once. */
 function attemptLines({ attempts, statements }: ApplySection, style: TextStyle): string[] {
   if (attempts.length < 2) return [];
   const sqlOf = (index: number) => statements.find((each) => each.index === index)?.sql ?? '';
@@ -96,7 +98,7 @@ function attemptLines({ attempts, statements }: ApplySection, style: TextStyle):
     ...attempts.slice(0, LISTED).flatMap((attempt, at) => {
       const { failure, pausedMs } = attempt;
       const sql = failure && messageText(style, sqlOf(failure.statement), ATTEMPT_SQL_COLUMNS);
-      const pause = pausedMs === null ? '' : `; a pause of ${formatDuration(pausedMs)}`;
+      const pause = pausedMs === null ? '' : `; next attempt after a pause of ${formatDuration(pausedMs)}`;
       return bullet(style, [`${at + 1}. ${attemptOf(attempt)}${pause}${sql ? `: ${sql}` : ''}`]);
     }),
     ...andMore(style, attempts.length - LISTED),
@@ -107,19 +109,19 @@ function attemptOf({ exitCode, durationMs, failure, committed }: ApplySection['a
   if (exitCode === 0) return `succeeded in ${formatDuration(durationMs)}`;
   const left =
     committed.length === 0
-      ? 'nothing of it stays'
-      : `${plural(committed.length, 'statement')} of it stay, or may`;
+      ? 'everything was rolled back'
+      : `${plural(committed.length, 'statement')} committed, or perhaps committed`;
   const what = failure === null ? 'failed' : `statement ${failure.statement} ${FAILED_OF[failure.cause]}`;
   return `${what} (${failure?.sqlstate ?? `exit code ${exitCode}`}) after ${formatDuration(durationMs)}; ${left}`;
 }
 
 const FAILED_OF = {
   lock: 'did not get its lock',
-  watchdog: 'kept others waiting for too long',
+  watchdog: 'blocked others for too long',
   other: 'failed',
 } as const;
 
-/** Where all is well it need not be read line by line. */
+/** Nothing if all went well: then nobody needs to read it line by line. */
 function effectLines({ outcome, committed, rolledBack }: ApplySection, style: TextStyle): string[] {
   if (outcome === 'applied' || outcome === 'refused') return [];
   const unknown = committed.filter((each) => each.outcome === 'unknown');
@@ -147,7 +149,7 @@ function effects(style: TextStyle, title: string, list: ApplySection['committed'
 function differenceLines({ differences }: ApplySection, style: TextStyle): string[] {
   if (differences.length === 0) return [];
   return [
-    ...heading(style, 'Otherwise than rehearsed', formatCount(differences.length)),
+    ...heading(style, 'Differences from the rehearsal', formatCount(differences.length)),
     ...differences.slice(0, LISTED).flatMap((difference) => bullet(style, [messageText(style, difference)])),
     ...andMore(style, differences.length - LISTED),
   ];
@@ -175,10 +177,10 @@ function timeLines({ comparedTimes }: ApplySection, style: TextStyle): string[] 
   ];
 }
 
-function wayBackLines({ outcome, wayBack }: ApplySection, style: TextStyle): string[] {
+function rollbackLines({ outcome, wayBack }: ApplySection, style: TextStyle): string[] {
   if (outcome !== 'partly' || wayBack === null) return [];
   return [
-    ...heading(style, 'Way back', 'from what the target is now to the schema before'),
+    ...heading(style, 'Rollback SQL', 'restores the schema that the target had before'),
     ...wayBack
       .trimEnd()
       .split('\n')

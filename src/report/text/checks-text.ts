@@ -18,12 +18,12 @@ export function queriesText({ queries }: Report, style: TextStyle): string[] {
     ...(broken.length > 0
       ? [`${formatCount(broken.length)} NO LONGER WORK${broken.length === 1 ? 'S' : ''}`]
       : []),
-    ...(slower.length > 0 ? [`${formatCount(slower.length)} planned dearer`] : []),
+    ...(slower.length > 0 ? [`${formatCount(slower.length)} with a more expensive plan`] : []),
   ];
   const still = counts.length === 0 ? 'all still work' : counts.join(', ');
   const failed =
-    skipped.failedBefore === 0 ? '' : `; ${formatCount(skipped.failedBefore)} failed before already`;
-  const costs = planned || checked === 0 ? '' : '; costs are not compared before version 16';
+    skipped.failedBefore === 0 ? '' : `; ${formatCount(skipped.failedBefore)} already failed before`;
+  const costs = planned || checked === 0 ? '' : '; plans are not compared before PostgreSQL 16';
   return [
     ...heading(
       style,
@@ -70,12 +70,12 @@ function queryLine(
   return flow(style, [rate, messageText(style, sql, SQL_COLUMNS)], 6, ['  ', ...label]);
 }
 
-/** The user's own checks, the second run and the way back. */
-export function askedSections(report: Report, style: TextStyle): string[][] {
+/** The user's own checks, the second run and the down migration. */
+export function checkSections(report: Report, style: TextStyle): string[][] {
   return [
     checksSection(report.checks, style),
     furtherSection('Second run', report.rerun, style),
-    furtherSection('Way back tried', report.down, style),
+    furtherSection('Down migration', report.down, style),
   ];
 }
 
@@ -129,7 +129,7 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
   const { passed, differences, dataDifferences, tablesCompared, tablesSkipped } = run;
   const mark = passed ? tone('good', marks(style).pass) : tone('bad', marks(style).fail);
   const skipped =
-    tablesSkipped === 0 ? '' : `; rows of ${plural(tablesSkipped, 'table')} were too many to be compared`;
+    tablesSkipped === 0 ? '' : `; the rows of ${plural(tablesSkipped, 'table')} were not compared (too many)`;
   const items = [
     ...run.refused.map(({ what, why }) => ({ what: `${what} was not run: ${why}`, bookkeeping: false })),
     ...differences,
@@ -146,12 +146,12 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
       .flatMap(({ what, bookkeeping }) =>
         bullet(style, [
           messageText(style, what),
-          bookkeeping ? tone('dim', ' (of the migration tool itself)') : '',
+          bookkeeping ? tone('dim', " (the migration tool's own table)") : '',
         ]),
       ),
     ...andMore(style, items.length - LISTED),
     ...(items.length === 0 && run.exitCode === 0
-      ? bullet(style, [`the schema and the rows of ${plural(tablesCompared, 'table')} are as they were`])
+      ? bullet(style, [`the schema and the rows of ${plural(tablesCompared, 'table')} are as expected`])
       : []),
   ];
 }

@@ -22,7 +22,7 @@ export function dataText({ data, schema }: Report, style: TextStyle): string[] {
   ];
 }
 
-/** What came in is told by the number of rows; what was changed or went, by nothing else. */
+/** Rows that were updated or deleted; inserted ones already show in the row counts. */
 function writtenLines({ written }: DataSection, style: TextStyle): string[] {
   const changed = written
     .filter(({ updated, deleted }) => updated + deleted > 0)
@@ -37,7 +37,7 @@ function writtenLines({ written }: DataSection, style: TextStyle): string[] {
   ];
 }
 
-/** The most values first. */
+/** Losses of the most values come first. */
 function lossLines({ lost }: DataSection, style: TextStyle): string[] {
   const sorted = lost.toSorted((one, other) => (other.rowsWithValue ?? 0) - (one.rowsWithValue ?? 0));
   return [
@@ -45,13 +45,13 @@ function lossLines({ lost }: DataSection, style: TextStyle): string[] {
       const words = messageText(style, lostWords(each));
       if (each.rowsWithValue === 0) return bullet(style, [words]);
       const uncounted = each.what === 'narrowed' && (each.rowsChanged ?? null) === null;
-      return bullet(style, [tone('bad', uncounted ? 'PERHAPS LOST' : 'LOST'), `: ${words}`], '!');
+      return bullet(style, [tone('bad', uncounted ? 'MAY BE LOST' : 'LOST'), `: ${words}`], '!');
     }),
     ...andMore(style, sorted.length - LISTED_LOSSES),
   ];
 }
 
-/** Rewritten tables first, then by size: these are the ones that take time. */
+/** Rewritten tables come first, then large ones: these take the most time. */
 function weight(each: Table): number {
   const bytes = Math.max(each.bytesBefore ?? 0, each.bytesAfter ?? 0);
   return bytes + (each.rewritten ? 2 ** 52 : 0);
@@ -90,7 +90,7 @@ function verbOf(each: Table, schema: Report['schema']): 'create' | 'drop' | unde
   const [isNew, isGone] = [made.includes('create'), made.includes('drop')];
   if (isNew !== isGone) return isNew ? 'create' : 'drop';
   if (!isNew) return undefined;
-  // Made anew under its name it has a row for each; of two empty ones it cannot be told which is which.
+  // A table that was dropped and re-created has a row for each; which is which shows only if one of them has data.
   const difference = (each.bytesAfter ?? 0) - (each.bytesBefore ?? 0);
   if (difference === 0) return undefined;
   return difference > 0 ? 'create' : 'drop';
@@ -103,7 +103,7 @@ interface Sides {
   readonly verb: string | undefined;
 }
 
-/** A table that was made or dropped has one side only; elsewhere a side that is missing was not measured. */
+/** A created or dropped table has only one side; otherwise a missing side was not measured. */
 function fromTo({ before, after, arrow, verb }: Sides): string {
   if (verb === 'create' && before === null) return after ?? '?';
   if (verb === 'drop' && after === null) return before ?? '?';

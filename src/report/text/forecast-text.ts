@@ -1,17 +1,17 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
-import { basisWords, lockForecastWords, resourceWords } from '../phrases.ts';
+import { basisWords, lockEffects, resourceWords } from '../phrases.ts';
 import { flow, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 5;
 type Lock = ForecastSection['locks'][number];
 
-/** What would happen on the target: nothing of it was measured there, and its inputs are said with it. */
+/** What would happen on the target, with the inputs of the estimate: nothing here was measured on the target. */
 export function forecastText({ forecast }: Report, style: TextStyle): string[] {
   if (forecast === null) return [];
   const noticed = forecast.locks
-    .filter((lock) => lockForecastWords(lock, forecast).length > 0)
+    .filter((lock) => lockEffects(lock, forecast).length > 0)
     .sort((one, other) => weight(other) - weight(one));
   const rest = forecast.locks.filter(({ queued }) => queued !== null).length - noticed.length;
   const resources = resourceWords(forecast);
@@ -39,15 +39,13 @@ function lockLines(lock: Lock, forecast: ForecastSection, style: TextStyle): str
       tone('strong', relation),
       `${held} (statement ${formatCount(statement)})`,
     ]),
-    ...lockForecastWords(lock, forecast).flatMap((words) =>
-      flow(style, [tone(words.startsWith('SESSIONS') ? 'bad' : 'plain', messageText(style, words))], 6, [
-        '    ',
-      ]),
+    ...lockEffects(lock, forecast).flatMap(({ severity, words }) =>
+      flow(style, [tone(severity === 'outage' ? 'bad' : 'plain', messageText(style, words))], 6, ['    ']),
     ),
   ];
 }
 
-/** What takes the server down comes first, then what keeps most waiting. */
+/** Locks that take the server down come first, then those that block most statements. */
 function weight({ sessionsRunOut, queued, waitsFor }: Lock): number {
   return (sessionsRunOut ? 1e15 : 0) + (queued ?? 0) * 1000 + (waitsFor?.ageMs ?? 0);
 }

@@ -6,12 +6,12 @@ import { andMore, bullet, heading, messageText } from './parts-text.ts';
 const LISTED = 10;
 const SQL_COLUMNS = 120;
 
-/** What was done to the command on its way to the target; nothing where nothing had to be. */
+/** What the guardrails did while the command ran on the target; nothing if they did nothing. */
 export function duringLines(during: DuringSection | null, style: TextStyle): string[] {
   const words = during === null ? [] : duringWords(during, (text) => messageText(style, text, SQL_COLUMNS));
   if (words.length === 0) return [];
   return [
-    ...heading(style, 'On the way'),
+    ...heading(style, 'Guardrails'),
     ...words.slice(0, LISTED).flatMap((sentence) => bullet(style, [sentence])),
     ...andMore(style, words.length - LISTED),
   ];

@@ -1,4 +1,4 @@
-import { formatCount, plural } from '../../format.ts';
+import { listed, plural } from '../../format.ts';
 import type { Hazard, Report } from '../../model/report.ts';
 import { flow, marks, type TextStyle, type Tone, tone } from '../text-layout.ts';
 import { andMore, heading, messageText } from './parts-text.ts';
@@ -15,13 +15,13 @@ export function hazardsText(report: Report, style: TextStyle): string[] {
     ...heading(style, 'Hazards', summary(report.hazards)),
     ...sorted.slice(0, LISTED).flatMap((group) => hazardLines(group, style)),
     ...andMore(style, sorted.slice(LISTED).flat().length),
-    ...flow(style, [tone('dim', 'More of each: safemigrate explain CODE')], 4, ['  ']),
+    ...flow(style, [tone('dim', 'To explain a hazard: safemigrate explain CODE')], 4, ['  ']),
   ];
 }
 
 type Group = [Hazard, ...Hazard[]];
 
-/** A migration of many tables meets the same hazard on each: said once, with the others' names. */
+/** Groups the same hazard on several tables, so that it is shown once with the names of the others. */
 function alike(hazards: Hazard[]): Group[] {
   const groups = new Map<string, Group>();
   for (const hazard of hazards) {
@@ -34,7 +34,7 @@ function alike(hazards: Hazard[]): Group[] {
   return [...groups.values()];
 }
 
-/** What the policy allows comes last, then it goes by severity. */
+/** Sorts by severity, and hazards that the policy allows to the end. */
 function rank(hazard: Hazard): number {
   return SEVERITIES.indexOf(hazard.severity) + (hazard.allowed ? SEVERITIES.length : 0);
 }
@@ -67,22 +67,20 @@ function hazardLines([hazard, ...others]: Group, style: TextStyle): string[] {
     ...flow(style, [messageText(style, hazard.message)], 4),
     ...labelled(style, 'Evidence: ', hazard.evidence),
     ...adviceLines(style, hazard.advice),
-    ...labelled(style, 'Also: ', places(others, style)),
+    ...labelled(style, 'Also: ', places(others)),
   ];
 }
 
-/** Where the same was found besides. */
-function places(others: Hazard[], style: TextStyle): string {
-  const named = others
-    .slice(0, LISTED_PLACES)
-    .map(
-      ({ relation, statement }) => relation ?? (statement === null ? 'once more' : `statement ${statement}`),
-    );
-  const rest = others.length - named.length;
-  return named.join(', ') + (rest > 0 ? ` ${marks(style).more} and ${formatCount(rest)} more` : '');
+/** The other places with the same hazard. */
+function places(others: Hazard[]): string {
+  const names = others.map(
+    ({ relation, statement }) =>
+      relation ?? (statement === null ? 'another place' : `statement ${statement}`),
+  );
+  return listed(names, { atMost: LISTED_PLACES });
 }
 
-/** A sentence, and SQL below it, a statement a line. */
+/** A sentence, and below it SQL with one statement a line. */
 function adviceLines(style: TextStyle, advice: string): string[] {
   const [sentence = '', ...sql] = advice.split('\n');
   return [

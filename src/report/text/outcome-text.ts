@@ -1,24 +1,26 @@
-import { plural } from '../../format.ts';
+import { listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { flow, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
 const LISTED = 8;
 
-/** How to undo the migration once it ran, as far as that can be done. */
+/** How to undo the migration later, as far as that is possible. */
 export function rollbackText({ schema }: Report, style: TextStyle): string[] {
   if (schema === null || (schema.changes.length === 0 && schema.renames.length === 0)) return [];
-  const where = 'in the JSON report at schema.rollbackSql (--report FILE.json)';
   if (schema.rollbackSql === null)
     return [
-      ...heading(style, 'Way back', 'no SQL could be made for it'),
+      ...heading(style, 'Rollback SQL', 'none could be generated'),
       ...losses(schema.rollbackLoses, style),
     ];
   const count = countStatements(schema.rollbackSql);
-  const amount = count === undefined ? 'SQL' : plural(count, 'statement');
-  const leads = count === 1 ? 'leads' : 'lead';
+  const amount = count === undefined ? '' : `${plural(count, 'statement')}, `;
   return [
-    ...heading(style, 'Way back', `${amount} that ${leads} to the schema before, ${where}`),
+    ...heading(
+      style,
+      'Rollback SQL',
+      `${amount}in the JSON report at schema.rollbackSql (--report FILE.json)`,
+    ),
     ...losses(schema.rollbackLoses, style),
   ];
 }
@@ -35,7 +37,7 @@ function losses(lost: string[], style: TextStyle): string[] {
 const TOKENS =
   /[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|--.*|\/\*[\s\S]*?\*\/|[^\s;]|;/g;
 
-/** @returns undefined where a semicolon need not end a statement: within the body of an SQL-standard function. */
+/** Counts the statements in SQL. @returns undefined if a semicolon may not end a statement: in the body of an SQL-standard function. */
 export function countStatements(sql: string): number | undefined {
   if (/\bBEGIN\s+ATOMIC\b/i.test(sql)) return undefined;
   let count = 0;
@@ -49,8 +51,8 @@ export function countStatements(sql: string): number | undefined {
   return begun ? count + 1 : count;
 }
 
-/** True of every run of this kind, so that they say nothing of this one; the JSON report has them. */
-const STANDING = new Set([
+/** Paths with a caveat in every run of this kind, which says nothing about this run; the JSON report has them. */
+const CONSTANT = new Set([
   'clone.uniqueBytes',
   'statements[].walBytes',
   'statements[].rewrote',
@@ -60,8 +62,8 @@ const STANDING = new Set([
 ]);
 
 /** The caveats of the report; paths with the same reason share a line. */
-export function limitsSection(report: Report, style: TextStyle): string[] {
-  const caveats = report.caveats.filter(({ path }) => !STANDING.has(path));
+export function caveatsText(report: Report, style: TextStyle): string[] {
+  const caveats = report.caveats.filter(({ path }) => !CONSTANT.has(path));
   if (caveats.length === 0) return [];
   const groups = new Map<string, { kind: string; reason: string; paths: string[] }>();
   for (const { path, kind, reason } of caveats) {
@@ -71,21 +73,19 @@ export function limitsSection(report: Report, style: TextStyle): string[] {
     else groups.set(key, { kind, reason, paths: [path] });
   }
   const lines = [...groups.values()].slice(0, LISTED).flatMap(({ kind, reason, paths }) => {
-    const named = paths.slice(0, 3).join(', ') + (paths.length > 3 ? ` and ${paths.length - 3} more` : '');
-    return bullet(style, [
-      `${named}: ${kind === 'estimate' ? 'an estimate' : 'not measured'}, ${messageText(style, reason)}`,
-    ]);
+    const what = kind === 'estimate' ? 'estimate' : 'not measured';
+    return bullet(style, [`${listed(paths, { atMost: 3 })} (${what}): ${messageText(style, reason)}`]);
   });
   return [...heading(style, 'Caveats'), ...lines, ...andMore(style, groups.size - LISTED)];
 }
 
-/** Stands last, where the prompt is: what is still there has to be removed by somebody. */
+/** What could not be removed. It comes last, next to the prompt, since somebody has to remove it. */
 export function cleanupSection({ cleanup }: Report, style: TextStyle): string[] {
   if (cleanup.failed.length === 0) return [];
   return [
     ...flow(
       style,
-      [tone('bad', 'NOT CLEANED UP'), `  ${plural(cleanup.failed.length, 'thing')} left behind`],
+      [tone('bad', 'NOT CLEANED UP'), `  ${plural(cleanup.failed.length, 'item')} left behind`],
       2,
       [''],
     ),

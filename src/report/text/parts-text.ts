@@ -4,36 +4,36 @@ import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts'
 import { oneLine } from '../visible.ts';
 import { cutToWidth } from '../width.ts';
 
-/** Longer messages are cut: the JSON report has them whole. */
+/** Longer messages are cut; the JSON report has them in full. */
 const MESSAGE_COLUMNS = 600;
 
 export function heading(style: TextStyle, title: string, summary = ''): string[] {
   return flow(style, [tone('strong', title.toUpperCase()), summary === '' ? '' : `  ${summary}`], 2, ['']);
 }
 
-/** `  Label    what there is to say, wrapped below itself`. */
+/** `  Label    text, wrapped below itself`. */
 export function fact(style: TextStyle, label: string, spans: Span[]): string[] {
   return flow(style, spans, 11, [tone('dim', `  ${label.padEnd(8)} `)]);
 }
 
-/** A line of a list; the sign is another one where `-` could be read as "dropped". */
+/** A line of a list. @param sign another one than `-` if that could be read as "dropped". */
 export function bullet(style: TextStyle, spans: Span[], sign = '-'): string[] {
   return flow(style, spans, 4, [`  ${sign} `]);
 }
 
-/** A message from outside, on one line and not endless. */
+/** Puts a message from outside on one line and cuts it. */
 export function messageText(style: TextStyle, text: string, columns = MESSAGE_COLUMNS): string {
   return cutToWidth(oneLine(text), columns, marks(style).more);
 }
 
-/** The last line of a list that was cut; nothing where nothing is missing. */
+/** The last line of a list that was cut; nothing if the list is complete. */
 export function andMore(style: TextStyle, missing: number, of = ''): string[] {
   if (missing <= 0) return [];
   const words = `${marks(style).more} and ${formatCount(missing)} more${of}, see the JSON report`;
   return flow(style, [tone('dim', words)], 4, ['  ']);
 }
 
-/** Whether a value at this path of the report is named by a caveat: by its own path, or by one that it lies under. */
+/** Finds the caveat of a path of the report, or of a path that contains it. */
 export function caveatAt(report: Report, path: string): Report['caveats'][number] | undefined {
   return report.caveats.find(
     (caveat) =>

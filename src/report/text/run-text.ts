@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration, plural } from '../../format.ts';
+import { formatBytes, formatDuration, listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { caveatAt, fact, messageText } from './parts-text.ts';
@@ -6,7 +6,7 @@ import { outcome } from './verdict-text.ts';
 
 const LISTED = 5;
 
-/** Where, on what, and what was run. */
+/** The target, the clone, the command and the run. */
 export function runText(report: Report, style: TextStyle): string[] {
   const { run, command } = report;
   const seconds = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
@@ -22,7 +22,7 @@ export function runText(report: Report, style: TextStyle): string[] {
       .slice(0, LISTED)
       .map(({ name, reason }): [string, Span[]] => [
         '',
-        ['left alone: ', tone('strong', name), `, ${messageText(style, reason)}`],
+        ['not rewritten: ', tone('strong', name), `, ${messageText(style, reason)}`],
       ]),
     ['Run', [`${run.id}, ${run.mode}, ${formatDuration(Math.max(0, seconds))} in all, `, toolOf(report)]],
   ];
@@ -41,7 +41,7 @@ function targetSpans({ target }: Report): Span[] {
   ];
 }
 
-/** Whether the target is as it was, which is the question behind every rehearsal. */
+/** Whether the target is unchanged: the question behind every rehearsal. */
 function targetState(report: Report, style: TextStyle): Span[] {
   const { changes, touched } = report.target;
   const ours = touched.length === 0 ? '' : `; safemigrate itself: ${messageText(style, touched.join(', '))}`;
@@ -53,7 +53,7 @@ function targetState(report: Report, style: TextStyle): Span[] {
   if (caveat) return [tone('warning', 'changes not checked'), `: ${messageText(style, caveat.reason)}`, ours];
   if (changes.length === 0) return ['unchanged by the rehearsal', ours];
   const others = changes.map((change) => change.what).join(', ');
-  return [`unchanged by the rehearsal; meanwhile changed by others: ${messageText(style, others)}`, ours];
+  return [`unchanged by the rehearsal; changed by other sessions: ${messageText(style, others)}`, ours];
 }
 
 function cloneSpans({ clone }: Report): Span[] {
@@ -77,15 +77,15 @@ function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
     return [
       tone('bad', `${marks(style).fail} never connected to the clone`),
       command.rewritten.length === 0
-        ? ': nothing of its environment or arguments could be pointed there'
-        : `, although ${command.rewritten.join(', ')} led there`,
+        ? ': none of its variables or arguments could be rewritten'
+        : `, although ${command.rewritten.join(', ')} ${command.rewritten.length === 1 ? 'points' : 'point'} to it`,
     ];
   const through = command.rewritten.length === 0 ? '' : ` through ${command.rewritten.join(', ')}`;
   const sessions = new Set(statements.map((statement) => statement.session)).size;
   return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}`];
 }
 
-/** What is odd about how the command and the server ended, and what was not run as it was written. */
+/** Statements that were refused, allowed or redirected, and contradictions between the exit code and the server. */
 function noteSpans({ command }: Report, style: TextStyle): Span[][] {
   const { refused, allowed, redirected, swallowedErrors, failedWithoutError } = command;
   const notes: Span[][] = refused
@@ -96,29 +96,27 @@ function noteSpans({ command }: Report, style: TextStyle): Span[][] {
     ]);
   if (allowed.length > 0)
     notes.push([
-      tone('warning', 'let through'),
-      `, although it reaches beyond the clone: ${listed(allowed)}`,
+      tone('warning', 'allowed'),
+      `, although it takes effect outside the clone: ${listed(unique(allowed))}`,
     ]);
   if (redirected.length > 0)
-    notes.push([`led to the clone, because it named the target: ${listed(redirected)}`]);
+    notes.push([`redirected to the clone (it named the target database): ${listed(unique(redirected))}`]);
   if (swallowedErrors.length > 0) {
     const which = plural(swallowedErrors.length, 'statement');
     notes.push([
       tone('warning', `${which} failed in the server`),
-      ', and the command ended with exit code 0 all the same',
+      ', but the command ended with exit code 0',
     ]);
   }
-  if (failedWithoutError) notes.push(['no statement of it failed in the server']);
+  if (failedWithoutError) notes.push(['none of its statements failed in the server']);
   return notes;
 }
 
-function listed(items: readonly string[]): string {
-  const unique = [...new Set(items)];
-  const more = unique.length > LISTED ? `, and ${unique.length - LISTED} more` : '';
-  return unique.slice(0, LISTED).join(', ') + more;
+function unique(items: readonly string[]): string[] {
+  return [...new Set(items)];
 }
 
-/** Quoted only where a shell would need it, so that the line can be pasted. */
+/** Quotes a word only if a shell needs it, so that the line can be pasted. */
 function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -34,7 +34,7 @@ export function schemaText(report: Report, style: TextStyle): string[] {
   ];
 }
 
-/** In a list that must be cut, what destroys something is never what is cut first. */
+/** Keeps the destructive changes if the list has to be cut. */
 function mostTelling(changes: SchemaChange[]): SchemaChange[] {
   const weight = (change: SchemaChange) => (change.dataLoss ? 0 : change.verb === 'drop' ? 1 : 2);
   if (changes.length <= LISTED) return changes;
@@ -99,7 +99,7 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
             tone(preexisting ? 'plain' : 'warning', preexisting ? 'leftover' : 'LEFTOVER'),
             `: ${kind} `,
             tone('strong', object),
-            preexisting ? ' was there before the command' : ' was left by the command',
+            preexisting ? ' existed before the command' : ' was left behind by the command',
           ],
           '!',
         ),

@@ -8,7 +8,7 @@ const LISTED_ERRORS = 3;
 const LISTED_SLOWEST = 5;
 const LISTED_LOCKS = 5;
 const SQL_COLUMNS = 160;
-/** Faster statements say nothing in a list of the slowest. */
+/** Faster statements are not worth a line in a list of the slowest. */
 const NOTICEABLE_MS = 1;
 
 export function statementsText(report: Report, style: TextStyle): string[] {
@@ -25,7 +25,7 @@ export function statementsText(report: Report, style: TextStyle): string[] {
   ];
 }
 
-/** Statements that failed: the reason where the command failed, an aside where it did not (tools try things out). */
+/** Statements that failed: the reason if the command failed, a side note if it did not (tools try things out). */
 export function failureSection({ statements }: Report, style: TextStyle): string[] {
   const failed = statements.filter((statement) => statement.error !== null);
   if (failed.length === 0) return [];
@@ -99,7 +99,7 @@ function facts(statement: StatementSection): string {
   return known.length === 0 ? '' : ` [${known.join(', ')}]`;
 }
 
-const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'not known' } as const;
+const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'unknown' } as const;
 
 function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
   const locks = longestLocks(statements, schema);

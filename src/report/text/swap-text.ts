@@ -3,7 +3,7 @@ import type { Report } from '../../model/report.ts';
 import { flow, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { bullet, heading, messageText } from './parts-text.ts';
 
-/** Which state the target is in after `--swap`: what an operator has to know before anything else. */
+/** The state of the target after `--swap`, which an operator needs to know first. */
 export function swapText({ swap, target }: Report, style: TextStyle): string[] {
   if (swap === null) return [];
   const { outcome, reasons, original, keepUntil, stallMs, sessionsEnded, steps } = swap;
@@ -11,19 +11,18 @@ export function swapText({ swap, target }: Report, style: TextStyle): string[] {
   const name = target.database;
   if (outcome === 'swapped') {
     return [
-      ...heading(style, 'Swapped', `${name} is the migrated clone now${closed}`),
+      ...heading(style, 'Swapped', `${name} is now the migrated clone${closed}`),
+      ...line(style, ['The original is kept as ', tone('strong', original ?? '?'), '.']),
+      ...line(style, ['To go back: ', tone('strong', 'safemigrate rollback')]),
+      ...(keepUntil === null ? [] : line(style, [`It is to be kept until ${formatTime(keepUntil)}.`])),
+      ...line(style, [`${plural(sessionsEnded, 'session')} terminated; ${stepsOf(steps)}`]),
       ...line(style, [
-        'The original is kept as ',
-        tone('strong', original ?? '?'),
-        '. Back: safemigrate rollback',
+        'Cumulative statistics start at zero; the planner statistics are those of the original.',
       ]),
-      ...(keepUntil === null ? [] : line(style, [`It is meant to be kept until ${formatTime(keepUntil)}.`])),
-      ...line(style, [`${plural(sessionsEnded, 'session')} ended; ${stepsOf(steps)}`]),
-      ...line(style, ['Cumulative statistics begin at zero; the planner has its own from the original.']),
     ];
   }
   const title =
-    outcome === 'undone' ? `nothing changed: ${name} is open, and as it was${closed}` : 'nothing was touched';
+    outcome === 'undone' ? `${name} is open again, and as before${closed}` : 'nothing was changed';
   return [
     ...heading(style, outcome === 'undone' ? 'Swap undone' : 'Not swapped', title),
     ...reasons.flatMap((reason) => bullet(style, [messageText(style, reason)])),

@@ -19,7 +19,7 @@ export function verdictText(report: Report, style: TextStyle): string[] {
   ];
 }
 
-/** Said where the policy gave no reason of its own. */
+/** The reason if the policy gave none. */
 function impliedReason(report: Report): string {
   const { command, schema, data, verdict } = report;
   if (!verdict.pass) return `the command ${outcome(command)}`;
@@ -36,21 +36,20 @@ function impliedReason(report: Report): string {
   const deleted =
     gone === 0 ? '' : ` ${plural(gone, 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
   const failed = command.swallowedErrors.length;
-  const swallowed =
-    failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server all the same.`;
+  const swallowed = failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server.`;
   return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${perhaps}${deleted}${swallowed}`;
 }
 
 export function outcome(command: Report['command']): string {
   const after = `after ${formatDuration(command.durationMs)}`;
   if (command.timedOut) return `was stopped by the time limit ${after}`;
-  if (command.signal !== null) return `was ended by ${command.signal} ${after}`;
+  if (command.signal !== null) return `was terminated by ${command.signal} ${after}`;
   if (command.exitCode === null) return `ended without an exit code ${after}`;
   if (command.exitCode === 0) return `succeeded in ${formatDuration(command.durationMs)}`;
   return `failed with exit code ${command.exitCode} ${after}`;
 }
 
-/** Exit code 5: the one thing that must not be overlooked. */
+/** The changes behind exit code 5, which nobody may overlook. */
 export function targetChangesSection(report: Report, style: TextStyle): string[] {
   const { target } = report;
   const made = target.changes.filter(({ madeBy }) => madeBy !== 'others');

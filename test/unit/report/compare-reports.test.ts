@@ -23,15 +23,15 @@ describe('a run against an earlier one', () => {
 
   test('says that it passes now, or does not any more', () => {
     const failed = sampleReport({ verdict: { pass: false, reasons: ['no'] } });
-    expect(compareReports(failed, base)).toEqual(['it does not pass any more']);
-    expect(compareReports(base, failed)).toEqual(['it passes now, and did not then']);
+    expect(compareReports(failed, base)).toEqual(['it no longer passes']);
+    expect(compareReports(base, failed)).toEqual(['it passes now, but did not then']);
   });
 
   test('names what took notably longer, and hazards that came and went', () => {
     const now = sampleReport({ command: { durationMs: 9_000 }, hazards: [hazard] });
     const then = sampleReport({ command: { durationMs: 1_000 }, hazards: [{ ...hazard, relation: null }] });
     expect(compareReports(now, then)).toEqual([
-      'the command took 9.0 s, and 1.0 s then',
+      'the command took 9.0 s (1.0 s then)',
       'new: TABLE_REWRITTEN on public.orders',
       'no longer found: TABLE_REWRITTEN',
     ]);
@@ -41,9 +41,9 @@ describe('a run against an earlier one', () => {
     const schema = base.schema;
     if (!schema) throw new Error('the sample has a schema');
     const other = sampleReport({ schema: { ...schema, after: 'another' } });
-    expect(compareReports(other, base)).toEqual(['it leads to another schema than then']);
+    expect(compareReports(other, base)).toEqual(['the migrated schema is different from then']);
     const before = sampleReport({ schema: { ...schema, before: 'another' } });
-    expect(compareReports(before, base)).toEqual(['the schema of the target is another one than then']);
+    expect(compareReports(before, base)).toEqual(['the schema of the target is different from then']);
   });
 
   test('matches statements by their text', () => {

@@ -52,8 +52,8 @@ describe('the forecast', () => {
       "FORECAST  for the target, from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open",
       '  - ACCESS EXCLUSIVE on public.orders for 4.2 s (statement 2)',
       '    about 966 statements would wait for it (212 reads/s, 18 rows written/s)',
-      '    SESSIONS WOULD RUN OUT: 41 open and 966 waiting, of 97',
-      '    the lock itself would first wait for "nightly report" (idle in transaction), open for 12 min 0 s now, and everybody else behind it',
+      '    CONNECTIONS WOULD RUN OUT: 41 open and 966 waiting, of 97',
+      '    the statement would first wait for "nightly report" (idle in transaction), open for 12 min 0 s now, and everybody else would queue behind it',
     ]);
   });
 
@@ -86,9 +86,9 @@ describe('the forecast', () => {
     );
     expect(lines.slice(1)).toEqual([
       '  - the synchronous standby replica would fall up to 21 GB behind (1 GB now)',
-      '  - nobody reads from the slot forgotten: all WAL stays on the disk for it',
+      '  - the replication slot forgotten is inactive: the server keeps all WAL for it',
       '  - up to 45 GB of disk space needed at the peak',
-      '  - 1 prepared transaction, the oldest 1 h 0 min old, which hold their locks until somebody ends them',
+      '  - 1 prepared transaction (the oldest is 1 h 0 min old): their locks are held until they are committed or rolled back',
       '  - the oldest transaction: a transaction (active), open for 10 min 0 s now',
     ]);
   });
@@ -117,7 +117,7 @@ describe('what was lost', () => {
     ],
     [
       { ...column, rows: null, rowsWithValue: null, exact: false },
-      'drops column public.users.email: how much it held is not known',
+      'drops column public.users.email: the amount of data is unknown',
     ],
     [
       { ...table, what: 'dropped', rows: 1, rowsWithValue: 1, exact: true },

@@ -1,0 +1,93 @@
+import { formatCount, formatDuration, plural } from '../../format.ts';
+import type { Report } from '../../model/report.ts';
+import { code, prose } from './escape-markdown.ts';
+import { PART, type Part } from './markdown-part.ts';
+
+const SEVERITIES = ['error', 'warning', 'notice'] as const;
+const SIGNS = { error: '🛑', warning: '⚠️', notice: 'ℹ️' } as const;
+
+export function hazardPart({ hazards }: Report): Part {
+  const rank = ({ severity, allowed }: Report['hazards'][number]) =>
+    SEVERITIES.indexOf(severity) + (allowed ? SEVERITIES.length : 0);
+  const items = hazards
+    .toSorted((one, other) => rank(one) - rank(other))
+    .map(
+      ({ code: name, severity, relation, statement, message, evidence, advice, allowed }) =>
+        `- ${SIGNS[severity]} **${name}**${relation === null ? '' : ` on ${code(relation)}`}` +
+        `${statement === null ? '' : `, statement ${statement}`}${allowed ? ' (allowed by the policy)' : ''}: ` +
+        `${prose(message)}${evidence === '' ? '' : `\n  - measured: ${prose(evidence)}`}` +
+        `${advice === '' ? '' : `\n  - safer: ${prose(advice, 1000)}`}`,
+    );
+  return { ...PART, title: `Hazards: ${formatCount(hazards.length)}`, folded: false, importance: 10, items };
+}
+
+export function failurePart({ statements }: Report): Part {
+  const failed = statements.filter(({ error }) => error !== null);
+  return {
+    ...PART,
+    title: `Failed statements: ${formatCount(failed.length)}`,
+    folded: false,
+    importance: 9,
+    items: failed.map(
+      ({ index, sql, error }) =>
+        `- ${index}. ${code(sql)}\n  - ${prose(error?.message ?? '')} (SQLSTATE ${error?.sqlstate ?? ''})`,
+    ),
+  };
+}
+
+export function queryPart({ queries }: Report): Part | undefined {
+  if (!queries) return undefined;
+  const rate = (perSecond: number | null) => (perSecond === null ? '' : `${perSecond.toFixed(1)} calls/s`);
+  return {
+    ...PART,
+    title: `The application's queries: ${plural(queries.checked, 'query', 'queries')} checked, ${formatCount(queries.broken.length)} broken, ${formatCount(queries.slower.length)} slower`,
+    folded: queries.broken.length + queries.slower.length === 0,
+    importance: 8,
+    head: ['| | query | calls | why |', '|---|---|---|---|'],
+    items: [
+      ...queries.broken.map(
+        ({ sql, callsPerSecond, error }) =>
+          `| broken | ${code(sql)} | ${rate(callsPerSecond)} | ${prose(error.message)} (${error.sqlstate}) |`,
+      ),
+      ...queries.slower.map(
+        ({ sql, callsPerSecond, costBefore, costAfter, nodeBefore, nodeAfter }) =>
+          `| slower | ${code(sql)} | ${rate(callsPerSecond)} | planner's cost ${formatCount(Math.round(costBefore))} → ` +
+          `${formatCount(Math.round(costAfter))}${nodeAfter === null ? '' : `; ${prose(nodeBefore ?? '?')} → ${prose(nodeAfter)}`} |`,
+      ),
+    ],
+  };
+}
+
+export function checkPart({ checks }: Report): Part {
+  return {
+    ...PART,
+    title: `Checks: ${formatCount(checks.filter(({ passed }) => passed).length)} of ${formatCount(checks.length)} passed`,
+    folded: checks.every(({ passed }) => passed),
+    importance: 8,
+    items: checks.map(({ name, passed, error, missing, added }) => {
+      const why = error
+        ? `: ${prose(error.message)} (${error.sqlstate}, ${error.when} the command)`
+        : [
+            ...missing.map((row) => `\n  - gone: ${code(row)}`),
+            ...added.map((row) => `\n  - new: ${code(row)}`),
+          ].join('');
+      return `- ${passed ? '✅' : '❌'} ${code(name)}${why}`;
+    }),
+  };
+}
+
+export function furtherPart(title: string, further: Report['rerun']): Part | undefined {
+  if (!further) return undefined;
+  const outcome = further.passed ? 'passed' : 'did not pass';
+  return {
+    ...PART,
+    title: `${title}: ${outcome}`,
+    folded: further.passed,
+    importance: 7,
+    items: [
+      `- ${code(further.command)} ended with exit code ${further.exitCode ?? '–'} after ${formatDuration(further.durationMs)}`,
+      ...further.differences.map(({ what }) => `- ${prose(what)}`),
+      ...further.dataDifferences.map(({ relation, what }) => `- ${code(relation)}: ${prose(what)}`),
+    ],
+  };
+}
