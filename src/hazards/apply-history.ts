@@ -1,19 +1,19 @@
 import type { ForecastSection } from '../model/report.ts';
 
-/** An earlier run that applied its command to the same target: what its statements took in the rehearsal and there. */
+/** An earlier apply to the same target: the times of its statements in the rehearsal and on the target. */
 export interface EarlierApply {
   readonly times: readonly (readonly [rehearsedMs: number, appliedMs: number])[];
 }
 
-/** Below that, it is the network's time and not the statement's. */
+/** Shorter times are those of the network, not of the statement. */
 const NOTICEABLE_MS = 5;
 
-/** Those of an apply's times that tell anything. */
+/** Keeps the times that are long enough to compare. */
 export function telling(times: EarlierApply['times']): EarlierApply['times'] {
   return times.filter((pair) => Math.min(...pair) > 0 && Math.max(...pair) >= NOTICEABLE_MS);
 }
 
-/** How times on the target compared with rehearsed ones so far; null where nothing was applied yet that took any. */
+/** Compares times on the target with rehearsed ones in earlier applies; null if there are none to compare. */
 export function applyHistoryOf(past: readonly EarlierApply[]): ForecastSection['earlierApplies'] {
   const applies = past.map(({ times }) => telling(times)).filter(({ length }) => length > 0);
   if (applies.length === 0) return null;

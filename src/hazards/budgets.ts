@@ -9,9 +9,9 @@ import type {
 } from '../model/report.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { durationFlag, lockFlag, sizeFlag } from './override-flags.ts';
-import { isMeant, type LockLimit, type Policy } from './policy.ts';
+import { type LockLimit, type Policy, refersTo } from './policy.ts';
 
-/** What budgets are about. */
+/** The measurements that budgets limit. */
 export interface Spent {
   readonly command: CommandSection;
   readonly statements: readonly StatementSection[];
@@ -21,14 +21,14 @@ export interface Spent {
   readonly caveats: readonly Caveat[];
 }
 
-/** Every budget that was overdrawn, or that could not be checked; each with the option that would allow it. */
+/** A reason for each budget that was exceeded, with the option that would allow it. A budget that could not be measured counts as exceeded. */
 export function budgetReasons(spent: Spent, policy: Policy): string[] {
   const { maxDurationMs, maxWalBytes, maxDiskBytes } = policy;
   const { durationMs } = spent.command;
   return [
     ...(maxDurationMs !== undefined && durationMs > maxDurationMs
       ? [
-          `the command took ${formatDuration(durationMs)}, and the limit is ${formatDuration(maxDurationMs)}; ` +
+          `the command took ${formatDuration(durationMs)}, but the limit is ${formatDuration(maxDurationMs)}; ` +
             `to allow it: ${durationFlag(durationMs)}`,
         ]
       : []),
@@ -46,9 +46,9 @@ const NEEDS = {
 function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: number | undefined): string[] {
   const { what, needs, of } = NEEDS[option];
   if (max === undefined || (bytes !== null && bytes <= max)) return [];
-  if (bytes === null) return [`${what} could not be measured, so that --${option} cannot be checked`];
+  if (bytes === null) return [`${what} could not be measured, so --${option} counts as exceeded`];
   return [
-    `${needs} ${formatBytes(bytes)} ${of}, and the limit is ${formatBytes(max)}; ` +
+    `${needs} ${formatBytes(bytes)} ${of}, but the limit is ${formatBytes(max)}; ` +
       `to allow it: ${sizeFlag(option, bytes)}`,
   ];
 }
@@ -56,7 +56,7 @@ function sizeReasons(option: keyof typeof NEEDS, bytes: number | null, max: numb
 function lockReasons({ statements, schema, caveats }: Spent, allowed: readonly LockLimit[]): string[] {
   if (allowed.length === 0) return [];
   const unseen = caveats.find(({ path, kind }) => path === 'statements' && kind === 'unmeasured');
-  if (unseen) return [`--max-lock cannot be checked: ${unseen.reason}`];
+  if (unseen) return [`--max-lock counts as exceeded: ${unseen.reason}`];
   return longestLocks(statements, schema).flatMap((lock) => {
     const limit = limitOf(lock, allowed);
     return limit === undefined ? [] : lockReason(lock, limit);
@@ -65,17 +65,17 @@ function lockReasons({ statements, schema, caveats }: Spent, allowed: readonly L
 
 function limitOf({ relation, mode }: HeldLock, allowed: readonly LockLimit[]): LockLimit | undefined {
   const ofMode = allowed.filter((limit) => limit.mode === mode);
-  const own = ofMode.find((limit) => limit.relation !== undefined && isMeant(limit.relation, relation));
+  const own = ofMode.find((limit) => limit.relation !== undefined && refersTo(limit.relation, relation));
   return own ?? ofMode.find((limit) => limit.relation === undefined);
 }
 
 function lockReason({ relation, mode, heldMs, statement }: HeldLock, { maxMs }: LockLimit): string[] {
   const held = `${mode} on ${relation} (statement ${statement})`;
   if (heldMs === null)
-    return [`for how long ${held} was held is not known, so that --max-lock cannot be checked`];
+    return [`how long ${held} was held could not be measured, so --max-lock counts as exceeded`];
   if (heldMs <= maxMs) return [];
   return [
-    `${held} was held for ${formatDuration(heldMs)}, and the limit is ${formatDuration(maxMs)}; ` +
+    `${held} was held for ${formatDuration(heldMs)}, but the limit is ${formatDuration(maxMs)}; ` +
       `to allow it: ${lockFlag(relation, mode, heldMs)}`,
   ];
 }

@@ -13,7 +13,7 @@ import { SCANS } from './kinds/scans.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
 import { UNEXPLAINED } from './kinds/unexplained.ts';
 
-/** Every hazard there is: what blocks, what is rewritten, what is lost, what fails, and what breaks the running code. */
+/** All hazards that are found in the facts: blocking, rewrites, losses, failures, and changes that break running code. */
 export const CATALOGUE: readonly HazardRecord[] = [
   ...BUILDS,
   ...SCANS,

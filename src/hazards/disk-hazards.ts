@@ -2,21 +2,21 @@ import { formatBytes } from '../format.ts';
 import type { ForecastSection, Hazard } from '../model/report.ts';
 import type { HazardTexts } from './hazard-definition.ts';
 
-/** What of the free disk may be needed before it is worth a warning: others write there meanwhile. */
+/** Share of the free disk space that may be needed without a warning: other sessions write there as well. */
 const NEARLY_ALL = 0.8;
 
 const DISK: HazardTexts = {
   code: 'DISK_FILLS_UP',
   title: "the target's disk fills up",
   condition:
-    'At the peak more disk space is needed than is free where the target lies (an error), or more than 80 % of it (a warning).',
+    "At the peak more disk space is needed than is free on the target's file system (an error), or more than 80 % of it (a warning).",
   effect:
-    'Statements of everybody fail with "No space left on device"; where no WAL can be written the whole server stops.',
+    'Statements of all sessions fail with "No space left on device"; if no WAL can be written, the whole server stops.',
   safer:
-    'Free or add space first; or change the rows in batches with a checkpoint and a VACUUM in between, instead of writing tables anew.',
+    'First free or add space; or change the rows in batches with a checkpoint and a VACUUM in between, instead of rewriting tables.',
 };
 
-/** What the forecast says that there is not enough of. */
+/** Hazards of the forecast. */
 export const DISK_HAZARDS: readonly HazardTexts[] = [DISK];
 
 export function findDiskHazards(forecast: Pick<ForecastSection, 'disk'> | null): Hazard[] {
@@ -30,9 +30,9 @@ export function findDiskHazards(forecast: Pick<ForecastSection, 'disk'> | null):
       statement: null,
       relation: null,
       message: isError
-        ? "The target's disk has not the space that is needed."
-        : "The target's disk is nearly filled up.",
-      evidence: `up to ${formatBytes(neededBytes)} needed at the peak, its WAL included; ${formatBytes(freeBytes)} free where the target lies`,
+        ? "The target's disk does not have the space that is needed."
+        : "The target's disk would be nearly full.",
+      evidence: `up to ${formatBytes(neededBytes)} needed at the peak, including WAL; ${formatBytes(freeBytes)} free on the target's file system`,
       advice: DISK.safer,
       allowed: false,
     },

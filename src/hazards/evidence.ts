@@ -3,25 +3,25 @@ import type { StatementSection } from '../model/report.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { waitingFor } from './severity.ts';
 
-/** `ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten)`; by the statement's own time where no lock was seen. */
-export function lockEvidence(ground: HazardContext, statement: StatementSection, relation: string): string {
-  const held = ground.held(statement, relation);
-  const about = details(ground, relation, statement.rewrote.includes(relation), held);
+/** `ACCESS EXCLUSIVE on public.orders for 4.2 s (18 GB, rewritten)`, or the statement's time if no lock was seen. */
+export function lockEvidence(context: HazardContext, statement: StatementSection, relation: string): string {
+  const held = context.held(statement, relation);
+  const about = details(context, relation, statement.rewrote.includes(relation), held);
   if (!held) return `the statement took ${formatDuration(statement.durationMs)} on ${relation}${about}`;
   return `${held.mode} on ${relation}${duration(held.heldMs)}${about}`;
 }
 
-export function locksEvidence(ground: HazardContext, locks: readonly StatementLock[]): string {
+export function locksEvidence(context: HazardContext, locks: readonly StatementLock[]): string {
   const words = locks.map(
     (lock) =>
-      `${lock.mode} on ${lock.relation}${duration(lock.heldMs)}${details(ground, lock.relation, false, lock)}`,
+      `${lock.mode} on ${lock.relation}${duration(lock.heldMs)}${details(context, lock.relation, false, lock)}`,
   );
   return listed(words, { separator: '; ' });
 }
 
 /** `public.orders: 18 GB, about 1,203,442 rows, 12 reads and 3 writes per second`. */
-export function relationEvidence(ground: HazardContext, relation: string): string {
-  const known = figures(ground, relation);
+export function relationEvidence(context: HazardContext, relation: string): string {
+  const known = figures(context, relation);
   return known.length === 0 ? relation : `${relation}: ${known.join(', ')}`;
 }
 
@@ -30,13 +30,13 @@ function duration(heldMs: number | null): string {
 }
 
 function details(
-  ground: HazardContext,
+  context: HazardContext,
   relation: string,
   rewritten: boolean,
   lock: StatementLock | undefined,
 ): string {
-  const size = ground.relation(relation)?.sizeBytes ?? null;
-  const waiting = lock ? waitingFor(ground, lock) : null;
+  const size = context.relation(relation)?.sizeBytes ?? null;
+  const waiting = lock ? waitingFor(context, lock) : null;
   const words = [
     ...(size === null ? [] : [formatBytes(size)]),
     ...(rewritten ? ['rewritten'] : []),
@@ -47,9 +47,9 @@ function details(
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }
 
-function figures(ground: HazardContext, relation: string): string[] {
-  const facts = ground.relation(relation);
-  const traffic = ground.traffic(relation);
+function figures(context: HazardContext, relation: string): string[] {
+  const facts = context.relation(relation);
+  const traffic = context.traffic(relation);
   return [
     ...(facts?.sizeBytes == null ? [] : [formatBytes(facts.sizeBytes)]),
     ...(facts?.rows == null ? [] : [rowCount(facts.rows, facts.exact)]),

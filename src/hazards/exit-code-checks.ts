@@ -12,8 +12,8 @@ import type {
 import type { HazardTexts } from './hazard-definition.ts';
 import { effectOfStatement } from './statement-effect.ts';
 
-/** What the command's exit code says, and what the server saw. */
-export interface Account {
+/** The command's exit code, and what happened in the server. */
+export interface CommandOutcome {
   readonly command: Pick<CommandSection, 'exitCode' | 'reachedClone'>;
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
@@ -22,27 +22,29 @@ export interface Account {
   readonly data: Pick<DataSection, 'tables' | 'written'> | null;
 }
 
-interface HonestyRecord extends HazardTexts {
+interface ExitCodeCheck extends HazardTexts {
   readonly severity: Hazard['severity'];
-  readonly find: (account: Account) => Pick<Hazard, 'statement' | 'relation' | 'message' | 'evidence'> | null;
+  readonly find: (
+    outcome: CommandOutcome,
+  ) => Pick<Hazard, 'statement' | 'relation' | 'message' | 'evidence'> | null;
 }
 
-/** Whether the exit code can be trusted: a deploy script goes by nothing else. */
-export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
+/** Checks whether the exit code is true: a deploy script relies on nothing else. */
+export const EXIT_CODE_CHECKS: readonly ExitCodeCheck[] = [
   {
     code: 'ERRORS_SWALLOWED',
-    title: 'Exit code 0 although statements failed and nothing changed',
+    title: 'exit code 0, although statements failed and nothing changed',
     condition:
-      'The command ended with exit code 0, the server refused statements of it, and nothing was changed.',
-    effect: 'The deployment goes on as if it had been migrated.',
+      'The command ended with exit code 0, some of its statements failed in the server, and nothing was changed.',
+    effect: 'The deployment continues as if the migration had succeeded.',
     safer:
-      'Let the tool stop at the first error (psql: -v ON_ERROR_STOP=1), and let scripts hand its exit code on (set -eo pipefail).',
+      'Let the tool stop at the first error (psql: -v ON_ERROR_STOP=1), and let scripts pass on its exit code (set -eo pipefail).',
     severity: 'error',
-    find: (account) => {
-      const failed = account.statements.filter(({ error }) => error !== null);
+    find: (outcome) => {
+      const failed = outcome.statements.filter(({ error }) => error !== null);
       const [first] = failed;
-      const { definitions, rows } = effectsOf(account);
-      if (account.command.exitCode !== 0 || !first?.error || definitions.length + rows.length > 0)
+      const { definitions, rows } = effectsOf(outcome);
+      if (outcome.command.exitCode !== 0 || !first?.error || definitions.length + rows.length > 0)
         return null;
       return {
         statement: first.index,
@@ -54,12 +56,12 @@ export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
   },
   {
     code: 'NEVER_COMMITTED',
-    title: 'Exit code 0 although a transaction was left open',
+    title: 'exit code 0, although a transaction was left open',
     condition:
-      'The command ended with exit code 0 and closed its session in a transaction that had changed something, without COMMIT or ROLLBACK.',
-    effect: 'The server rolls it back: the deployment goes on as if it had been migrated.',
+      'The command ended with exit code 0 and closed its session without COMMIT or ROLLBACK in a transaction that had changed something.',
+    effect: 'The server rolls it back, and the deployment continues as if the migration had succeeded.',
     safer:
-      'End every BEGIN with COMMIT (psql: --single-transaction does both), and let the tool commit before it closes.',
+      'End every BEGIN with COMMIT (psql: --single-transaction does both), and let the tool commit before it closes the session.',
     severity: 'error',
     find: ({ command, statements, transactions, parsed }) => {
       if (command.exitCode !== 0) return null;
@@ -80,7 +82,7 @@ export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
           statement: first.index,
           relation: null,
           message: 'The command ended with exit code 0 in an open transaction, which was rolled back.',
-          evidence: `${plural(lost.length, 'statement')} in it came to nothing, the first: ${first.tag}.`,
+          evidence: `${plural(lost.length, 'statement')} in it had no effect, the first: ${first.tag}.`,
         };
       }
       return null;
@@ -88,59 +90,59 @@ export const EXIT_CODE_CHECKS: readonly HonestyRecord[] = [
   },
   {
     code: 'HALF_APPLIED',
-    title: 'It failed, and what it did before that stays',
-    condition: 'The command did not end with exit code 0, and a part of its changes was committed.',
-    effect: 'The target would be left between two versions, and the next attempt starts from there.',
+    title: 'the command failed, but a part of its changes was committed',
+    condition: 'The command did not end with exit code 0, but a part of its changes was committed.',
+    effect: 'The target would be left between two versions, and the next attempt would start from there.',
     safer:
-      'Put each migration into one transaction; what cannot run in one (CREATE INDEX CONCURRENTLY) goes into a migration of its own that can be repeated.',
+      'Run each migration in one transaction; put statements that cannot run in one (CREATE INDEX CONCURRENTLY) into a separate migration that can be repeated.',
     severity: 'error',
-    find: (account) => {
-      const { definitions, rows } = effectsOf(account);
-      // That the tool noted its failure is as it should be.
+    find: (outcome) => {
+      const { definitions, rows } = effectsOf(outcome);
+      // The tool may record its failure.
       const effects = [...new Set([...definitions, ...rows])].filter((object) => !isBookkeeping(object));
-      if (account.command.exitCode === 0 || effects.length === 0) return null;
+      if (outcome.command.exitCode === 0 || effects.length === 0) return null;
       return {
-        statement: account.statements.find(({ error }) => error !== null)?.index ?? null,
+        statement: outcome.statements.find(({ error }) => error !== null)?.index ?? null,
         relation: null,
-        message: 'The command failed, and a part of what it did stays.',
+        message: 'The command failed, but a part of its changes was committed.',
         evidence: `Committed: ${listed(effects)}.`,
       };
     },
   },
   {
     code: 'BOOKKEEPING_ONLY',
-    title: 'Noted as done, and nothing done',
+    title: 'recorded as applied, although nothing changed',
     condition:
-      'The tool wrote into the table in which it notes what ran, and neither schema nor other data changed.',
-    effect: 'The migration counts as applied from now on and will not be run again.',
+      'The tool wrote into its own table of applied migrations, and neither the schema nor other data changed.',
+    effect: 'The migration counts as applied and will not be run again.',
     safer:
-      'Look whether the migration is empty, skipped what it should do (IF NOT EXISTS), or ran elsewhere.',
+      'Check whether the migration is empty, skipped its work (IF NOT EXISTS), or ran on another database.',
     severity: 'warning',
-    find: (account) => {
-      const { definitions, rows } = effectsOf(account);
+    find: (outcome) => {
+      const { definitions, rows } = effectsOf(outcome);
       const noted = rows.find((object) => isBookkeeping(object) && !LOCK_TABLE.test(object));
       const others = [...definitions, ...rows].some((object) => !isBookkeeping(object));
-      if (account.command.exitCode !== 0 || noted === undefined || others) return null;
+      if (outcome.command.exitCode !== 0 || noted === undefined || others) return null;
       return {
         statement: null,
         relation: noted,
-        message: 'The tool noted migrations as done, and nothing else changed.',
+        message: 'The tool recorded migrations as applied, but nothing else changed.',
         evidence: `Only ${noted} changed.`,
       };
     },
   },
 ];
 
-/** Nothing of it is said where the command was never seen to work on the clone, or its effects could not be read. */
-export function findExitCodeHazards(account: Account): Hazard[] {
-  if (!account.command.reachedClone || account.schema === null || account.data === null) return [];
+/** Finds hazards of the exit code; none if the command never connected to the clone, or its effects could not be read. */
+export function findExitCodeHazards(outcome: CommandOutcome): Hazard[] {
+  if (!outcome.command.reachedClone || outcome.schema === null || outcome.data === null) return [];
   return EXIT_CODE_CHECKS.flatMap(({ code, severity, safer, find }): Hazard[] => {
-    const found = find(account);
+    const found = find(outcome);
     return found === null ? [] : [{ code, severity, ...found, advice: safer, allowed: false }];
   });
 }
 
-/** Tools lock themselves by a row of it in every run. */
+/** Tools lock themselves with a row of such a table in every run. */
 const LOCK_TABLE = /lock"?$/i;
 
 interface Effects {
@@ -149,14 +151,14 @@ interface Effects {
   readonly rows: readonly string[];
 }
 
-/** What changed and stays, by name; what was rolled back is no effect. */
-function effectsOf({ schema, data, statements, transactions, parsed }: Account): Effects {
+/** The names of what changed and was committed. */
+function effectsOf({ schema, data, statements, transactions, parsed }: CommandOutcome): Effects {
   const changes = [
     ...(schema?.changes ?? []).map(({ object }) => object),
     ...(schema?.renames ?? []).map(({ to }) => to),
   ];
   const unnamed = changes.length === 0 && schema?.before !== schema?.after ? ['the schema'] : [];
-  // The server counts what was rolled back as written too.
+  // The server's counters of written rows include those that were rolled back.
   const allKept = transactions.every(({ outcome }) => outcome === 'committed');
   const rows = [
     ...(data?.tables ?? [])
@@ -168,12 +170,12 @@ function effectsOf({ schema, data, statements, transactions, parsed }: Account):
   return { definitions: [...changes, ...unnamed].sort(), rows: [...new Set(rows)].sort() };
 }
 
-/** Relations that a committed statement wrote rows of, by the locks that writing takes. */
+/** Relations whose rows a committed statement wrote, according to the locks that writing takes. */
 function writtenRelations({
   statements,
   transactions,
   parsed,
-}: Pick<Account, 'statements' | 'transactions' | 'parsed'>): string[] {
+}: Pick<CommandOutcome, 'statements' | 'transactions' | 'parsed'>): string[] {
   const kept = new Set(
     transactions.filter(({ outcome }) => outcome === 'committed').map(({ transaction }) => transaction),
   );

@@ -1,7 +1,7 @@
 import { listed } from '../format.ts';
 import type { Caveat, CheckSection, FurtherRunSection } from '../model/report.ts';
 
-/** What was asked of the clone beside the migration itself. */
+/** The results of the user's checks and of the extra runs on the clone. */
 export interface RequestedExtraRuns {
   readonly checks: readonly CheckSection[];
   readonly rerun: FurtherRunSection | null;
@@ -11,12 +11,12 @@ export interface RequestedExtraRuns {
 
 const LISTED = 3;
 
-/** Why the user's own checks, the second run and the way back speak against the migration. */
-export function askedReasons({ checks, rerun, down, caveats }: RequestedExtraRuns): string[] {
+/** The reasons of the user's own checks, the second run and the down migration against the migration. */
+export function extraRunReasons({ checks, rerun, down, caveats }: RequestedExtraRuns): string[] {
   return [
     ...checks.flatMap(checkReason),
     ...runReasons(rerun, SECOND_RUN),
-    ...runReasons(down, WAY_BACK),
+    ...runReasons(down, DOWN),
     ...notDone(caveats),
   ];
 }
@@ -25,10 +25,10 @@ function checkReason({ name, rule, passed, error, rowsAfter, missing, added }: C
   if (passed) return [];
   if (error)
     return [`the check ${name} failed ${error.when} the command: ${error.message} (${error.sqlstate})`];
-  if (rule === 'empty') return [`the check ${name} must return no row, and returned ${rowsAfter}`];
+  if (rule === 'empty') return [`the check ${name} must return no rows, but returned ${rowsAfter}`];
   const sample = [...missing.map((row) => `- ${row}`), ...added.map((row) => `+ ${row}`)];
   const rows = sample.length === 0 ? '' : `: ${sample.slice(0, LISTED).join(', ')}`;
-  return [`the check ${name} returned other rows after the command than before${rows}`];
+  return [`the check ${name} returned different rows after the command than before${rows}`];
 }
 
 interface Words {
@@ -42,10 +42,10 @@ const SECOND_RUN: Words = {
   name: 'the second run (--rerun)',
   unlike: 'the command is not safe to run twice',
 };
-const WAY_BACK: Words = {
+const DOWN: Words = {
   path: 'down',
-  name: 'the way back (--down)',
-  unlike: 'the way back (--down) does not lead back',
+  name: 'the down migration (--down)',
+  unlike: 'the down migration (--down) does not restore the previous state',
 };
 
 function runReasons(run: FurtherRunSection | null, { name, unlike }: Words): string[] {
@@ -65,16 +65,16 @@ function runReasons(run: FurtherRunSection | null, { name, unlike }: Words): str
 }
 
 function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: string): string[] {
-  if (timedOut) return [`${name} ran longer than --timeout allows and was ended`];
-  if (signal !== null) return [`${name} was ended by ${signal}`];
+  if (timedOut) return [`${name} ran longer than --timeout allows and was terminated`];
+  if (signal !== null) return [`${name} was terminated by ${signal}`];
   return exitCode === 0 ? [] : [`${name} failed with exit code ${exitCode}`];
 }
 
-/** What was asked for and could not be done cannot have passed. */
+/** An extra run that was requested but not possible has not passed. */
 function notDone(caveats: readonly Caveat[]): string[] {
-  return [SECOND_RUN, WAY_BACK].flatMap(({ path, name }) =>
+  return [SECOND_RUN, DOWN].flatMap(({ path, name }) =>
     caveats
       .filter((caveat) => caveat.path === path && caveat.kind === 'unmeasured')
-      .map(({ reason }) => `${name} was not tried: ${reason}`),
+      .map(({ reason }) => `${name} was not run: ${reason}`),
   );
 }

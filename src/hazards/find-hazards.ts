@@ -5,11 +5,11 @@ import { HazardContext } from './hazard-context.ts';
 
 const SEVERITIES: readonly Hazard['severity'][] = ['error', 'warning', 'notice'];
 
-/** What the command would do to production that hurts, the worst first. Nothing is allowed yet: the policy does that. */
+/** Finds the hazards of the command for production, the most severe first. None is allowed yet: the policy does that. */
 export function findHazards(facts: HazardFacts): Hazard[] {
-  const ground = new HazardContext(facts);
+  const context = new HazardContext(facts);
   return CATALOGUE.flatMap(({ code, find }) =>
-    find(ground).map((finding): Hazard => ({ code, ...finding, allowed: false })),
+    find(context).map((finding): Hazard => ({ code, ...finding, allowed: false })),
   ).sort(
     (a, b) =>
       SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) ||

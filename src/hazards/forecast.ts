@@ -16,39 +16,39 @@ import type {
 import { conflictsOf, LOCK_MODES, type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { applyHistoryOf, type EarlierApply } from './apply-history.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
-import { type Rates, ratesToReckonWith, SHORT_SAMPLE_MS } from './rates.ts';
+import { effectiveRates, type Rates, SHORT_SAMPLE_MS } from './rates.ts';
 
 export interface ForecastInput {
   readonly traffic: TargetTraffic | { readonly unmeasured: string };
   readonly statements: readonly StatementSection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   readonly data: DataSection | null;
-  /** Sizes on the target, with indexes and TOAST, of what the command writes anew; null where they could not be read. */
+  /** Sizes on the target, with indexes and TOAST, of the relations that the command rewrites; null if they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
-  /** Free where the target's files lie, before the clone was made; null where that cannot be seen. */
+  /** Free bytes on the target's file system before the clone was made; null if that cannot be seen. */
   readonly freeBytes: number | null;
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
-  /** To the same target, by earlier runs. */
+  /** Applies of earlier runs to the same target. */
   readonly pastApplies: readonly EarlierApply[];
 }
 
 export interface Forecast {
   readonly section: ForecastSection | null;
-  /** What it reckons with. */
+  /** The rates that the forecast uses. */
   readonly rates: Rates | null;
   readonly caveats: Caveat[];
 }
 
 /**
- * What the measured locks, WAL and files would mean on the target, from its own statistics. All of it is a forecast: the
- * inputs stand beside it, and what could not be known is null, with the reason in the caveats.
+ * Estimates what the measured locks, WAL and files would mean on the target, from its own statistics. The section contains its
+ * inputs; an unknown value is null, with the reason in the caveats.
  */
 export function forecast(measured: ForecastInput): Forecast {
   const { traffic, data } = measured;
   if ('unmeasured' in traffic)
     return { section: null, rates: null, caveats: [unmeasured('forecast', traffic.unmeasured)] };
-  const rates = ratesToReckonWith(traffic, measured.targetWasEmptied);
+  const rates = effectiveRates(traffic, measured.targetWasEmptied);
   const walBytes = data?.walBytes ?? null;
   const holders = byRelation(traffic.holders);
   const locks = longestLocks(measured.statements, measured.schema)
@@ -111,11 +111,11 @@ function lockForecast(
 }
 
 /**
- * What comes in a second and would have to wait. One statement may begin many scans and write many rows, but a
- * transaction waits only once: there are not more to wait than transactions come.
+ * Statements per second that would have to wait. One statement may start many scans and write many rows, but a transaction waits
+ * only once, so that the rate of transactions is an upper bound.
  */
 function arrivals(rates: RelationRates, { blocks }: HeldLock, transactionsPerSecond: number | null): number {
-  // An UPDATE or DELETE scans for its rows and so counts as a read already.
+  // An UPDATE or DELETE scans for its rows, and thus already counts as a read.
   const touches = blocks.includes('reads')
     ? rates.readsPerSecond + rates.insertsPerSecond
     : rates.writesPerSecond;
@@ -148,11 +148,11 @@ function behind(
   return { ...standby, behindBytes: known ? (standby.lagBytes ?? 0) + walBytes : null };
 }
 
-/** Until the commit the old files stay beside the new ones; the WAL goes with a later checkpoint, if nobody needs it. */
+/** Bytes needed at the peak: the old files are kept until the commit, and the WAL at least until the next checkpoint. */
 function neededBytes({ data, rewrittenBytes }: ForecastInput): number | null {
   if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
     return null;
-  // One that was renamed too is not on the target under its new name: its size on the clone lacks the indexes.
+  // The target does not know the new name of a renamed table; its size on the clone is used, without indexes.
   const rewritten = data.tables
     .filter((table) => table.rewritten)
     .reduce((sum, { relation, bytesBefore }) => sum + (rewrittenBytes.get(relation) ?? bytesBefore ?? 0), 0);
@@ -164,37 +164,37 @@ function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: For
   const seconds = (traffic.sampledMs / 1000).toFixed(1);
   const instead =
     section.averagedMs === null
-      ? 'rates may be too low (the server has not counted for a day yet, so that its average says nothing either)'
-      : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the server has counted`;
+      ? 'rates may be too low (the statistics cover less than a day, so their average means nothing either)'
+      : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the statistics cover`;
   if (traffic.sampledMs < SHORT_SAMPLE_MS)
     caveats.push(
       estimate(
         'forecast.locks',
-        `the run was over after ${seconds} s, and statistics come up to a second late: ${instead}`,
+        `the run took ${seconds} s, and statistics are up to a second late: ${instead}`,
       ),
     );
   if (measured.targetWasEmptied)
     caveats.push(
       estimate(
         'forecast.locks',
-        `for the clone no session could be connected to the target, in the same ${seconds} s in which its traffic was sampled: ${instead}`,
+        `sessions could not connect to the target while the clone was made, in the same ${seconds} s in which its traffic was sampled: ${instead}`,
       ),
     );
   if (section.locks.some(({ readsPerSecond }) => readsPerSecond === null))
     caveats.push(
-      unmeasured('forecast.locks[].queued', 'the target has no statistics of some of the locked relations'),
+      unmeasured('forecast.locks[].queued', 'the target has no statistics for some of the locked relations'),
     );
   if (traffic.hiddenSessions > 0)
     for (const path of ['forecast.oldestTransaction', 'forecast.locks[].waitsFor'])
       caveats.push(
         unmeasured(
           path,
-          `the role sees nothing of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
+          `the role cannot see the details of ${traffic.hiddenSessions} sessions: GRANT pg_read_all_stats to it`,
         ),
       );
   if (section.wal.standbys === null)
     caveats.push(
-      unmeasured('forecast.wal.standbys', 'the role does not see them: GRANT pg_read_all_stats to it'),
+      unmeasured('forecast.wal.standbys', 'the role cannot see them: GRANT pg_read_all_stats to it'),
     );
   if (section.disk.neededBytes === null)
     caveats.push(unmeasured('forecast.disk.neededBytes', 'sizes or the WAL could not be read'));
@@ -202,7 +202,7 @@ function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: For
     caveats.push(
       unmeasured(
         'forecast.disk.freeBytes',
-        "it can be seen on the server's own machine alone, by a member of pg_read_all_settings and pg_read_server_files",
+        "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
       ),
     );
   return caveats;

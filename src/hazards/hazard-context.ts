@@ -11,8 +11,8 @@ import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { lastPart } from './kinds/names.ts';
 
-/** One thing that a statement asked for. */
-export interface Met<Does extends Action['does']> {
+/** One action of a statement. */
+export interface StatementAction<Does extends Action['does']> {
   readonly statement: StatementSection;
   readonly action: ActionOf<Does>;
 }
@@ -24,23 +24,23 @@ export interface StatementLock {
   readonly heldMs: number | null;
 }
 
-/** A lock, and from which statement of its transaction on it is held. */
+/** A lock, and the index of the statement since which it is held. */
 interface Since extends StatementLock {
   readonly index: number;
 }
 
-/** The facts, arranged for the questions that hazards ask. */
+/** The facts, indexed for the questions of the hazards. */
 export class HazardContext {
   readonly facts: HazardFacts;
   readonly #byTransaction = new Map<number, StatementSection[]>();
-  /** By transaction and relation, weaker locks before stronger ones. */
+  /** Locks by transaction and relation, weaker ones before stronger ones. */
   readonly #locks = new Map<number, Map<string, Since[]>>();
   readonly #byLastName: ReadonlyMap<string, readonly string[]>;
   readonly #lockedByLastName = new Map<number, ReadonlyMap<string, readonly string[]>>();
-  readonly #met = new Map<Action['does'], readonly unknown[]>();
+  readonly #actionsOf = new Map<Action['does'], readonly unknown[]>();
   readonly #changes: ReadonlySet<string>;
   readonly #former: ReadonlyMap<string, string>;
-  #madeAt: ReadonlyMap<string, number> | undefined;
+  #createdAt: ReadonlyMap<string, number> | undefined;
 
   constructor(facts: HazardFacts) {
     this.facts = facts;
@@ -60,36 +60,36 @@ export class HazardContext {
     this.#changes = new Set((facts.schema?.changes ?? []).map(({ verb, object }) => `${verb} ${object}`));
   }
 
-  /** What was there before the command: a relation that the command made itself can hurt nobody. */
+  /** A relation that existed before the command; locks on relations that the command created block nobody. */
   relation(name: string): RelationFacts | undefined {
     return this.facts.catalogue.relations.get(this.#current(name));
   }
 
-  /** Locks are told by the names after the command; statements and the schema comparison may have those from before. */
+  /** Locks have the names from after the command; statements and the schema comparison may have those from before. */
   #current(name: string): string {
     const { relations, renamed } = this.facts.catalogue;
     return relations.has(name) ? name : (renamed.get(name) ?? name);
   }
 
   /**
-   * The name is that of a relation that was there before, and the command has made another one of this name by the time
-   * of the statement: the old one was renamed or dropped.
+   * Whether the command has created another relation with this name by the time of the statement, after it renamed or
+   * dropped the old one.
    */
   isReplaced(name: string, { index }: StatementSection): boolean {
-    this.#madeAt ??= this.#tablesMade();
-    const madeAt = this.#madeAt.get(name);
-    return madeAt !== undefined && index > madeAt;
+    this.#createdAt ??= this.#tablesCreated();
+    const createdAt = this.#createdAt.get(name);
+    return createdAt !== undefined && index > createdAt;
   }
 
-  /** By which statement the command made a table, by its name. */
-  #tablesMade(): ReadonlyMap<string, number> {
+  /** The index of the statement that created a table, by table name. */
+  #tablesCreated(): ReadonlyMap<string, number> {
     const undone = new Set(
       this.facts.transactions
         .filter(({ outcome }) => outcome === 'rolled back')
         .map(({ transaction }) => transaction),
     );
     const made = new Map<string, number>();
-    for (const { statement, action } of this.met('create table')) {
+    for (const { statement, action } of this.actionsOf('create table')) {
       const name = this.resolve(action.table, statement);
       if (action.ifNotExists || made.has(name) || undone.has(statement.transaction)) continue;
       made.set(name, statement.index);
@@ -97,31 +97,31 @@ export class HazardContext {
     return made;
   }
 
-  /** null where it was not sampled, or where the target's statistics tell nothing of the relation. */
+  /** The target's traffic on a relation; null if it was not sampled, or there are no statistics for the relation. */
   traffic(relation: string): RelationTraffic | null {
     const { traffic } = this.facts;
-    // The target knows relations by their names from before.
+    // The target has the names from before the command.
     return traffic?.get(this.#former.get(relation) ?? relation) ?? null;
   }
 
-  /** The schema comparison says so of the object. */
+  /** Whether the schema comparison contains this change of the object. */
   changed(verb: SchemaChange['verb'], object: string): boolean {
     return this.#changes.has(`${verb} ${object}`);
   }
 
-  /** Statements that succeeded, with what they ask for. */
-  met<Does extends Action['does']>(does: Does): readonly Met<Does>[] {
-    const known = this.#met.get(does);
-    if (known) return known as readonly Met<Does>[];
-    const met = this.facts.statements
+  /** Actions of one kind in statements that succeeded. */
+  actionsOf<Does extends Action['does']>(does: Does): readonly StatementAction<Does>[] {
+    const known = this.#actionsOf.get(does);
+    if (known) return known as readonly StatementAction<Does>[];
+    const found = this.facts.statements
       .filter(({ error }) => error === null)
-      .flatMap((each) => this.asked(each, does));
-    this.#met.set(does, met);
-    return met;
+      .flatMap((each) => this.actionsIn(each, does));
+    this.#actionsOf.set(does, found);
+    return found;
   }
 
-  /** What one statement asks for, whether it succeeded or not. */
-  asked<Does extends Action['does']>(statement: StatementSection, does: Does): Met<Does>[] {
+  /** Actions of one kind in a statement, whether it succeeded or not. */
+  actionsIn<Does extends Action['does']>(statement: StatementSection, does: Does): StatementAction<Does>[] {
     return this.actions(statement)
       .filter((action): action is ActionOf<Does> => action.does === does)
       .map((action) => ({ statement, action }));
@@ -131,7 +131,7 @@ export class HazardContext {
     return this.facts.parsed.get(statement.index)?.actions ?? [];
   }
 
-  /** The transactions, each with its statements in their order. */
+  /** The statements of each transaction, in order. */
   transactions(): Iterable<readonly StatementSection[]> {
     return this.#byTransaction.values();
   }
@@ -148,7 +148,7 @@ export class HazardContext {
       ?.findLast((lock) => lock.index <= index);
   }
 
-  /** Locks that the statement itself added, on relations that were there before, and that keep out one kind of work. */
+  /** Locks on existing relations that the statement itself took, and that block reads or writes. */
   taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
       const known = modeOf(mode);
@@ -158,8 +158,8 @@ export class HazardContext {
   }
 
   /**
-   * The relation that a statement means by a name: the search path is not known, but the locks are, and else the
-   * catalogue.
+   * Finds the relation that a name in a statement refers to: the search path is unknown, but the locks are known, or else
+   * the catalogue.
    */
   resolve({ schema, name }: Name, statement: StatementSection): string {
     if (schema !== null) return displayName(schema, name);
@@ -183,7 +183,7 @@ function byLastName(relations: Iterable<string>): Map<string, string[]> {
   return names;
 }
 
-/** Of one transaction, each lock that is stronger than what it held on the relation before. */
+/** The locks of one transaction, each stronger than the one before on the same relation. */
 function locksOf(statements: readonly StatementSection[]): Map<string, Since[]> {
   const locks = new Map<string, Since[]>();
   for (const { index, locks: taken } of statements)

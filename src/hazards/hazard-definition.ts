@@ -1,52 +1,55 @@
 import type { Action, Name } from '../model/hazard-facts.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
 import { lockEvidence } from './evidence.ts';
-import type { HazardContext, Met } from './hazard-context.ts';
+import type { HazardContext, StatementAction } from './hazard-context.ts';
 import { weighLock } from './severity.ts';
 
-/** One place where a hazard was met. */
+/** One place where a hazard was found. */
 export type Finding = Omit<Hazard, 'code' | 'allowed'>;
 
-/** What is known of one hazard, whoever meets it: `safemigrate explain CODE` prints it. */
+/** The texts of a hazard, which `safemigrate explain CODE` prints, and the function that finds it. */
 export interface HazardRecord {
   readonly code: string;
   readonly title: string;
-  /** When it is found. */
+  /** The condition for a finding. */
   readonly condition: string;
-  /** What happens in production. */
+  /** The effect in production. */
   readonly effect: string;
-  /** The safer way, in general; findings name it in SQL. */
+  /** The safer way in general; findings give it as SQL. */
   readonly safer: string;
-  readonly find: (ground: HazardContext) => Finding[];
+  readonly find: (context: HazardContext) => Finding[];
 }
 
 export type HazardTexts = Omit<HazardRecord, 'find'>;
 
-/** An action on a relation that was there before. */
-export interface MetOn<Does extends Action['does']> extends Met<Does> {
+/** An action on a relation that existed before the command. */
+export interface RelationAction<Does extends Action['does']> extends StatementAction<Does> {
   readonly relation: string;
-  readonly ground: HazardContext;
+  readonly context: HazardContext;
 }
 
-/** Actions on a relation: all of those have its name in the same place but REFRESH. */
+/** Actions on one relation: its name is in `table`, or in `view` for REFRESH. */
 type OnRelation = Extract<Action, { table: unknown } | { view: unknown }>['does'];
 
 const known = new WeakMap<HazardContext, Map<OnRelation, readonly unknown[]>>();
 
-/** The actions of one kind on relations that were there before the command. */
-export function metOn<Does extends OnRelation>(ground: HazardContext, does: Does): readonly MetOn<Does>[] {
-  const ofGround = known.get(ground) ?? new Map<OnRelation, readonly unknown[]>();
-  known.set(ground, ofGround);
-  const before = ofGround.get(does);
-  if (before) return before as readonly MetOn<Does>[];
-  const met = ground.met(does).flatMap((each) => {
+/** The actions of one kind on relations that existed before the command, in statements that succeeded. */
+export function actionsOn<Does extends OnRelation>(
+  context: HazardContext,
+  does: Does,
+): readonly RelationAction<Does>[] {
+  const ofContext = known.get(context) ?? new Map<OnRelation, readonly unknown[]>();
+  known.set(context, ofContext);
+  const before = ofContext.get(does);
+  if (before) return before as readonly RelationAction<Does>[];
+  const found = context.actionsOf(does).flatMap((each) => {
     const name = nameOn(each.action);
-    const relation = name && ground.resolve(name, each.statement);
-    if (relation === null || ground.isReplaced(relation, each.statement)) return [];
-    return ground.relation(relation) ? [{ ...each, relation, ground }] : [];
+    const relation = name && context.resolve(name, each.statement);
+    if (relation === null || context.isReplaced(relation, each.statement)) return [];
+    return context.relation(relation) ? [{ ...each, relation, context }] : [];
   });
-  ofGround.set(does, met);
-  return met;
+  ofContext.set(does, found);
+  return found;
 }
 
 function nameOn(action: Action): Name | null {
@@ -55,62 +58,65 @@ function nameOn(action: Action): Name | null {
 
 export interface Blocking<Does extends OnRelation> extends HazardTexts {
   readonly does: Does;
-  readonly when?: (met: MetOn<Does>) => boolean;
-  readonly says: (met: MetOn<Does>) => string;
-  readonly advises: (met: MetOn<Does>) => string;
-  /** It is over in a moment, whatever the size. */
-  readonly brief?: true;
+  readonly when?: (found: RelationAction<Does>) => boolean;
+  readonly messageOf: (found: RelationAction<Does>) => string;
+  readonly adviceOf: (found: RelationAction<Does>) => string;
+  /** The statement takes only a moment, whatever the size of the relation. */
+  readonly momentary?: true;
 }
 
-/** A hazard of one action that keeps others out of its relation for as long as it takes. */
+/** A hazard of an action that blocks others on its relation while it runs. */
 export function blocking<Does extends OnRelation>(hazard: Blocking<Does>): HazardRecord {
-  const { does, when = () => true, says, advises, brief, ...words } = hazard;
+  const { does, when = () => true, messageOf, adviceOf, momentary, ...words } = hazard;
   return {
     ...words,
-    find: (ground) =>
-      metOn(ground, does)
+    find: (context) =>
+      actionsOn(context, does)
         .filter(when)
-        .map((met) => lockFinding(ground, met.statement, met.relation, says(met), advises(met), brief)),
+        .map((found) =>
+          lockFinding(context, found.statement, found.relation, messageOf(found), adviceOf(found), momentary),
+        ),
   };
 }
 
-/** A finding whose weight is that of the lock that the statement's transaction holds on the relation. */
+/** A finding with the severity of the lock that the statement's transaction holds on the relation. */
 export function lockFinding(
-  ground: HazardContext,
+  context: HazardContext,
   statement: StatementSection,
   relation: string,
   message: string,
   advice: string,
-  brief = false,
+  momentary = false,
 ): Finding {
-  const held = ground.held(statement, relation);
+  const held = context.held(statement, relation);
   return {
     statement: statement.index,
     relation,
     severity: weighLock(
-      ground,
+      context,
       held ?? { relation, mode: 'ACCESS EXCLUSIVE', heldMs: statement.durationMs },
-      !brief,
+      !momentary,
     ),
     message,
-    evidence: lockEvidence(ground, statement, relation),
+    evidence: lockEvidence(context, statement, relation),
     advice,
   };
 }
 
-/** Advice: a sentence, and the SQL that does it, a statement a line. */
+/** Advice: a sentence, and SQL with one statement a line. */
 export function sqlAdvice(sentence: string, ...sql: string[]): string {
   return [sentence, ...sql.map((statement) => `${statement.replace(/;\s*$/, '')};`)].join('\n');
 }
 
 const LONGEST_SQL = 400;
 
-/** The statement's own text with a change, where it asks for one thing only and is short enough to be repeated. */
-export function ownWords(
-  { ground, statement }: Pick<MetOn<Action['does']>, 'ground' | 'statement'>,
+/** The statement's own text with a change, if it has only one action and is short; otherwise undefined. */
+export function changedSql(
+  { context, statement }: Pick<RelationAction<Action['does']>, 'context' | 'statement'>,
   change: (sql: string) => string,
 ): string | undefined {
   const sql = statement.sql.replace(/\s+/g, ' ').replace(/;\s*$/, '').trim();
-  const isPlain = ground.actions(statement).length === 1 && sql.length <= LONGEST_SQL && !/--|\/\*/.test(sql);
+  const isPlain =
+    context.actions(statement).length === 1 && sql.length <= LONGEST_SQL && !/--|\/\*/.test(sql);
   return isPlain ? change(sql) : undefined;
 }

@@ -1,20 +1,20 @@
 import type { SchemaSection, StatementSection } from '../model/report.ts';
 
-/** A lock that makes others wait, as long as it was held. */
+/** A lock that blocks other sessions. */
 export interface HeldLock {
   readonly relation: string;
   readonly mode: string;
-  /** null where none of them could be measured. */
+  /** null if it could not be measured. */
   readonly heldMs: number | null;
   readonly blocks: readonly string[];
   /** Index of the statement that took it. */
   readonly statement: number;
 }
 
-/** Catalogues and TOAST follow what was done to a table; what has no name was made within the transaction. */
+/** Locks on catalogues and TOAST follow from those on a table; relations without a name were created in the transaction. */
 const INTERNAL = /^(pg_catalog\.|pg_toast\.|relation \d+)/;
 
-/** The longest of each relation and mode; what blocks most comes first. On what the command itself made nobody waits. */
+/** The longest lock of each relation and mode, those that block most first, without relations that the command created. */
 export function longestLocks(
   statements: readonly StatementSection[],
   schema: Pick<SchemaSection, 'changes'> | null,

@@ -7,7 +7,7 @@ import { type ForecastInput, forecast } from './forecast.ts';
 import { applyPolicy, type Policy } from './policy.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 
-/** All that was measured. */
+/** Everything that was measured in a rehearsal. */
 export type RehearsalEvidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
   Omit<HazardFacts, 'traffic'> &
   Omit<ForecastInput, 'schema' | 'data'> & {
@@ -22,7 +22,7 @@ export interface Judgement {
   readonly caveats: Caveat[];
 }
 
-/** @param today the date, as `2026-11-21`. */
+/** Finds the hazards, makes the forecast, and reaches the verdict. @param today the date, as `2026-11-21`. */
 export function reachJudgement(evidence: RehearsalEvidence, policy: Policy, today: string): Judgement {
   const expected = forecast(evidence);
   const found = [

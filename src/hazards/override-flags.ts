@@ -1,6 +1,6 @@
 import type { Hazard } from '../model/report.ts';
 
-/** Options as a person would type them to let through what was refused: every refusal names its way out. */
+/** Options, as a person would type them, that allow what was refused: every refusal names its way out. */
 
 export function allowFlag({ code, relation }: Pick<Hazard, 'code' | 'relation'>): string {
   const what = relation === null ? code : `${code}:${relation}`;
@@ -19,7 +19,7 @@ export function sizeFlag(name: 'max-wal' | 'max-disk', bytes: number): string {
   return `--${name} ${sizeAtLeast(bytes)}`;
 }
 
-/** For a POSIX shell. */
+/** Quotes a value for a POSIX shell. */
 function quoted(value: string): string {
   return `'${value.replaceAll("'", "'\\''")}'`;
 }
@@ -27,7 +27,7 @@ function quoted(value: string): string {
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
-/** As the options are written, with two digits that matter, never less. */
+/** A duration as options have it, rounded up to two significant digits. */
 function durationAtLeast(durationMs: number): string {
   if (durationMs <= SECOND) return `${roundedUp(durationMs)}ms`;
   if (durationMs <= 2 * MINUTE) return `${roundedUp(durationMs / SECOND)}s`;

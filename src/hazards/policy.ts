@@ -2,72 +2,72 @@ import type { Hazard } from '../model/report.ts';
 import type { LockMode } from '../postgres/lock-modes.ts';
 import { allowFlag } from './override-flags.ts';
 
-/** What a rehearsal has to keep to. Without any of it, hazards of severity `error` fail. */
+/** The rules of a rehearsal. By default, hazards of severity `error` fail it. */
 export interface Policy {
-  /** Hazards of this severity, and graver ones, fail. */
+  /** Hazards of this severity or a higher one fail the rehearsal. */
   readonly failOn: 'error' | 'warning';
   readonly allow: readonly Allowance[];
-  /** Of the whole command. */
+  /** Maximum duration of the whole command. */
   readonly maxDurationMs?: number;
   readonly maxLocks: readonly LockLimit[];
   readonly maxWalBytes?: number;
-  /** Disk space needed at the peak, as forecast. */
+  /** Maximum disk space needed at the peak, according to the forecast. */
   readonly maxDiskBytes?: number;
 }
 
-/** For how long a lock mode may be held; one of a relation goes before the general one. */
+/** How long a lock mode may be held; a limit for a relation takes precedence over a general one. */
 export interface LockLimit {
   readonly relation?: string;
   readonly mode: LockMode;
   readonly maxMs: number;
 }
 
-/** A hazard that was agreed to. */
+/** A hazard that the user allows. */
 export interface Allowance {
   readonly code: string;
   readonly relation?: string;
   readonly reason: string;
-  /** The last day on which it holds, `2027-01-31`. */
+  /** The last day of the allowance, `2027-01-31`. */
   readonly until?: string;
 }
 
 export const DEFAULT_POLICY: Policy = { failOn: 'error', allow: [], maxLocks: [] };
 
-/** @param today the date, as `2026-11-21`. */
+/** Marks the hazards that the policy allows. @param today the date, as `2026-11-21`. */
 export function applyPolicy(hazards: readonly Hazard[], { allow }: Policy, today: string): Hazard[] {
   return hazards.map((hazard) => {
-    const allowance = allow.find((each) => covers(each, hazard) && !isOver(each, today));
+    const allowance = allow.find((each) => covers(each, hazard) && !isExpired(each, today));
     if (!allowance) return hazard;
     return { ...hazard, allowed: true, evidence: `${hazard.evidence} ${agreed(allowance)}`.trim() };
   });
 }
 
-/** Why the hazards that are not allowed fail the rehearsal, each with what would allow it. */
+/** A reason for each hazard that fails the rehearsal, with the option that would allow it. */
 export function hazardReasons(hazards: readonly Hazard[], policy: Policy, today: string): string[] {
   const failing: Hazard['severity'][] = policy.failOn === 'warning' ? ['error', 'warning'] : ['error'];
   return hazards
     .filter(({ allowed, severity }) => !allowed && failing.includes(severity))
     .map((hazard) => {
-      const over = policy.allow.find((each) => covers(each, hazard) && isOver(each, today));
+      const over = policy.allow.find((each) => covers(each, hazard) && isExpired(each, today));
       const was = over
-        ? `; it was allowed until ${over.until} ("${over.reason}"), which is over: to allow it again, `
+        ? `; the allowance until ${over.until} ("${over.reason}") has expired; to allow it again: `
         : '; to allow it: ';
       return `${hazard.code}${hazard.relation === null ? '' : ` on ${hazard.relation}`}: ${sentence(hazard.message)}${was}${allowFlag(hazard)}`;
     });
 }
 
-/** `orders` means a relation of this name in any schema. */
-export function isMeant(named: string, relation: string): boolean {
+/** Whether a name refers to a relation; `orders` refers to relations of this name in any schema. */
+export function refersTo(named: string, relation: string): boolean {
   return named === relation || (!named.includes('.') && relation.endsWith(`.${named}`));
 }
 
 function covers({ code, relation }: Allowance, hazard: Hazard): boolean {
   if (code !== hazard.code) return false;
-  return relation === undefined || (hazard.relation !== null && isMeant(relation, hazard.relation));
+  return relation === undefined || (hazard.relation !== null && refersTo(relation, hazard.relation));
 }
 
-/** Dates of ISO 8601 compare as text. */
-function isOver({ until }: Allowance, today: string): boolean {
+/** Whether the allowance has expired; ISO 8601 dates compare as text. */
+function isExpired({ until }: Allowance, today: string): boolean {
   return until !== undefined && until < today;
 }
 

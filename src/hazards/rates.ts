@@ -1,24 +1,24 @@
 import type { RelationRates, TargetTraffic } from '../database/traffic.ts';
 
-/** Backends tell the statistics of what they did at most once a second. */
+/** Backends report their statistics at most once a second. */
 export const SHORT_SAMPLE_MS = 2000;
 
-/** Of a shorter time an average may be that of one bulk load, or of a quiet night. */
+/** The average over a shorter time may be that of one bulk load, or of a quiet night. */
 const LONG_AVERAGE_MS = 24 * 60 * 60 * 1000;
 
-/** The rates to reckon with. */
+/** The rates that the forecast uses. */
 export interface Rates {
-  /** The time of the average that was taken in too; null: the sample alone. */
+  /** The time that the average covers, if it is used; null: the sample alone. */
   readonly averagedMs: number | null;
   readonly transactionsPerSecond: number | null;
   readonly relations: ReadonlyMap<string, RelationRates>;
 }
 
 /**
- * What was sampled; and where that is too little to go by, for each figure the larger one of the sample and of the average
- * since the server began to count.
+ * Returns the sampled rates. If the sample is too short, each rate is the larger one of the sample and of the average since the
+ * statistics were reset.
  */
-export function ratesToReckonWith(traffic: TargetTraffic, targetWasEmptied: boolean): Rates {
+export function effectiveRates(traffic: TargetTraffic, targetWasEmptied: boolean): Rates {
   const { average, transactionsPerSecond, relations } = traffic;
   const isEnough = traffic.sampledMs >= SHORT_SAMPLE_MS && !targetWasEmptied;
   if (isEnough || average === null || average.overMs < LONG_AVERAGE_MS)
@@ -40,7 +40,7 @@ function maximum(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.max(one, other);
 }
 
-/** The sample itself, where the average adds nothing to it. */
+/** Returns the sample itself if it is not below the average. */
 function larger(
   sample: RelationRates | undefined,
   average: RelationRates | undefined,

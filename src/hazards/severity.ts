@@ -12,20 +12,20 @@ export function worst(severities: Iterable<Severity>): Severity {
 }
 
 /**
- * How much it hurts that others are kept out of a relation: by the time, by the size where the work grows with it, and
- * by the statements that would wait. Traffic only adds to it: that nobody came while the target was sampled does not
- * mean that nobody comes, and it may be a copy that no application uses.
+ * Rates a lock that blocks others by its time, by the size of the relation if the work grows with it, and by the statements
+ * that would wait. Traffic can only raise the severity: a quiet sample does not mean that nobody will come, and the target may be
+ * a copy that no application uses.
  */
-export function weighLock(ground: HazardContext, lock: StatementLock, growsWithSize = true): Severity {
-  const waiting = waitingFor(ground, lock);
-  const sizeBytes = growsWithSize ? (ground.relation(lock.relation)?.sizeBytes ?? 0) : 0;
+export function weighLock(context: HazardContext, lock: StatementLock, growsWithSize = true): Severity {
+  const waiting = waitingFor(context, lock);
+  const sizeBytes = growsWithSize ? (context.relation(lock.relation)?.sizeBytes ?? 0) : 0;
   const heldMs = lock.heldMs ?? 0;
   return degree({ heldMs, sizeBytes, waiting: waiting ?? 0 });
 }
 
-/** Statements that would wait at the end of the lock; null where the target's traffic is not known. */
-export function waitingFor(ground: HazardContext, { relation, mode, heldMs }: StatementLock): number | null {
-  const traffic = ground.traffic(relation);
+/** Statements that would be waiting when the lock is released; null if the target's traffic is unknown. */
+export function waitingFor(context: HazardContext, { relation, mode, heldMs }: StatementLock): number | null {
+  const traffic = context.traffic(relation);
   if (!traffic || heldMs === null) return null;
   const kept = blocks(mode);
   const rate =
@@ -34,25 +34,25 @@ export function waitingFor(ground: HazardContext, { relation, mode, heldMs }: St
   return (rate * heldMs) / 1000;
 }
 
-/** What takes no time, and breaks those who still use the old name, type or right. */
-export function weighBreakage(ground: HazardContext, relation: string): Severity {
-  if (isBusy(ground, relation)) return 'error';
-  const { rows, sizeBytes } = ground.relation(relation) ?? {};
+/** Rates an instant change that breaks code which still uses the old name, type or privilege. */
+export function weighBreakage(context: HazardContext, relation: string): Severity {
+  if (isBusy(context, relation)) return 'error';
+  const { rows, sizeBytes } = context.relation(relation) ?? {};
   return (rows ?? 0) >= MANY_ROWS || (sizeBytes ?? 0) >= WARNING.sizeBytes ? 'warning' : 'notice';
 }
 
-function isBusy(ground: HazardContext, relation: string): boolean {
-  const traffic = ground.traffic(relation);
+function isBusy(context: HazardContext, relation: string): boolean {
+  const traffic = context.traffic(relation);
   return traffic !== null && traffic.readsPerSecond + traffic.writesPerSecond >= BUSY_PER_SECOND;
 }
 
-/** What cannot be brought back. `rows` of them held something; null where that is not known. */
-export function weighLoss(ground: HazardContext, relation: string, rows: number | null): Severity {
+/** Rates lost data. @param rows rows that had a value; null if unknown. */
+export function weighLoss(context: HazardContext, relation: string, rows: number | null): Severity {
   if (rows === 0) return 'notice';
-  return isBusy(ground, relation) || rows === null || rows >= MANY_ROWS ? 'error' : 'warning';
+  return isBusy(context, relation) || rows === null || rows >= MANY_ROWS ? 'error' : 'warning';
 }
 
-/** Rows that one transaction keeps locked, and leaves dead behind. */
+/** Rates rows that one transaction keeps locked and leaves behind as dead versions. */
 export function weighRows(rows: number, openMs: number | null): Severity {
   return worst([degree({ rows }), milder(degree({ heldMs: openMs ?? 0 }))]);
 }

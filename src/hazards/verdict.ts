@@ -1,6 +1,6 @@
 import type { Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
-import { askedReasons, type RequestedExtraRuns } from './extra-runs.ts';
+import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
 
 export interface Verdict {
@@ -8,29 +8,29 @@ export interface Verdict {
   readonly reasons: string[];
 }
 
-/** What the verdict rests on. */
+/** The findings that the verdict is based on. */
 export interface Findings extends Spent, RequestedExtraRuns {
   readonly target: Pick<TargetSection, 'changes'>;
   readonly targetConnections: readonly TargetConnection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
-  /** Those that the policy allows are marked. */
+  /** Hazards; those that the policy allows are marked. */
   readonly hazards: readonly Hazard[];
-  /** The run was ended from outside (a signal) before the command was. */
+  /** The run was interrupted by a signal before the command ended. */
   readonly interrupted: boolean;
 }
 
 /**
- * Every reason why a rehearsal did not pass, the gravest first; none, and it passed.
+ * Decides whether a rehearsal passed. It did if there is no reason against it; the most serious reason comes first.
  * @param today the date, as `2026-11-21`.
  */
 export function judge(findings: Findings, policy: Policy, today: string): Verdict {
   const reasons = [
     ...targetReasons(findings),
-    ...contactReasons(findings),
+    ...connectionReasons(findings),
     ...refusalReasons(findings),
     ...commandReasons(findings),
     ...reachReasons(findings),
-    ...askedReasons(findings),
+    ...extraRunReasons(findings),
     ...hazardReasons(findings.hazards, policy, today),
     ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
     ...unseenReasons(findings),
@@ -50,13 +50,13 @@ function targetReasons({ target }: Findings): string[] {
   ];
 }
 
-function contactReasons({ targetConnections }: Findings): string[] {
+function connectionReasons({ targetConnections }: Findings): string[] {
   const [first] = targetConnections;
   if (!first) return [];
   const { process: owner, user, ended } = first;
   return [
     `the command connected to the target itself, past safemigrate (${owner.command}, as ${user ?? 'an unknown user'}); ` +
-      `the session was ${ended ? 'ended' : 'not ours to end'} and the command was stopped; pass the connection as ` +
+      `the session ${ended ? 'was terminated' : 'could not be terminated (permission denied)'} and the command was stopped; pass the connection as ` +
       '{safemigrate:url} in an argument or a variable that the command reads',
   ];
 }
@@ -66,11 +66,11 @@ function refusalReasons({ command }: Findings): string[] {
 }
 
 function commandReasons({ command, interrupted, targetConnections }: Findings): string[] {
-  // It was safemigrate that ended it then.
+  // In this case safemigrate stopped the command.
   if (targetConnections.length > 0) return [];
   if (interrupted) return ['the rehearsal was interrupted'];
-  if (command.timedOut) return ['the command ran longer than --timeout allows and was ended'];
-  if (command.signal !== null) return [`the command was ended by ${command.signal}`];
+  if (command.timedOut) return ['the command ran longer than --timeout allows and was terminated'];
+  if (command.signal !== null) return [`the command was terminated by ${command.signal}`];
   return command.exitCode === 0 ? [] : [`the command failed with exit code ${command.exitCode}`];
 }
 
@@ -82,7 +82,7 @@ function reachReasons({ command, interrupted, targetConnections }: Findings): st
   ];
 }
 
-/** What could not be compared cannot have passed. */
+/** A rehearsal without a schema comparison has not passed. */
 function unseenReasons({ schema, interrupted, command }: Findings): string[] {
   if (schema !== null || interrupted || !command.reachedClone) return [];
   return ['the schema before and after could not be compared; the caveats of the report say why'];

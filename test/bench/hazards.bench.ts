@@ -146,7 +146,7 @@ function large(): RehearsalEvidence {
   };
 }
 
-/** Half of them break, half of them are planned dearer. */
+/** Half of them break, and half of them get a more expensive plan. */
 function applicationQueries(): QueriesSection {
   const query = (n: number) => ({
     sql: `SELECT w FROM table_${n} WHERE ${'a = $1 AND '.repeat(20)} true`,

@@ -141,7 +141,7 @@ describe('checks of the user', () => {
       { rule: 'empty', passed: false, rowsAfter: 1, added: ['["7"]'] },
     ]);
     expect(report.verdict.reasons).toHaveLength(4);
-    expect(report.verdict.reasons[0]).toContain('emails.sql returned other rows');
+    expect(report.verdict.reasons[0]).toContain('emails.sql returned different rows');
   });
 
   test('show no value of a row with --redact', async () => {
@@ -236,7 +236,9 @@ describe('--down', () => {
     expect(report.down?.differences).toEqual([
       { what: 'table public.extra is there too', bookkeeping: false },
     ]);
-    expect(report.verdict.reasons.join()).toContain('does not lead back: table public.extra is there too');
+    expect(report.verdict.reasons.join()).toContain(
+      'does not restore the previous state: table public.extra is there too',
+    );
   });
 
   test('fails where the column is back and its values are not', async () => {
@@ -286,7 +288,9 @@ describe('--down', () => {
     });
     expect(exitCode).toBe(1);
     expect(report.down).toMatchObject({ timedOut: true, schemaEqual: true, passed: false });
-    expect(report.verdict.reasons.join()).toContain('way back (--down) ran longer than --timeout allows');
+    expect(report.verdict.reasons.join()).toContain(
+      'down migration (--down) ran longer than --timeout allows',
+    );
   });
 
   test('that is interrupted leaves nothing behind', async () => {

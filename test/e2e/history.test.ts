@@ -13,7 +13,7 @@ describe('the report of a run', () => {
     await safemigrate(['--', ...command], { env });
     const again = await safemigrate(['--down', 'false', '--', ...command], { env });
     expect(again.stderr).toContain('Against the last run of this command');
-    expect(again.stderr).toContain('it does not pass any more');
+    expect(again.stderr).toContain('it no longer passes');
 
     const runs = path.join(folder, 'safemigrate', 'runs');
     const names = (await readdir(runs)).sort();
@@ -33,7 +33,7 @@ describe('the report of a run', () => {
     expect(open.exitCode).toBe(0);
     expect(await readFile(html, 'utf8')).toContain('planted-literal');
     const last = await safemigrate(['show', '--compare', first], { env });
-    expect(last.stdout).toContain('it does not pass any more');
+    expect(last.stdout).toContain('it no longer passes');
   });
 
   test('that is not kept is said so, with those that are', async () => {

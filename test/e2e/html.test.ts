@@ -423,7 +423,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
         expect(await before.locator('b').allTextContents()).toEqual(['int']);
         expect(await after.locator('b').allTextContents()).toEqual(['bigint NOT NULL,']);
         expect(await before.getByText('25 equal lines').count()).toBe(1);
-        expect(await page.getByText('Not described here: 3 more objects that changed.').count()).toBe(1);
+        expect(await page.getByText('3 more changed objects not described here.').count()).toBe(1);
         // The lines of both sides are level with each other, also behind those that only one of them has.
         const [left, right] = await Promise.all(
           [before, after].map((side) => side.getByText('CREATE INDEX i;').boundingBox()),

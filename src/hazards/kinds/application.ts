@@ -2,21 +2,21 @@ import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { type HazardRecord, type HazardTexts, metOn, sqlAdvice } from '../hazard-definition.ts';
+import { actionsOn, type HazardRecord, type HazardTexts, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage } from '../severity.ts';
 import { bare, lastPart, withoutLastPart } from './names.ts';
 
-/** What the code that is running, or that depends on the tables, does not expect. */
 const JSON_TYPE = /^json(\[\])*$/;
 
+/** Changes that running code, or code that depends on the tables, does not expect. */
 export const APPLICATION: readonly HazardRecord[] = [
   renamed(
     {
       code: 'TABLE_RENAMED',
       title: 'a table or view is renamed',
-      condition: 'A table, view or sequence that was there before has another name or schema.',
-      effect: 'Code that uses the old name fails from the commit on, until all of it is replaced.',
-      safer: 'Leave a view under the old name until no code uses it.',
+      condition: 'A table, view or sequence that existed before has a different name or schema.',
+      effect: 'Code that uses the old name fails from the commit until all of it is replaced.',
+      safer: 'Keep a view with the old name until no code uses it.',
     },
     ['table', 'view', 'materialized view', 'foreign table', 'sequence'],
     (from, to) =>
@@ -30,15 +30,15 @@ export const APPLICATION: readonly HazardRecord[] = [
     {
       code: 'COLUMN_RENAMED',
       title: 'a column is renamed',
-      condition: 'A column that was there before has another name.',
-      effect: 'Code that uses the old name fails from the commit on, until all of it is replaced.',
+      condition: 'A column that existed before has a different name.',
+      effect: 'Code that uses the old name fails from the commit until all of it is replaced.',
       safer:
-        'A new column, kept equal by a trigger, until no code uses the old one; or a view with both names.',
+        'Add a new column that a trigger keeps equal until no code uses the old one; or a view with both names.',
     },
     ['column'],
     (from, to) =>
       sqlAdvice(
-        'Have both until no code uses the old one, kept equal by a trigger:',
+        'Keep both columns, kept equal by a trigger, until no code uses the old one:',
         `ALTER TABLE ${withoutLastPart(from)} ADD COLUMN ${lastPart(to)} …`,
       ),
     (_from, to) => withoutLastPart(to),
@@ -46,11 +46,12 @@ export const APPLICATION: readonly HazardRecord[] = [
   renamed(
     {
       code: 'ENUM_VALUE_RENAMED',
-      title: 'a value of an enum is renamed',
-      condition: 'A value of an enum type that was there before is called otherwise.',
+      title: 'an enum value is renamed',
+      condition: 'A value of an enum type that existed before has a different name.',
       effect:
-        'Code that writes or compares with the old value fails with SQLSTATE 22P02, and code that reads meets one that it does not know.',
-      safer: 'Add the new value, let all code know both, change the rows, and leave the old value unused.',
+        'Code that writes the old value or compares with it fails with SQLSTATE 22P02, and code that reads gets a value that it does not know.',
+      safer:
+        'Add the new value, release code that knows both, change the rows, and leave the old value unused.',
     },
     ['enum value'],
     (from, to) =>
@@ -63,23 +64,23 @@ export const APPLICATION: readonly HazardRecord[] = [
   {
     code: 'COLUMN_RETYPED',
     title: "a column's type is changed under running code",
-    condition: 'A column of a table that was there before has another type.',
+    condition: 'A column of an existing table has a different type.',
     effect:
-      'Sessions that have prepared a query of it fail with "cached plan must not change result type" until they connect anew, and code meets values of another type.',
-    safer: 'A new column of the new type beside the old one, until all code uses it.',
-    find: (ground) => {
-      const statements = askers(ground, 'alter type');
-      return columnChanges(ground, / TYPE /).map(({ object, sql }) => {
+      'Sessions that prepared a query on the column fail with "cached plan must not change result type" until they reconnect, and code gets values of a different type.',
+    safer: 'Add a column of the new type next to the old one until all code uses it.',
+    find: (context) => {
+      const statements = statementsByColumn(context, 'alter type');
+      return columnChanges(context, / TYPE /).map(({ object, sql }) => {
         const relation = withoutLastPart(object);
         const type = / TYPE (.*?)(?: USING .*| COLLATE .*)?$/s.exec(sql)?.[1] ?? '…';
         return {
           statement: statements.get(object) ?? null,
           relation,
-          severity: milder(weighBreakage(ground, relation)),
+          severity: milder(weighBreakage(context, relation)),
           message: `${object} becomes ${type}`,
-          evidence: relationEvidence(ground, relation),
+          evidence: relationEvidence(context, relation),
           advice: sqlAdvice(
-            'Put the new column beside the old one until all code uses it:',
+            'Keep the new column next to the old one until all code uses it:',
             `ALTER TABLE ${relation} ADD COLUMN ${displayName(`${bare(object)}_new`)} ${type}`,
           ),
         };
@@ -88,41 +89,42 @@ export const APPLICATION: readonly HazardRecord[] = [
   },
   {
     code: 'NOT_NULL_DROPPED',
-    title: 'a column may be NULL before the code expects it',
-    condition: 'DROP NOT NULL on a column of a table that was there before the command.',
+    title: 'a column becomes nullable before the code expects it',
+    condition: 'DROP NOT NULL on a column of a table that existed before the command.',
     effect:
-      'The first NULL breaks code that was never written for it, and the way back fails as soon as there is one.',
-    safer: 'First release code that can take NULLs everywhere, then DROP NOT NULL.',
-    find: (ground) => {
-      const statements = askers(ground, 'drop not null');
-      return columnChanges(ground, / DROP NOT NULL\b/).map(({ object }) => {
+      'The first NULL breaks code that was never written for it, and the rollback fails as soon as there is one.',
+    safer: 'First release code that handles NULLs everywhere, then DROP NOT NULL.',
+    find: (context) => {
+      const statements = statementsByColumn(context, 'drop not null');
+      return columnChanges(context, / DROP NOT NULL\b/).map(({ object }) => {
         const relation = withoutLastPart(object);
         return {
           statement: statements.get(object) ?? null,
           relation,
-          severity: milder(weighBreakage(ground, relation)),
-          message: `${object} may be NULL from now on`,
-          evidence: relationEvidence(ground, relation),
-          advice: 'Release code that can take NULLs in this column before this migration.',
+          severity: milder(weighBreakage(context, relation)),
+          message: `${object} becomes nullable`,
+          evidence: relationEvidence(context, relation),
+          advice: 'Release code that handles NULLs in this column before this migration.',
         };
       });
     },
   },
   {
     code: 'JSON_COLUMN',
-    title: 'a column of type json',
-    condition: 'A column of a table that was there before is added as json, or becomes json.',
-    effect: 'json has no equality: SELECT DISTINCT, GROUP BY and UNION over the table fail from then on.',
-    safer: 'jsonb.',
-    find: (ground) =>
-      [...metOn(ground, 'add column'), ...metOn(ground, 'alter type')]
+    title: 'a column has type json',
+    condition: 'A column of type json is added to an existing table, or an existing column becomes json.',
+    effect:
+      'json has no equality operator: SELECT DISTINCT, GROUP BY and UNION on the table fail from then on.',
+    safer: 'Use jsonb.',
+    find: (context) =>
+      [...actionsOn(context, 'add column'), ...actionsOn(context, 'alter type')]
         .filter(({ action }) => JSON_TYPE.test(action.type))
         .map(({ statement, relation, action }) => ({
           statement: statement.index,
           relation,
-          severity: milder(weighBreakage(ground, relation)),
+          severity: milder(weighBreakage(context, relation)),
           message: `${relation}.${displayName(action.column)} is json, which cannot be compared`,
-          evidence: relationEvidence(ground, relation),
+          evidence: relationEvidence(context, relation),
           advice: sqlAdvice(
             'Instead:',
             action.does === 'add column'
@@ -134,20 +136,20 @@ export const APPLICATION: readonly HazardRecord[] = [
   {
     code: 'REPLICA_IDENTITY_CHANGED',
     title: 'the replica identity is changed',
-    condition: 'REPLICA IDENTITY of a table that was there before the command.',
+    condition: 'REPLICA IDENTITY is set for a table that existed before the command.',
     effect:
-      'With NOTHING, published UPDATEs and DELETEs fail; with FULL every old row goes into the WAL; subscribers may not find the rows any more.',
-    safer: 'A unique index over NOT NULL columns: REPLICA IDENTITY USING INDEX.',
-    find: (ground) =>
-      metOn(ground, 'replica identity').map(({ statement, relation }) => {
+      'With NOTHING, published UPDATEs and DELETEs fail; with FULL, every old row is written to the WAL; subscribers may no longer find the rows.',
+    safer: 'Use a unique index on NOT NULL columns: REPLICA IDENTITY USING INDEX.',
+    find: (context) =>
+      actionsOn(context, 'replica identity').map(({ statement, relation }) => {
         return {
           statement: statement.index,
           relation,
-          severity: milder(weighBreakage(ground, relation)),
-          message: `${relation} is replicated by other columns from now on`,
-          evidence: relationEvidence(ground, relation),
+          severity: milder(weighBreakage(context, relation)),
+          message: `rows of ${relation} are replicated by a different identity`,
+          evidence: relationEvidence(context, relation),
           advice: sqlAdvice(
-            'Where subscribers need it:',
+            'If subscribers need it:',
             `ALTER TABLE ${relation} REPLICA IDENTITY USING INDEX …`,
           ),
         };
@@ -158,55 +160,58 @@ export const APPLICATION: readonly HazardRecord[] = [
 function renamed(
   words: HazardTexts,
   kinds: readonly string[],
-  advises: (from: string, to: string) => string,
+  adviceOf: (from: string, to: string) => string,
   relationOf: (from: string, to: string) => string | null,
 ): HazardRecord {
   return {
     ...words,
-    find: (ground) => {
-      const statements = renamingStatements(ground);
-      return (ground.facts.schema?.renames ?? [])
+    find: (context) => {
+      const statements = renamingStatements(context);
+      return (context.facts.schema?.renames ?? [])
         .filter(({ kind }) => kinds.includes(kind))
         .map(({ from, to }) => {
           const relation = relationOf(from, to);
-          const isTable = relation !== null && ground.relation(relation) !== undefined;
+          const isTable = relation !== null && context.relation(relation) !== undefined;
           return {
-            // The text has both names.
+            // Such a statement contains both names.
             statement: statements.find(({ sql }) => hasName(sql, from) && hasName(sql, to))?.index ?? null,
             relation,
-            severity: isTable ? weighBreakage(ground, relation) : ('warning' as const),
-            message: `${from} is called ${to} from now on`,
-            evidence: isTable ? relationEvidence(ground, relation) : 'who uses it is not known',
-            advice: advises(from, to),
+            severity: isTable ? weighBreakage(context, relation) : ('warning' as const),
+            message: `${from} is renamed to ${to}`,
+            evidence: isTable ? relationEvidence(context, relation) : 'it is not known who uses it',
+            advice: adviceOf(from, to),
           };
         });
     },
   };
 }
 
-function renamingStatements(ground: HazardContext): StatementSection[] {
-  return ground.met('rename').map(({ statement }) => statement);
+function renamingStatements(context: HazardContext): StatementSection[] {
+  return context.actionsOf('rename').map(({ statement }) => statement);
 }
 
 function hasName(sql: string, name: string): boolean {
   return sql.includes(bare(name)) || sql.includes(bare(withoutLastPart(name)));
 }
 
-/** Changes of columns that were there before, in tables that were there before. */
-function columnChanges(ground: HazardContext, sql: RegExp): SchemaChange[] {
-  return (ground.facts.schema?.changes ?? []).filter(
+/** Changes of columns that existed before, in tables that existed before. */
+function columnChanges(context: HazardContext, sql: RegExp): SchemaChange[] {
+  return (context.facts.schema?.changes ?? []).filter(
     (change) =>
       change.verb === 'alter' &&
       change.kind === 'column' &&
       sql.test(change.sql) &&
-      ground.relation(withoutLastPart(change.object)) !== undefined,
+      context.relation(withoutLastPart(change.object)) !== undefined,
   );
 }
 
-/** The statements that ask for it, by the column: `public.orders.email`. */
-function askers(ground: HazardContext, does: 'alter type' | 'drop not null'): ReadonlyMap<string, number> {
+/** The statements with such an action, by column: `public.orders.email`. */
+function statementsByColumn(
+  context: HazardContext,
+  does: 'alter type' | 'drop not null',
+): ReadonlyMap<string, number> {
   return new Map(
-    metOn(ground, does)
+    actionsOn(context, does)
       .toReversed()
       .map(({ relation, action, statement }) => [
         `${relation}.${displayName(action.column)}`,

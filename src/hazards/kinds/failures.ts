@@ -5,23 +5,23 @@ import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 
-/** What failed on the clone, because of the rows that are there or of how it was run. */
+/** Statements that failed on the clone because of the existing rows, or of how they were run. */
 export const FAILURES: readonly HazardRecord[] = [
   {
     code: 'CONCURRENTLY_IN_TRANSACTION',
-    title: 'CONCURRENTLY is refused within a transaction',
+    title: 'CONCURRENTLY is refused inside a transaction',
     condition: 'A statement with CONCURRENTLY failed with SQLSTATE 25001.',
-    effect: 'The migration stops there; what came before it in autocommit stays.',
+    effect: 'The migration stops there; statements that were committed before it are kept.',
     safer: 'Tell the migration tool to run this migration without a transaction.',
-    find: (ground) =>
-      failed(ground, '25001')
+    find: (context) =>
+      failed(context, '25001')
         .filter((statement) =>
-          ground.actions(statement).some((action) => 'concurrently' in action && action.concurrently),
+          context.actions(statement).some((action) => 'concurrently' in action && action.concurrently),
         )
         .map((statement) => ({
           statement: statement.index,
-          relation: subjectOf(ground, statement),
-          severity: severityOf(ground),
+          relation: subjectOf(context, statement),
+          severity: severityOf(context),
           message: 'CONCURRENTLY cannot run inside a transaction, and the migration opened one',
           evidence: errorOf(statement),
           advice:
@@ -32,24 +32,24 @@ export const FAILURES: readonly HazardRecord[] = [
     code: 'NOT_NULL_WITHOUT_DEFAULT',
     title: 'a NOT NULL column without a default cannot be added to a table with rows',
     condition: 'ADD COLUMN … NOT NULL without a DEFAULT failed with SQLSTATE 23502.',
-    effect: 'The migration fails wherever the table has a row, although it passed on empty tables.',
+    effect: 'The migration fails on every table with rows, although it passed on empty ones.',
     safer:
-      'Add it with a constant DEFAULT, which is instant; or nullable, fill it, and SET NOT NULL at the end.',
-    find: (ground) =>
-      failed(ground, '23502').flatMap((statement) =>
-        ground
-          .asked(statement, 'add column')
+      'Add it with a constant DEFAULT, which is instant; or add it nullable, fill it, and SET NOT NULL at the end.',
+    find: (context) =>
+      failed(context, '23502').flatMap((statement) =>
+        context
+          .actionsIn(statement, 'add column')
           .filter(({ action }) => action.notNull && !action.hasDefault)
           .map(({ action }) => {
-            const relation = ground.resolve(action.table, statement);
+            const relation = context.resolve(action.table, statement);
             return {
               statement: statement.index,
               relation,
-              severity: severityOf(ground),
-              message: `${relation} has rows, which would be NULL in the new column ${displayName(action.column)}`,
-              evidence: `${errorOf(statement)}; ${relationEvidence(ground, relation)}`,
+              severity: severityOf(context),
+              message: `${relation} has rows, in which the new column ${displayName(action.column)} would be NULL`,
+              evidence: `${errorOf(statement)}; ${relationEvidence(context, relation)}`,
               advice: sqlAdvice(
-                'With a constant default it takes a moment:',
+                'With a constant default it is instant:',
                 `ALTER TABLE ${relation} ADD COLUMN ${displayName(action.column)} ${action.type} NOT NULL DEFAULT …`,
               ),
             };
@@ -58,22 +58,22 @@ export const FAILURES: readonly HazardRecord[] = [
   },
   {
     code: 'UNIQUE_OVER_DUPLICATES',
-    title: 'a unique index cannot be built over duplicates',
+    title: 'a unique index cannot be built because of duplicates',
     condition: 'CREATE UNIQUE INDEX, ADD UNIQUE or ADD PRIMARY KEY failed with SQLSTATE 23505.',
     effect:
       'The migration fails; a concurrent build leaves an INVALID index behind, which still slows down writes.',
-    safer: 'Find and merge the duplicates first, and keep new ones out meanwhile.',
-    find: (ground) =>
-      failed(ground, '23505').flatMap((statement) => {
-        const action = ground.actions(statement).find(isUnique);
+    safer: 'Find and merge the duplicates first, and prevent new ones in the meantime.',
+    find: (context) =>
+      failed(context, '23505').flatMap((statement) => {
+        const action = context.actions(statement).find(isUnique);
         if (!action) return [];
-        const relation = ground.resolve(action.table, statement);
+        const relation = context.resolve(action.table, statement);
         const columns =
           'columns' in action ? action.columns.map((column) => displayName(column)).join(', ') : '';
         const key = columns === '' ? '…' : columns;
         return [
           violation(
-            ground,
+            context,
             statement,
             relation,
             `${relation} has duplicates`,
@@ -87,23 +87,23 @@ export const FAILURES: readonly HazardRecord[] = [
   },
   {
     code: 'ROWS_VIOLATE_CONSTRAINT',
-    title: 'a new constraint does not hold for the rows that are there',
+    title: 'existing rows violate a new constraint',
     condition:
       'ADD CONSTRAINT, VALIDATE CONSTRAINT, SET NOT NULL, ALTER DOMAIN or ATTACH PARTITION failed with SQLSTATE 23502, 23503, 23514 or 23P01.',
-    effect: 'The migration fails on this data, although it passed on a smaller one.',
-    safer: 'Add it NOT VALID, so that no more such rows come in; mend those that are there; then validate.',
-    find: (ground) =>
-      failed(ground, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
-        const rule = ground.actions(statement).find(isRule);
+    effect: 'The migration fails on this data, although it passed on other data.',
+    safer: 'Add it NOT VALID, so that no more such rows are written; fix the existing ones; then validate.',
+    find: (context) =>
+      failed(context, '23502', '23503', '23514', '23P01').flatMap((statement): Finding[] => {
+        const rule = context.actions(statement).find(isRule);
         if (!rule) return [];
-        const relation = subjectOf(ground, statement) ?? 'a table';
+        const relation = subjectOf(context, statement) ?? 'a table';
         return [
           violation(
-            ground,
+            context,
             statement,
             relation,
-            `rows of ${relation} break the new rule`,
-            'Add it NOT VALID, mend the rows in batches, and VALIDATE CONSTRAINT at the end.',
+            `rows of ${relation} violate the new constraint`,
+            'Add it NOT VALID, fix the rows in batches, and VALIDATE CONSTRAINT at the end.',
           ),
         ];
       }),
@@ -114,7 +114,7 @@ function failed({ facts }: HazardContext, ...sqlstates: string[]): StatementSect
   return facts.statements.filter(({ error }) => error !== null && sqlstates.includes(error.sqlstate));
 }
 
-/** A command that says itself that it failed does not pass anyway, and the hazard only says why. */
+/** If the command itself reports the failure, it does not pass anyway, and the hazard only says why. */
 function severityOf({ facts }: HazardContext): Hazard['severity'] {
   return facts.command.exitCode === 0 ? 'error' : 'warning';
 }
@@ -124,15 +124,15 @@ export function errorOf({ error }: StatementSection): string {
 }
 
 function violation(
-  ground: HazardContext,
+  context: HazardContext,
   statement: StatementSection,
   relation: string,
   message: string,
   advice: string,
 ): Finding {
   const detail = statement.error?.detail;
-  const evidence = `${errorOf(statement)}${detail ? `: ${detail}` : ''}; ${relationEvidence(ground, relation)}`;
-  return { statement: statement.index, relation, severity: severityOf(ground), message, evidence, advice };
+  const evidence = `${errorOf(statement)}${detail ? `: ${detail}` : ''}; ${relationEvidence(context, relation)}`;
+  return { statement: statement.index, relation, severity: severityOf(context), message, evidence, advice };
 }
 
 type Unique = Extract<Action, { does: 'create index' | 'add constraint' }>;
@@ -156,10 +156,10 @@ function isRule(action: Action): boolean {
   return RULES.has(action.does);
 }
 
-/** The table that the server names, or the one that the statement begins with. */
-export function subjectOf(ground: HazardContext, statement: StatementSection): string | null {
+/** The table that the server names in the error, or the first one of the statement. */
+export function subjectOf(context: HazardContext, statement: StatementSection): string | null {
   const { error } = statement;
   if (error?.table) return displayName(error.schema ?? 'public', error.table);
-  const action = ground.actions(statement).find((each) => 'table' in each);
-  return action && 'table' in action && action.table ? ground.resolve(action.table, statement) : null;
+  const action = context.actions(statement).find((each) => 'table' in each);
+  return action && 'table' in action && action.table ? context.resolve(action.table, statement) : null;
 }

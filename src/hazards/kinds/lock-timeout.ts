@@ -3,10 +3,13 @@ import type { HazardContext } from '../hazard-context.ts';
 
 const ENDS_TRANSACTION = /^(?:COMMIT|ROLLBACK|PREPARE TRANSACTION)$/;
 
-/** Of one session's statements those that waited for locks with a limit, as the session itself has set it. */
-export function withLockTimeout(ground: HazardContext, statements: readonly StatementSection[]): Set<number> {
+/** The indexes of those statements of a session that ran with a lock_timeout. */
+export function withLockTimeout(
+  context: HazardContext,
+  statements: readonly StatementSection[],
+): Set<number> {
   const limited = new Set<number>();
-  const { catalogue, sessionsWithLockTimeout } = ground.facts;
+  const { catalogue, sessionsWithLockTimeout } = context.facts;
   let session = catalogue.lockTimeoutByDefault || sessionsWithLockTimeout.has(statements[0]?.session ?? 0);
   let local: boolean | undefined;
   let transaction: number | undefined;
@@ -16,7 +19,7 @@ export function withLockTimeout(ground: HazardContext, statements: readonly Stat
     transaction = statement.transaction;
     if (local ?? session) limited.add(statement.index);
     if (statement.error) continue;
-    for (const { action } of ground.asked(statement, 'set lock_timeout')) {
+    for (const { action } of context.actionsIn(statement, 'set lock_timeout')) {
       if (action.local) local = !action.off;
       else [session, local] = [!action.off, undefined];
     }

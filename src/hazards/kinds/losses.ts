@@ -4,29 +4,30 @@ import type { SchemaChange, StatementSection } from '../../model/report.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence, rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { type Finding, type HazardRecord, metOn, sqlAdvice } from '../hazard-definition.ts';
+import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
 import { lastPart, withoutLastPart } from './names.ts';
 
-/** What is gone afterwards, and that no way back restores. */
+/** Data and constraints that are gone afterwards, and that no rollback SQL restores. */
 export const LOSSES: readonly HazardRecord[] = [
   {
     code: 'TABLE_DROPPED',
-    title: 'a table is dropped, with its rows',
-    condition: 'A table that was there before is gone, or another one stands under its name.',
+    title: 'a table is dropped with its rows',
+    condition: 'A table that existed before is gone, or a different one has its name.',
     effect: 'Its rows are lost, and code that still uses it fails.',
-    safer: 'Rename it first, wait until nobody has missed it, and drop it in a later migration.',
-    find: (ground) =>
-      dropped(ground, 'table').map(({ object }) => {
-        const rows = ground.relation(object)?.rows ?? null;
+    safer:
+      'First rename it, wait until it is certain that nobody misses it, and drop it in a later migration.',
+    find: (context) =>
+      dropped(context, 'table').map(({ object }) => {
+        const rows = context.relation(object)?.rows ?? null;
         return {
-          statement: dropperOf(ground, 'table', object),
+          statement: dropperOf(context, 'table', object),
           relation: object,
-          severity: weighLoss(ground, object, rows),
+          severity: weighLoss(context, object, rows),
           message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
-          evidence: relationEvidence(ground, object),
+          evidence: relationEvidence(context, object),
           advice: sqlAdvice(
-            'Keep it under another name until nobody has missed it:',
+            'Keep it under another name until it is certain that nobody misses it:',
             `ALTER TABLE ${object} RENAME TO ${displayName(`${lastPart(object).replaceAll('"', '')}_unused`)}`,
           ),
         };
@@ -34,48 +35,49 @@ export const LOSSES: readonly HazardRecord[] = [
   },
   {
     code: 'COLUMN_DROPPED',
-    title: 'a column is dropped, with its values',
-    condition: 'A column of a table that was there before is gone, or another one stands under its name.',
-    effect: 'Its values are lost, and code that still names it, or that has cached SELECT *, fails.',
-    safer: 'First a release whose code does not use it (ORMs list columns by themselves), then the drop.',
-    find: (ground) =>
-      dropped(ground, 'column')
-        .filter(({ object }) => ground.relation(withoutLastPart(object)))
+    title: 'a column is dropped with its values',
+    condition: 'A column of an existing table is gone, or a different one has its name.',
+    effect:
+      'Its values are lost, and code that still names it, or has cached the columns of SELECT *, fails.',
+    safer: 'First release code that does not use it (ORMs list all columns on their own), then drop it.',
+    find: (context) =>
+      dropped(context, 'column')
+        .filter(({ object }) => context.relation(withoutLastPart(object)))
         .map(({ object }) => {
           const relation = withoutLastPart(object);
-          const lost = ground.facts.data?.lost.find(
+          const lost = context.facts.data?.lost.find(
             (each) => each.object === object && each.what === 'dropped',
           );
-          const table = ground.relation(relation);
+          const table = context.relation(relation);
           const values = lost?.rowsWithValue ?? (table?.rows === 0 ? 0 : null);
           const counted =
             lost && lost.rowsWithValue !== null && lost.rows !== null
               ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
-              : relationEvidence(ground, relation);
+              : relationEvidence(context, relation);
           return {
-            statement: dropperOf(ground, 'column', object),
+            statement: dropperOf(context, 'column', object),
             relation,
             severity: worst([
-              weighLoss(ground, relation, values ?? table?.rows ?? null),
-              weighBreakage(ground, relation),
+              weighLoss(context, relation, values ?? table?.rows ?? null),
+              weighBreakage(context, relation),
             ]),
             message: `drops the column ${object}`,
             evidence: counted,
             advice:
-              'Release code that does not use the column first; keep its values in a table of their own if they may be needed.',
+              'First release code that does not use the column; keep its values in another table if they may be needed.',
           };
         }),
   },
   {
     code: 'SCHEMA_DROPPED',
     title: 'a schema is dropped',
-    condition: 'A schema that was there before is gone.',
-    effect:
-      'All that it held is gone with it, and code that has it in its search_path finds other objects, or none.',
-    safer: 'Rename it first, wait until nobody has missed it, and drop it in a later migration.',
-    find: (ground) =>
-      dropped(ground, 'schema').map(({ object }) => {
-        const inside = [...ground.facts.catalogue.relations].filter(([name]) =>
+    condition: 'A schema that existed before is gone.',
+    effect: 'All its objects are gone, and code that has it in its search_path finds other objects, or none.',
+    safer:
+      'First rename it, wait until it is certain that nobody misses it, and drop it in a later migration.',
+    find: (context) =>
+      dropped(context, 'schema').map(({ object }) => {
+        const inside = [...context.facts.catalogue.relations].filter(([name]) =>
           name.startsWith(`${object}.`),
         );
         const rows = inside.reduce<number | null>(
@@ -83,19 +85,19 @@ export const LOSSES: readonly HazardRecord[] = [
           0,
         );
         return {
-          statement: dropperOf(ground, 'schema', object),
+          statement: dropperOf(context, 'schema', object),
           relation: null,
           severity:
             inside.length === 0
               ? ('notice' as const)
-              : worst(inside.map(([name]) => weighLoss(ground, name, rows))),
+              : worst(inside.map(([name]) => weighLoss(context, name, rows))),
           message: `drops the schema ${object}`,
           evidence:
             inside.length === 0
-              ? 'it held no tables'
+              ? 'it contained no tables'
               : `${plural(inside.length, 'table')}${rows === null ? '' : ` with ${rowCount(rows, false)}`}`,
           advice: sqlAdvice(
-            'Keep it under another name until nobody has missed it:',
+            'Keep it under another name until it is certain that nobody misses it:',
             `ALTER SCHEMA ${object} RENAME TO ${displayName(`${object.replaceAll('"', '')}_unused`)}`,
           ),
         };
@@ -103,60 +105,61 @@ export const LOSSES: readonly HazardRecord[] = [
   },
   {
     code: 'TABLE_TRUNCATED',
-    title: 'a table is emptied',
-    condition: 'TRUNCATE of a table that was there before the command.',
+    title: 'a table is truncated',
+    condition: 'TRUNCATE of a table that existed before the command.',
     effect:
-      'All rows are lost under ACCESS EXCLUSIVE; transactions with an older snapshot see the table empty as well.',
-    safer: 'DELETE in batches of the rows that are not wanted, or a copy before it.',
-    find: (ground) =>
-      ground.met('truncate').flatMap(({ statement, action }) =>
+      'All rows are deleted under ACCESS EXCLUSIVE; transactions with an older snapshot see an empty table as well.',
+    safer: 'DELETE the unwanted rows in batches, or copy the table before.',
+    find: (context) =>
+      context.actionsOf('truncate').flatMap(({ statement, action }) =>
         [
           ...new Set([
-            ...action.tables.map((table) => ground.resolve(table, statement)),
-            ...ground.taken(statement, 'reads').map(({ relation }) => relation),
+            ...action.tables.map((table) => context.resolve(table, statement)),
+            ...context.taken(statement, 'reads').map(({ relation }) => relation),
           ]),
         ]
-          .filter((relation) => ground.relation(relation))
+          .filter((relation) => context.relation(relation))
           .map((relation) => ({
             statement: statement.index,
             relation,
-            severity: weighLoss(ground, relation, ground.relation(relation)?.rows ?? null),
-            message: `empties ${relation}`,
-            evidence: relationEvidence(ground, relation),
-            advice: sqlAdvice('Delete what is not wanted, in batches:', `DELETE FROM ${relation} WHERE …`),
+            severity: weighLoss(context, relation, context.relation(relation)?.rows ?? null),
+            message: `truncates ${relation}`,
+            evidence: relationEvidence(context, relation),
+            advice: sqlAdvice('Delete the unwanted rows in batches:', `DELETE FROM ${relation} WHERE …`),
           })),
       ),
   },
   {
     code: 'CASCADE',
-    title: 'CASCADE takes along what was not named',
+    title: 'CASCADE drops objects that were not named',
     condition: 'DROP, DROP COLUMN, DROP CONSTRAINT or TRUNCATE with CASCADE.',
     effect:
-      'Whatever depends on it goes as well: views, foreign keys, with TRUNCATE the rows of other tables.',
-    safer: 'Name what is to go, without CASCADE: the statement then fails if something else depends on it.',
-    find: (ground) =>
-      ground.facts.statements
+      'All dependent objects are dropped as well: views, foreign keys; with TRUNCATE, the rows of other tables.',
+    safer:
+      'Name all objects to drop, without CASCADE: the statement then fails if anything else depends on them.',
+    find: (context) =>
+      context.facts.statements
         .filter(({ error }) => error === null)
-        .filter((statement) => ground.actions(statement).some(isCascade))
+        .filter((statement) => context.actions(statement).some(isCascade))
         .flatMap((statement): Finding[] => {
-          const named = ground
+          const named = context
             .actions(statement)
             .filter(isCascade)
-            .flatMap((action) => namesOf(ground, action, statement))
-            .filter((each) => isOld(ground, each));
+            .flatMap((action) => namesOf(context, action, statement))
+            .filter((each) => isOld(context, each));
           if (named.length === 0) return [];
-          const along = [...emptiedToo(ground, statement), ...collateral(ground)];
+          const along = [...emptiedToo(context, statement), ...collateral(context)];
           return [
             {
               statement: statement.index,
               relation: named.find(({ relation }) => relation !== null)?.relation ?? null,
               severity: along.length === 0 ? 'notice' : 'warning',
-              message: `CASCADE takes along whatever depends on ${named.map(({ name }) => name).join(', ')}`,
+              message: `CASCADE also drops whatever depends on ${named.map(({ name }) => name).join(', ')}`,
               evidence:
                 along.length === 0
-                  ? 'nothing else went with it here'
-                  : `gone with the whole command: ${listed(along)}`,
-              advice: 'Leave CASCADE out, and drop by name what depends on it.',
+                  ? 'nothing else was dropped here'
+                  : `dropped or emptied by the whole command: ${listed(along)}`,
+              advice: 'Leave out CASCADE, and drop the dependent objects by name.',
             },
           ];
         }),
@@ -165,67 +168,67 @@ export const LOSSES: readonly HazardRecord[] = [
     code: 'CONSTRAINT_DROPPED',
     title: 'a constraint is dropped',
     condition:
-      'A constraint of a table that was there before is gone, its table and columns are not, and no equal one has taken its place at once.',
+      'A constraint of an existing table is gone although its table and columns are not, and no equal one replaced it at once.',
     effect:
-      'From then on rows get in that break the rule, and it cannot be had back until they are found and mended.',
-    safer: 'Put the new rule in first, NOT VALID and validated, and drop the old one afterwards.',
-    find: (ground) =>
-      dropped(ground, 'constraint')
-        .filter(({ object }) => ground.relation(withoutLastPart(object)))
-        .filter((drop) => fateOf(ground, drop)?.goneWith == null)
+      'Rows that violate it can be written from then on, and it cannot be added again until they are found and fixed.',
+    safer: 'First add the new constraint NOT VALID and validate it, then drop the old one.',
+    find: (context) =>
+      dropped(context, 'constraint')
+        .filter(({ object }) => context.relation(withoutLastPart(object)))
+        .filter((drop) => fateOf(context, drop)?.goneWith == null)
         .flatMap((drop) => {
-          const gap = gapOf(ground, drop);
+          const gap = gapOf(context, drop);
           if (gap === null) return [];
           const { object } = drop;
           const relation = withoutLastPart(object);
-          const later = gap.equal && `, and makes ${gap.equal} in its place in a later transaction`;
+          const later = gap.equal && `, and adds the equal ${gap.equal} only in a later transaction`;
           return [
             {
-              statement: dropperOf(ground, 'constraint', object),
+              statement: dropperOf(context, 'constraint', object),
               relation,
-              severity: milder(weighBreakage(ground, relation)),
+              severity: milder(weighBreakage(context, relation)),
               message: `drops the constraint ${object}${later ?? ''}`,
-              evidence: relationEvidence(ground, relation),
+              evidence: relationEvidence(context, relation),
               advice:
-                'If another one takes its place, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
+                'If another constraint replaces it, add that one first (NOT VALID, then VALIDATE CONSTRAINT).',
             },
           ];
         }),
   },
 ];
 
-/** What the schema comparison calls dropped, and not made again under the same name. */
-function dropped(ground: HazardContext, kind: string): SchemaChange[] {
-  const changes = ground.facts.schema?.changes ?? [];
+/** Drops of the schema comparison, without objects that were re-created under the same name. */
+function dropped(context: HazardContext, kind: string): SchemaChange[] {
+  const changes = context.facts.schema?.changes ?? [];
   const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
-  return drops.filter(({ object, dataLoss }) => dataLoss || !ground.changed('create', object));
+  return drops.filter(({ object, dataLoss }) => dataLoss || !context.changed('create', object));
 }
 
 const known = new WeakMap<HazardContext, ReadonlyMap<string, number>>();
 
-/** The statement that names what it drops; null where a function or a DO block did it. */
-function dropperOf(ground: HazardContext, kind: string, object: string): number | null {
-  const found = known.get(ground) ?? droppers(ground);
-  known.set(ground, found);
+/** The index of the statement that drops an object by name; null if a function or a DO block did. */
+function dropperOf(context: HazardContext, kind: string, object: string): number | null {
+  const found = known.get(context) ?? droppers(context);
+  known.set(context, found);
   return found.get(`${kind} ${object}`) ?? null;
 }
 
-function droppers(ground: HazardContext): ReadonlyMap<string, number> {
+function droppers(context: HazardContext): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   const note = (kind: string, object: string, { index }: StatementSection) => {
     const key = `${kind} ${object}`;
     if (!found.has(key)) found.set(key, index);
   };
-  for (const { statement, action } of ground.met('drop'))
+  for (const { statement, action } of context.actionsOf('drop'))
     for (const name of action.objects)
       note(
         action.kind,
-        action.kind === 'schema' ? displayName(name.name) : ground.resolve(name, statement),
+        action.kind === 'schema' ? displayName(name.name) : context.resolve(name, statement),
         statement,
       );
-  for (const { statement, action, relation } of metOn(ground, 'drop column'))
+  for (const { statement, action, relation } of actionsOn(context, 'drop column'))
     note('column', `${relation}.${displayName(action.column)}`, statement);
-  for (const { statement, action, relation } of metOn(ground, 'drop constraint'))
+  for (const { statement, action, relation } of actionsOn(context, 'drop constraint'))
     note('constraint', `${relation}.${displayName(action.constraint)}`, statement);
   return found;
 }
@@ -234,20 +237,20 @@ function isCascade(action: Action): boolean {
   return 'cascade' in action && action.cascade;
 }
 
-/** Something that a statement names itself. */
+/** An object that a statement names. */
 interface Named {
-  /** As the schema comparison calls it. */
+  /** The kind as in the schema comparison. */
   readonly kind: string;
-  /** Where the statement says no schema, and the relation is not known, without one. */
+  /** Without a schema if the statement names none and the relation is unknown. */
   readonly name: string;
-  /** The relation that was there before and that it is, or is a part of. */
+  /** The existing relation that it is, or is a part of. */
   readonly relation: string | null;
 }
 
-function namesOf(ground: HazardContext, action: Action, statement: StatementSection): Named[] {
-  const known = (relation: string) => (ground.relation(relation) ? relation : null);
+function namesOf(context: HazardContext, action: Action, statement: StatementSection): Named[] {
+  const known = (relation: string) => (context.relation(relation) ? relation : null);
   if (action.does === 'drop column' || action.does === 'drop constraint') {
-    const relation = ground.resolve(action.table, statement);
+    const relation = context.resolve(action.table, statement);
     const [kind, part] =
       action.does === 'drop column' ? ['column', action.column] : ['constraint', action.constraint];
     return [{ kind, name: `${relation}.${displayName(part)}`, relation: known(relation) }];
@@ -257,7 +260,7 @@ function namesOf(ground: HazardContext, action: Action, statement: StatementSect
   const objects = action.does === 'drop' ? action.objects : action.tables;
   return objects.map((object) => {
     if (kind === 'table' || kind === 'materialized view') {
-      const name = ground.resolve(object, statement);
+      const name = context.resolve(object, statement);
       return { kind, name, relation: known(name) };
     }
     const name = object.schema === null ? displayName(object.name) : displayName(object.schema, object.name);
@@ -265,10 +268,10 @@ function namesOf(ground: HazardContext, action: Action, statement: StatementSect
   });
 }
 
-/** It was there before, as far as that is known. */
-function isOld(ground: HazardContext, named: Named): boolean {
-  if (named.relation !== null || ground.facts.schema === null) return true;
-  return drops(ground).some((drop) => isNamed(drop, named));
+/** Whether the object existed before, as far as that is known. */
+function isOld(context: HazardContext, named: Named): boolean {
+  if (named.relation !== null || context.facts.schema === null) return true;
+  return drops(context).some((drop) => isNamed(drop, named));
 }
 
 const ROUTINES = ['function', 'procedure', 'aggregate'];
@@ -278,12 +281,12 @@ function isNamed({ kind, name }: Drop, named: Named): boolean {
   return isKind && (name === named.name || name.endsWith(`.${named.name}`));
 }
 
-/** TRUNCATE … CASCADE locks the tables that it empties as well. */
-function emptiedToo(ground: HazardContext, statement: StatementSection): string[] {
-  const [truncate] = ground.asked(statement, 'truncate');
+/** The other tables that TRUNCATE … CASCADE empties: it locks them too. */
+function emptiedToo(context: HazardContext, statement: StatementSection): string[] {
+  const [truncate] = context.actionsIn(statement, 'truncate');
   if (!truncate) return [];
-  const named = truncate.action.tables.map((table) => ground.resolve(table, statement));
-  return ground
+  const named = truncate.action.tables.map((table) => context.resolve(table, statement));
+  return context
     .taken(statement, 'reads')
     .filter(({ relation }) => !named.includes(relation))
     .map(({ relation }) => `the rows of ${relation}`);
@@ -291,18 +294,18 @@ function emptiedToo(ground: HazardContext, statement: StatementSection): string[
 
 const collateralOf = new WeakMap<HazardContext, readonly string[]>();
 
-/** What went although no statement names it, and that is no part of something else that went. */
-function collateral(ground: HazardContext): readonly string[] {
-  const before = collateralOf.get(ground);
+/** Dropped objects that no statement names and that are not part of another dropped object. */
+function collateral(context: HazardContext): readonly string[] {
+  const before = collateralOf.get(context);
   if (before) return before;
   const named = (['drop', 'drop column', 'drop constraint'] as const).flatMap((does) =>
-    ground.met(does).flatMap(({ action, statement }) => namesOf(ground, action, statement)),
+    context.actionsOf(does).flatMap(({ action, statement }) => namesOf(context, action, statement)),
   );
-  const found = drops(ground)
-    .filter((drop) => fateOf(ground, drop)?.goneWith == null)
+  const found = drops(context)
+    .filter((drop) => fateOf(context, drop)?.goneWith == null)
     .filter((drop) => !named.some((each) => isNamed(drop, each)))
     .map(({ kind, object }) => `${kind} ${object}`);
-  collateralOf.set(ground, found);
+  collateralOf.set(context, found);
   return found;
 }
 
@@ -315,17 +318,17 @@ interface Drop {
 
 const dropsOf = new WeakMap<HazardContext, readonly Drop[]>();
 
-function drops(ground: HazardContext): readonly Drop[] {
-  const before = dropsOf.get(ground);
+function drops(context: HazardContext): readonly Drop[] {
+  const before = dropsOf.get(context);
   if (before) return before;
-  const found = (ground.facts.schema?.changes ?? [])
+  const found = (context.facts.schema?.changes ?? [])
     .filter(({ verb }) => verb === 'drop')
     .map(({ kind, object }) => ({
       kind,
       object,
       name: ROUTINES.includes(kind) ? object.replace(/\(.*\)$/s, '') : object,
     }));
-  dropsOf.set(ground, found);
+  dropsOf.set(context, found);
   return found;
 }
 
@@ -337,16 +340,16 @@ function fateOf(
 }
 
 /**
- * The time in which nothing holds the rule of a constraint that was dropped, until an equal one comes or for good. null
- * where there is none: an equal one was there before it went, or came in the same transaction; or what made that cannot
- * be told, because a function did it.
+ * The gap in which a dropped constraint is not enforced, until an equal one is added (`equal`) or for good. null if there is
+ * no gap: an equal one existed before the drop, or was added in the same transaction; or if a function added it, so that it is not
+ * known when.
  */
-function gapOf(ground: HazardContext, drop: SchemaChange): { readonly equal: string | null } | null {
-  const equal = fateOf(ground, drop)?.keptAs ?? null;
+function gapOf(context: HazardContext, drop: SchemaChange): { readonly equal: string | null } | null {
+  const equal = fateOf(context, drop)?.keptAs ?? null;
   if (equal === null) return { equal };
-  const index = dropperOf(ground, drop.kind, drop.object);
-  const dropper = ground.facts.statements.find((statement) => statement.index === index);
-  const makers = metOn(ground, 'add constraint').filter(
+  const index = dropperOf(context, drop.kind, drop.object);
+  const dropper = context.facts.statements.find((statement) => statement.index === index);
+  const makers = actionsOn(context, 'add constraint').filter(
     ({ relation, action }) =>
       relation === withoutLastPart(equal) &&
       (action.constraint === null || displayName(action.constraint) === lastPart(equal)),

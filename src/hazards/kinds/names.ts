@@ -1,22 +1,22 @@
 import { displayName } from '../../postgres/sql/quote.ts';
 
-/** `orders` of `public.orders`, as it is shown. */
+/** Returns `orders` for `public.orders`, quoted as it is shown. */
 export function lastPart(qualified: string): string {
   if (!qualified.includes('"')) return qualified.slice(qualified.lastIndexOf('.') + 1) || qualified;
   return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
 }
 
-/** `public.orders` of `public.orders.email`. */
+/** Returns `public.orders` for `public.orders.email`. */
 export function withoutLastPart(qualified: string): string {
   return qualified.slice(0, Math.max(0, qualified.length - lastPart(qualified).length - 1));
 }
 
-/** The last part without its quotes, for names that are made from it. */
+/** Returns the last part without quotes, to build other names from it. */
 export function bare(relation: string): string {
   return lastPart(relation).replace(/^"(.*)"$/s, '$1');
 }
 
-/** Another name in the same schema: `public.orders_new`. */
+/** Returns a name with a suffix in the same schema: `public.orders_new`. */
 export function sibling(relation: string, suffix: string): string {
   const schema = withoutLastPart(relation);
   return `${schema === '' ? '' : `${schema}.`}${displayName(bare(relation) + suffix)}`;

@@ -2,26 +2,26 @@ import { formatCount, formatRate, listed, plural } from '../../format.ts';
 import type { QueriesSection } from '../../model/report.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';
 
-/** What the running application would meet. One finding for all queries: they are listed in the report. */
+/** Effects on queries of the running application. All queries share one finding; the report lists them. */
 export const QUERIES: readonly HazardRecord[] = [
   {
     code: 'QUERY_BREAKS',
     title: 'a query of the running application no longer works',
     condition:
-      'A query of pg_stat_statements or of a file (--queries) could be prepared before the command and not after it; a warning where it is sent less than once an hour.',
-    effect: 'The application that runs now gets an error for it, from the commit on until it is replaced.',
+      'A query of pg_stat_statements or of a file (--queries) could be prepared before the command but not after it; a warning if it is sent less than once an hour.',
+    effect: 'The running application gets an error for it, from the commit until it is replaced.',
     safer:
-      'Release an application that no longer sends the query first, then drop or rename what it used; for a rename, keep the old name alive meanwhile (a view, a generated or a second column).',
+      'First release an application that no longer sends the query, then drop or rename what it used; for a rename, keep the old name in the meantime (a view, a generated or a second column).',
     find: ({ facts: { queries } }) => (queries ? breaks(queries) : []),
   },
   {
     code: 'QUERY_SLOWER',
-    title: 'a query of the running application is planned dearer',
+    title: 'an application query gets a more expensive plan',
     condition:
-      'The cost of the generic plan of a query (--queries) is at least ten times what it was before the command (version 16 and newer).',
-    effect: 'The query takes longer from the commit on, and all of them together load the server.',
+      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command (PostgreSQL 16 and newer).',
+    effect: 'The query takes longer after the commit, and all its calls together load the server.',
     safer:
-      'Build the index that the new plan lacks with CREATE INDEX CONCURRENTLY before the old one goes; ANALYZE what was rewritten.',
+      'Build the index that the new plan lacks with CREATE INDEX CONCURRENTLY before the old one is dropped; ANALYZE rewritten tables.',
     find: ({ facts: { queries } }) => (queries ? slows(queries) : []),
   },
 ];
@@ -29,7 +29,7 @@ export const QUERIES: readonly HazardRecord[] = [
 const SHOWN = { atMost: 3, separator: '; ' };
 const SQL_CHARACTERS = 120;
 
-/** What was sent once, by a person or a former migration, stands in the statistics for a long time. */
+/** A query that a person or a former migration sent once stays in the statistics for a long time. */
 const SELDOM_PER_SECOND = 1 / 3600;
 
 function breaks({ broken, ...section }: QueriesSection): Finding[] {
@@ -37,7 +37,7 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
   const seldom = broken.every(
     ({ callsPerSecond }) => callsPerSecond !== null && callsPerSecond < SELDOM_PER_SECOND,
   );
-  const told = broken.map(
+  const texts = broken.map(
     ({ sql, error, callsPerSecond }) =>
       `${excerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
   );
@@ -47,29 +47,29 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
       statement: null,
       relation: null,
       severity: seldom ? 'warning' : 'error',
-      message: `${plural(broken.length, 'query', 'queries')} of the running application ${verb}: ${listed(told, SHOWN)}`,
-      evidence: `prepared on the clone before the command and after it; from ${origin(section)}`,
+      message: `${plural(broken.length, 'query', 'queries')} of the running application ${verb}: ${listed(texts, SHOWN)}`,
+      evidence: `prepared on the clone before and after the command; from ${origin(section)}`,
       advice:
-        'Release an application that no longer sends it before this migration, or keep the old name alive until then.',
+        'Release an application that no longer sends it before this migration, or keep the old name until then.',
     },
   ];
 }
 
 function slows({ slower, ...section }: QueriesSection): Finding[] {
   if (slower.length === 0) return [];
-  const told = slower.map((query) => {
+  const texts = slower.map((query) => {
     const { sql, costBefore, costAfter, nodeBefore, nodeAfter, callsPerSecond } = query;
     const node = nodeBefore === null || nodeAfter === null ? '' : `, ${nodeBefore} → ${nodeAfter}`;
     return `${excerpt(sql)} (${rate(callsPerSecond)}cost ${cost(costBefore)} → ${cost(costAfter)}${node})`;
   });
-  const verb = slower.length === 1 ? 'is' : 'are';
+  const verb = slower.length === 1 ? 'gets' : 'get';
   return [
     {
       statement: null,
       relation: null,
       severity: 'warning',
-      message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} planned dearer: ${listed(told, SHOWN)}`,
-      evidence: `generic plans on the clone before the command and after it; from ${origin(section)}`,
+      message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} a more expensive plan: ${listed(texts, SHOWN)}`,
+      evidence: `generic plans on the clone before and after the command; from ${origin(section)}`,
       advice: 'Build the index that the plan lacks with CREATE INDEX CONCURRENTLY, or ANALYZE the new table.',
     },
   ];

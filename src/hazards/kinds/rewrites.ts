@@ -7,33 +7,32 @@ import { sibling } from './names.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
 
-/** A new column that gets a number in every row, and is NOT NULL by that. */
+/** Whether a new column gets a number in every row, which makes it NOT NULL. */
 export function isNumbered(action: ActionOf<'add column'>): boolean {
   return action.identity || SERIAL.test(action.type);
 }
 
 interface Cause extends HazardTexts {
-  /** Whether an action of the statement makes it write the relation anew. */
+  /** Whether the action makes a statement rewrite the relation. */
   readonly isCause: (action: Action) => boolean;
-  readonly advises: (relation: string, action: Action) => string;
+  readonly adviceOf: (relation: string, action: Action) => string;
 }
 
-/** By what is asked for; that the relation was written anew is measured: it has another file. */
+/** Causes of a rewrite by action. That the relation was rewritten is measured: it has a new relfilenode. */
 const CAUSES: readonly Cause[] = [
   {
     code: 'TYPE_CHANGE_REWRITES',
-    title: "a column's new type writes the whole table anew",
-    condition: 'ALTER COLUMN … TYPE after which the table has another file.',
+    title: "changing the column's type rewrites the whole table",
+    condition: 'ALTER COLUMN … TYPE, after which the table has a new file.',
     effect:
-      'ACCESS EXCLUSIVE while every row is written again and every index built again, at twice the disk.',
-    safer:
-      'A new column of the new type, kept equal by a trigger, filled in batches, and swapped in by a rename.',
+      'ACCESS EXCLUSIVE while all rows are rewritten and all indexes rebuilt, with twice the disk space.',
+    safer: 'Add a column of the new type that a trigger keeps equal, fill it in batches, and swap the names.',
     isCause: ({ does }) => does === 'alter type',
-    advises: (relation, action) => {
+    adviceOf: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'alter type' }>;
       const next = displayName(`${column}_new`);
       return sqlAdvice(
-        'Fill a new column in batches, kept equal by a trigger, and swap the names at the end:',
+        'Fill a new column in batches, let a trigger keep it equal, and swap the names at the end:',
         `ALTER TABLE ${relation} ADD COLUMN ${next} ${type}`,
         `UPDATE ${relation} SET ${next} = ${displayName(column)} WHERE …`,
         `ALTER TABLE ${relation} DROP COLUMN ${displayName(column)}`,
@@ -43,13 +42,13 @@ const CAUSES: readonly Cause[] = [
   },
   {
     code: 'VOLATILE_DEFAULT_REWRITES',
-    title: "a new column's volatile default writes the whole table anew",
-    condition: 'ADD COLUMN with a DEFAULT, after which the table has another file.',
-    effect: 'ACCESS EXCLUSIVE while every row is written again with a value of its own.',
+    title: 'a new column with a volatile default rewrites the whole table',
+    condition: 'ADD COLUMN with a DEFAULT, after which the table has a new file.',
+    effect: 'ACCESS EXCLUSIVE while every row is rewritten with a value of its own.',
     safer: 'Add the column without a default, set the default, and fill the old rows in batches.',
     isCause: (action) =>
       action.does === 'add column' && action.hasDefault && !action.stored && !isNumbered(action),
-    advises: (relation, action) => {
+    adviceOf: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'add column' }>;
       return sqlAdvice(
         'Add it empty, and fill the old rows in batches:',
@@ -61,17 +60,17 @@ const CAUSES: readonly Cause[] = [
   },
   {
     code: 'IDENTITY_REWRITES',
-    title: 'a new serial or identity column writes the whole table anew',
-    condition: 'ADD COLUMN serial or GENERATED … AS IDENTITY, after which the table has another file.',
-    effect: 'ACCESS EXCLUSIVE while every row is written again with a number of its own.',
-    safer: 'A plain column, numbers from a sequence in batches, and the identity at the end.',
+    title: 'a new serial or identity column rewrites the whole table',
+    condition: 'ADD COLUMN serial or GENERATED … AS IDENTITY, after which the table has a new file.',
+    effect: 'ACCESS EXCLUSIVE while every row is rewritten with a number of its own.',
+    safer: 'Add a plain column, number the rows from a sequence in batches, and add the identity at the end.',
     isCause: (action) => action.does === 'add column' && isNumbered(action),
-    advises: (relation, action) => {
+    adviceOf: (relation, action) => {
       const { column, type } = action as Extract<Action, { does: 'add column' }>;
       const sequence = sibling(relation, `_${column}_seq`);
       const plain = /^big|8$/.test(type) ? 'bigint' : 'integer';
       return sqlAdvice(
-        'Add it empty, number the old rows in batches, and let the sequence go on from there:',
+        'Add it empty, number the old rows in batches, and let the sequence continue from there:',
         `ALTER TABLE ${relation} ADD COLUMN ${displayName(column)} ${plain}`,
         `CREATE SEQUENCE ${sequence} OWNED BY ${relation}.${displayName(column)}`,
         `ALTER TABLE ${relation} ALTER COLUMN ${displayName(column)} SET DEFAULT nextval(${literal(sequence)})`,
@@ -80,29 +79,29 @@ const CAUSES: readonly Cause[] = [
   },
   {
     code: 'GENERATED_COLUMN_REWRITES',
-    title: 'a new stored generated column writes the whole table anew',
-    condition: 'ADD COLUMN … GENERATED ALWAYS AS … STORED, after which the table has another file.',
-    effect: 'ACCESS EXCLUSIVE while the expression is worked out and stored for every row.',
+    title: 'a new stored generated column rewrites the whole table',
+    condition: 'ADD COLUMN … GENERATED ALWAYS AS … STORED, after which the table has a new file.',
+    effect: 'ACCESS EXCLUSIVE while the expression is computed and stored for every row.',
     safer:
-      'An index on the expression, a view, from PostgreSQL 18 on a VIRTUAL column; or a plain column that a trigger fills.',
+      'Use an index on the expression, a view, or (since PostgreSQL 18) a VIRTUAL column; or a plain column that a trigger fills.',
     isCause: (action) => action.does === 'add column' && action.stored,
-    advises: (relation, action) => {
+    adviceOf: (relation, action) => {
       const { column } = action as Extract<Action, { does: 'add column' }>;
       return sqlAdvice(
-        'From PostgreSQL 18 on nothing needs to be stored; before, an index on the expression or a view may do:',
+        'Since PostgreSQL 18 nothing needs to be stored; before, an index on the expression or a view may be enough:',
         `ALTER TABLE ${relation} ADD COLUMN ${displayName(column)} … GENERATED ALWAYS AS (…) VIRTUAL`,
       );
     },
   },
   {
     code: 'SET_LOGGED_REWRITES',
-    title: 'SET LOGGED or UNLOGGED writes the whole table anew',
-    condition: 'ALTER TABLE … SET LOGGED or SET UNLOGGED, after which the table has another file.',
+    title: 'SET LOGGED or SET UNLOGGED rewrites the whole table',
+    condition: 'ALTER TABLE … SET LOGGED or SET UNLOGGED, after which the table has a new file.',
     effect:
-      'ACCESS EXCLUSIVE while table and indexes are copied; SET LOGGED sends all of it through the WAL to the replicas, and an UNLOGGED table is empty after a crash.',
-    safer: 'A new table of the wanted kind, filled in batches and swapped in by a rename.',
+      'ACCESS EXCLUSIVE while the table and its indexes are copied; SET LOGGED writes all of it to the WAL and to the replicas, and an UNLOGGED table is empty after a crash.',
+    safer: 'Create a new table of that kind, fill it in batches, and swap the names.',
     isCause: ({ does }) => does === 'set logged' || does === 'set unlogged',
-    advises: (relation, { does }) =>
+    adviceOf: (relation, { does }) =>
       sqlAdvice(
         'Fill a new table in batches, and swap the names at the end:',
         `CREATE ${does === 'set unlogged' ? 'UNLOGGED ' : ''}TABLE ${sibling(relation, '_new')} (LIKE ${relation} INCLUDING ALL)`,
@@ -110,12 +109,12 @@ const CAUSES: readonly Cause[] = [
   },
   {
     code: 'ACCESS_METHOD_REWRITES',
-    title: 'another access method writes the whole table anew',
-    condition: 'SET ACCESS METHOD, after which the table has another file.',
-    effect: 'ACCESS EXCLUSIVE while every row is written in the new format and every index built again.',
-    safer: 'A new table of the wanted access method, filled in batches and swapped in by a rename.',
+    title: 'a new access method rewrites the whole table',
+    condition: 'SET ACCESS METHOD, after which the table has a new file.',
+    effect: 'ACCESS EXCLUSIVE while all rows are written in the new format and all indexes are rebuilt.',
+    safer: 'Create a new table with that access method, fill it in batches, and swap the names.',
     isCause: ({ does }) => does === 'set access method',
-    advises: (relation) =>
+    adviceOf: (relation) =>
       sqlAdvice(
         'Fill a new table in batches, and swap the names at the end:',
         `CREATE TABLE ${sibling(relation, '_new')} (LIKE ${relation} INCLUDING ALL) USING …`,
@@ -123,98 +122,99 @@ const CAUSES: readonly Cause[] = [
   },
   {
     code: 'TABLESPACE_REWRITES',
-    title: 'a move to another tablespace copies the whole table',
-    condition: 'SET TABLESPACE, after which the relation has another file.',
-    effect: 'ACCESS EXCLUSIVE while its files are copied, through the WAL as well.',
+    title: 'moving to another tablespace copies the whole table',
+    condition: 'SET TABLESPACE, after which the relation has a new file.',
+    effect: 'ACCESS EXCLUSIVE while its files are copied, and written to the WAL as well.',
     safer:
-      'Indexes by REINDEX (CONCURRENTLY, TABLESPACE …); tables by a copy that is swapped in, or in a window without traffic.',
+      'Move indexes with REINDEX (CONCURRENTLY, TABLESPACE …); move tables as a copy that is swapped in, or in a maintenance window.',
     isCause: ({ does }) => does === 'set tablespace',
-    advises: (relation) =>
+    adviceOf: (relation) =>
       sqlAdvice(
-        'Indexes can be moved while they are used; a table needs a copy, or a quiet time:',
+        'Indexes can be moved while they are in use; a table needs a copy, or a maintenance window:',
         `REINDEX (CONCURRENTLY, TABLESPACE …) TABLE ${relation}`,
       ),
   },
   {
     code: 'VACUUM_FULL',
-    title: 'VACUUM FULL writes the whole table anew',
-    condition: 'VACUUM FULL of a table that was there before the command.',
-    effect: 'ACCESS EXCLUSIVE while the table and its indexes are copied, at twice the disk.',
-    safer: 'VACUUM, which locks nobody out; where the space must go back, pg_repack or pg_squeeze.',
+    title: 'VACUUM FULL rewrites the whole table',
+    condition: 'VACUUM FULL of a table that existed before the command.',
+    effect: 'ACCESS EXCLUSIVE while the table and its indexes are copied, with twice the disk space.',
+    safer:
+      'VACUUM, which blocks nobody; if the space must be returned to the system, pg_repack or pg_squeeze.',
     isCause: (action) => action.does === 'vacuum' && action.full,
-    advises: (relation) =>
-      sqlAdvice('Make the space usable again while the table is in use:', `VACUUM (ANALYZE) ${relation}`),
+    adviceOf: (relation) =>
+      sqlAdvice('Make the space reusable while the table is in use:', `VACUUM (ANALYZE) ${relation}`),
   },
   {
     code: 'CLUSTER',
-    title: 'CLUSTER writes the whole table anew',
-    condition: 'CLUSTER of a table that was there before the command.',
-    effect: 'ACCESS EXCLUSIVE while the table is copied in the order of an index, at twice the disk.',
-    safer: 'pg_repack with --order-by, an index that covers the query, or partitions.',
+    title: 'CLUSTER rewrites the whole table',
+    condition: 'CLUSTER of a table that existed before the command.',
+    effect: 'ACCESS EXCLUSIVE while the table is copied in the order of an index, with twice the disk space.',
+    safer: 'Use pg_repack with --order-by, an index that covers the query, or partitions.',
     isCause: ({ does }) => does === 'cluster',
-    advises: (relation) =>
+    adviceOf: (relation) =>
       `Order the rows of ${relation} with pg_repack, which holds ACCESS EXCLUSIVE for a moment only.`,
   },
 ];
 
-/** What gives a relation another file because that is what it is for, and has hazards of its own. */
-/** These give every relation that they touch a new file, partitions and what refers to it too. */
+/** Actions that give every relation they touch a new file, including partitions and referencing tables. */
 const EMPTIES_OR_FILLS = new Set<Action['does']>(['truncate', 'refresh']);
+/** Actions whose purpose is a new file; they have hazards of their own. */
 const EXPECTED = new Set<Action['does']>(['truncate', 'refresh', 'drop']);
 
 export const REWRITES: readonly HazardRecord[] = [
   ...CAUSES.map(
-    ({ isCause, advises, ...words }): HazardRecord => ({
+    ({ isCause, adviceOf, ...words }): HazardRecord => ({
       ...words,
-      find: (ground) =>
-        rewritten(ground).flatMap(({ statement, relation }) => {
-          const cause = onRelation(ground, statement, relation).find(isCause);
+      find: (context) =>
+        rewritten(context).flatMap(({ statement, relation }) => {
+          const cause = onRelation(context, statement, relation).find(isCause);
           return cause
-            ? [rewriteFinding(ground, statement, relation, words.title, advises(relation, cause))]
+            ? [rewriteFinding(context, statement, relation, words.title, adviceOf(relation, cause))]
             : [];
         }),
     }),
   ),
   {
     code: 'TABLE_REWRITTEN',
-    title: 'a table is written anew',
+    title: 'a table is rewritten',
     condition:
-      'A table that was there before has another file, and no statement says why: a function, a DO block, or text that could not be parsed.',
-    effect: 'ACCESS EXCLUSIVE while every row is written again, at twice the disk.',
-    safer: 'See what the statement does, and take the way that the hazard of that statement names.',
-    find: (ground) =>
-      rewritten(ground)
+      'A table that existed before has a new file, and no statement shows why: a function, a DO block, or text that could not be parsed.',
+    effect: 'ACCESS EXCLUSIVE while all rows are rewritten, with twice the disk space.',
+    safer: 'Find out what the statement does, and follow the advice of the hazard for it.',
+    find: (context) =>
+      rewritten(context)
         .filter(({ statement, relation }) =>
-          onRelation(ground, statement, relation).every(
+          onRelation(context, statement, relation).every(
             (action) => !EXPECTED.has(action.does) && !CAUSES.some(({ isCause }) => isCause(action)),
           ),
         )
-        .filter(({ statement }) => !ground.actions(statement).some(({ does }) => EMPTIES_OR_FILLS.has(does)))
+        .filter(({ statement }) => !context.actions(statement).some(({ does }) => EMPTIES_OR_FILLS.has(does)))
         .map(({ statement, relation }) =>
           rewriteFinding(
-            ground,
+            context,
             statement,
             relation,
-            `${statement.tag ?? 'a statement'} writes a whole table anew`,
-            'Run what it does as statements of their own, to see which of them it is.',
+            `${statement.tag ?? 'a statement'} rewrites the whole table`,
+            'Run its parts as separate statements, to see which of them rewrites the table.',
           ),
         ),
   },
 ];
 
-function rewritten(ground: HazardContext): { statement: StatementSection; relation: string }[] {
-  return ground.facts.statements.flatMap((statement) =>
+function rewritten(context: HazardContext): { statement: StatementSection; relation: string }[] {
+  return context.facts.statements.flatMap((statement) =>
     statement.rewrote
-      .filter((relation) => ground.relation(relation))
+      .filter((relation) => context.relation(relation))
       .map((relation) => ({ statement, relation })),
   );
 }
 
-/** The statement's actions on the relation, or on no relation in particular (VACUUM FULL of the whole database). */
-function onRelation(ground: HazardContext, statement: StatementSection, relation: string): Action[] {
-  return ground.actions(statement).filter((action) => {
+/** The statement's actions on the relation, or on all relations (VACUUM FULL of the whole database). */
+function onRelation(context: HazardContext, statement: StatementSection, relation: string): Action[] {
+  return context.actions(statement).filter((action) => {
     const names = namesIn(action);
-    return names.length === 0 || names.some((name) => ground.resolve(name, statement) === relation);
+    return names.length === 0 || names.some((name) => context.resolve(name, statement) === relation);
   });
 }
 
@@ -225,11 +225,11 @@ function namesIn(action: Action): readonly Name[] {
 }
 
 function rewriteFinding(
-  ground: HazardContext,
+  context: HazardContext,
   statement: StatementSection,
   relation: string,
-  says: string,
+  words: string,
   advice: string,
 ) {
-  return lockFinding(ground, statement, relation, `${relation}: ${says}, while nobody can read it`, advice);
+  return lockFinding(context, statement, relation, `${relation}: ${words}, while nobody can read it`, advice);
 }

@@ -1,15 +1,15 @@
 import type { ActionOf } from '../../model/hazard-facts.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { locksEvidence } from '../evidence.ts';
-import type { HazardContext, Met } from '../hazard-context.ts';
+import type { HazardContext, StatementAction } from '../hazard-context.ts';
 import {
+  actionsOn,
   blocking,
+  changedSql,
   type Finding,
   type HazardRecord,
   lockFinding,
-  type MetOn,
-  metOn,
-  ownWords,
+  type RelationAction,
   sqlAdvice,
 } from '../hazard-definition.ts';
 import { notNullSteps } from './builds.ts';
@@ -18,75 +18,76 @@ import { isNumbered } from './rewrites.ts';
 
 type NewConstraint = ActionOf<'add constraint'>;
 
-/** Tables that are read from end to end while others are kept out, to see whether a new rule holds. */
+/** Tables that are read as a whole, while other sessions are blocked, to check a new constraint. */
 export const SCANS: readonly HazardRecord[] = [
   blocking({
     code: 'CHECK_SCANS_TABLE',
     title: 'a CHECK reads the whole table while reads and writes wait',
-    condition: 'ADD CHECK without NOT VALID on a table that was there before the command.',
-    effect: 'ACCESS EXCLUSIVE is held on the table while every row is looked at.',
+    condition: 'ADD CHECK without NOT VALID on a table that existed before the command.',
+    effect: 'ACCESS EXCLUSIVE is held on the table while every row is checked.',
     safer:
-      'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which lets reads and writes on.',
+      'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which does not block reads and writes.',
     does: 'add constraint',
     when: ({ action }) => action.kind === 'check' && !action.notValid,
-    says: ({ relation }) => `reads and writes of ${relation} wait while a CHECK is tested on every row`,
-    advises: (met) => notValidFirst(met, 'check', 'CHECK (…)'),
+    messageOf: ({ relation }) => `reads and writes of ${relation} wait while every row is checked`,
+    adviceOf: (found) => notValidFirst(found, 'check', 'CHECK (…)'),
   }),
   {
     code: 'FOREIGN_KEY_SCANS_TABLE',
     title: 'a FOREIGN KEY reads the whole table while writes to both tables wait',
-    condition: 'ADD FOREIGN KEY without NOT VALID on a table that was there before the command.',
-    effect: 'SHARE ROW EXCLUSIVE is held on both tables while every row is looked up in the other.',
+    condition: 'ADD FOREIGN KEY without NOT VALID on a table that existed before the command.',
+    effect:
+      'SHARE ROW EXCLUSIVE is held on both tables while every row is looked up in the referenced table.',
     safer:
-      'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which lets reads and writes on.',
-    find: (ground) =>
-      metOn(ground, 'add constraint')
+      'Add it NOT VALID, then VALIDATE CONSTRAINT in a transaction of its own, which does not block reads and writes.',
+    find: (context) =>
+      actionsOn(context, 'add constraint')
         .filter(({ action }) => action.kind === 'foreign key' && !action.notValid)
-        .filter((met) => !isOfEmptyColumn(ground, met))
-        .map((met) => {
-          const { statement, relation, action } = met;
-          const other = action.references && ground.resolve(action.references, statement);
+        .filter((found) => !isOfEmptyColumn(context, found))
+        .map((found) => {
+          const { statement, relation, action } = found;
+          const other = action.references && context.resolve(action.references, statement);
           const locks = [relation, ...(other ? [other] : [])].flatMap(
-            (each) => ground.held(statement, each) ?? [],
+            (each) => context.held(statement, each) ?? [],
           );
           const finding = lockFinding(
-            ground,
+            context,
             statement,
             relation,
-            `writes to ${relation}${other ? ` and ${other}` : ''} wait while every row's FOREIGN KEY is looked up`,
+            `writes to ${relation}${other ? ` and ${other}` : ''} wait while the FOREIGN KEY of every row is looked up`,
             notValidFirst(
-              met,
+              found,
               'fkey',
               `FOREIGN KEY (${action.columns.map((each) => displayName(each)).join(', ')}) REFERENCES ${other ?? '…'}`,
             ),
           );
-          return locks.length === 0 ? finding : { ...finding, evidence: locksEvidence(ground, locks) };
+          return locks.length === 0 ? finding : { ...finding, evidence: locksEvidence(context, locks) };
         }),
   },
   {
     code: 'SET_NOT_NULL_SCANS_TABLE',
     title: 'SET NOT NULL reads the whole table while reads and writes wait',
-    condition: 'SET NOT NULL on a column for which no validated CHECK says that it is not null.',
-    effect: 'ACCESS EXCLUSIVE is held on the table while every row is looked at.',
+    condition: 'SET NOT NULL on a column for which no validated CHECK proves that it has no NULLs.',
+    effect: 'ACCESS EXCLUSIVE is held on the table while every row is checked.',
     safer:
-      'CHECK (column IS NOT NULL) NOT VALID, VALIDATE CONSTRAINT, and then SET NOT NULL, which reads nothing.',
-    find: (ground) =>
+      'Add CHECK (column IS NOT NULL) NOT VALID, VALIDATE CONSTRAINT, and then SET NOT NULL, which reads nothing.',
+    find: (context) =>
       [
-        ...metOn(ground, 'set not null').map((met) => ({
-          ...met,
-          column: met.action.column,
+        ...actionsOn(context, 'set not null').map((found) => ({
+          ...found,
+          column: found.action.column,
         })),
-        ...metOn(ground, 'add constraint')
+        ...actionsOn(context, 'add constraint')
           .filter(({ action }) => action.kind === 'not null' && !action.notValid && !action.ofNewColumn)
-          .map((met) => ({ ...met, column: met.action.columns[0] ?? '' })),
+          .map((found) => ({ ...found, column: found.action.columns[0] ?? '' })),
       ]
         .filter(
           ({ statement, relation, column }) =>
-            isNews(ground, relation, column) && !isProven(ground, statement.index, relation, column),
+            isNews(context, relation, column) && !isProven(context, statement.index, relation, column),
         )
         .map(({ statement, relation, column }) =>
           lockFinding(
-            ground,
+            context,
             statement,
             relation,
             `reads and writes of ${relation} wait while ${displayName(column)} is searched for NULLs`,
@@ -101,26 +102,26 @@ export const SCANS: readonly HazardRecord[] = [
     code: 'DOMAIN_CONSTRAINT_SCANS_TABLES',
     title: "a domain's constraint reads every table that uses it",
     condition:
-      'ALTER DOMAIN adds or validates a constraint, and holds a lock that keeps out writes on tables that use the domain.',
+      'ALTER DOMAIN adds or validates a constraint, and holds a lock that blocks writes on tables that use the domain.',
     effect:
-      'SHARE is held on every table that has a column of the domain while all their rows are looked at, by VALIDATE CONSTRAINT too before PostgreSQL 18.',
+      'SHARE is held on every table that has a column of the domain while all their rows are checked; before PostgreSQL 18 also by VALIDATE CONSTRAINT.',
     safer:
-      'Add it NOT VALID, which holds for new values at once; validate it when writes may wait, from 18 on at any time.',
-    find: (ground) =>
-      ground
-        .met('alter domain')
+      'Add it NOT VALID, which applies to new values at once; validate it when writes may wait, since PostgreSQL 18 at any time.',
+    find: (context) =>
+      context
+        .actionsOf('alter domain')
         .flatMap(({ statement }): Finding[] =>
-          ground
+          context
             .taken(statement, 'writes')
             .map(({ relation }) =>
               lockFinding(
-                ground,
+                context,
                 statement,
                 relation,
-                `writes to ${relation} wait while a constraint of its domain is tested on every row`,
+                `writes to ${relation} wait while a constraint of its domain is checked for every row`,
                 sqlAdvice(
-                  'Add it NOT VALID, and validate it at a quiet time:',
-                  ownWords({ ground, statement }, (sql) =>
+                  'Add it NOT VALID, and validate it at a time of little traffic:',
+                  changedSql({ context, statement }, (sql) =>
                     /\bADD\b/i.test(sql) ? `${sql} NOT VALID` : sql,
                   ) ?? 'ALTER DOMAIN … ADD CONSTRAINT … CHECK (…) NOT VALID',
                 ),
@@ -132,21 +133,21 @@ export const SCANS: readonly HazardRecord[] = [
     code: 'ATTACH_PARTITION_SCANS_TABLE',
     title: 'ATTACH PARTITION reads the whole table',
     condition:
-      'ATTACH PARTITION of a table with rows, or beside a DEFAULT partition with rows, that has no validated CHECK.',
-    effect: 'The table, and the DEFAULT partition, are read from end to end under ACCESS EXCLUSIVE.',
-    safer: 'First a CHECK that implies the bounds, NOT VALID and then validated; drop it afterwards.',
-    find: (ground) =>
-      ground.met('attach partition').flatMap(({ statement, action }) => {
-        const partition = ground.resolve(action.partition, statement);
-        return [...new Set([partition, ...ground.taken(statement, 'reads').map(({ relation }) => relation)])]
-          .filter((relation) => ground.relation(relation) && ground.relation(relation)?.rows !== 0)
-          .filter((relation) => !isChecked(ground, statement.index, relation))
+      'ATTACH PARTITION of a table with rows, or next to a DEFAULT partition with rows, without a validated CHECK.',
+    effect: 'The table and the DEFAULT partition are read as a whole under ACCESS EXCLUSIVE.',
+    safer: 'First add a CHECK that implies the bounds, NOT VALID, and validate it; drop it afterwards.',
+    find: (context) =>
+      context.actionsOf('attach partition').flatMap(({ statement, action }) => {
+        const partition = context.resolve(action.partition, statement);
+        return [...new Set([partition, ...context.taken(statement, 'reads').map(({ relation }) => relation)])]
+          .filter((relation) => context.relation(relation) && context.relation(relation)?.rows !== 0)
+          .filter((relation) => !isChecked(context, statement.index, relation))
           .map((relation) =>
             lockFinding(
-              ground,
+              context,
               statement,
               relation,
-              `${relation} is read from end to end under a lock, to see that its rows ${relation === partition ? 'fit the partition' : 'do not belong into the new one'}`,
+              `the whole table ${relation} is read under a lock, to check that its rows ${relation === partition ? 'fit the partition' : 'do not belong to the new partition'}`,
               sqlAdvice(
                 'Prove it first, with the bounds of the partition:',
                 `ALTER TABLE ${relation} ADD CONSTRAINT ${displayName(`${bare(relation)}_bounds`)} CHECK (…) NOT VALID`,
@@ -158,69 +159,69 @@ export const SCANS: readonly HazardRecord[] = [
   },
 ];
 
-function notValidFirst(met: MetOn<'add constraint'>, suffix: string, template: string): string {
-  const { action, relation } = met;
+function notValidFirst(found: RelationAction<'add constraint'>, suffix: string, template: string): string {
+  const { action, relation } = found;
   const name = displayName(action.constraint ?? [bare(relation), ...action.columns, suffix].join('_'));
   return sqlAdvice(
     'Each in a transaction of its own:',
-    (action.constraint === null ? undefined : ownWords(met, (sql) => `${sql} NOT VALID`)) ??
+    (action.constraint === null ? undefined : changedSql(found, (sql) => `${sql} NOT VALID`)) ??
       `ALTER TABLE ${relation} ADD CONSTRAINT ${name} ${template} NOT VALID`,
     `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${name}`,
   );
 }
 
-/** A new column without a default holds NULLs only, and PostgreSQL looks none of them up for a FOREIGN KEY. */
+/** Whether the constraint is on a new column without a default: it holds only NULLs, which PostgreSQL does not look up for a FOREIGN KEY. */
 export function isOfEmptyColumn(
-  ground: HazardContext,
-  { statement, action }: Met<'add constraint'>,
+  context: HazardContext,
+  { statement, action }: StatementAction<'add constraint'>,
 ): boolean {
   return (
     action.ofNewColumn &&
-    ground
-      .asked(statement, 'add column')
+    context
+      .actionsIn(statement, 'add column')
       .some((added) => added.action.column === action.columns[0] && !added.action.hasDefault)
   );
 }
 
 /**
- * The column was not NOT NULL when the statement began: by the comparison, where there is one, and of a column that the
- * command made by how it did that. A new column is filled by then, and its rows are read as those of any other.
+ * Whether the column was nullable when the statement began: according to the schema comparison if there is one, and for a new
+ * column according to the statement that added it. A new column is filled by then, and its rows are read like any others.
  */
-function isNews(ground: HazardContext, relation: string, column: string): boolean {
+function isNews(context: HazardContext, relation: string, column: string): boolean {
   const name = `${relation}.${displayName(column)}`;
-  if (ground.facts.schema === null || ground.changed('alter', name)) return true;
-  if (!ground.changed('create', name)) return false;
-  return metOn(ground, 'add column').some(
+  if (context.facts.schema === null || context.changed('alter', name)) return true;
+  if (!context.changed('create', name)) return false;
+  return actionsOn(context, 'add column').some(
     ({ relation: table, action }) =>
       table === relation && action.column === column && !action.notNull && !isNumbered(action),
   );
 }
 
-function isProven(ground: HazardContext, before: number, relation: string, column: string): boolean {
-  return validChecks(ground, before, relation).some(({ provesNotNull }) => provesNotNull.includes(column));
+function isProven(context: HazardContext, before: number, relation: string, column: string): boolean {
+  return validChecks(context, before, relation).some(({ provesNotNull }) => provesNotNull.includes(column));
 }
 
-function isChecked(ground: HazardContext, before: number, relation: string): boolean {
-  return validChecks(ground, before, relation).length > 0;
+function isChecked(context: HazardContext, before: number, relation: string): boolean {
+  return validChecks(context, before, relation).length > 0;
 }
 
-/** CHECK constraints that hold for all rows of a relation when a statement begins: old ones, and those of this command. */
+/** CHECK constraints that are valid for all rows of a relation when a statement begins: old ones, and those of this command. */
 function validChecks(
-  ground: HazardContext,
+  context: HazardContext,
   before: number,
   relation: string,
 ): Pick<NewConstraint, 'provesNotNull'>[] {
-  const isEarlier = (met: { relation: string; statement: { index: number } }) =>
-    met.relation === relation && met.statement.index < before;
+  const isEarlier = (found: { relation: string; statement: { index: number } }) =>
+    found.relation === relation && found.statement.index < before;
   const validated = new Set(
-    metOn(ground, 'validate constraint')
+    actionsOn(context, 'validate constraint')
       .filter(isEarlier)
       .map(({ action }) => action.constraint),
   );
-  const old = ground.facts.catalogue.checks.filter(
+  const old = context.facts.catalogue.checks.filter(
     (check) => check.relation === relation && (check.validated || validated.has(check.constraint)),
   );
-  const own = metOn(ground, 'add constraint')
+  const own = actionsOn(context, 'add constraint')
     .filter(isEarlier)
     .map(({ action }) => action)
     .filter(

@@ -10,36 +10,35 @@ import { isBuilt } from './builds.ts';
 import { withLockTimeout } from './lock-timeout.ts';
 import { isOfEmptyColumn } from './scans.ts';
 
-/** How a migration behaves between BEGIN and COMMIT. */
+/** Hazards of what a migration does between BEGIN and COMMIT. */
 export const TRANSACTIONS: readonly HazardRecord[] = [
   {
     code: 'NO_LOCK_TIMEOUT',
-    title: 'strong locks are waited for without a limit',
-    condition: 'A lock that keeps out reads or writes, taken by a session that has set no lock_timeout.',
+    title: 'statements wait for strong locks without a timeout',
+    condition: 'A session without lock_timeout takes a lock that blocks reads or writes.',
     effect:
-      'Behind a long-running transaction the statement waits, and everybody who comes after it waits behind it: a short ALTER TABLE becomes an outage.',
-    safer: 'SET lock_timeout to a few seconds, and try again when it runs out (SQLSTATE 55P03).',
-    find: (ground) => sessionsOf(ground).flatMap((statements) => withoutLimit(ground, statements)),
+      'The statement waits for a long-running transaction, and everybody who comes later queues behind it: a short ALTER TABLE becomes an outage.',
+    safer: 'SET lock_timeout to a few seconds, and retry after a timeout (SQLSTATE 55P03).',
+    find: (context) => sessionsOf(context).flatMap((statements) => withoutTimeout(context, statements)),
   },
   {
     code: 'WORK_AFTER_STRONG_LOCK',
     title: 'a table stays locked while other work goes on',
     condition:
-      'After ACCESS EXCLUSIVE on a table, its transaction builds, reads or rewrites something else, or goes on for a while.',
-    effect: 'The lock is held until the transaction ends: all of that work is time in which nobody can read.',
-    safer: 'Each strong lock in a transaction of its own, and the long work before it or after it.',
-    find: (ground) => strongTransactions(ground).flatMap(({ takers }) => lingering(ground, takers)),
+      'After it took ACCESS EXCLUSIVE on a table, a transaction builds, reads or rewrites something else, or stays open for a while.',
+    effect: 'The lock is held until the transaction ends: during all of that work nobody can read the table.',
+    safer: 'Take each strong lock in a transaction of its own, and do the long work before or after it.',
+    find: (context) => strongTransactions(context).flatMap(({ takers }) => lingering(context, takers)),
   },
   {
     code: 'SEVERAL_STRONG_LOCKS',
     title: 'several tables are locked one after the other in one transaction',
-    condition:
-      'Statements of one transaction take ACCESS EXCLUSIVE on two or more tables that were there before.',
+    condition: 'Statements of one transaction take ACCESS EXCLUSIVE on two or more existing tables.',
     effect:
-      'Whoever uses the tables in another order deadlocks with it, and the first stays locked while the second is waited for.',
-    safer: 'A transaction for each table.',
-    find: (ground) =>
-      strongTransactions(ground).flatMap(({ takers }) => {
+      'A session that uses the tables in another order deadlocks with it, and the first table stays locked while it waits for the second.',
+    safer: 'Use one transaction for each table.',
+    find: (context) =>
+      strongTransactions(context).flatMap(({ takers }) => {
         const locks = takers.flatMap(({ locks }) => locks);
         const last = takers.at(-1);
         if (!last || takers.length < 2 || new Set(locks.map(({ relation }) => relation)).size < 2) return [];
@@ -47,9 +46,9 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
           {
             statement: last.statement.index,
             relation: last.locks[0]?.relation ?? null,
-            severity: milder(worst(locks.map((lock) => weighLock(ground, lock, false)))),
+            severity: milder(worst(locks.map((lock) => weighLock(context, lock, false)))),
             message: `one transaction locks ${listed([...new Set(locks.map(({ relation }) => relation))], { separator: ', then ' })}`,
-            evidence: locksEvidence(ground, locks),
+            evidence: locksEvidence(context, locks),
             advice: 'Change each table in a transaction of its own.',
           },
         ];
@@ -59,11 +58,11 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
     code: 'BACKFILL_WITH_DDL',
     title: 'rows are changed while a table is locked',
     condition: `A transaction that holds ACCESS EXCLUSIVE also changes ${formatCount(MANY_ROWS)} rows or more.`,
-    effect: 'Nobody can read the table until all rows are changed; when that fails, all of it is undone.',
-    safer: 'First the DDL alone, then the rows in batches, each in a transaction of its own.',
-    find: (ground) =>
-      strongTransactions(ground).flatMap(({ takers, statements }) => {
-        const changed = statements.flatMap((statement) => changedRows(ground, statement, true));
+    effect: 'Nobody can read the table until all rows are changed; a failure rolls back all of it.',
+    safer: 'First run the DDL alone, then change the rows in batches, each in a transaction of its own.',
+    find: (context) =>
+      strongTransactions(context).flatMap(({ takers, statements }) => {
+        const changed = statements.flatMap((statement) => changedRows(context, statement, true));
         const [taker] = takers;
         const rows = total(changed);
         if (!taker || rows < MANY_ROWS) return [];
@@ -72,9 +71,9 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
           {
             statement: changed[0]?.statement.index ?? taker.statement.index,
             relation: locks[0]?.relation ?? null,
-            severity: worst(locks.map((lock) => weighLock(ground, lock, false))),
+            severity: worst(locks.map((lock) => weighLock(context, lock, false))),
             message: `${formatCount(rows)} rows are changed while ${locks[0]?.relation} is locked`,
-            evidence: locksEvidence(ground, locks),
+            evidence: locksEvidence(context, locks),
             advice: 'Commit the DDL first, and change the rows afterwards, in batches of some thousands.',
           },
         ];
@@ -83,13 +82,13 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
   {
     code: 'BACKFILL_IN_ONE_TRANSACTION',
     title: 'many rows are changed in one transaction',
-    condition: `UPDATE, DELETE or MERGE of ${formatCount(MANY_ROWS)} rows or more of tables that were there before, in one transaction.`,
+    condition: `UPDATE, DELETE or MERGE of ${formatCount(MANY_ROWS)} rows or more of existing tables in one transaction.`,
     effect:
-      'The rows stay locked until its end, replicas fall behind, vacuum cannot remove what is dead, and a failure undoes all of it.',
-    safer: 'Batches of some thousands of rows by the primary key, each in a transaction of its own.',
-    find: (ground) =>
-      [...ground.transactions()].flatMap((statements): Finding[] => {
-        const changed = statements.flatMap((statement) => changedRows(ground, statement, false));
+      'The rows stay locked until it ends, replicas fall behind, vacuum cannot remove dead rows, and a failure rolls back all of it.',
+    safer: 'Change batches of some thousands of rows by primary key, each in a transaction of its own.',
+    find: (context) =>
+      [...context.transactions()].flatMap((statements): Finding[] => {
+        const changed = statements.flatMap((statement) => changedRows(context, statement, false));
         const [first] = changed;
         const rows = total(changed);
         if (!first || rows < MANY_ROWS) return [];
@@ -101,7 +100,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             relation: first.relation,
             severity: weighRows(rows, openMs),
             message: `${formatCount(rows)} rows of ${listed([...new Set(changed.map(({ relation }) => relation))])} are changed in one transaction`,
-            evidence: `${rowCount(rows, true)} in ${formatDuration(changed.reduce((sum, { statement }) => sum + statement.durationMs, 0))}; ${relationEvidence(ground, first.relation)}`,
+            evidence: `${rowCount(rows, true)} in ${formatDuration(changed.reduce((sum, { statement }) => sum + statement.durationMs, 0))}; ${relationEvidence(context, first.relation)}`,
             advice: sqlAdvice(
               'Repeat a batch, committing after each, until it changes nothing:',
               `${batchOf(first)} WHERE ctid IN (SELECT ctid FROM ${first.relation} WHERE … LIMIT 5000)`,
@@ -117,29 +116,29 @@ interface Taker {
   readonly locks: readonly StatementLock[];
 }
 
-/** Transactions that take ACCESS EXCLUSIVE on what was there before, and which of their statements do. */
+/** Transactions that take ACCESS EXCLUSIVE on existing relations, with the statements that do. */
 function strongTransactions(
-  ground: HazardContext,
+  context: HazardContext,
 ): { readonly statements: readonly StatementSection[]; readonly takers: readonly Taker[] }[] {
-  return [...ground.transactions()]
+  return [...context.transactions()]
     .map((statements) => ({
       statements,
       takers: statements
-        .map((statement) => ({ statement, locks: ground.taken(statement, 'reads') }))
+        .map((statement) => ({ statement, locks: context.taken(statement, 'reads') }))
         .filter(({ locks }) => locks.length > 0),
     }))
     .filter(({ takers }) => takers.length > 0);
 }
 
-function lingering(ground: HazardContext, takers: readonly Taker[]): Finding[] {
+function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] {
   const [first] = takers;
   if (!first) return [];
   const { statement, locks } = first;
-  const later = laterWork(ground, statement).filter((each) => heavy(ground, each));
+  const later = laterWork(context, statement).filter((each) => heavy(context, each));
   const heldMs = Math.max(...locks.map((lock) => lock.heldMs ?? 0));
   const beyondMs = heldMs - statement.durationMs;
-  // Rows that are changed meanwhile have a hazard of their own.
-  const changing = ground.inTransactionOf(statement).flatMap((each) => changedRows(ground, each, true));
+  // Changed rows have a hazard of their own.
+  const changing = context.inTransactionOf(statement).flatMap((each) => changedRows(context, each, true));
   if (
     later.length === 0 &&
     (beyondMs < LINGERING_MS || total(changing) >= MANY_ROWS || statement.tag === 'LOCK TABLE')
@@ -147,14 +146,14 @@ function lingering(ground: HazardContext, takers: readonly Taker[]): Finding[] {
     return [];
   const what = later[0]
     ? `${later[0].tag ?? 'more'} (statement ${later[0].index}) runs`
-    : 'its transaction goes on';
+    : 'its transaction stays open';
   return [
     {
       statement: statement.index,
       relation: locks[0]?.relation ?? null,
-      severity: worst(locks.map((lock) => weighLock(ground, lock, later.length > 0))),
+      severity: worst(locks.map((lock) => weighLock(context, lock, later.length > 0))),
       message: `${listed(locks.map(({ relation }) => relation))} stays locked while ${what}`,
-      evidence: `${locksEvidence(ground, locks)}, of which the statement itself took ${formatDuration(statement.durationMs)}`,
+      evidence: `${locksEvidence(context, locks)}, of which the statement itself took ${formatDuration(statement.durationMs)}`,
       advice: later[0]
         ? `Commit after statement ${statement.index}, or move statement ${later[0].index} into a transaction before it.`
         : `Commit right after statement ${statement.index}.`,
@@ -162,43 +161,43 @@ function lingering(ground: HazardContext, takers: readonly Taker[]): Finding[] {
   ];
 }
 
-/** What a migration tool writes into its own table. */
+/** A migration tool writes no more rows than this into its own table. */
 const BOOKKEEPING_ROWS = 10;
 
-/** What its transaction still does behind a statement, but control and bookkeeping. */
-export function laterWork(ground: HazardContext, statement: StatementSection): StatementSection[] {
-  return ground.inTransactionOf(statement).filter(({ index, tag, error, rows, sql }) => {
+/** Later statements of the same transaction, without transaction control and the tool's bookkeeping. */
+export function laterWork(context: HazardContext, statement: StatementSection): StatementSection[] {
+  return context.inTransactionOf(statement).filter(({ index, tag, error, rows, sql }) => {
     if (index <= statement.index || error) return false;
     if (beginsAsData(tag ?? '')) return (rows ?? 0) > BOOKKEEPING_ROWS;
     return !beginsAsIncidental(tag ?? '') && tag !== 'PREPARE TRANSACTION' && sql !== '';
   });
 }
 
-/** Works through a relation that was there before; rows that are changed are told by themselves. */
-function heavy(ground: HazardContext, statement: StatementSection): boolean {
-  if (statement.rewrote.some((relation) => ground.relation(relation))) return true;
-  return ground.actions(statement).some((action) => {
+/** Whether a statement reads or rewrites a whole existing relation; changed rows have hazards of their own. */
+function heavy(context: HazardContext, statement: StatementSection): boolean {
+  if (statement.rewrote.some((relation) => context.relation(relation))) return true;
+  return context.actions(statement).some((action) => {
     if (action.does === 'refresh') return true;
     const table =
-      'table' in action && action.table !== null ? ground.resolve(action.table, statement) : undefined;
-    if (table === undefined || !ground.relation(table) || ground.isReplaced(table, statement)) return false;
+      'table' in action && action.table !== null ? context.resolve(action.table, statement) : undefined;
+    if (table === undefined || !context.relation(table) || context.isReplaced(table, statement)) return false;
     return (
-      (action.does === 'create index' && isBuilt(ground, { statement, action })) ||
+      (action.does === 'create index' && isBuilt(context, { statement, action })) ||
       action.does === 'validate constraint' ||
       action.does === 'set not null' ||
       (action.does === 'add constraint' &&
         !action.notValid &&
         action.usingIndex === null &&
-        !(action.kind === 'foreign key' && isOfEmptyColumn(ground, { statement, action })))
+        !(action.kind === 'foreign key' && isOfEmptyColumn(context, { statement, action })))
     );
   });
 }
 
-function withoutLimit(ground: HazardContext, statements: readonly StatementSection[]): Finding[] {
-  const limited = withLockTimeout(ground, statements);
+function withoutTimeout(context: HazardContext, statements: readonly StatementSection[]): Finding[] {
+  const limited = withLockTimeout(context, statements);
   const strong = statements
     .filter(({ index }) => !limited.has(index))
-    .map((statement) => ({ statement, locks: ground.taken(statement, 'writes') }))
+    .map((statement) => ({ statement, locks: context.taken(statement, 'writes') }))
     .filter(({ locks }) => locks.length > 0);
   const [first] = strong;
   if (!first) return [];
@@ -208,11 +207,11 @@ function withoutLimit(ground: HazardContext, statements: readonly StatementSecti
     {
       statement: first.statement.index,
       relation: first.locks[0]?.relation ?? null,
-      severity: worst(locks.map((lock) => milder(weighLock(ground, { ...lock, heldMs: lock.heldMs ?? 0 })))),
-      message: `${first.statement.tag ?? 'a statement'} waits for its lock without a limit${others > 0 ? `, and so ${others === 1 ? 'does one more' : `do ${formatCount(others)} more`}` : ''}`,
-      evidence: locksEvidence(ground, first.locks),
+      severity: worst(locks.map((lock) => milder(weighLock(context, { ...lock, heldMs: lock.heldMs ?? 0 })))),
+      message: `${first.statement.tag ?? 'a statement'} waits for its lock without a timeout${others > 0 ? `, and so ${others === 1 ? 'does 1 more statement' : `do ${formatCount(others)} more statements`}` : ''}`,
+      evidence: locksEvidence(context, first.locks),
       advice: sqlAdvice(
-        'At the beginning of the session, and try again after SQLSTATE 55P03:',
+        'At the start of the session; retry after SQLSTATE 55P03:',
         "SET lock_timeout = '2s'",
       ),
     },
@@ -240,16 +239,16 @@ function batchOf({ verb, relation }: Changed): string {
   return verb === 'delete' ? `DELETE FROM ${relation}` : `UPDATE ${relation} SET …`;
 }
 
-/** Rows of a table that was there before which one statement changed; new ones are counted on request. */
-function changedRows(ground: HazardContext, statement: StatementSection, inserted: boolean): Changed[] {
+/** Rows of an existing table that one statement changed. @param inserted counts new rows as well. */
+function changedRows(context: HazardContext, statement: StatementSection, inserted: boolean): Changed[] {
   if (statement.error || statement.rows === null) return [];
   const { rows } = statement;
-  return ground.actions(statement).flatMap((action) => {
+  return context.actions(statement).flatMap((action) => {
     const changes = action.does === 'update' || action.does === 'delete' || action.does === 'merge';
     const fills = inserted && action.does === 'insert' && rows > BOOKKEEPING_ROWS;
     if (!changes && !fills) return [];
-    const relation = ground.resolve(action.table, statement);
-    const isOld = ground.relation(relation) && !ground.isReplaced(relation, statement);
+    const relation = context.resolve(action.table, statement);
+    const isOld = context.relation(relation) && !context.isReplaced(relation, statement);
     return isOld ? [{ statement, relation, rows, verb: action.does }] : [];
   });
 }

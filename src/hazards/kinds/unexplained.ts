@@ -1,7 +1,7 @@
 import { locksEvidence } from '../evidence.ts';
 import type { HazardRecord } from '../hazard-definition.ts';
 import { weighLock } from '../severity.ts';
-import { TOLD_FROM_MS } from '../thresholds.ts';
+import { REPORTED_FROM_MS } from '../thresholds.ts';
 import { BUILDS } from './builds.ts';
 import { FOREIGN_KEYS } from './foreign-keys.ts';
 import { LOCKING } from './locking.ts';
@@ -10,29 +10,28 @@ import { SCANS } from './scans.ts';
 
 const EXPLAINING: readonly HazardRecord[] = [...BUILDS, ...SCANS, ...LOCKING, ...REWRITES, ...FOREIGN_KEYS];
 
-/** What was measured, and that no other hazard of locks says the reason of. */
+/** Measured locks that no other hazard explains. */
 export const UNEXPLAINED: readonly HazardRecord[] = [
   {
     code: 'STRONG_LOCK_HELD',
-    title: 'a statement keeps others out for long',
-    condition: `A statement takes a lock that keeps out reads or writes and runs for ${TOLD_FROM_MS} ms or more, and no other hazard says why: a DO block, a function, a type whose indexes are built again.`,
-    effect: 'Everybody who comes meanwhile waits, and takes up a connection.',
-    safer:
-      'Find out what takes the time, and do it before the lock, after it, or in statements of their own.',
-    find: (ground) => {
+    title: 'a statement blocks others for a long time',
+    condition: `A statement takes a lock that blocks reads or writes and runs for ${REPORTED_FROM_MS} ms or more, and no other hazard explains it: a DO block, a function, a change of type that rebuilds indexes.`,
+    effect: 'Everybody who comes in the meantime waits, and occupies a connection.',
+    safer: 'Find out what takes the time, and do it before the lock, after it, or in separate statements.',
+    find: (context) => {
       const explained = new Set(
-        EXPLAINING.flatMap(({ find }) => find(ground)).map(({ statement }) => statement),
+        EXPLAINING.flatMap(({ find }) => find(context)).map(({ statement }) => statement),
       );
-      return ground.facts.statements
-        .filter(({ index, durationMs }) => durationMs >= TOLD_FROM_MS && !explained.has(index))
+      return context.facts.statements
+        .filter(({ index, durationMs }) => durationMs >= REPORTED_FROM_MS && !explained.has(index))
         .flatMap((statement) =>
-          ground.taken(statement, 'writes').map((lock) => ({
+          context.taken(statement, 'writes').map((lock) => ({
             statement: statement.index,
             relation: lock.relation,
-            severity: weighLock(ground, lock),
-            message: `${statement.tag ?? 'a statement'} keeps others out of ${lock.relation}`,
-            evidence: locksEvidence(ground, [lock]),
-            advice: 'Do what it does in statements of their own, the long ones without the lock.',
+            severity: weighLock(context, lock),
+            message: `${statement.tag ?? 'a statement'} blocks others on ${lock.relation}`,
+            evidence: locksEvidence(context, [lock]),
+            advice: 'Split it into separate statements, and run the long ones without the lock.',
           })),
         );
     },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Account, findExitCodeHazards } from '../../../src/hazards/exit-code-checks.ts';
+import { type CommandOutcome, findExitCodeHazards } from '../../../src/hazards/exit-code-checks.ts';
 import type { SchemaSection } from '../../../src/model/report.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
@@ -17,7 +17,7 @@ const rowsOf = (relation: string, rowsBefore: number, rowsAfter: number) => ({
   written: [],
 });
 
-const account = (more: Partial<Account>, exitCode: number | null = 0): Account => ({
+const account = (more: Partial<CommandOutcome>, exitCode: number | null = 0): CommandOutcome => ({
   command: { exitCode, reachedClone: true },
   statements: [],
   transactions: [],
@@ -26,7 +26,7 @@ const account = (more: Partial<Account>, exitCode: number | null = 0): Account =
   data: { tables: [], written: [] },
   ...more,
 });
-const codes = (more: Partial<Account>, exitCode: number | null = 0) =>
+const codes = (more: Partial<CommandOutcome>, exitCode: number | null = 0) =>
   findExitCodeHazards(account(more, exitCode)).map(({ code, severity }) => `${severity} ${code}`);
 
 describe('exit code 0', () => {

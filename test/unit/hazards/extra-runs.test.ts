@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { askedReasons, type RequestedExtraRuns } from '../../../src/hazards/extra-runs.ts';
+import { extraRunReasons, type RequestedExtraRuns } from '../../../src/hazards/extra-runs.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { checks, rerun, down } = sampleReports.asked ?? sampleReport();
 const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, caveats: [] };
-const reasons = (asked: Partial<RequestedExtraRuns>) => askedReasons({ ...nothing, ...asked });
+const reasons = (asked: Partial<RequestedExtraRuns>) => extraRunReasons({ ...nothing, ...asked });
 
 test('what was not asked for speaks against nothing', () => {
-  expect(askedReasons(nothing)).toEqual([]);
+  expect(extraRunReasons(nothing)).toEqual([]);
 });
 
 test('each check that does not hold is a reason, and one that holds is none', () => {
   expect(reasons({ checks })).toEqual([
-    expect.stringContaining('checks/balances.sql returned other rows'),
+    expect.stringContaining('checks/balances.sql returned different rows'),
     expect.stringContaining('failed after the command: column "legacy_code" does not exist (42703)'),
   ]);
 });
@@ -20,7 +20,7 @@ test('each check that does not hold is a reason, and one that holds is none', ()
 test('a check for no row says how many there are', () => {
   const [check] = checks.map((each) => ({ ...each, rule: 'empty' as const, passed: false, rowsAfter: 17 }));
   expect(reasons({ checks: check ? [check] : [] })).toEqual([
-    expect.stringMatching(/must return no row, and returned 17$/),
+    expect.stringMatching(/must return no rows, but returned 17$/),
   ]);
 });
 
@@ -33,11 +33,13 @@ test('a second run that fails is a reason', () => {
 test('a way back that leads elsewhere is a reason, without what the tool writes down for itself', () => {
   const [reason, ...others] = reasons({ down });
   expect(others).toEqual([]);
-  expect(reason).toContain('does not lead back: index public.customers_legacy_code_idx is missing');
+  expect(reason).toContain(
+    'does not restore the previous state: index public.customers_legacy_code_idx is missing',
+  );
   expect(reason).not.toContain('_prisma_migrations');
 });
 
 test('what was asked for and could not be done did not pass', () => {
   const caveats = [{ path: 'down', kind: 'unmeasured' as const, reason: 'the clone was gone' }];
-  expect(reasons({ caveats })).toEqual(['the way back (--down) was not tried: the clone was gone']);
+  expect(reasons({ caveats })).toEqual(['the down migration (--down) was not run: the clone was gone']);
 });

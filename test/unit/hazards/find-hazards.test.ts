@@ -498,7 +498,7 @@ describe('CASCADE', () => {
     const goneWith = Object.fromEntries(parts.map(({ object }) => [object, 'public.orders']));
     expect(found([table, ...parts], goneWith, [droppingTable])).toEqual([
       'notice',
-      'nothing else went with it here',
+      'nothing else was dropped here',
     ]);
   });
 
@@ -509,7 +509,7 @@ describe('CASCADE', () => {
     ];
     expect(found([table, ...others], {}, [droppingTable])).toEqual([
       'warning',
-      'gone with the whole command: view public.open_orders, constraint public.invoices.invoices_order_fkey',
+      'dropped or emptied by the whole command: view public.open_orders, constraint public.invoices.invoices_order_fkey',
     ]);
   });
 
@@ -521,7 +521,7 @@ describe('CASCADE', () => {
     const dropping: Action = { does: 'drop column', table: ORDERS, column: 'net', cascade: true };
     expect(found(columns, {}, [dropping])).toEqual([
       'warning',
-      'gone with the whole command: column public.orders.gross',
+      'dropped or emptied by the whole command: column public.orders.gross',
     ]);
   });
 
@@ -552,7 +552,7 @@ describe('CASCADE', () => {
     );
     expect([severity, evidence]).toEqual([
       'warning',
-      'gone with the whole command: the rows of public.invoices',
+      'dropped or emptied by the whole command: the rows of public.invoices',
     ]);
   });
 
@@ -568,7 +568,7 @@ describe('CASCADE', () => {
       cascade: false,
     });
     const named = [dropping('view', 'open_orders'), dropping('function', 'total'), droppingTable];
-    expect(found([table, ...others], {}, named)).toEqual(['notice', 'nothing else went with it here']);
+    expect(found([table, ...others], {}, named)).toEqual(['notice', 'nothing else was dropped here']);
     expect(found([table, ...others], {}, [dropping('view', 'total'), droppingTable])[0]).toBe('warning');
   });
 });
@@ -609,7 +609,7 @@ describe('a constraint that was dropped', () => {
 
   test('is told with the equal one where that comes in a later transaction', () => {
     expect(messages(equal, [dropping, adding], [1, 2])).toEqual([
-      'drops the constraint public.orders.old, and makes public.orders.new in its place in a later transaction',
+      'drops the constraint public.orders.old, and adds the equal public.orders.new only in a later transaction',
     ]);
   });
 });

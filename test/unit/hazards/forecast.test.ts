@@ -72,7 +72,7 @@ describe('where the sample is too short, or nobody could be connected', () => {
     const { section, caveats } = of({ sampledMs: 400, average: average(DAY - 1) });
     expect(section?.averagedMs).toBeNull();
     expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
-    expect(caveats[0]?.reason).toMatch(/rates may be too low .*not counted for a day/);
+    expect(caveats[0]?.reason).toMatch(/rates may be too low .*cover less than a day/);
   });
 
   test('a long sample stands alone', () => {
@@ -189,10 +189,10 @@ test('a short sample, one of an emptied target and sessions that are not seen ar
   const { caveats } = of({ sampledMs: 900, hiddenSessions: 4 }, { targetWasEmptied: true });
   const told = caveats.map(({ path, reason }) => `${path}: ${reason}`);
   expect(told).toEqual([
-    expect.stringContaining('over after 0.9 s'),
-    expect.stringContaining('no session could be connected'),
-    expect.stringMatching(/oldestTransaction: .*nothing of 4 sessions/),
-    expect.stringMatching(/waitsFor: .*nothing of 4 sessions/),
+    expect.stringContaining('the run took 0.9 s'),
+    expect.stringContaining('sessions could not connect'),
+    expect.stringMatching(/oldestTransaction: .*the details of 4 sessions/),
+    expect.stringMatching(/waitsFor: .*the details of 4 sessions/),
     expect.stringContaining('forecast.disk.freeBytes'),
   ]);
 });

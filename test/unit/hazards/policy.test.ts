@@ -58,7 +58,7 @@ describe('hazards', () => {
   test('whose allowance is over say since when', () => {
     const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2026-10-31' }] });
     expect(refusals([hazard()], by)[0]).toContain(
-      'it was allowed until 2026-10-31 ("agreed with ops"), which is over',
+      'the allowance until 2026-10-31 ("agreed with ops") has expired',
     );
   });
 
@@ -81,15 +81,15 @@ describe('a budget', () => {
 
   test('of time and WAL that is overdrawn says by how much, and which flag would allow it', () => {
     expect(budgetReasons(spent(), policy({ maxDurationMs: 60_000, maxWalBytes: 2 ** 30 }))).toEqual([
-      'the command took 4 min 12 s, and the limit is 1 min 0 s; to allow it: --max-duration 5m',
-      'the command wrote 20 GB of WAL, and the limit is 1 GB; to allow it: --max-wal 20GB',
+      'the command took 4 min 12 s, but the limit is 1 min 0 s; to allow it: --max-duration 5m',
+      'the command wrote 20 GB of WAL, but the limit is 1 GB; to allow it: --max-wal 20GB',
     ]);
   });
 
   test('of a lock mode goes by the longest lock, and one of a relation goes before the general one', () => {
     const general = { mode: 'ACCESS EXCLUSIVE', maxMs: 500 } as const;
     expect(budgetReasons(spent(), policy({ maxLocks: [general] }))).toEqual([
-      'ACCESS EXCLUSIVE on public.events (statement 2) was held for 4 min 2 s, and the limit is 500 ms; ' +
+      'ACCESS EXCLUSIVE on public.events (statement 2) was held for 4 min 2 s, but the limit is 500 ms; ' +
         "to allow it: --max-lock 'public.events:ACCESS EXCLUSIVE=5m'",
     ]);
     const own = { ...general, relation: 'public.events', maxMs: 300_000 };
@@ -104,9 +104,9 @@ describe('a budget', () => {
     });
     const limits = { maxWalBytes: 1, maxDiskBytes: 1, maxLocks: [{ mode: 'SHARE', maxMs: 1 }] } as const;
     expect(budgetReasons(unseen, policy(limits))).toEqual([
-      '--max-lock cannot be checked: statements were not observed',
-      'the WAL that the command writes could not be measured, so that --max-wal cannot be checked',
-      'the disk space needed could not be measured, so that --max-disk cannot be checked',
+      '--max-lock counts as exceeded: statements were not observed',
+      'the WAL that the command writes could not be measured, so --max-wal counts as exceeded',
+      'the disk space needed could not be measured, so --max-disk counts as exceeded',
     ]);
   });
 
