@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { applyHistoryOf, telling } from '../../../src/hazards/apply-history.ts';
 
-describe('what earlier applies tell', () => {
-  test('is nothing where there were none, or none took any time', () => {
+describe('the times of earlier applies', () => {
+  test('there is no apply history without earlier applies, or if none took any time', () => {
     expect(applyHistoryOf([])).toBeNull();
     expect(applyHistoryOf([{ times: [[0.4, 2.1]] }, { times: [] }])).toBeNull();
   });
 
-  test('is the band of their times, without the outermost tenths, and of how many', () => {
+  test('the apply history is the 10th to the 90th percentile of the ratios, with their number', () => {
     const times = Array.from({ length: 11 }, (_, n) => [100, 100 * (n + 1)] as const);
     expect(applyHistoryOf([{ times }, { times: [[1, 1]] }, { times: [[10, 60]] }])).toEqual({
       applies: 2,
@@ -18,7 +18,7 @@ describe('what earlier applies tell', () => {
     });
   });
 
-  test('is kept only of statements that took a noticeable time in one of the two places', () => {
+  test('only statements that took a noticeable time in the rehearsal or on the target are kept', () => {
     const noticed = [
       [4.9, 5],
       [30, 2],
@@ -26,7 +26,7 @@ describe('what earlier applies tell', () => {
     expect(telling([[4.9, 4.9], ...noticed, [0, 50]])).toEqual(noticed);
   });
 
-  test('leaves out what cannot be divided by', () => {
+  test('the apply history leaves out rehearsed times of zero', () => {
     expect(
       applyHistoryOf([
         {

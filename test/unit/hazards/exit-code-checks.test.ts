@@ -30,23 +30,23 @@ const codes = (more: Partial<CommandOutcome>, exitCode: number | null = 0) =>
   findExitCodeHazards(account(more, exitCode)).map(({ code, severity }) => `${severity} ${code}`);
 
 describe('exit code 0', () => {
-  test('of a command whose statements failed and that changed nothing is an error', () => {
+  test('exit code 0 is an error if statements failed and nothing changed', () => {
     expect(codes({ statements: failing })).toEqual(['error ERRORS_SWALLOWED']);
   });
 
-  test('is believed where something changed, and where nothing failed', () => {
+  test('exit code 0 is believed if something changed, or nothing failed', () => {
     expect(codes({ statements: failing, schema: changed('public.orders') })).toEqual([]);
     expect(codes({ statements: failing, data: rowsOf('public.orders', 1, 2) })).toEqual([]);
     expect(codes({})).toEqual([]);
   });
 
-  test('of a tool that only noted something as done is a warning', () => {
+  test('exit code 0 is a warning if the tool only recorded a migration as applied', () => {
     expect(codes({ data: rowsOf('public.schema_migrations', 3, 4) })).toEqual(['warning BOOKKEEPING_ONLY']);
     const both = { schema: changed('public.orders'), data: rowsOf('public.schema_migrations', 3, 4) };
     expect(codes(both)).toEqual([]);
   });
 
-  test('of a tool that had nothing to do is believed, although it locked itself or made its own table', () => {
+  test('exit code 0 is believed if the tool had nothing to do, although it locked itself or created its own table', () => {
     expect(codes({ schema: changed('public.schema_migrations') })).toEqual([]);
     const locked = { relation: 'public.knex_migrations_lock', inserted: 0, updated: 2, deleted: 0 };
     expect(codes({ data: { tables: [], written: [locked] } })).toEqual([]);
@@ -80,7 +80,7 @@ describe('a transaction that is left open', () => {
     ['COPY t FROM STDIN', 'COPY 1'],
     ['EXECUTE p', 'DELETE 1'],
     ['DO $$ begin perform f(); end $$', 'DO'],
-  ])('has lost %s', async (sql, tag) => {
+  ])('a transaction that is left open loses %s', async (sql, tag) => {
     expect(await isLost([sql, tag])).toBe(true);
     expect(await isLost([sql, tag], ['ROLLBACK', 'ROLLBACK'])).toBe(false);
     expect(await isLost([sql, tag], ['SAVEPOINT s', 'SAVEPOINT'], ['ROLLBACK TO s', 'ROLLBACK'])).toBe(true);
@@ -95,13 +95,13 @@ describe('a transaction that is left open', () => {
     ['LOCK TABLE t', 'LOCK TABLE'],
     ["SET lock_timeout = '5s'", 'SET'],
     ['FETCH 10 FROM c', 'FETCH 10'],
-  ])('has lost nothing by %s', async (sql, tag) => {
+  ])('a transaction that is left open loses nothing by %s', async (sql, tag) => {
     expect(await isLost([sql, tag])).toBe(false);
   });
 });
 
 describe('a failure', () => {
-  test('after which a part stays is an error that names the part', () => {
+  test('a failure after which a part is committed is an error that names the part', () => {
     const found = findExitCodeHazards(account({ schema: changed('public.orders'), statements: failing }, 1));
     expect(found).toMatchObject([
       { code: 'HALF_APPLIED', evidence: 'Committed: public.orders.', statement: failing[0]?.index },
@@ -109,12 +109,12 @@ describe('a failure', () => {
     expect(codes({ schema: changed('public.orders') }, null)).toEqual(['error HALF_APPLIED']);
   });
 
-  test('after which nothing stays but the note of it is none of that', () => {
+  test("a failure after which only the tool's record is committed is no hazard", () => {
     expect(codes({ statements: failing }, 1)).toEqual([]);
     expect(codes({ data: rowsOf('public._prisma_migrations', 1, 2) }, 1)).toEqual([]);
   });
 
-  test('whose writes were rolled back left nothing', () => {
+  test('a failure whose writes were rolled back is no hazard', () => {
     const written = {
       tables: [],
       written: [{ relation: 'public.orders', inserted: 9, updated: 0, deleted: 0 }],
@@ -127,7 +127,7 @@ describe('a failure', () => {
   });
 });
 
-test('nothing is said where schema or data could not be compared', () => {
+test('the exit code is not checked if schema or data could not be compared', () => {
   expect(codes({ schema: null, statements: failing })).toEqual([]);
   expect(codes({ data: null, statements: failing })).toEqual([]);
 });

@@ -6,18 +6,18 @@ const { checks, rerun, down } = sampleReports.asked ?? sampleReport();
 const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, caveats: [] };
 const reasons = (asked: Partial<RequestedExtraRuns>) => extraRunReasons({ ...nothing, ...asked });
 
-test('what was not asked for speaks against nothing', () => {
+test('checks and runs that were not requested are no reason', () => {
   expect(extraRunReasons(nothing)).toEqual([]);
 });
 
-test('each check that does not hold is a reason, and one that holds is none', () => {
+test('each check that fails is a reason, one that passes is not', () => {
   expect(reasons({ checks })).toEqual([
     expect.stringContaining('checks/balances.sql returned different rows'),
     expect.stringContaining('failed after the command: column "legacy_code" does not exist (42703)'),
   ]);
 });
 
-test('a check for no row says how many there are', () => {
+test('a check for no rows says how many there are', () => {
   const [check] = checks.map((each) => ({ ...each, rule: 'empty' as const, passed: false, rowsAfter: 17 }));
   expect(reasons({ checks: check ? [check] : [] })).toEqual([
     expect.stringMatching(/must return no rows, but returned 17$/),
@@ -30,7 +30,7 @@ test('a second run that fails is a reason', () => {
   ]);
 });
 
-test('a way back that leads elsewhere is a reason, without what the tool writes down for itself', () => {
+test("a down migration that leaves differences is a reason, except those in the tool's own table", () => {
   const [reason, ...others] = reasons({ down });
   expect(others).toEqual([]);
   expect(reason).toContain(
@@ -39,7 +39,7 @@ test('a way back that leads elsewhere is a reason, without what the tool writes 
   expect(reason).not.toContain('_prisma_migrations');
 });
 
-test('what was asked for and could not be done did not pass', () => {
+test('an extra run that was requested but not possible is a reason', () => {
   const caveats = [{ path: 'down', kind: 'unmeasured' as const, reason: 'the clone was gone' }];
   expect(reasons({ caveats })).toEqual(['the down migration (--down) was not run: the clone was gone']);
 });

@@ -37,17 +37,17 @@ describe('the severity of a lock', () => {
   test.each([
     ['a notice on an empty table', 0, 3, null, 'notice'],
     ['a warning from 100 MB on', 100 * MB, 3, null, 'warning'],
-    ['a warning where it is held for a second', 0, 1_000, null, 'warning'],
+    ['a warning if it is held for a second', 0, 1_000, null, 'warning'],
     ['an error from 10 GB on', 10 * GB, 3, null, 'error'],
-    ['an error where it is held for ten seconds', 0, 10_000, null, 'error'],
-    ['an error where hundreds of statements would wait', 0, 500, busy, 'error'],
-    ['a warning where some would wait', 0, 20, busy, 'warning'],
-    ['no less where nobody came while the target was sampled', 50 * GB, 3, quiet, 'error'],
-  ] as const)('is %s', (_, sizeBytes, heldMs, traffic, severity) => {
+    ['an error if it is held for ten seconds', 0, 10_000, null, 'error'],
+    ['an error if hundreds of statements would wait', 0, 500, busy, 'error'],
+    ['a warning if some would wait', 0, 20, busy, 'warning'],
+    ['no less severe if nobody came while the target was sampled', 50 * GB, 3, quiet, 'error'],
+  ] as const)('a lock is %s', (_, sizeBytes, heldMs, traffic, severity) => {
     expect(retyping(sizeBytes, heldMs, traffic).severity).toBe(severity);
   });
 
-  test('comes with its evidence and with SQL of these very names', () => {
+  test('a blocking hazard comes with evidence and with SQL of the actual names', () => {
     const { evidence, advice, relation } = retyping(18 * GB, 4_200, busy);
     expect(relation).toBe('public.orders');
     expect(evidence).toBe(
@@ -56,7 +56,7 @@ describe('the severity of a lock', () => {
     expect(advice.split('\n')[1]).toBe('ALTER TABLE public.orders ADD COLUMN id_new int8;');
   });
 
-  test('counts only the statements that the mode keeps out', () => {
+  test('the severity of a lock counts only the statements that its mode blocks', () => {
     const indexing = (readsPerSecond: number, writesPerSecond: number) =>
       only(
         findHazards(
@@ -74,7 +74,7 @@ describe('the severity of a lock', () => {
   });
 });
 
-test('a table that the command made itself can hurt nobody', () => {
+test('a table that the command created itself is no hazard', () => {
   const found = findHazards(
     facts({
       statements: [
@@ -96,7 +96,7 @@ test('a table that the command made itself can hurt nobody', () => {
   expect(found).toEqual([]);
 });
 
-test('the worst comes first, and within a severity what came first', () => {
+test('hazards are sorted by severity, then by statement', () => {
   const locks = (table: string, heldMs: number): [string, LockMode, number][] => [[table, 'SHARE', heldMs]];
   const found = findHazards(
     facts({
@@ -142,7 +142,7 @@ describe('a dropped table', () => {
       'TABLE_DROPPED',
     ).severity;
 
-  test('is a notice when it is empty, a warning with few rows, an error with many or where it is used', () => {
+  test('a dropped table is a notice if it is empty, a warning with few rows, an error with many or if it is used', () => {
     expect(dropping(0)).toBe('notice');
     expect(dropping(12)).toBe('warning');
     expect(dropping(1_000)).toBe('error');
@@ -152,7 +152,7 @@ describe('a dropped table', () => {
   });
 });
 
-test('a dropped column tells how many rows had a value', () => {
+test('a dropped column says how many rows had a value', () => {
   const { evidence, severity } = only(
     findHazards(
       facts({
@@ -216,13 +216,13 @@ describe('without a lock_timeout', () => {
     ).map(({ code }) => code);
   const setting = (off: boolean, local: boolean): Action => ({ does: 'set lock_timeout', off, local });
 
-  test('a strong lock is found', () => {
+  test('a strong lock without lock_timeout is found', () => {
     expect(codes({})).toEqual(['NO_LOCK_TIMEOUT']);
     expect(codes({ byDefault: true, before: setting(true, false) })).toEqual(['NO_LOCK_TIMEOUT']);
     expect(codes({ before: setting(false, true) })).toEqual(['NO_LOCK_TIMEOUT']);
   });
 
-  test('it is not found where the session, its transaction, its role or its database has one', () => {
+  test('a strong lock is not found if the session, its transaction, its role or its database has a lock_timeout', () => {
     expect(codes({ before: setting(false, false) })).toEqual([]);
     expect(codes({ before: setting(false, true), sameTransaction: true })).toEqual([]);
     expect(codes({ byDefault: true })).toEqual([]);
@@ -240,16 +240,16 @@ describe('an index that is left INVALID', () => {
       }),
     ).map((hazard) => hazard.severity);
 
-  test('is an error', () => {
+  test('an index that the command leaves INVALID is an error', () => {
     expect(severity(false)).toEqual(['error']);
   });
 
-  test('is not held against the command where it was there before', () => {
+  test('an INVALID index that existed before the command is no hazard', () => {
     expect(severity(true)).toEqual([]);
   });
 });
 
-test('a statement that failed is an error where the exit code does not say so', () => {
+test('a failed statement is an error if the exit code hides it', () => {
   const severity = (exitCode: number) =>
     only(
       findHazards(
@@ -266,7 +266,7 @@ test('a statement that failed is an error where the exit code does not say so', 
   expect(severity(1)).toBe('warning');
 });
 
-test('IF NOT EXISTS that takes an INVALID index for the real one is an error', () => {
+test('IF NOT EXISTS that accepts an INVALID index is an error', () => {
   const found = only(
     findHazards(
       facts({
@@ -286,7 +286,7 @@ test('IF NOT EXISTS that takes an INVALID index for the real one is an error', (
   expect(found.advice).toContain('DROP INDEX CONCURRENTLY IF EXISTS public.orders_status_idx;');
 });
 
-test('a table that is renamed by the same command is known by both names', () => {
+test('a table that the command renames is known by both names', () => {
   const found = findHazards(
     facts({
       statements: [
@@ -320,7 +320,7 @@ test('a table that is renamed by the same command is known by both names', () =>
   ]);
 });
 
-test('a CHECK that was there before lets SET NOT NULL pass', () => {
+test('a CHECK that existed before lets SET NOT NULL pass', () => {
   const codes = (validated: boolean) =>
     findHazards(
       facts({
@@ -346,11 +346,11 @@ describe('CREATE INDEX IF NOT EXISTS', () => {
       }),
     ).map(({ code }) => code);
 
-  test('is told where it builds one, which it locks then', () => {
+  test('CREATE INDEX IF NOT EXISTS is found if it builds an index, which it then locks', () => {
     expect(codes([['public.orders_status_idx', 'ACCESS EXCLUSIVE', 3]])).toEqual(['INDEX_NOT_CONCURRENT']);
   });
 
-  test('is not told where there is one', () => {
+  test('CREATE INDEX IF NOT EXISTS is not found if the index exists', () => {
     expect(codes([])).toEqual([]);
   });
 });
@@ -375,11 +375,11 @@ describe('a table that takes the name of one that was renamed', () => {
       }),
     ).map(({ code }) => code);
 
-  test('can hurt nobody', () => {
+  test('a new table with the name of a renamed one is no hazard', () => {
     expect(codes('committed')).not.toContain('INDEX_NOT_CONCURRENT');
   });
 
-  test('does not take it for good where that was rolled back', () => {
+  test('a new table with the name of a renamed one is ignored if it was rolled back', () => {
     expect(codes('rolled back')).toContain('INDEX_NOT_CONCURRENT');
   });
 });
@@ -401,7 +401,7 @@ describe('SET NOT NULL on a column that the command itself adds', () => {
       }),
     ).map(({ code }) => code);
 
-  test('reads the rows, which are there and filled by then', () => {
+  test('SET NOT NULL on a column that the command added reads the rows', () => {
     expect(codes({})).toContain('SET_NOT_NULL_SCANS_TABLE');
   });
 
@@ -409,7 +409,7 @@ describe('SET NOT NULL on a column that the command itself adds', () => {
     ['NOT NULL', { notNull: true }],
     ['an identity', { identity: true }],
     ['serial', { type: 'bigserial' }],
-  ])('reads nothing where it came as %s', (_, added) => {
+  ])('SET NOT NULL reads nothing on a column that was added as %s', (_, added) => {
     expect(codes(added)).not.toContain('SET_NOT_NULL_SCANS_TABLE');
   });
 });
@@ -446,13 +446,13 @@ describe('a new column with a rule behind the lock of another table', () => {
       }),
     ).map(({ code }) => code);
 
-  test('is work where it reads the table', () => {
+  test('a constraint on a new column is work if it reads the table', () => {
     for (const kind of ['unique', 'primary key', 'exclude', 'check'] as const)
       expect(codes({ kind }), kind).toContain('WORK_AFTER_STRONG_LOCK');
     expect(codes({ kind: 'foreign key' }, true)).toContain('WORK_AFTER_STRONG_LOCK');
   });
 
-  test('is none where its values are NULL for a FOREIGN KEY', () => {
+  test('a FOREIGN KEY on a new column is no work if its values are NULL', () => {
     expect(codes({ kind: 'foreign key' })).not.toContain('WORK_AFTER_STRONG_LOCK');
   });
 });
@@ -489,7 +489,7 @@ describe('CASCADE', () => {
   };
   const table = change('drop', 'table', 'public.orders');
 
-  test('takes nothing along where only parts of what was named go', () => {
+  test('CASCADE drops nothing else if only parts of the named object are dropped', () => {
     const parts = [
       change('drop', 'index', 'public.orders_status_idx'),
       change('drop', 'constraint', 'public.orders.orders_pkey'),
@@ -502,7 +502,7 @@ describe('CASCADE', () => {
     ]);
   });
 
-  test('takes along what others hold', () => {
+  test('CASCADE drops objects of other relations', () => {
     const others = [
       change('drop', 'view', 'public.open_orders'),
       change('drop', 'constraint', 'public.invoices.invoices_order_fkey'),
@@ -513,7 +513,7 @@ describe('CASCADE', () => {
     ]);
   });
 
-  test('takes along columns of the same table that are made from the one that was named', () => {
+  test('CASCADE drops columns of the same table that are generated from the named one', () => {
     const columns = [
       change('drop', 'column', 'public.orders.net'),
       change('drop', 'column', 'public.orders.gross'),
@@ -525,7 +525,7 @@ describe('CASCADE', () => {
     ]);
   });
 
-  test('of TRUNCATE takes along the rows of the tables that it locks as well', () => {
+  test('TRUNCATE … CASCADE deletes the rows of the other tables that it locks', () => {
     const { severity, evidence } = only(
       findHazards(
         facts({
@@ -556,7 +556,7 @@ describe('CASCADE', () => {
     ]);
   });
 
-  test('did not take along what another statement names', () => {
+  test('CASCADE does not count objects that another statement names', () => {
     const others = [
       change('drop', 'view', 'public.open_orders'),
       change('drop', 'function', 'public.total(integer, text)'),
@@ -592,22 +592,22 @@ describe('a constraint that was dropped', () => {
   const adding: Action = { ...addingConstraint, kind: 'check', constraint: 'new' };
   const equal = { keptAs: 'public.orders.new' };
 
-  test('is told', () => {
+  test('a dropped constraint is a hazard', () => {
     expect(messages({}, [dropping, adding], [1, 1])).toEqual(['drops the constraint public.orders.old']);
   });
 
-  test('is not told where it went with its column', () => {
+  test('a constraint that is dropped with its column is no hazard', () => {
     expect(messages({ goneWith: 'public.orders.status' }, [dropping], [1])).toEqual([]);
   });
 
-  test('is not told where an equal one holds the rule all the time', () => {
+  test('a dropped constraint is no hazard if an equal one exists all the time', () => {
     expect(messages(equal, [dropping, adding], [1, 1])).toEqual([]);
     expect(messages(equal, [adding, dropping], [1, 2])).toEqual([]);
     expect(messages(equal, [dropping, { ...adding, constraint: null }], [1, 1])).toEqual([]);
     expect(messages(equal, [dropping], [1])).toEqual([]);
   });
 
-  test('is told with the equal one where that comes in a later transaction', () => {
+  test('a dropped constraint names the equal one that a later transaction adds', () => {
     expect(messages(equal, [dropping, adding], [1, 2])).toEqual([
       'drops the constraint public.orders.old, and adds the equal public.orders.new only in a later transaction',
     ]);

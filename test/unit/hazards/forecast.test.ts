@@ -44,7 +44,7 @@ const lockOf = (result: ReturnType<typeof of>, mode: string) =>
 
 const DAY = 24 * 60 * 60 * 1000;
 
-describe('where the sample is too short, or nobody could be connected', () => {
+describe('rates if the sample is too short, or nobody could connect', () => {
   const average = (overMs: number) => ({
     overMs,
     transactionsPerSecond: 50,
@@ -57,25 +57,28 @@ describe('where the sample is too short, or nobody could be connected', () => {
   test.each([
     ['short', { sampledMs: 1999 }, false],
     ['of an emptied target', {}, true],
-  ])('the larger one of each figure is taken, and said to be: %s', (_, more, targetWasEmptied) => {
-    const { section, rates, caveats } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
-    expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
-    expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
-      ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
-    });
-    expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
-    expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
-    expect(caveats[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
-  });
+  ])(
+    'the larger one of sample and average is used, and a caveat says so: %s',
+    (_, more, targetWasEmptied) => {
+      const { section, rates, caveats } = of({ ...more, average: average(3 * DAY) }, { targetWasEmptied });
+      expect(section).toMatchObject({ averagedMs: 3 * DAY, transactionsPerSecond: 1000 });
+      expect(section?.locks.find(({ mode }) => mode === 'ACCESS EXCLUSIVE')).toMatchObject({
+        ...{ readsPerSecond: 20, writesPerSecond: 9, ratesFrom: 'average', queued: Math.round(27 * 241.9) },
+      });
+      expect(rates?.relations.get('public.quiet')?.readsPerSecond).toBe(3);
+      expect(rates?.relations.get('public.accounts')?.readsPerSecond).toBe(1);
+      expect(caveats[0]?.reason).toMatch(/the larger one of the sample and of the average over the 3 d 0 h/);
+    },
+  );
 
-  test('an average of less than a day is not', () => {
+  test('an average of less than a day is not used', () => {
     const { section, caveats } = of({ sampledMs: 400, average: average(DAY - 1) });
     expect(section?.averagedMs).toBeNull();
     expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
     expect(caveats[0]?.reason).toMatch(/rates may be too low .*cover less than a day/);
   });
 
-  test('a long sample stands alone', () => {
+  test('a long sample is used without the average', () => {
     const { section } = of({ average: average(3 * DAY) });
     expect(section?.averagedMs).toBeNull();
     expect(section?.locks[0]).toMatchObject({ writesPerSecond: 8, ratesFrom: 'sample' });
@@ -90,18 +93,18 @@ describe('disk space', () => {
     [101, 'error DISK_FILLS_UP'],
     [100, 'warning DISK_FILLS_UP'],
     [81, 'warning DISK_FILLS_UP'],
-  ])('of which %d %% of the free is needed is an %s', (needed, hazard) => {
+  ])('disk space of which %d %% of the free is needed is an %s', (needed, hazard) => {
     expect(found(needed * GB, 100 * GB)).toEqual([hazard]);
   });
 
-  test('of which enough is left, or is not known, is nothing', () => {
+  test('disk space is no hazard if enough is free, or it is not known', () => {
     expect([...found(80 * GB, 100 * GB), ...found(null, 1), ...found(1, null)]).toEqual([]);
     expect(findDiskHazards(null)).toEqual([]);
   });
 });
 
 describe('statements that would queue', () => {
-  test('are what comes in a second by the time that the lock was held: reads and inserts where it blocks reads', () => {
+  test('queued statements are rate × held time, reads and inserts if the lock blocks reads', () => {
     expect(lockOf(of(), 'ACCESS EXCLUSIVE')).toMatchObject({
       relation: 'public.events',
       heldMs: 241_900,
@@ -112,24 +115,24 @@ describe('statements that would queue', () => {
     });
   });
 
-  test('are writes alone where it blocks only those', () => {
+  test('queued statements are only writes if the lock blocks only those', () => {
     expect(lockOf(of(), 'SHARE')).toMatchObject({ queued: Math.round(8 * 9.81), sessionsRunOut: true });
   });
 
-  test('are not more than transactions come, since each waits only once', () => {
+  test('queued statements are at most the transactions, since each waits only once', () => {
     expect(lockOf(of({ transactionsPerSecond: 2 }), 'SHARE')).toMatchObject({
       queued: 20,
       sessionsRunOut: false,
     });
   });
 
-  test('are unknown for a relation without statistics, and the caveats say so', () => {
+  test('queued statements are unknown for a relation without statistics, and a caveat says so', () => {
     const result = of({ relations: new Map() });
     expect(lockOf(result, 'SHARE')).toMatchObject({ queued: null, sessionsRunOut: null });
     expect(result.caveats.map(({ path }) => path)).toContain('forecast.locks[].queued');
   });
 
-  test('of a locked index are those of its table', () => {
+  test('queued statements of a locked index are those of its table', () => {
     const [first] = statements.filter(({ locks }) => (locks?.length ?? 0) > 0);
     const locks = [{ ...first?.locks?.[0], relation: 'public.events_pkey' }] as NonNullable<
       typeof first
@@ -154,7 +157,7 @@ describe('the wait for the lock itself', () => {
     state: 'idle in transaction',
   });
 
-  test('is that for the oldest transaction whose lock is in the way', () => {
+  test('a lock waits for the oldest transaction with a conflicting lock', () => {
     const result = of({ holders: [holder('AccessShareLock', 720_000), holder('RowExclusiveLock', 5)] });
     expect(lockOf(result, 'ACCESS EXCLUSIVE')?.waitsFor).toEqual({
       mode: 'ACCESS SHARE',
@@ -165,13 +168,13 @@ describe('the wait for the lock itself', () => {
     expect(lockOf(result, 'SHARE')?.waitsFor).toMatchObject({ mode: 'ROW EXCLUSIVE', ageMs: 5 });
   });
 
-  test('is for nobody where no lock is in the way', () => {
+  test('a lock waits for nobody if no lock conflicts', () => {
     const result = of({ holders: [holder('AccessShareLock', 720_000)] });
     expect(lockOf(result, 'SHARE')?.waitsFor).toBeNull();
   });
 });
 
-test('a standby falls behind by what it lags now and all the WAL of the command', () => {
+test('a standby falls behind by its present lag and the WAL of the command', () => {
   const standbys = [{ name: 'replica', synchronous: false, lagBytes: GB, lagMs: 300 }];
   expect(of({ standbys }).section?.wal.standbys).toMatchObject([{ name: 'replica', behindBytes: 21 * GB }]);
   expect(of({ standbys: null }).caveats.map(({ path }) => path)).toContain('forecast.wal.standbys');
@@ -185,7 +188,7 @@ test('disk is needed for the old files with their indexes, the growth and the WA
   expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
 });
 
-test('a short sample, one of an emptied target and sessions that are not seen are named as caveats', () => {
+test('a short sample, an emptied target and hidden sessions are caveats', () => {
   const { caveats } = of({ sampledMs: 900, hiddenSessions: 4 }, { targetWasEmptied: true });
   const told = caveats.map(({ path, reason }) => `${path}: ${reason}`);
   expect(told).toEqual([
@@ -197,7 +200,7 @@ test('a short sample, one of an emptied target and sessions that are not seen ar
   ]);
 });
 
-test('without traffic there is no forecast, and the reason why', () => {
+test('without traffic there is no forecast, and a caveat says why', () => {
   expect(forecast({ ...MEASURED_NOTHING, statements, data, schema })).toEqual({
     section: null,
     rates: null,

@@ -20,7 +20,7 @@ const policy = (more: Partial<Policy> = {}): Policy => ({ ...DEFAULT_POLICY, ...
 const refusals = (hazards: Hazard[], by: Policy) => hazardReasons(applyPolicy(hazards, by, TODAY), by, TODAY);
 
 describe('hazards', () => {
-  test('of severity error fail without any configuration, with the flag that would allow each', () => {
+  test('hazards of severity error fail by default, each with the flag that would allow it', () => {
     const found = [hazard(), hazard({ severity: 'warning' }), hazard({ code: 'DATA_LOSS', relation: null })];
     expect(refusals(found, policy())).toEqual([
       `REWRITE on public.orders: The whole table is written again; to allow it: --allow 'REWRITE:public.orders reason="…"'`,
@@ -28,7 +28,7 @@ describe('hazards', () => {
     ]);
   });
 
-  test('of severity warning fail where the policy says so, notices never', () => {
+  test('hazards of severity warning fail if the policy says so, notices never', () => {
     const found = [hazard({ severity: 'warning' }), hazard({ severity: 'notice' })];
     expect(refusals(found, policy())).toEqual([]);
     expect(refusals(found, policy({ failOn: 'warning' }))).toHaveLength(1);
@@ -42,27 +42,27 @@ describe('hazards', () => {
     ['of another kind', { code: 'REWRITES', reason: 'ok' }, false],
     ['until yesterday', { code: 'REWRITE', reason: 'ok', until: '2026-11-20' }, false],
     ['until today', { code: 'REWRITE', reason: 'ok', until: TODAY }, true],
-  ])('that are allowed %s', (_, allowance, allowed) => {
+  ])('a hazard that is allowed %s', (_, allowance, allowed) => {
     const by = policy({ allow: [allowance] });
     expect(applyPolicy([hazard()], by, TODAY)[0]?.allowed).toBe(allowed);
     expect(refusals([hazard()], by)).toHaveLength(allowed ? 0 : 1);
   });
 
-  test('that are allowed say who agreed', () => {
+  test('hazards that are allowed give the reason', () => {
     const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2027-01-31' }] });
     expect(applyPolicy([hazard()], by, TODAY)[0]?.evidence).toBe(
       '18 GB. Allowed until 2027-01-31: agreed with ops.',
     );
   });
 
-  test('whose allowance is over say since when', () => {
+  test('hazards whose allowance has expired say since when', () => {
     const by = policy({ allow: [{ code: 'REWRITE', reason: 'agreed with ops', until: '2026-10-31' }] });
     expect(refusals([hazard()], by)[0]).toContain(
       'the allowance until 2026-10-31 ("agreed with ops") has expired',
     );
   });
 
-  test('on relations with quotes in their names have a flag that a shell takes whole', () => {
+  test('hazards on relations with quotes in their names have a flag that is quoted for a shell', () => {
     expect(refusals([hazard({ relation: `public."Bob's"` })], policy())[0]).toContain(
       `--allow 'REWRITE:public."Bob'\\''s" reason="…"'`,
     );
@@ -73,20 +73,20 @@ const { rewrite } = sampleReports;
 const spent = (more: Partial<Spent> = {}): Spent => ({ ...(rewrite ?? sampleReport()), ...more });
 
 describe('a budget', () => {
-  test('that is kept gives no reason, and neither does one that is not set', () => {
+  test('a budget that is kept or not set gives no reason', () => {
     const kept = { maxDurationMs: 3_600_000, maxWalBytes: 2 ** 40, maxLocks: [] };
     expect(budgetReasons(spent(), policy(kept))).toEqual([]);
     expect(budgetReasons(spent(), policy())).toEqual([]);
   });
 
-  test('of time and WAL that is overdrawn says by how much, and which flag would allow it', () => {
+  test('a budget of time or WAL that is exceeded says by how much, and which flag would allow it', () => {
     expect(budgetReasons(spent(), policy({ maxDurationMs: 60_000, maxWalBytes: 2 ** 30 }))).toEqual([
       'the command took 4 min 12 s, but the limit is 1 min 0 s; to allow it: --max-duration 5m',
       'the command wrote 20 GB of WAL, but the limit is 1 GB; to allow it: --max-wal 20GB',
     ]);
   });
 
-  test('of a lock mode goes by the longest lock, and one of a relation goes before the general one', () => {
+  test("a budget of a lock mode applies to the longest lock, and a relation's own one takes precedence", () => {
     const general = { mode: 'ACCESS EXCLUSIVE', maxMs: 500 } as const;
     expect(budgetReasons(spent(), policy({ maxLocks: [general] }))).toEqual([
       'ACCESS EXCLUSIVE on public.events (statement 2) was held for 4 min 2 s, but the limit is 500 ms; ' +
@@ -96,7 +96,7 @@ describe('a budget', () => {
     expect(budgetReasons(spent(), policy({ maxLocks: [general, own] }))).toEqual([]);
   });
 
-  test('is not kept by what could not be measured', () => {
+  test('a budget that could not be measured counts as exceeded', () => {
     const unseen = spent({
       data: null,
       statements: [],
@@ -110,7 +110,7 @@ describe('a budget', () => {
     ]);
   });
 
-  test('of locks does not count those on what the command made itself', () => {
+  test('a budget of locks ignores relations that the command created', () => {
     const made = {
       verb: 'create',
       kind: 'table',

@@ -39,12 +39,12 @@ function broken(callsPerSecond: number | null): QueriesSection | null {
 }
 
 describe('hazards of queries', () => {
-  test('are none where no query broke or slowed down, or none was tried', () => {
+  test('queries are no hazard if none broke or slowed down, or none was tried', () => {
     expect(found(null)).toEqual([]);
     expect(found(queries && { ...queries, broken: [], slower: [] })).toEqual([]);
   });
 
-  test('are one for all that break and one for all that slow down, with their rates', () => {
+  test('all broken queries are one hazard, all slower ones another, with their rates', () => {
     expect(found(queries)).toMatchObject([
       {
         code: 'QUERY_BREAKS',
@@ -64,7 +64,7 @@ describe('hazards of queries', () => {
     ]);
   });
 
-  test('weigh what is sent less than once an hour as a warning, and what nobody counted as an error', () => {
+  test('a broken query is a warning if it is sent less than once an hour, an error if nobody counted it', () => {
     expect(found(broken(1 / 4000))).toMatchObject([{ severity: 'warning' }]);
     expect(found(broken(1 / 3000))).toMatchObject([{ severity: 'error' }]);
     expect(found(broken(null))).toMatchObject([{ severity: 'error' }]);

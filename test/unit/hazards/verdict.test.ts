@@ -24,11 +24,11 @@ const change = (madeBy: 'command' | 'others' | 'unknown'): TargetSection['change
 });
 const reasons = (findings: Partial<Findings>) => judge({ ...fine, ...findings }).reasons;
 
-test('a command that ended well on the clone passes', () => {
+test('a command that succeeded on the clone passes', () => {
   expect(judge(fine)).toEqual({ pass: true, reasons: [] });
 });
 
-test('a schema that could not be compared did not pass, unless somebody interrupted the reading', () => {
+test('a schema that could not be compared fails the rehearsal, unless it was interrupted', () => {
   expect(reasons({ schema: null })).toEqual([expect.stringContaining('could not be compared')]);
   expect(reasons({ schema: null, interrupted: true })).toEqual([expect.stringContaining('interrupted')]);
 });
@@ -54,18 +54,18 @@ test('a change of the target by an unknown author is a reason too, and nobody is
   ]);
 });
 
-test('what others did to the target meanwhile is not held against the command', () => {
+test('changes of the target by other sessions do not fail the rehearsal', () => {
   expect(judge({ ...fine, target: { changes: [change('others')] } }).pass).toBe(true);
 });
 
-test('a statement that was not let through fails the rehearsal, with its reason', () => {
+test('a refused statement fails the rehearsal, with its reason', () => {
   const refused = [{ what: 'ALTER ROLE', why: 'roles belong to the whole cluster' }];
   expect(reasons({ command: { ...command, refused, exitCode: 1 } })[0]).toBe(
     'ALTER ROLE was not run: roles belong to the whole cluster',
   );
 });
 
-test('a session of the command on the target fails the rehearsal, and what followed from its end is no reason', () => {
+test('a session of the command on the target fails the rehearsal, and its consequences are no further reasons', () => {
   const targetConnections = {
     process: { pid: 1, command: 'node migrate.js' },
     user: 'app',
@@ -80,7 +80,7 @@ test('a session of the command on the target fails the rehearsal, and what follo
   ]);
 });
 
-test('an interrupted rehearsal never passes, and is blamed for nothing else', () => {
+test('an interrupted rehearsal fails for that reason alone', () => {
   const cut = { ...command, exitCode: null, signal: 'SIGINT', reachedClone: false } as const;
   expect(reasons({ interrupted: true, command: cut })).toEqual([expect.stringContaining('interrupted')]);
 });

@@ -15,19 +15,19 @@ const hazard = {
 };
 
 describe('a run against an earlier one', () => {
-  test('says nothing where nothing notable is different', () => {
+  test('the comparison of two runs is empty without a notable difference', () => {
     expect(compareReports(base, base)).toEqual([]);
     const alittle = sampleReport({ command: { durationMs: base.command.durationMs + 90 } });
     expect(compareReports(alittle, base)).toEqual([]);
   });
 
-  test('says that it passes now, or does not any more', () => {
+  test('the comparison of two runs says that it passes now, or no longer passes', () => {
     const failed = sampleReport({ verdict: { pass: false, reasons: ['no'] } });
     expect(compareReports(failed, base)).toEqual(['it no longer passes']);
     expect(compareReports(base, failed)).toEqual(['it passes now, but did not then']);
   });
 
-  test('names what took notably longer, and hazards that came and went', () => {
+  test('the comparison of two runs names what took notably longer, and new and former hazards', () => {
     const now = sampleReport({ command: { durationMs: 9_000 }, hazards: [hazard] });
     const then = sampleReport({ command: { durationMs: 1_000 }, hazards: [{ ...hazard, relation: null }] });
     expect(compareReports(now, then)).toEqual([
@@ -37,7 +37,7 @@ describe('a run against an earlier one', () => {
     ]);
   });
 
-  test('tells another schema before from another one after', () => {
+  test('the comparison of two runs distinguishes schemas that differ before and after', () => {
     const schema = base.schema;
     if (!schema) throw new Error('the sample has a schema');
     const other = sampleReport({ schema: { ...schema, after: 'another' } });
@@ -46,7 +46,7 @@ describe('a run against an earlier one', () => {
     expect(compareReports(before, base)).toEqual(['the schema of the target is different from then']);
   });
 
-  test('matches statements by their text', () => {
+  test('statements of two runs are matched by their text', () => {
     const statement = {
       index: 1,
       session: 1,

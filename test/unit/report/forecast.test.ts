@@ -47,7 +47,7 @@ const shown = (section: ForecastSection) => {
 };
 
 describe('the forecast', () => {
-  test('says with its inputs who would wait, whether sessions run out, and what the lock waits for', () => {
+  test('the forecast says with its inputs who would wait, whether connections run out, and what the lock waits for', () => {
     expect(shown(forecast())).toEqual([
       "FORECAST  for the target, from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open",
       '  - ACCESS EXCLUSIVE on public.orders for 4.2 s (statement 2)',
@@ -57,7 +57,7 @@ describe('the forecast', () => {
     ]);
   });
 
-  test('puts what takes the server down first, and counts what nobody would notice', () => {
+  test('the forecast starts with what takes the server down, and counts locks that nobody would notice', () => {
     const mild = lock({ relation: 'public.mild', sessionsRunOut: false, waitsFor: null, queued: 3000 });
     const lines = shown(
       forecast({ locks: [mild, lock(), lock(QUIET), lock({ ...QUIET, relation: 'public.other' })] }),
@@ -66,14 +66,14 @@ describe('the forecast', () => {
     expect(lines.at(-1)).toBe('  - at this traffic nobody would wait for the other 2 locks');
   });
 
-  test('says how times on the target compared with rehearsed ones so far', () => {
+  test('the forecast says how times on the target compared with rehearsed ones so far', () => {
     const earlierApplies = { applies: 3, statements: 12, low: 0.84, median: 1.25, high: 11.4 };
     expect(shown(forecast({ locks: [], earlierApplies }))[1]).toBe(
       '  - in 3 earlier applies to this target, statements took 0.8 to 11 times their rehearsed time (median 1.3)',
     );
   });
 
-  test('names standbys, slots, disk, prepared and old transactions', () => {
+  test('the forecast names standbys, slots, disk, prepared and old transactions', () => {
     const standby = { name: 'replica', synchronous: true, lagBytes: GB, lagMs: 5, behindBytes: 21 * GB };
     const lines = shown(
       forecast({
@@ -94,7 +94,7 @@ describe('the forecast', () => {
   });
 });
 
-describe('what was lost', () => {
+describe('lost data', () => {
   const column = {
     object: 'public.users.email',
     kind: 'column',
@@ -131,11 +131,11 @@ describe('what was lost', () => {
       { ...table, what: 'deleted', rows: null, rowsWithValue: 1, exact: false },
       'deletes about 1 row of public.users',
     ],
-  ])('is said in words: %j', (lost, words) => {
+  ])('the loss %j has a sentence', (lost, words) => {
     expect(lostWords(lost)).toBe(words);
   });
 
-  test('stands in the data section, the most first, and rows that changed with it', () => {
+  test('lost data is in the data section, the most first, together with changed rows', () => {
     const data: DataSection = {
       ...(sampleReport().data as DataSection),
       written: [{ relation: 'public.orders', inserted: 0, updated: 66_667, deleted: 3 }],

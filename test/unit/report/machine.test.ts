@@ -42,14 +42,17 @@ function countsOf(xml: string) {
 }
 
 describe('JUnit XML', () => {
-  test.each(SAMPLES)('of the report %s is well-formed and free of control characters', (_name, report) => {
-    const xml = renderJunit(report);
-    expect(wellFormed(xml)).toBe(true);
-    expect(xml.replace(/<[^>]*>/g, '')).not.toMatch(/[<>]/);
-    expect(xml).not.toMatch(/[^\P{Cc}\n]/u);
-  });
+  test.each(SAMPLES)(
+    'JUnit XML of the report %s is well-formed and free of control characters',
+    (_name, report) => {
+      const xml = renderJunit(report);
+      expect(wellFormed(xml)).toBe(true);
+      expect(xml.replace(/<[^>]*>/g, '')).not.toMatch(/[<>]/);
+      expect(xml).not.toMatch(/[^\P{Cc}\n]/u);
+    },
+  );
 
-  test.each(SAMPLES)('of the report %s counts its own test cases and failures', (_name, report) => {
+  test.each(SAMPLES)('JUnit XML of the report %s counts its own test cases and failures', (_name, report) => {
     const { tests, failures, inSuites, inTotal } = countsOf(renderJunit(report));
     expect(inSuites).toEqual({ tests, failures });
     expect(inTotal).toEqual({ tests, failures });
@@ -66,11 +69,11 @@ describe('JUnit XML', () => {
     ['half-applied', 2, 1],
     ['swapped', 2, 0],
     ['swap-undone', 2, 1],
-  ])('of the report %s has %i test cases and %i failures', (name, tests, failures) => {
+  ])('JUnit XML of the report %s has %i test cases and %i failures', (name, tests, failures) => {
     expect(countsOf(renderJunit(sample(name)))).toMatchObject({ tests, failures });
   });
 
-  test('has a failure for an error that the policy does not allow, and quotes names', () => {
+  test('JUnit XML has a failure for an error that the policy does not allow, and quotes names', () => {
     const hazard = {
       code: 'REWRITE',
       severity: 'error' as const,
@@ -114,14 +117,17 @@ function samplesOf(text: string): Record<string, number> {
 }
 
 describe('OpenMetrics text', () => {
-  test.each(SAMPLES)('of the report %s declares each family once, before its samples', (_name, report) => {
-    const text = renderOpenMetrics(report);
-    const types = text.split('\n').filter((line) => line.startsWith('# TYPE '));
-    expect(new Set(types).size).toBe(types.length);
-    expect(Object.keys(samplesOf(text)).length).toBeGreaterThanOrEqual(types.length);
-  });
+  test.each(SAMPLES)(
+    'OpenMetrics of the report %s declares each family once, before its samples',
+    (_name, report) => {
+      const text = renderOpenMetrics(report);
+      const types = text.split('\n').filter((line) => line.startsWith('# TYPE '));
+      expect(new Set(types).size).toBe(types.length);
+      expect(Object.keys(samplesOf(text)).length).toBeGreaterThanOrEqual(types.length);
+    },
+  );
 
-  test.each(SAMPLES)('of the report %s names the unit of seconds and bytes', (_name, report) => {
+  test.each(SAMPLES)('OpenMetrics of the report %s names the unit of seconds and bytes', (_name, report) => {
     const text = renderOpenMetrics(report);
     for (const [, name, unit] of text.matchAll(/^# TYPE (\S+_(seconds|bytes)) gauge$/gm))
       expect(text).toContain(`# UNIT ${name} ${unit}\n`);
@@ -168,11 +174,11 @@ describe('OpenMetrics text', () => {
         'safemigrate_forecast_standby_behind_bytes{standby="replica"}': 21 * 1024 ** 3,
       },
     ],
-  ])('of the report %s has the values that were measured', (name, values) => {
+  ])('OpenMetrics of the report %s has the values that were measured', (name, values) => {
     expect(samplesOf(renderOpenMetrics(sample(name)))).toMatchObject(values);
   });
 
-  test('has no sample for a value that was not measured', () => {
+  test('OpenMetrics has no sample for a value that was not measured', () => {
     const samples = samplesOf(renderOpenMetrics(sample('interrupted')));
     expect(samples).not.toHaveProperty('safemigrate_command_exit_code');
     expect(samples).not.toHaveProperty('safemigrate_wal_bytes');

@@ -8,12 +8,12 @@ const COMMENT_LIMIT = 65_536;
 const SAMPLES = Object.entries(sampleReports);
 
 describe('the Markdown report', () => {
-  test.each(SAMPLES)('of %s reads well', async (name, report) => {
+  test.each(SAMPLES)('the Markdown report of %s reads well', async (name, report) => {
     await expect(renderMarkdown(report)).toMatchFileSnapshot(`snapshots/${name}.md`);
   });
 
   test.each(SAMPLES)(
-    'of %s fits into a comment, and begins with the mark by which a later run finds it',
+    'the Markdown report of %s fits into a comment, and begins with the mark by which a later run finds it',
     (_name, report) => {
       const markdown = renderMarkdown(report);
       expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
@@ -21,7 +21,7 @@ describe('the Markdown report', () => {
     },
   );
 
-  test.each(SAMPLES)('of %s closes every part that it folds away', (_name, report) => {
+  test.each(SAMPLES)('the Markdown report of %s closes every part that it folds away', (_name, report) => {
     const markdown = renderMarkdown(report);
     expect(markdown.match(/<details>/g)?.length).toBe(markdown.match(/<\/details>/g)?.length);
   });
@@ -43,7 +43,7 @@ describe('a report that is too long for a comment', () => {
   }));
   const markdown = renderMarkdown(sampleReport({ statements, hazards }));
 
-  test('leaves out statements, says how many, and keeps every hazard', () => {
+  test('a report that is too long for a comment leaves out statements, says how many, and keeps every hazard', () => {
     expect(markdown.length).toBeLessThan(COMMENT_LIMIT);
     expect(markdown).toMatch(/… and \d,\d{3} more lines, left out/);
     for (const { code: name } of hazards) expect(markdown).toContain(`**${name}**`);
@@ -59,11 +59,11 @@ describe('text from outside', () => {
     ['two\nlines', '`two lines`'],
     ['', '` `'],
     ['\u001b[2J', '`\\x1b[2J`'],
-  ])('%j as code is %j', (text, expected) => {
+  ])('the text %j as code is %j', (text, expected) => {
     expect(code(text)).toBe(expected);
   });
 
-  test('cannot end its block of code', () => {
+  test('text from outside cannot end its block of code', () => {
     expect(block('sql', 'a\n````\n</details>')).toEqual(['`````sql', 'a\n````\n</details>', '`````']);
   });
 
@@ -74,7 +74,7 @@ describe('text from outside', () => {
     '**bold**',
     '| a | b |',
     '# title',
-  ])('is no markup of its own in a sentence: %s', (text) => {
+  ])('text from outside is no markup in a sentence: %s', (text) => {
     const escaped = prose(text);
     expect(escaped).not.toMatch(/(^|[^\\])[<[*|#]/);
     expect(escaped).not.toMatch(/@\w/);

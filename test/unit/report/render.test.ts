@@ -13,31 +13,31 @@ const published = z.fromJSONSchema(schema);
 describe.each(Object.entries(sampleReports))('the report %s as JSON', async (_, report) => {
   const json = await render(report, 'json', style);
 
-  test('is the report, as the model and the published schema have it', () => {
+  test('the JSON report is valid by the model and the published schema', () => {
     expect(JSON.parse(json)).toEqual(report);
     expect(reportModel.parse(JSON.parse(json))).toEqual(report);
     expect(published.safeParse(JSON.parse(json)).error).toBeUndefined();
   });
 
-  test('ends in a newline and cannot control a terminal', () => {
+  test('the JSON report ends in a newline and cannot control a terminal', () => {
     expect(json.endsWith('}\n')).toBe(true);
     expect(json).not.toMatch(/[^\P{Cc}\n]/u);
   });
 });
 
-test('the keys have the order of the model, whatever order they were assembled in', async () => {
+test('the keys of the JSON report have the order of the model', async () => {
   const backwards = Object.fromEntries(Object.entries(sampleReport()).reverse());
   expect(await render(backwards as ReturnType<typeof sampleReport>, 'json', style)).toBe(
     await render(sampleReport(), 'json', style),
   );
 });
 
-test('a report that breaks the model is printed all the same', async () => {
+test('a report that is invalid by the model is printed nevertheless', async () => {
   const broken = sampleReport({ target: { sizeBytes: 1.5 } });
   expect(JSON.parse(await render(broken, 'json', style))).toEqual(broken);
 });
 
-test('the published schema refuses what is no report', () => {
+test('the published schema rejects what is not a report', () => {
   expect(published.safeParse({ ...sampleReport(), version: 2 }).success).toBe(false);
   expect(published.safeParse(sampleReport({ command: { exitCode: 1.5 } })).success).toBe(false);
   const { verdict, ...incomplete } = sampleReport();

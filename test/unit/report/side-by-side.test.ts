@@ -22,11 +22,11 @@ test.each([
   ['several places', 'a\nb\nc\nd\ne', 'b\nc\nx\ne\nf', ['-a', '= b | b', '= c | c', '-d+x', '= e | e', '+f']],
   ['the same line many times', 'a\na\na', 'a\na', ['= a | a', '= a | a', '-a']],
   ['nothing alike', 'a', 'b\nc', ['-a+b', '+c']],
-])('%s', (_what, before, after, expected) => {
+])('side by side: %s', (_what, before, after, expected) => {
   expect(rows(before, after)).toEqual(expected);
 });
 
-test('both texts are whole, whatever they hold', () => {
+test('side by side, both texts are complete, whatever they contain', () => {
   let seed = 7;
   const random = (below: number) => {
     seed = (seed * 48271) % 2147483647;

@@ -11,12 +11,12 @@ const plain = { columns: 80, colour: false, unicode: true };
 const SAMPLES = Object.entries(sampleReports);
 
 describe('the text report', () => {
-  test.each(SAMPLES)('of %s reads well at 80 columns', async (name, report) => {
+  test.each(SAMPLES)('the text report of %s reads well at 80 columns', async (name, report) => {
     const text = renderText(report, { ...plain, colour: true });
     await expect(text).toMatchFileSnapshot(`snapshots/${name}.80.txt`);
   });
 
-  test.each(SAMPLES)('of %s has no line that is wider than the terminal', (_name, report) => {
+  test.each(SAMPLES)('the text report of %s has no line that is wider than the terminal', (_name, report) => {
     for (const columns of [20, 40, 57, 80, 100])
       for (const unicode of [true, false])
         for (const line of renderText(report, { columns, colour: false, unicode }).split('\n'))
@@ -24,7 +24,7 @@ describe('the text report', () => {
   });
 
   test.each(SAMPLES)(
-    'of %s has no words of its own beyond ASCII if only ASCII is wanted',
+    'the text report of %s has no words of its own beyond ASCII if only ASCII is wanted',
     (_name, report) => {
       const given = new Set(JSON.stringify(report));
       const text = renderText(report, { ...plain, unicode: false });
@@ -32,16 +32,19 @@ describe('the text report', () => {
     },
   );
 
-  test.each(SAMPLES)('of %s says the same with and without colour', (_name, report) => {
+  test.each(SAMPLES)('the text report of %s says the same with and without colour', (_name, report) => {
     const coloured = renderText(report, { ...plain, colour: true });
     expect(coloured.replace(SGR, '')).toBe(renderText(report, plain));
     expect(coloured).not.toBe(renderText(report, plain));
   });
 
-  test.each(SAMPLES)('of %s lets nothing but line ends control the terminal', (_name, report) => {
-    expect(renderText(report, plain)).not.toMatch(/[^\P{Cc}\n]/u);
-    expect(renderText(report, plain)).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
-  });
+  test.each(SAMPLES)(
+    'the text report of %s lets nothing but line ends control the terminal',
+    (_name, report) => {
+      expect(renderText(report, plain)).not.toMatch(/[^\P{Cc}\n]/u);
+      expect(renderText(report, plain)).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
+    },
+  );
 });
 
 test('a name cannot fake a verdict: its escape sequence is shown, not obeyed', () => {
@@ -55,7 +58,7 @@ test('the first line is the verdict, even when the policy gave no reason', () =>
   );
 });
 
-test('what was dropped and made anew under its name is told as gone once and as new once', () => {
+test('a table that is dropped and re-created is shown once as dropped and once as new', () => {
   const row = (before: number, after: number) => ({
     ...{ relation: 'public.sums', exact: true, rewritten: false },
     ...{ rowsBefore: before, rowsAfter: after, bytesBefore: before * 100, bytesAfter: after * 100 },
@@ -80,7 +83,7 @@ test('what was dropped and made anew under its name is told as gone once and as 
   ]);
 });
 
-test('a hazard of many tables is told once, and its SQL stands a statement a line', () => {
+test('a hazard on many tables is shown once, with one SQL statement a line', () => {
   const hazard = (relation: string) => ({
     code: 'INDEX_NOT_CONCURRENT',
     severity: 'warning' as const,
@@ -103,7 +106,7 @@ test('a hazard of many tables is told once, and its SQL stands a statement a lin
   );
 });
 
-test('a list that is cut keeps what destroys data', () => {
+test('a list that is cut keeps the changes that lose data', () => {
   const text = renderText(sampleReports.large ?? sampleReport(), plain);
   expect(text).toContain('… and 4,985 more, 5 of which lose data, see the JSON report');
   expect(text.match(/LOSES DATA/g)).toHaveLength(15);
@@ -125,10 +128,10 @@ test.each([
   ["select E'it\\'s; one';", 1],
   ['create function f() returns int as $f$ begin; $$;$$; end; $f$ language plpgsql; select 1;', 2],
   ['select 1; /* ; */ ;', 1],
-])('the way back counts the statements of %j', (sql, count) => {
+])('the rollback SQL %j has %j statements', (sql, count) => {
   expect(countStatements(sql)).toBe(count);
 });
 
-test('the way back gives no number where the body of a function makes it uncertain', () => {
+test('the rollback SQL has no number of statements if a function body makes it uncertain', () => {
   expect(countStatements('create function f() begin atomic select 1; select 2; end;')).toBeUndefined();
 });

@@ -12,11 +12,11 @@ test.each([
   ['❤️', 2],
   ['→', 1],
   ['\u0301', 0],
-])('%j takes %i cells', (text, width) => {
+])('the text %j takes %i cells', (text, width) => {
   expect(displayWidth(text)).toBe(width);
 });
 
-test('signs that are taken for one cell each without a look are that for whoever looks', () => {
+test('characters that are assumed to take one cell do take one cell', () => {
   const single = Array.from({ length: 0x2800 }, (_, code) => String.fromCodePoint(code)).filter((sign) =>
     /[ -~\u{a1}-\u{ac}\u{ae}-\u{2af}\u{2010}-\u{2027}\u{2190}-\u{2193}\u{2713}\u{2717}\u{26a0}]/u.test(sign),
   );
@@ -25,7 +25,7 @@ test('signs that are taken for one cell each without a look are that for whoever
   expect(displayWidth(`${single.join('')}客`)).toBe(single.length + 2);
 });
 
-test('a text is cut between characters, and the mark fits too', () => {
+test('a text is cut between characters, and the mark fits in as well', () => {
   expect(cutToWidth('客户订单', 8, '…')).toBe('客户订单');
   expect(cutToWidth('客户订单', 6, '…')).toBe('客户…');
   expect(cutToWidth('orders and more', 8, '...')).toBe('order...');
@@ -39,11 +39,11 @@ test.each([
   ['\ud800', '\\u{d800}'],
   ['\u{e0041}', '\\u{e0041}'],
   ['客户 👩‍👩‍👧 é', '客户 👩‍👩‍👧 é'],
-])('%j is shown as %s', (text, shown) => {
+])('the text %j is shown as %s', (text, shown) => {
   expect(visible(text)).toBe(shown);
 });
 
-test('JSON stays the same value when it is made visible', () => {
+test('JSON has the same value after it is made visible', () => {
   const value = { name: '\u009b\u202e\u{e0041}\n\x1b é 👩‍👩‍👧' };
   const json = visibleJson(JSON.stringify(value, null, 2));
   expect(JSON.parse(json)).toEqual(value);
@@ -63,7 +63,7 @@ test('lines break at blanks, keep a number with its unit, and break a word only 
   ]);
 });
 
-test('a table that fits to the cell stays a table, and only a row too wide for it is wrapped', () => {
+test('a table that just fits stays a table, and only a row that is too wide is wrapped', () => {
   const style = { columns: 20, colour: false, unicode: true };
   const rows = [
     ['a', 'b', 'LOST 2 ROW'],
