@@ -2,6 +2,7 @@ import type { HazardRecord } from './hazard-definition.ts';
 import { ACCESS } from './kinds/access.ts';
 import { APPLICATION } from './kinds/application.ts';
 import { BUILDS } from './kinds/builds.ts';
+import { CASCADES } from './kinds/cascade.ts';
 import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
 import { LEFTOVERS } from './kinds/leftovers.ts';
@@ -23,6 +24,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...TRANSACTIONS,
   ...UNEXPLAINED,
   ...LOSSES,
+  ...CASCADES,
   ...FAILURES,
   ...LEFTOVERS,
   ...APPLICATION,

@@ -7,57 +7,57 @@ import type {
   TransactionSection,
 } from './report.ts';
 
-/** All that hazards are decided from, as plain values. Relations are named as in the report, `public.orders`. */
+/** The facts from which hazards are found, as plain values. Relations have the names of the report, `public.orders`. */
 export interface HazardFacts {
-  /** How the command ended: where it says itself that it failed, a statement that failed is no news. */
+  /** How the command ended: if the command itself reports a failure, a failed statement is no news. */
   readonly command: Pick<CommandSection, 'exitCode'>;
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
-  /** Queries of the running application, tried before and after; null where there were none to try. */
+  /** Queries of the running application, tried before and after; null if there were none to try. */
   readonly queries: QueriesSection | null;
-  /** What the parser says of the statements, by their index; one that it did not accept is missing. */
+  /** The parsed statements by index; a statement that the parser rejected is missing. */
   readonly parsed: ReadonlyMap<number, StatementFacts>;
-  /** Sessions whose lock_timeout was set as they began. */
+  /** Sessions that started with a lock_timeout. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
-  /** By relation; null where the target's traffic was not sampled. */
+  /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
 }
 
-/** What the target's own statistics say of one relation. */
+/** A relation's traffic according to the target's own statistics. */
 export interface RelationTraffic {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
 }
 
-/** What the report does not tell of the database, and what hazards depend on. */
+/** Facts about the database that hazards depend on and that the report does not contain. */
 export interface CatalogueFacts {
-  /** Tables, partitioned ones and materialized views that were there before the command, by their names after it. */
+  /** Tables, partitioned tables and materialized views that existed before the command, by their names after it. */
   readonly relations: ReadonlyMap<string, RelationFacts>;
-  /** Of relations that the command renamed or moved: the name from before to that from after. */
+  /** Relations that the command renamed or moved: from the name before to the name after. */
   readonly renamed: ReadonlyMap<string, string>;
-  /** CHECK constraints that were there before the command. */
+  /** CHECK constraints that existed before the command. */
   readonly checks: readonly CheckFacts[];
   /**
-   * Foreign keys as `public.orders.orders_customer_fkey` that no index of their own table serves after the command, and
-   * none of the same columns that was unserved before.
+   * Foreign keys such as `public.orders.orders_customer_fkey` that no index of their own table supports after the command,
+   * except those whose columns already lacked an index before.
    */
   readonly unindexedForeignKeys: ReadonlyMap<
     string,
     { readonly relation: string; readonly columns: readonly string[] }
   >;
-  /** What the command dropped, by kind and name as the schema comparison has them: `index public.orders_customer_idx`. */
+  /** Dropped objects by kind and name as in the schema comparison: `index public.orders_customer_idx`. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
 }
 
 export interface DroppedFacts {
-  /** What it was a part of, and went with: the table of an index, the column of a constraint. null: it went by itself. */
+  /** The object that it was dropped with: the table of an index, the column of a constraint. null: it was dropped by itself. */
   readonly goneWith: string | null;
-  /** Of a constraint: one of the same definition that its table has afterwards, under another name. */
+  /** For a constraint: another one with the same definition that its table has afterwards. */
   readonly keptAs: string | null;
 }
 
@@ -65,19 +65,19 @@ export interface CheckFacts {
   readonly relation: string;
   readonly constraint: string;
   readonly validated: boolean;
-  /** Columns that cannot be null where it holds. */
+  /** Columns that cannot be NULL if the constraint is valid. */
   readonly provesNotNull: readonly string[];
 }
 
 export interface RelationFacts {
   readonly kind: 'table' | 'partitioned table' | 'materialized view';
-  /** Without indexes; of a partitioned table the sum of its partitions. */
+  /** Without indexes; for a partitioned table, the sum of its partitions. */
   readonly sizeBytes: number | null;
   readonly rows: number | null;
   readonly exact: boolean;
 }
 
-/** A name as a statement has it; where it says no schema, the search path decides. */
+/** A name in a statement; without a schema, the search path decides. */
 export interface Name {
   readonly schema: string | null;
   readonly name: string;
@@ -109,12 +109,12 @@ export interface StatementFacts {
 export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';
 
 /**
- * How a change of type converts values: without USING by the assignment cast, with USING by a cast to the very type that
- * is written out, or by whatever else.
+ * How a change of type converts values: by the assignment cast without USING, by a cast to exactly the new type in USING, or by
+ * any other expression.
  */
 export type Conversion = 'assignment' | 'cast' | 'expression';
 
-/** One thing that a statement asks for. */
+/** One action of a statement. */
 export type Action =
   | { readonly does: 'create table'; readonly table: Name; readonly ifNotExists: boolean }
   | {
@@ -149,16 +149,16 @@ export type Action =
       readonly usingIndex: string | null;
       readonly notValid: boolean;
       readonly references: Name | null;
-      /** Of a CHECK that says no more than this of one column, or this and something else. */
+      /** Columns for which a CHECK demands NOT NULL, alone or together with other conditions. */
       readonly provesNotNull: readonly string[];
-      /** It came with a column that is new. */
+      /** It was added together with a new column. */
       readonly ofNewColumn: boolean;
     }
   | {
       readonly does: 'add column';
       readonly table: Name;
       readonly column: string;
-      /** As the statement has it, without its schema: `jsonb`, `serial`. */
+      /** The type as written in the statement, without a schema: `jsonb`, `serial`. */
       readonly type: string;
       readonly notNull: boolean;
       readonly hasDefault: boolean;
@@ -197,7 +197,7 @@ export type Action =
   | { readonly does: 'row security'; readonly table: Name; readonly enable: boolean }
   | { readonly does: 'refresh'; readonly view: Name; readonly concurrently: boolean }
   | { readonly does: 'create trigger'; readonly table: Name; readonly trigger: string }
-  /** `mode` in PostgreSQL's words: `ACCESS EXCLUSIVE`. */
+  /** `mode` as PostgreSQL writes it: `ACCESS EXCLUSIVE`. */
   | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }
   | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
   | { readonly does: 'cluster'; readonly table: Name | null }
@@ -209,7 +209,7 @@ export type Action =
     }
   | {
       readonly does: 'set lock_timeout';
-      /** Locks are waited for without end: 0, RESET, DEFAULT. */
+      /** The statement removes the timeout: 0, RESET, DEFAULT. */
       readonly off: boolean;
       readonly local: boolean;
     }

@@ -1,4 +1,4 @@
-/** Tables in which migration tools note what they ran; a schema may stand before the name. */
+/** Tables in which migration tools record applied migrations; names without a schema. */
 const TABLES = new Set([
   '_prisma_migrations',
   '__drizzle_migrations',
@@ -26,10 +26,10 @@ const TABLES = new Set([
   'typeorm_metadata',
 ]);
 
-/** Keys, indexes and sequences are called after their table and columns. */
+/** Keys, indexes and sequences have names made from their table and columns. */
 const BELONGING = /_(?:[a-z]+_)??(?:pkey|pk|key|idx|index|seq)$/;
 
-/** @param object a qualified name as reports write it: of such a table, or of what belongs to one. */
+/** Whether an object is such a table, or belongs to one. @param object a qualified name as in reports. */
 export function isBookkeeping(object: string): boolean {
   const parts = object.split('.').map((part) => part.replaceAll('"', '').toLowerCase());
   return parts.some((part) => TABLES.has(part) || TABLES.has(part.replace(BELONGING, '')));

@@ -1,11 +1,9 @@
-import { formatCount, listed, plural } from '../../format.ts';
-import type { Action, DroppedFacts } from '../../model/hazard-facts.ts';
-import type { SchemaChange, StatementSection } from '../../model/report.ts';
+import { formatCount, plural } from '../../format.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence, rowCount } from '../evidence.ts';
-import type { HazardContext } from '../hazard-context.ts';
-import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
+import { droppedObjects, fateOf, gapOf, indexOfDrop } from './dropped-objects.ts';
 import { lastPart, withoutLastPart } from './names.ts';
 
 /** Data and constraints that are gone afterwards, and that no rollback SQL restores. */
@@ -18,10 +16,10 @@ export const LOSSES: readonly HazardRecord[] = [
     safer:
       'First rename it, wait until it is certain that nobody misses it, and drop it in a later migration.',
     find: (context) =>
-      dropped(context, 'table').map(({ object }) => {
+      droppedObjects(context, 'table').map(({ object }) => {
         const rows = context.relation(object)?.rows ?? null;
         return {
-          statement: dropperOf(context, 'table', object),
+          statement: indexOfDrop(context, 'table', object),
           relation: object,
           severity: weighLoss(context, object, rows),
           message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
@@ -41,7 +39,7 @@ export const LOSSES: readonly HazardRecord[] = [
       'Its values are lost, and code that still names it, or has cached the columns of SELECT *, fails.',
     safer: 'First release code that does not use it (ORMs list all columns on their own), then drop it.',
     find: (context) =>
-      dropped(context, 'column')
+      droppedObjects(context, 'column')
         .filter(({ object }) => context.relation(withoutLastPart(object)))
         .map(({ object }) => {
           const relation = withoutLastPart(object);
@@ -55,7 +53,7 @@ export const LOSSES: readonly HazardRecord[] = [
               ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
               : relationEvidence(context, relation);
           return {
-            statement: dropperOf(context, 'column', object),
+            statement: indexOfDrop(context, 'column', object),
             relation,
             severity: worst([
               weighLoss(context, relation, values ?? table?.rows ?? null),
@@ -76,7 +74,7 @@ export const LOSSES: readonly HazardRecord[] = [
     safer:
       'First rename it, wait until it is certain that nobody misses it, and drop it in a later migration.',
     find: (context) =>
-      dropped(context, 'schema').map(({ object }) => {
+      droppedObjects(context, 'schema').map(({ object }) => {
         const inside = [...context.facts.catalogue.relations].filter(([name]) =>
           name.startsWith(`${object}.`),
         );
@@ -85,7 +83,7 @@ export const LOSSES: readonly HazardRecord[] = [
           0,
         );
         return {
-          statement: dropperOf(context, 'schema', object),
+          statement: indexOfDrop(context, 'schema', object),
           relation: null,
           severity:
             inside.length === 0
@@ -130,41 +128,6 @@ export const LOSSES: readonly HazardRecord[] = [
       ),
   },
   {
-    code: 'CASCADE',
-    title: 'CASCADE drops objects that were not named',
-    condition: 'DROP, DROP COLUMN, DROP CONSTRAINT or TRUNCATE with CASCADE.',
-    effect:
-      'All dependent objects are dropped as well: views, foreign keys; with TRUNCATE, the rows of other tables.',
-    safer:
-      'Name all objects to drop, without CASCADE: the statement then fails if anything else depends on them.',
-    find: (context) =>
-      context.facts.statements
-        .filter(({ error }) => error === null)
-        .filter((statement) => context.actions(statement).some(isCascade))
-        .flatMap((statement): Finding[] => {
-          const named = context
-            .actions(statement)
-            .filter(isCascade)
-            .flatMap((action) => namesOf(context, action, statement))
-            .filter((each) => isOld(context, each));
-          if (named.length === 0) return [];
-          const along = [...emptiedToo(context, statement), ...collateral(context)];
-          return [
-            {
-              statement: statement.index,
-              relation: named.find(({ relation }) => relation !== null)?.relation ?? null,
-              severity: along.length === 0 ? 'notice' : 'warning',
-              message: `CASCADE also drops whatever depends on ${named.map(({ name }) => name).join(', ')}`,
-              evidence:
-                along.length === 0
-                  ? 'nothing else was dropped here'
-                  : `dropped or emptied by the whole command: ${listed(along)}`,
-              advice: 'Leave out CASCADE, and drop the dependent objects by name.',
-            },
-          ];
-        }),
-  },
-  {
     code: 'CONSTRAINT_DROPPED',
     title: 'a constraint is dropped',
     condition:
@@ -173,7 +136,7 @@ export const LOSSES: readonly HazardRecord[] = [
       'Rows that violate it can be written from then on, and it cannot be added again until they are found and fixed.',
     safer: 'First add the new constraint NOT VALID and validate it, then drop the old one.',
     find: (context) =>
-      dropped(context, 'constraint')
+      droppedObjects(context, 'constraint')
         .filter(({ object }) => context.relation(withoutLastPart(object)))
         .filter((drop) => fateOf(context, drop)?.goneWith == null)
         .flatMap((drop) => {
@@ -184,7 +147,7 @@ export const LOSSES: readonly HazardRecord[] = [
           const later = gap.equal && `, and adds the equal ${gap.equal} only in a later transaction`;
           return [
             {
-              statement: dropperOf(context, 'constraint', object),
+              statement: indexOfDrop(context, 'constraint', object),
               relation,
               severity: milder(weighBreakage(context, relation)),
               message: `drops the constraint ${object}${later ?? ''}`,
@@ -196,167 +159,3 @@ export const LOSSES: readonly HazardRecord[] = [
         }),
   },
 ];
-
-/** Drops of the schema comparison, without objects that were re-created under the same name. */
-function dropped(context: HazardContext, kind: string): SchemaChange[] {
-  const changes = context.facts.schema?.changes ?? [];
-  const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
-  return drops.filter(({ object, dataLoss }) => dataLoss || !context.changed('create', object));
-}
-
-const known = new WeakMap<HazardContext, ReadonlyMap<string, number>>();
-
-/** The index of the statement that drops an object by name; null if a function or a DO block did. */
-function dropperOf(context: HazardContext, kind: string, object: string): number | null {
-  const found = known.get(context) ?? droppers(context);
-  known.set(context, found);
-  return found.get(`${kind} ${object}`) ?? null;
-}
-
-function droppers(context: HazardContext): ReadonlyMap<string, number> {
-  const found = new Map<string, number>();
-  const note = (kind: string, object: string, { index }: StatementSection) => {
-    const key = `${kind} ${object}`;
-    if (!found.has(key)) found.set(key, index);
-  };
-  for (const { statement, action } of context.actionsOf('drop'))
-    for (const name of action.objects)
-      note(
-        action.kind,
-        action.kind === 'schema' ? displayName(name.name) : context.resolve(name, statement),
-        statement,
-      );
-  for (const { statement, action, relation } of actionsOn(context, 'drop column'))
-    note('column', `${relation}.${displayName(action.column)}`, statement);
-  for (const { statement, action, relation } of actionsOn(context, 'drop constraint'))
-    note('constraint', `${relation}.${displayName(action.constraint)}`, statement);
-  return found;
-}
-
-function isCascade(action: Action): boolean {
-  return 'cascade' in action && action.cascade;
-}
-
-/** An object that a statement names. */
-interface Named {
-  /** The kind as in the schema comparison. */
-  readonly kind: string;
-  /** Without a schema if the statement names none and the relation is unknown. */
-  readonly name: string;
-  /** The existing relation that it is, or is a part of. */
-  readonly relation: string | null;
-}
-
-function namesOf(context: HazardContext, action: Action, statement: StatementSection): Named[] {
-  const known = (relation: string) => (context.relation(relation) ? relation : null);
-  if (action.does === 'drop column' || action.does === 'drop constraint') {
-    const relation = context.resolve(action.table, statement);
-    const [kind, part] =
-      action.does === 'drop column' ? ['column', action.column] : ['constraint', action.constraint];
-    return [{ kind, name: `${relation}.${displayName(part)}`, relation: known(relation) }];
-  }
-  if (action.does !== 'drop' && action.does !== 'truncate') return [];
-  const kind = action.does === 'drop' ? action.kind.replaceAll('_', ' ') : 'table';
-  const objects = action.does === 'drop' ? action.objects : action.tables;
-  return objects.map((object) => {
-    if (kind === 'table' || kind === 'materialized view') {
-      const name = context.resolve(object, statement);
-      return { kind, name, relation: known(name) };
-    }
-    const name = object.schema === null ? displayName(object.name) : displayName(object.schema, object.name);
-    return { kind, name, relation: null };
-  });
-}
-
-/** Whether the object existed before, as far as that is known. */
-function isOld(context: HazardContext, named: Named): boolean {
-  if (named.relation !== null || context.facts.schema === null) return true;
-  return drops(context).some((drop) => isNamed(drop, named));
-}
-
-const ROUTINES = ['function', 'procedure', 'aggregate'];
-
-function isNamed({ kind, name }: Drop, named: Named): boolean {
-  const isKind = kind === named.kind || (named.kind === 'routine' && ROUTINES.includes(kind));
-  return isKind && (name === named.name || name.endsWith(`.${named.name}`));
-}
-
-/** The other tables that TRUNCATE … CASCADE empties: it locks them too. */
-function emptiedToo(context: HazardContext, statement: StatementSection): string[] {
-  const [truncate] = context.actionsIn(statement, 'truncate');
-  if (!truncate) return [];
-  const named = truncate.action.tables.map((table) => context.resolve(table, statement));
-  return context
-    .taken(statement, 'reads')
-    .filter(({ relation }) => !named.includes(relation))
-    .map(({ relation }) => `the rows of ${relation}`);
-}
-
-const collateralOf = new WeakMap<HazardContext, readonly string[]>();
-
-/** Dropped objects that no statement names and that are not part of another dropped object. */
-function collateral(context: HazardContext): readonly string[] {
-  const before = collateralOf.get(context);
-  if (before) return before;
-  const named = (['drop', 'drop column', 'drop constraint'] as const).flatMap((does) =>
-    context.actionsOf(does).flatMap(({ action, statement }) => namesOf(context, action, statement)),
-  );
-  const found = drops(context)
-    .filter((drop) => fateOf(context, drop)?.goneWith == null)
-    .filter((drop) => !named.some((each) => isNamed(drop, each)))
-    .map(({ kind, object }) => `${kind} ${object}`);
-  collateralOf.set(context, found);
-  return found;
-}
-
-interface Drop {
-  readonly kind: string;
-  readonly object: string;
-  /** The object without the types of its arguments. */
-  readonly name: string;
-}
-
-const dropsOf = new WeakMap<HazardContext, readonly Drop[]>();
-
-function drops(context: HazardContext): readonly Drop[] {
-  const before = dropsOf.get(context);
-  if (before) return before;
-  const found = (context.facts.schema?.changes ?? [])
-    .filter(({ verb }) => verb === 'drop')
-    .map(({ kind, object }) => ({
-      kind,
-      object,
-      name: ROUTINES.includes(kind) ? object.replace(/\(.*\)$/s, '') : object,
-    }));
-  dropsOf.set(context, found);
-  return found;
-}
-
-function fateOf(
-  { facts }: HazardContext,
-  { kind, object }: Pick<Drop, 'kind' | 'object'>,
-): DroppedFacts | undefined {
-  return facts.catalogue.dropped.get(`${kind} ${object}`);
-}
-
-/**
- * The gap in which a dropped constraint is not enforced, until an equal one is added (`equal`) or for good. null if there is
- * no gap: an equal one existed before the drop, or was added in the same transaction; or if a function added it, so that it is not
- * known when.
- */
-function gapOf(context: HazardContext, drop: SchemaChange): { readonly equal: string | null } | null {
-  const equal = fateOf(context, drop)?.keptAs ?? null;
-  if (equal === null) return { equal };
-  const index = dropperOf(context, drop.kind, drop.object);
-  const dropper = context.facts.statements.find((statement) => statement.index === index);
-  const makers = actionsOn(context, 'add constraint').filter(
-    ({ relation, action }) =>
-      relation === withoutLastPart(equal) &&
-      (action.constraint === null || displayName(action.constraint) === lastPart(equal)),
-  );
-  if (!dropper || makers.length === 0) return null;
-  const isAtOnce = makers.some(
-    ({ statement }) => statement.index <= dropper.index || statement.transaction === dropper.transaction,
-  );
-  return isAtOnce ? null : { equal };
-}

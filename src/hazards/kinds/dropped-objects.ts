@@ -1,0 +1,72 @@
+import type { DroppedFacts } from '../../model/hazard-facts.ts';
+import type { SchemaChange, StatementSection } from '../../model/report.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { actionsOn } from '../hazard-definition.ts';
+import { lastPart, withoutLastPart } from './names.ts';
+
+/** Drops of the schema comparison, without objects that were re-created under the same name. */
+export function droppedObjects(context: HazardContext, kind: string): SchemaChange[] {
+  const changes = context.facts.schema?.changes ?? [];
+  const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
+  return drops.filter(({ object, dataLoss }) => dataLoss || !context.changed('create', object));
+}
+
+const known = new WeakMap<HazardContext, ReadonlyMap<string, number>>();
+
+/** The index of the statement that drops an object by name; null if a function or a DO block did. */
+export function indexOfDrop(context: HazardContext, kind: string, object: string): number | null {
+  const found = known.get(context) ?? indexesOfDrops(context);
+  known.set(context, found);
+  return found.get(`${kind} ${object}`) ?? null;
+}
+
+function indexesOfDrops(context: HazardContext): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  const note = (kind: string, object: string, { index }: StatementSection) => {
+    const key = `${kind} ${object}`;
+    if (!found.has(key)) found.set(key, index);
+  };
+  for (const { statement, action } of context.actionsOf('drop'))
+    for (const name of action.objects)
+      note(
+        action.kind,
+        action.kind === 'schema' ? displayName(name.name) : context.resolve(name, statement),
+        statement,
+      );
+  for (const { statement, action, relation } of actionsOn(context, 'drop column'))
+    note('column', `${relation}.${displayName(action.column)}`, statement);
+  for (const { statement, action, relation } of actionsOn(context, 'drop constraint'))
+    note('constraint', `${relation}.${displayName(action.constraint)}`, statement);
+  return found;
+}
+
+/** What else is known of a dropped object. */
+export function fateOf(
+  { facts }: HazardContext,
+  { kind, object }: Pick<SchemaChange, 'kind' | 'object'>,
+): DroppedFacts | undefined {
+  return facts.catalogue.dropped.get(`${kind} ${object}`);
+}
+
+/**
+ * The gap in which a dropped constraint is not enforced, until an equal one is added (`equal`) or for good. null if there is
+ * no gap: an equal one existed before the drop, or was added in the same transaction; or if a function added it, so that it is not
+ * known when.
+ */
+export function gapOf(context: HazardContext, drop: SchemaChange): { readonly equal: string | null } | null {
+  const equal = fateOf(context, drop)?.keptAs ?? null;
+  if (equal === null) return { equal };
+  const index = indexOfDrop(context, drop.kind, drop.object);
+  const dropper = context.facts.statements.find((statement) => statement.index === index);
+  const makers = actionsOn(context, 'add constraint').filter(
+    ({ relation, action }) =>
+      relation === withoutLastPart(equal) &&
+      (action.constraint === null || displayName(action.constraint) === lastPart(equal)),
+  );
+  if (!dropper || makers.length === 0) return null;
+  const isAtOnce = makers.some(
+    ({ statement }) => statement.index <= dropper.index || statement.transaction === dropper.transaction,
+  );
+  return isAtOnce ? null : { equal };
+}
