@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { inTransaction } from '../ownership/database-access.ts';
@@ -6,18 +6,18 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
 /**
- * A database that nobody can connect to, not even a superuser, and that nobody is connected to.
+ * A fenced database: nobody can connect to it, not even a superuser, and nobody is connected to it.
  *
- * Closing the door is one statement, but a backend that is still starting has passed it already and is not yet to be
- * seen under its database: it would write after the fence looks empty. It holds a lock on the database's row, however,
- * from before it looked at the door. So the *barrier* ends whoever is found by either sign, until both find nobody.
+ * One statement forbids connections, but a backend that is still starting has passed that check already and is not yet listed
+ * under its database: it would write after the fence looks empty. Such a backend holds a lock on the database, however,
+ * which it took before the check. So the *barrier* terminates the backends found by either sign, until both find none.
  */
 export interface Fence {
   readonly database: string;
   readonly oid: number;
-  /** Of the database's row as the fence left it: while it is the same, nobody has opened the door. */
+  /** xmin of the database's row in pg_database, as the fence left it. While it is unchanged, nobody has reopened the database. */
   readonly xmin: string;
-  /** Sessions that were ended. */
+  /** Number of sessions that were terminated. */
   readonly ended: number;
 }
 
@@ -25,19 +25,19 @@ export interface FenceOptions {
   readonly database: string;
   readonly oid: number;
   /**
-   * Stands in COMMENT ON DATABASE while the fence does, so that whoever finds it knows whose it is; absent where a mark of
-   * ours stands there already.
+   * Mark that COMMENT ON DATABASE holds while the database is fenced, so that whoever finds it knows its owner. Absent if the
+   * database carries a mark of ours already.
    */
   readonly mark?: string;
-  /** For a lock on the database's row, and for sessions to end. */
+  /** Time limit for the lock on the database's row, and for its sessions to end. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Closes the database and empties it. If it throws, the door may be closed: opening it again is the caller's, whose undo
- * was registered before.
- * @throws SafemigrateError `SESSIONS` where sessions stay, `PRIVILEGE`, `STALL` where a lock was not had in time.
+ * Closes the database to new connections and terminates its sessions. If it throws, the database may be closed: the caller
+ * reopens it, by an undo that it registered before.
+ * @throws SafemigrateError `SESSIONS` if sessions stay, `PRIVILEGE`, `STALL` if the lock was not granted in time.
  */
 export async function closeDatabase(session: Session, options: FenceOptions): Promise<Fence> {
   const { database, oid, mark, timeoutMs } = options;
@@ -45,39 +45,39 @@ export async function closeDatabase(session: Session, options: FenceOptions): Pr
     ...(mark === undefined ? [] : [`COMMENT ON DATABASE ${identifier(database)} IS ${literal(mark)}`]),
     `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS false`,
   ]);
-  const ended = await endEverybody(session, options);
-  const row = await readDoor(session, oid);
+  const ended = await terminateSessions(session, options);
+  const row = await readRow(session, oid);
   if (!row || row.open || row.name !== database) throw reopened(database);
   return { database, oid, xmin: row.xmin, ended };
 }
 
-/** Whether nobody has touched the door since. To be asked over any session but one that has it locked itself. */
+/** Says whether the fence is intact. Ask over a session other than the one that has changed the database's row itself. */
 export async function stillClosed(session: Session, { oid, xmin, database }: Fence): Promise<boolean> {
-  const row = await readDoor(session, oid);
+  const row = await readRow(session, oid);
   return row !== undefined && !row.open && row.xmin === xmin && row.name === database;
 }
 
 export function reopened(database: string): SafemigrateError {
-  return new SafemigrateError('REFUSED', `Somebody opened ${database} while it was closed for the swap.`, {
-    hint: 'Nothing was swapped, and what was written meanwhile is in it.',
+  return new SafemigrateError('REFUSED', `Somebody reopened ${database} while it was closed for the swap.`, {
+    hint: 'Nothing was swapped, and it has what was written meanwhile.',
   });
 }
 
-const DOOR = `
+const ROW = `
 SELECT datname AS name, datallowconn AS open, xmin::text FROM pg_database WHERE oid = $1`;
 
-async function readDoor(
+async function readRow(
   session: Session,
   oid: number,
 ): Promise<{ name: string; open: boolean; xmin: string } | undefined> {
-  const [row] = await session.query<{ name: string; open: boolean; xmin: string }>(DOOR, [oid]);
+  const [row] = await session.query<{ name: string; open: boolean; xmin: string }>(ROW, [oid]);
   return row;
 }
 
 /**
- * By their database, and by the lock that a starting backend takes on the database (class 1262 is pg_database). Autovacuum,
- * which works for no user, passes a closed door as well, and may be ended by superusers only; it writes nothing of
- * anybody's, and the server ends it itself for CREATE DATABASE and RENAME.
+ * Finds backends by their database, and by the lock that a starting backend takes on it (class 1262 is pg_database).
+ * Autovacuum, which works for no user, ignores the fence and can be terminated by superusers only; it writes no user's data,
+ * and the server itself ends it for CREATE DATABASE and RENAME.
  */
 const PRESENT = `
 SELECT p.pid, a.usesysid IS NOT NULL AS logged_in
@@ -87,14 +87,14 @@ SELECT p.pid, a.usesysid IS NOT NULL AS logged_in
          WHERE locktype = 'object' AND classid = 1262 AND objid = $1::oid AND mode = 'RowExclusiveLock') p
   LEFT JOIN pg_stat_activity a ON a.pid = p.pid
  WHERE p.pid <> pg_backend_pid() AND NOT coalesce(a.datid = $1::oid AND a.usesysid IS NULL, false)`;
-const END = 'SELECT pg_terminate_backend($1)';
-/** Within a transaction the view of the sessions is kept; outside it is fresh each time, but for what a function cached. */
-const LOOK_ANEW = 'SELECT pg_stat_clear_snapshot()';
+const TERMINATE = 'SELECT pg_terminate_backend($1)';
+/** Within a transaction, or a function, the statistics views keep their first snapshot. */
+const CLEAR_SNAPSHOT = 'SELECT pg_stat_clear_snapshot()';
 const INSUFFICIENT_PRIVILEGE = '42501';
 const POLL_MS = 10;
 
-/** The barrier. @returns how many sessions were ended. */
-async function endEverybody(
+/** The barrier. @returns the number of sessions that were terminated. */
+async function terminateSessions(
   session: Session,
   { database, oid, timeoutMs, signal }: FenceOptions,
 ): Promise<number> {
@@ -102,7 +102,7 @@ async function endEverybody(
   const ended = new Set<number>();
   for (;;) {
     signal.throwIfAborted();
-    await session.query(LOOK_ANEW);
+    await session.query(CLEAR_SNAPSHOT);
     const present = await session.query<Present>(PRESENT, [oid]);
     if (present.length === 0) return ended.size;
     if (performance.now() > deadline)
@@ -110,11 +110,11 @@ async function endEverybody(
         'SESSIONS',
         `${plural(present.length, 'session')} on ${database} did not end.`,
         {
-          hint: `It will be opened again. Their process numbers: ${present.map(({ pid }) => pid).join(', ')}.`,
+          hint: `It will be reopened. Their process IDs: ${present.map(({ pid }) => pid).join(', ')}.`,
         },
       );
-    for (const each of present) if (await endSession(session, each, database)) ended.add(each.pid);
-    await pause(POLL_MS);
+    for (const each of present) if (await terminate(session, each, database)) ended.add(each.pid);
+    await delay(POLL_MS);
   }
 }
 
@@ -123,17 +123,17 @@ interface Present {
   logged_in: boolean;
 }
 
-/** Whose a starting one is shows in a moment; autovacuum that starts is gone from here then. */
-async function endSession(session: Session, { pid, logged_in }: Present, database: string): Promise<boolean> {
+/** A backend without a user may still be starting: the next round shows whose it is, or that it is autovacuum. */
+async function terminate(session: Session, { pid, logged_in }: Present, database: string): Promise<boolean> {
   try {
-    await session.query(END, [pid]);
+    await session.query(TERMINATE, [pid]);
     return true;
   } catch (error) {
     if (sqlstateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
     if (!logged_in) return false;
-    throw new SafemigrateError('PRIVILEGE', `A session on ${database} may not be ended by this role.`, {
+    throw new SafemigrateError('PRIVILEGE', `This role may not terminate a session on ${database}.`, {
       cause: error,
-      hint: 'It will be opened again. Ending sessions of others needs pg_signal_backend; those of superusers, a superuser.',
+      hint: 'It will be reopened. Terminating sessions of others requires pg_signal_backend; those of superusers, a superuser.',
     });
   }
 }

@@ -1,258 +1,265 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { readServerIdentity } from '../database/server-identity.ts';
-import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
-import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { openingStatements } from '../ownership/database-access.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
-import { runIsAlive } from '../ownership/owned.ts';
-import type { RunId } from '../ownership/run-id.ts';
-import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
-import type { Session } from '../postgres/connection/session.ts';
+import { parseSettings } from '../postgres/connection/connection-url.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
+import { commitRename } from './commit-rename.ts';
 import { closeDatabase, type Fence } from './fence.ts';
-import { type ClosedTarget, LOCK_MS, openAgain, sessionOnPrimary } from './open-again.ts';
 import { nameConsole, type PausedPooler, pausePooler } from './pgbouncer.ts';
-import { type DatabaseRename, renameInto, wasRenamed } from './rename.ts';
-import { startReopenAgent } from './reopen-agent.ts';
+import { type ReopenAgent, startReopenAgent } from './reopen-agent.ts';
+import { type ClosedTarget, LOCK_TIMEOUT_MS, reopenTarget } from './reopen-target.ts';
+import type { SwapOptions } from './swap-options.ts';
+import { stillClosedFailure, swapFailure } from './swap-section.ts';
+import type { SwapSubject } from './swap-subject.ts';
 import type { DatabaseWrites } from './writes.ts';
 
-/** A target that is to be exchanged, and the session that holds the run's lock, in another database. */
-export interface SwappedIn {
-  readonly target: Target;
-  /** With every host that the user named: after a failover the target is on another one. */
-  readonly settings: ConnectionSettings;
-  readonly control: Session;
-  readonly lockDatabaseOid: number;
-  readonly run: RunId;
-  readonly emit: Emit;
-  readonly audit: Audit;
-  /** Ends the run, for what does not wait for it. */
-  readonly fail: (reason: SafemigrateError) => void;
-  readonly signal: AbortSignal;
-}
-
-export interface ClosingOptions {
-  /** Consoles of PgBouncers whose clients are to wait meanwhile. */
-  readonly pgbouncer: readonly ConnectionSettings[];
-  /** For how long nobody may be able to connect to the target; beyond it everything is undone. */
-  readonly maxClosedMs: number;
-  /** For how long the original is meant to be kept. */
-  readonly keepOriginalMs?: number;
-}
-
-/** What takes the target's place: closed, empty, and as it should be. */
+/** The database that takes the target's place: closed, without sessions, verified. */
 export interface Successor {
   readonly fence: Fence;
-  /** The comment that it gets under the target's name. */
+  /** Its comment once it has the target's name. */
   readonly comment: string | null;
-  /** What has been written in it so far (swap/writes.ts). */
+  /** Rows written in it so far (swap/writes.ts). */
   readonly written: DatabaseWrites;
 }
 
-export type Timed = <T>(step: string, work: () => Promise<T>) => Promise<T>;
-
-/** For the backend of a lost connection to end. */
-const BACKEND_MS = 60_000;
+export type WindowOptions = Pick<
+  SwapOptions,
+  'pgbouncer' | 'maxClosedMs' | 'keepOriginalMs' | 'env' | 'folder'
+>;
 
 const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE oid = $1";
 
 /**
- * Closes the target, lets its successor be made ready, and gives that the target's name. Whatever fails before the COMMIT
- * of the renames is undone; after it there is nothing to undo.
+ * Opens the window in which the target is exchanged. Its methods are its steps, in the order of this table. A caller that
+ * fails before or in rename() calls undo().
  *
  * | step | what it leaves if we die right after it, and who repairs that |
  * |---|---|
- * | guard | a process that ends with our input |
- * | pause | clients of PgBouncer that wait: the guard lets them go on, else RESUME on its console |
- * | close | the target closed, with our mark: the guard, `clean`, and every later run open it |
+ * | reopen agent | a process that ends with our input |
+ * | pause | clients of PgBouncer that wait: the agent resumes them, else RESUME on its console |
+ * | close | the target closed, with our mark: the agent, `clean`, and every later run reopen it |
  * | the successor | what its maker leaves |
  * | rename | the successor as the target, open; the original under its new name, marked |
  *
- * @returns `undone` where it was not to be, with the reason.
- * @throws SafemigrateError `TARGET_CHANGED` where it could not be undone, `INTERRUPTED` after it was.
+ * @throws SafemigrateError `REFUSED` if the agent cannot be started or the clients do not pause; the target is open then.
  */
-export async function whileClosed(
-  it: SwappedIn,
+export async function openWindow(
+  subject: SwapSubject,
   scope: Scope,
-  { pgbouncer, maxClosedMs, keepOriginalMs }: ClosingOptions,
-  ready: (original: Fence, comment: string | null, timed: Timed) => Promise<Successor>,
-): Promise<SwapSection> {
-  const { target, control, run, emit, audit, signal } = it;
+  options: WindowOptions,
+): Promise<MaintenanceWindow> {
+  const { control, target, settings, run, audit, emit } = subject;
   const { name, oid } = target.database;
-  const steps: SwapSection['steps'] = [];
-  const timed: Timed = async (step, work) => {
-    const started = performance.now();
-    const result = await work();
-    steps.push({ name: step, durationMs: performance.now() - started });
-    return result;
-  };
+  const environment = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
+  const consoles = (options.pgbouncer ?? []).map((url) => parseSettings(url, environment));
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
-  const mark = (
-    more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil' | 'pgbouncer'>,
-  ) =>
-    formatMark({
-      ...{ version: 1, run, role: 'original', targetOid: oid, lockDatabaseOid: it.lockDatabaseOid },
-      ...(comment === null ? {} : { comment }),
-      ...more,
-    });
   const byHand = `${openingStatements(name, comment).join('; ')};`;
   emit({
     type: 'notice',
-    message: `should all this die, \`safemigrate clean\` opens ${name} again, or: ${byHand}`,
+    message: `if this process dies, \`safemigrate clean\` reopens ${name}, or: ${byHand}`,
   });
-
-  let state: 'open' | 'closed' | 'swapped' = 'open';
-  const port = target.settings.hosts[0]?.port ?? 5432;
   const server = await readServerIdentity(control);
-  const watched = { database: name, server, run, lockDatabaseOid: it.lockDatabaseOid, pgbouncer, port };
-  const guard = await scope.own(
-    'guard of the target',
-    () => startReopenAgent({ settings: it.settings, ...watched }),
-    // With the target closed it goes on after our end.
-    async (started) => (state === 'closed' ? undefined : started?.dismiss()),
-  );
+  const closed: ClosedTarget = { settings, database: { name, oid }, comment, server, run, audit };
+  const window = new MaintenanceWindow(subject, scope, options, { closed, consoles, byHand });
+  await window.startAgent();
   // Before anybody has to wait: it may take its time.
-  if (target.role.mayCheckpoint) await timed('checkpoint', () => control.query('CHECKPOINT'));
-  const poolers: PausedPooler[] = [];
-  for (const console of pgbouncer) {
-    const pause = () => timed('pause', () => pausePooler(console, { database: name, port }));
-    poolers.push(await scope.own('pause of PgBouncer', pause, async (paused) => paused?.resume()));
-  }
-  // At once; what fails here the scope tries again, and tells of.
-  const resume = () => Promise.allSettled(poolers.map((each) => each.resume()));
+  if (target.role.mayCheckpoint) await window.step('checkpoint', () => control.query('CHECKPOINT'));
+  await window.pausePoolers();
+  return window;
+}
 
-  const closed: ClosedTarget = {
-    settings: it.settings,
-    database: { name, oid },
-    comment,
-    server,
-    run,
-    audit,
-  };
-  let failover: string | undefined;
-  const open = async () => {
-    if (state !== 'closed') return;
-    failover = await openAgain(closed);
-    state = 'open';
-  };
-  const closedAt = performance.now();
-  let sessionsEnded = 0;
-  const late = () =>
-    undone(`the target was closed for longer than --max-stall allows (${formatDuration(maxClosedMs)})`);
-  const limit = Number.isFinite(maxClosedMs) ? setTimeout(() => it.fail(late()), maxClosedMs) : undefined;
-  try {
-    const original = await scope.own(
-      `the closed door of ${name}`,
+interface WindowParts {
+  readonly closed: ClosedTarget;
+  /** Consoles of the PgBouncers whose clients wait while the target is closed. */
+  readonly consoles: readonly ConnectionSettings[];
+  /** The statements with which a person reopens the target. */
+  readonly byHand: string;
+}
+
+export class MaintenanceWindow {
+  readonly #subject: SwapSubject;
+  readonly #scope: Scope;
+  readonly #options: WindowOptions;
+  readonly #parts: WindowParts;
+  readonly #steps: SwapSection['steps'] = [];
+  readonly #poolers: PausedPooler[] = [];
+  readonly #maxClosedMs: number;
+  #agent: ReopenAgent | undefined;
+  #state: 'open' | 'closed' | 'swapped' = 'open';
+  #closedAt = 0;
+  #timeLimit: NodeJS.Timeout | undefined;
+  #sessionsEnded = 0;
+  /** What a person has to know after a failover. */
+  #failover: string | undefined;
+
+  constructor(subject: SwapSubject, scope: Scope, options: WindowOptions, parts: WindowParts) {
+    this.#subject = subject;
+    this.#scope = scope;
+    this.#options = options;
+    this.#parts = parts;
+    this.#maxClosedMs = options.maxClosedMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The target's own comment. */
+  get comment(): string | null {
+    return this.#parts.closed.comment;
+  }
+
+  /** Runs a step and records its duration for the report. */
+  async step<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    const result = await work();
+    this.#steps.push({ name, durationMs: performance.now() - startedAt });
+    return result;
+  }
+
+  async startAgent(): Promise<void> {
+    const { settings, run, lockDatabaseOid } = this.#subject;
+    const { closed, consoles } = this.#parts;
+    this.#agent = await this.#scope.own(
+      'reopen agent',
+      () =>
+        startReopenAgent({
+          ...{ settings, database: closed.database.name, server: closed.server, run, lockDatabaseOid },
+          ...{ pgbouncer: consoles, port: this.#port },
+        }),
+      // If the target is still closed, the agent outlives us and keeps trying to reopen it.
+      async (agent) => (this.#state === 'closed' ? undefined : agent?.dismiss()),
+    );
+  }
+
+  async pausePoolers(): Promise<void> {
+    const pooled = { database: this.#parts.closed.database.name, port: this.#port };
+    for (const console of this.#parts.consoles) {
+      const pause = () => this.step('pause', () => pausePooler(console, pooled));
+      this.#poolers.push(
+        await this.#scope.own('pause of PgBouncer', pause, async (paused) => paused?.resume()),
+      );
+    }
+  }
+
+  /** Closes the target and ends its sessions. */
+  async close(): Promise<Fence> {
+    const { control, signal, fail } = this.#subject;
+    const { closed, consoles } = this.#parts;
+    const { name, oid } = closed.database;
+    this.#closedAt = performance.now();
+    if (Number.isFinite(this.#maxClosedMs))
+      this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#maxClosedMs);
+    const mark = this.#mark({
+      ...{ state: 'fenced', at: { database: name, oid } },
+      ...(consoles.length === 0 ? {} : { pgbouncer: consoles.map(nameConsole) }),
+    });
+    const original = await this.#scope.own(
+      `fence of ${name}`,
       () => {
-        state = 'closed';
-        const fenced = mark({
-          ...{ state: 'fenced', at: { database: name, oid } },
-          ...(pgbouncer.length === 0 ? {} : { pgbouncer: pgbouncer.map(nameConsole) }),
-        });
-        return timed('close', () =>
-          closeDatabase(control, { database: name, oid, mark: fenced, timeoutMs: LOCK_MS, signal }),
+        this.#state = 'closed';
+        return this.step('close', () =>
+          closeDatabase(control, { database: name, oid, mark, timeoutMs: LOCK_TIMEOUT_MS, signal }),
         );
       },
-      open,
+      () => this.#reopen(),
     );
-    sessionsEnded = original.ended;
-    const { fence: successor, comment: own, written } = await ready(original, comment, timed);
-    // From here on only a person ends it.
-    clearTimeout(limit);
+    this.#sessionsEnded = original.ended;
+    return original;
+  }
+
+  /** Gives the successor the target's name, and lets the clients in. There is nothing to undo after its COMMIT. */
+  async rename(original: Fence, successor: Successor): Promise<SwapSection> {
+    const { target, run, signal } = this.#subject;
+    const { closed } = this.#parts;
+    const { name, oid } = target.database;
+    // From here on only a person can end the run.
+    clearTimeout(this.#timeLimit);
     signal.throwIfAborted();
-    if (performance.now() - closedAt > maxClosedMs) throw late();
+    if (performance.now() - this.#closedAt > this.#maxClosedMs) throw this.#closedTooLong();
     const keptAs = ownedName(name, 'before', run);
-    const keepUntil =
-      keepOriginalMs === undefined ? null : new Date(Date.now() + keepOriginalMs).toISOString();
-    const originalMark = mark({
-      ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.oid },
-      writes: String(written.rows),
-      countedSince: written.since,
+    const keepUntil = this.#keepUntil();
+    const originalMark = this.#mark({
+      ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.fence.oid },
+      writes: String(successor.written.rows),
+      countedSince: successor.written.since,
       ...(keepUntil === null ? {} : { keepUntil }),
     });
-    const rename = { server, original, successor, keptAs, originalMark, comment: own, timeoutMs: LOCK_MS };
-    await timed('rename', () => commitRename(it, closed, rename));
-    state = 'swapped';
-    const stallMs = performance.now() - closedAt;
-    await resume();
-    await guard.dismiss();
-    return {
-      outcome: 'swapped',
-      reasons: [],
-      original: keptAs,
-      keepUntil,
-      stallMs,
-      sessionsEnded,
-      steps,
-    };
-  } catch (error) {
-    // At once: what was made meanwhile is removed afterwards, and nobody should wait for that.
-    await open().catch((cause: unknown) => {
-      throw stillShut(name, byHand, error, cause);
+    await this.step('rename', () =>
+      commitRename(this.#subject, closed, {
+        ...{ server: closed.server, original, successor: successor.fence, keptAs, originalMark },
+        ...{ comment: successor.comment, timeoutMs: LOCK_TIMEOUT_MS },
+      }),
+    );
+    this.#state = 'swapped';
+    const stallMs = performance.now() - this.#closedAt;
+    await this.#resumePoolers();
+    await this.#agent?.dismiss();
+    return { ...this.#facts(stallMs), outcome: 'swapped', reasons: [], original: keptAs, keepUntil };
+  }
+
+  /**
+   * Reopens the target after a failure.
+   * @returns the section of a swap that was undone, with the failure as its reason.
+   * @throws the failure itself if it is a bug or ends the run; SafemigrateError `TARGET_CHANGED` if the target stays closed.
+   */
+  async undo(error: unknown): Promise<SwapSection> {
+    clearTimeout(this.#timeLimit);
+    const { closed, byHand } = this.#parts;
+    // First of all: the removal of what was made meanwhile must not keep clients waiting.
+    await this.#reopen().catch((cause: unknown) => {
+      throw stillClosedFailure(closed.database.name, byHand, error, cause);
     });
-    await resume();
-    const ended = error instanceof SafemigrateError && ['TARGET_CHANGED', 'INTERRUPTED'].includes(error.code);
-    const foreseen = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
-    if (ended || !foreseen) throw error;
-    const stallMs = performance.now() - closedAt;
-    return {
-      outcome: 'undone',
-      reasons: [messageOf(error), ...(failover === undefined ? [] : [failover])],
-      original: null,
-      keepUntil: null,
-      stallMs,
-      sessionsEnded,
-      steps,
-    };
-  } finally {
-    clearTimeout(limit);
+    await this.#resumePoolers();
+    const endsRun =
+      error instanceof SafemigrateError && ['TARGET_CHANGED', 'INTERRUPTED'].includes(error.code);
+    const isExpected = error instanceof SafemigrateError || sqlstateOf(error) !== undefined;
+    if (endsRun || !isExpected) throw error;
+    const stallMs = performance.now() - this.#closedAt;
+    const reasons = [messageOf(error), ...(this.#failover === undefined ? [] : [this.#failover])];
+    return { ...this.#facts(stallMs), outcome: 'undone', reasons, original: null, keepUntil: null };
   }
-}
 
-async function commitRename(it: SwappedIn, closed: ClosedTarget, rename: DatabaseRename): Promise<void> {
-  const { control, target, run, audit } = it;
-  const witness = await openMaintenanceSession(target, { run, audit, purpose: 'witness' });
-  try {
-    await renameInto(control, witness, rename);
-  } catch (error) {
-    const refused = error instanceof SafemigrateError && ['REFUSED', 'STALL'].includes(error.code);
-    if (refused) throw error;
-    // The answer to the COMMIT may have been lost, with the connection or to a cancel that came too late.
-    const session = await sessionOnPrimary(closed, 'witness');
-    try {
-      if (error instanceof SafemigrateError && error.code === 'LOST') await backendEnds(session, it);
-      if (!(await wasRenamed(session, rename))) throw error;
-    } finally {
-      await session.close();
-    }
-  } finally {
-    await witness.close();
+  get #port(): number {
+    return this.#subject.target.settings.hosts[0]?.port ?? 5432;
   }
-}
 
-/** The COMMIT may still wait in it, for a synchronous standby. The lock goes with it. */
-async function backendEnds(session: Session, { run, lockDatabaseOid }: SwappedIn): Promise<void> {
-  const deadline = performance.now() + BACKEND_MS;
-  while ((await runIsAlive(session, run, lockDatabaseOid)) && performance.now() < deadline) await delay(50);
-}
+  async #reopen(): Promise<void> {
+    if (this.#state !== 'closed') return;
+    this.#failover = await reopenTarget(this.#parts.closed);
+    this.#state = 'open';
+  }
 
-export function undone(reason: string): SafemigrateError {
-  return new SafemigrateError('REFUSED', `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`);
-}
+  /** All at once. What fails here is tried again, and reported, when the scope is released. */
+  async #resumePoolers(): Promise<void> {
+    await Promise.allSettled(this.#poolers.map((pooler) => pooler.resume()));
+  }
 
-function stillShut(name: string, byHand: string, first: unknown, cause: unknown): SafemigrateError {
-  return new SafemigrateError(
-    'TARGET_CHANGED',
-    `${messageOf(first).replace(/\.?$/, '.')} And ${name} could not be opened again: ${messageOf(cause)}`,
-    {
-      cause,
-      hint: `Nobody can connect to it. A process in the background goes on trying. By hand: ${byHand}`,
-    },
-  );
+  #facts(stallMs: number): Pick<SwapSection, 'stallMs' | 'sessionsEnded' | 'steps'> {
+    return { stallMs, sessionsEnded: this.#sessionsEnded, steps: this.#steps };
+  }
+
+  #keepUntil(): string | null {
+    const { keepOriginalMs } = this.#options;
+    return keepOriginalMs === undefined ? null : new Date(Date.now() + keepOriginalMs).toISOString();
+  }
+
+  #mark(
+    more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil' | 'pgbouncer'>,
+  ): string {
+    const { run, lockDatabaseOid, target } = this.#subject;
+    return formatMark({
+      ...{ version: 1, run, role: 'original', targetOid: target.database.oid, lockDatabaseOid },
+      ...(this.comment === null ? {} : { comment: this.comment }),
+      ...more,
+    });
+  }
+
+  #closedTooLong(): SafemigrateError {
+    return swapFailure(
+      `the target was closed for longer than --max-stall allows (${formatDuration(this.#maxClosedMs)})`,
+    );
+  }
 }

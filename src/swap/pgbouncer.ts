@@ -3,15 +3,15 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
-/** A PgBouncer whose clients wait instead of failing while the database that they are led to is exchanged. */
+/** A PgBouncer whose clients wait, instead of failing, while the target is exchanged. */
 export interface PausedPooler {
-  /** The names under which it offers the target. */
+  /** The database names under which it offers the target. */
   readonly aliases: readonly string[];
-  /** Lets its clients go on. Harmless where nothing is paused. */
+  /** Sends RESUME for each alias that is paused. */
   resume(): Promise<void>;
 }
 
-/** PAUSE waits for open transactions, and in session pooling for idle clients: its own limit ends that. */
+/** PAUSE waits for open transactions, and in session pooling for idle clients, without a time limit of its own. */
 const PAUSE_MS = 2_000;
 const CONNECT_MS = 5_000;
 
@@ -22,13 +22,13 @@ interface Alias {
   readonly paused: string | number;
 }
 
-/** What a PgBouncer knows of the target: it may call the server by a name of its own. */
-export interface Pooled {
+/** The target as a PgBouncer's configuration names it; the host may have another name there. */
+export interface PooledTarget {
   readonly database: string;
   readonly port: number;
 }
 
-async function aliasesOf(client: Client, target: Pooled): Promise<Alias[]> {
+async function aliasesOf(client: Client, target: PooledTarget): Promise<Alias[]> {
   const { rows } = await client.query<Alias>('SHOW DATABASES');
   return rows.filter(
     ({ database, port }) => database === target.database && (port === null || Number(port) === target.port),
@@ -36,11 +36,11 @@ async function aliasesOf(client: Client, target: Pooled): Promise<Alias[]> {
 }
 
 /**
- * Pauses every alias of the target. What was paused is resumed again when it does not succeed.
- * @param admin leads to the admin console (`/pgbouncer`).
- * @throws SafemigrateError `CONNECTION`; `REFUSED` where the clients did not pause in time.
+ * Pauses every alias of the target. If one cannot be paused, it resumes the others.
+ * @param admin settings of the admin console (database `pgbouncer`).
+ * @throws SafemigrateError `CONNECTION`; `REFUSED` if the clients did not pause in time.
  */
-export async function pausePooler(admin: ConnectionSettings, target: Pooled): Promise<PausedPooler> {
+export async function pausePooler(admin: ConnectionSettings, target: PooledTarget): Promise<PausedPooler> {
   const aliases = await withConsole(admin, async (client) =>
     (await aliasesOf(client, target)).map(({ name }) => name),
   );
@@ -50,9 +50,9 @@ export async function pausePooler(admin: ConnectionSettings, target: Pooled): Pr
   if (aliases.length === 0)
     throw new SafemigrateError(
       'REFUSED',
-      `The PgBouncer does not lead to ${target.database} on port ${target.port}.`,
+      `This PgBouncer has no alias of ${target.database} on port ${target.port}.`,
       {
-        hint: 'Nothing was touched. Leave --pgbouncer out, or name the console of the one that does.',
+        hint: 'Nothing was touched. Leave out --pgbouncer, or name the console of a PgBouncer that has one.',
       },
     );
   try {
@@ -65,12 +65,12 @@ export async function pausePooler(admin: ConnectionSettings, target: Pooled): Pr
 }
 
 /**
- * Lets the clients of every alias of the target go on, whoever has paused them.
- * @returns all aliases, and those that had been paused. @throws SafemigrateError `CONNECTION`.
+ * Resumes every alias of the target that is paused, whoever has paused it.
+ * @returns all aliases, and those that it resumed. @throws SafemigrateError `CONNECTION`.
  */
 export async function resumePooler(
   admin: ConnectionSettings,
-  target: Pooled,
+  target: PooledTarget,
 ): Promise<{ aliases: string[]; resumed: string[] }> {
   return withConsole(admin, async (client) => {
     const aliases = await aliasesOf(client, target);
@@ -80,7 +80,7 @@ export async function resumePooler(
   });
 }
 
-/** Its `host:port`. */
+/** Formats the `host:port` of a console. */
 export function nameConsole({ hosts: [place] }: ConnectionSettings): string {
   return `${place?.host}:${place?.port}`;
 }
@@ -96,7 +96,7 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
               'REFUSED',
               `The clients of PgBouncer's ${alias} did not pause within ${PAUSE_MS} ms.`,
               {
-                hint: 'It waits for transactions that are open, and in session pooling for every client. Nothing was swapped.',
+                hint: 'PAUSE waits for open transactions, and in session pooling for every client. Nothing was swapped.',
               },
             ),
           ),
@@ -111,7 +111,7 @@ async function pause(admin: ConnectionSettings, alias: string): Promise<void> {
   });
 }
 
-/** The console speaks the simple protocol, and takes none of the settings that our sessions on servers begin with. */
+/** Uses pg directly: the console speaks the simple protocol only, and rejects the settings that our own sessions start with. */
 async function withConsole<T>(settings: ConnectionSettings, use: (client: Client) => Promise<T>): Promise<T> {
   const [place] = settings.hosts;
   const client = new Client({
@@ -122,14 +122,14 @@ async function withConsole<T>(settings: ConnectionSettings, use: (client: Client
     database: 'pgbouncer',
     connectionTimeoutMillis: CONNECT_MS,
   });
-  // A console that ends while its PAUSE is given up is not an error of the process.
+  // A connection that breaks rejects the query under way; without a listener the event would end the process, too.
   client.on('error', () => {});
   try {
     await client.connect();
   } catch (cause) {
-    throw new SafemigrateError('CONNECTION', `PgBouncer's console cannot be reached: ${messageOf(cause)}.`, {
+    throw new SafemigrateError('CONNECTION', `Cannot connect to PgBouncer's console: ${messageOf(cause)}.`, {
       cause,
-      hint: 'Nothing was swapped. The URL names the database pgbouncer, and a user of admin_users.',
+      hint: 'Nothing was swapped. The URL must name the database pgbouncer and a user listed in admin_users.',
     });
   }
   try {

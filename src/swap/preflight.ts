@@ -1,7 +1,50 @@
 import type { Target } from '../database/target.ts';
-import { plural } from '../format.ts';
+import { formatDuration, plural } from '../format.ts';
+import type { Report } from '../model/report.ts';
+import { type TargetState, targetChangesBetween } from '../observe/target-state.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
+import type { RehearsalContext } from '../rehearsal/prepare.ts';
+import type { SwapOptions } from './swap-options.ts';
+
+/**
+ * Says why not to swap after a rehearsal: it did not pass, it took longer than the target may be closed, or the user did not
+ * confirm. The user is asked last, and the target is checked after that, since it may change while a person thinks.
+ */
+export async function objectionToSwap(
+  report: Report,
+  { confirm, maxClosedMs = Number.POSITIVE_INFINITY }: Pick<SwapOptions, 'confirm' | 'maxClosedMs'>,
+): Promise<string | undefined> {
+  if (!report.verdict.pass) return 'the rehearsal did not pass';
+  const expectedMs = report.clone.durationMs + report.command.durationMs;
+  if (expectedMs > maxClosedMs)
+    return `the target would be closed for about ${formatDuration(expectedMs)}, as estimated from the rehearsal, which is more than --max-stall allows`;
+  return (await confirm(report)) ? undefined : 'it was not confirmed';
+}
+
+/** Lists everything that prevents the swap of a prepared run, before the target is closed. */
+export async function swapObjections(
+  { context, stateBefore }: RehearsalContext,
+  rehearsed: TargetState,
+  options: Pick<SwapOptions, 'allowStandbys'>,
+): Promise<string[]> {
+  const obstacles = await obstacleReasons(context.control, context.target, options);
+  const changed = targetChangesBetween(rehearsed, stateBefore);
+  return [
+    ...obstacles,
+    ...changed.map((what) => `the target changed since it was rehearsed on: ${what}; run it again`),
+  ];
+}
+
+/** Describes the obstacles, each with what would help. */
+export async function obstacleReasons(
+  session: Session,
+  target: Pick<Target, 'database' | 'role'>,
+  { allowStandbys = false }: Pick<SwapOptions, 'allowStandbys'>,
+): Promise<string[]> {
+  const obstacles = await swapObstacles(session, target, { allowStandbys });
+  return obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);
+}
 
 /** Why a database cannot be swapped now, and what would help. */
 export interface SwapObstacle {
@@ -15,13 +58,13 @@ interface Row {
   subscriptions: string;
   standbys: string;
   superusers: string;
-  unendable: string;
+  unterminable: string;
   may_clone: boolean;
 }
 
 /**
- * One reading, so that the conditions are of one moment. A walsender with a database serves logical replication. The state
- * of the others is hidden from most roles: then each of them may be a standby's.
+ * One query, so that all conditions hold at the same moment. A walsender with a database serves logical replication. Most
+ * roles cannot see the state of the other walsenders: each of them then counts as a standby's.
  */
 const CONDITIONS = `
 SELECT (SELECT count(*) FROM pg_prepared_xacts WHERE database = $2) AS prepared,
@@ -33,67 +76,67 @@ SELECT (SELECT count(*) FROM pg_prepared_xacts WHERE database = $2) AS prepared,
          WHERE a.datid = $1::oid AND r.rolsuper AND NOT me.rolsuper) AS superusers,
        (SELECT count(*) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
          WHERE a.datid = $1::oid AND NOT me.rolsuper AND NOT r.rolsuper
-           AND NOT pg_has_role(r.oid, 'USAGE') AND NOT pg_has_role('pg_signal_backend', 'USAGE')) AS unendable,
+           AND NOT pg_has_role(r.oid, 'USAGE') AND NOT pg_has_role('pg_signal_backend', 'USAGE')) AS unterminable,
        me.rolsuper OR (me.rolcreatedb AND pg_has_role(d.datdba, 'USAGE')) AS may_clone
   FROM pg_roles me, pg_database d
  WHERE me.rolname = current_user AND d.oid = $1::oid`;
 
-/** Names that tools and people take for granted. */
+/** Databases that tools and people expect to exist. */
 const MAINTENANCE = new Set(['postgres', 'template0', 'template1']);
 
 /**
- * Everything that stands against a swap, before anything is touched. Changes nothing.
+ * Finds everything about the server and the role that prevents a swap. Changes nothing.
  * @param session in another database of the target's server.
  */
 export async function swapObstacles(
   session: Session,
   { database, role }: Pick<Target, 'database' | 'role'>,
-  { standbysAreTakenCareOf }: { readonly standbysAreTakenCareOf: boolean },
+  { allowStandbys }: { readonly allowStandbys: boolean },
 ): Promise<SwapObstacle[]> {
   const [row] = await session.query<Row>(CONDITIONS, [database.oid, database.name]);
   if (!row) throw new Error(`no database with OID ${database.oid}`);
   const found: SwapObstacle[] = [];
-  const say = (holds: boolean, reason: string, wayOut: string) => {
+  const addIf = (holds: boolean, reason: string, wayOut: string) => {
     if (holds) found.push({ reason, wayOut });
   };
-  say(
+  addIf(
     MAINTENANCE.has(database.name) || database.isTemplate || session.database === database.name,
     `${database.name} is a template or a maintenance database`,
     'others rely on its name; keep the data in a database of its own',
   );
-  say(
+  addIf(
     !row.may_clone,
     `the role ${role.name} may not clone and rename ${database.name}`,
     `ALTER ROLE ${identifier(role.name)} CREATEDB; GRANT ${identifier(database.owner)} TO ${identifier(role.name)};`,
   );
-  say(
+  addIf(
     Number(row.prepared) > 0,
     plural(Number(row.prepared), 'prepared transaction'),
     `in ${database.name}: COMMIT PREPARED or ROLLBACK PREPARED each; SELECT gid, prepared, owner FROM pg_prepared_xacts`,
   );
-  say(
+  addIf(
     Number(row.slots) > 0,
     `${plural(Number(row.slots), 'logical replication slot')} on it, which would stay with the original`,
-    'drop them and make them anew after the swap, or apply the migration in place (--apply)',
+    'drop them and re-create them after the swap, or apply the migration in place (--apply)',
   );
-  say(
+  addIf(
     Number(row.subscriptions) > 0,
     `${plural(Number(row.subscriptions), 'subscription')} in it, which would stay with the original`,
     'apply the migration in place (--apply), or drop the subscriptions first',
   );
-  say(
-    Number(row.standbys) > 0 && !standbysAreTakenCareOf,
+  addIf(
+    Number(row.standbys) > 0 && !allowStandbys,
     `${plural(Number(row.standbys), 'standby', 'standbys')} of the server: sessions there would stay with the original and read old data without an error`,
     '--allow-standbys once they have no readers, or are restarted after the swap',
   );
-  say(
+  addIf(
     Number(row.superusers) > 0,
-    `${plural(Number(row.superusers), 'session')} of superusers on it, which this role may not end`,
-    `end them, or run as a superuser: SELECT pid, usename, application_name FROM pg_stat_activity WHERE datname = ${literal(database.name)}`,
+    `${plural(Number(row.superusers), 'session')} of superusers on it, which this role may not terminate`,
+    `close them, or run as a superuser: SELECT pid, usename, application_name FROM pg_stat_activity WHERE datname = ${literal(database.name)}`,
   );
-  say(
-    Number(row.unendable) > 0,
-    `${plural(Number(row.unendable), 'session')} of other roles on it, which this role may not end`,
+  addIf(
+    Number(row.unterminable) > 0,
+    `${plural(Number(row.unterminable), 'session')} of other roles on it, which this role may not terminate`,
     `GRANT pg_signal_backend TO ${identifier(role.name)};`,
   );
   return found;

@@ -6,15 +6,15 @@ import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type Fence, reopened, stillClosed } from './fence.ts';
 
 export interface DatabaseRename {
-  /** The server, as it was before the target was closed. */
+  /** Identity of the server before the target was closed. */
   readonly server: ServerIdentity;
-  /** The target, closed and empty. */
+  /** The target: closed, without sessions. */
   readonly original: Fence;
-  /** What takes its place: closed and empty as well. */
+  /** The database that takes its place: closed, without sessions. */
   readonly successor: Fence;
   /** The name that the original gets. */
   readonly keptAs: string;
-  /** Stands in the comment of the original from then on. */
+  /** Mark that the original carries in its comment from then on. */
   readonly originalMark: string;
   /** The target's own comment, for the successor. */
   readonly comment: string | null;
@@ -22,13 +22,13 @@ export interface DatabaseRename {
 }
 
 /**
- * Gives the successor the target's name in one transaction: whoever looks sees the one or the other, and a server that
- * is killed comes back with the one or the other. Right before its end a second session looks whether both doors are
- * still as they were closed. Looking only before the transaction would lose a write: somebody opens the target, a client
- * writes and leaves, and the rename does not notice. The same session tells whether the target's address still leads to the
- * server that the rename is on: after a failover a server that does not know of it yet would rename for nobody.
- * @param witness a session of its own, just opened; what the first one has changed it must not see.
- * @throws SafemigrateError `REFUSED` where one of these is not so; nothing is renamed then.
+ * Gives the successor the target's name in one transaction: every observer sees the old state or the new one, and a server
+ * that is killed comes back with the old one or the new one. Right before the COMMIT a second session checks that both fences
+ * are intact. Checking only before the transaction would lose a write: somebody reopens the target, a client writes and
+ * leaves, and the rename does not notice. The same session checks that the target's address still belongs to the server of the
+ * rename: after a failover, a former primary that does not know of it yet would rename databases that nobody uses.
+ * @param witness a session of its own, just opened, which does not see the uncommitted changes of the first one.
+ * @throws SafemigrateError `REFUSED` if one of these checks fails; nothing is renamed then.
  */
 export async function renameInto(session: Session, witness: Session, rename: DatabaseRename): Promise<void> {
   const { server, original, successor, timeoutMs } = rename;
@@ -46,7 +46,7 @@ function elsewhere(changed: string): SafemigrateError {
   return new SafemigrateError('REFUSED', `Nothing was renamed: ${changed}.`);
 }
 
-/** Renaming the current database is not allowed, so the session sits in another one. */
+/** Lists the statements of the rename. A session cannot rename its own database, so they are sent from another one. */
 export function renamingStatements({
   original,
   successor,
@@ -66,7 +66,7 @@ export function renamingStatements({
 
 const NAMES = 'SELECT datname AS name FROM pg_database WHERE oid = $1';
 
-/** What a COMMIT whose answer was lost has done, by who has the name now. */
+/** Finds out, by the names, whether a COMMIT whose answer was lost has renamed the databases. */
 export async function wasRenamed(
   session: Session,
   { original, successor }: Pick<DatabaseRename, 'original' | 'successor'>,
@@ -76,6 +76,6 @@ export async function wasRenamed(
   if (second === original.database) return true;
   if (first === original.database) return false;
   throw new SafemigrateError('TARGET_CHANGED', `Neither database has the name ${original.database} now.`, {
-    hint: `The original is ${first ?? 'gone'}, the migrated one is ${second ?? 'gone'}: somebody renamed them. Look at both.`,
+    hint: `The original is ${first ?? 'gone'}, the migrated one is ${second ?? 'gone'}: somebody renamed them. Check both.`,
   });
 }

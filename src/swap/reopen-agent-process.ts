@@ -1,54 +1,55 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { isAnotherSystem, onPrimary, readServerIdentity } from '../database/server-identity.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { runIsAlive } from '../ownership/owned.ts';
 import { reopenTargets } from '../ownership/reopen.ts';
 import { resumePooler } from './pgbouncer.ts';
-import type { Watched } from './reopen-agent.ts';
+import type { ReopenOrder } from './reopen-agent.ts';
 
 /**
- * Waits for the end of its input. With a word of farewell there is nothing to do; without one its starter has died, and
- * the targets that it has closed are opened, as soon as its advisory lock is gone and the server can be reached. After a
- * failover that is the new primary: of all hosts the one that takes writes. A server that cannot have the closed target from
- * the one that it was closed on is left alone, and the right one waited for.
+ * Waits for the end of its standard input. If the last line is `done`, there is nothing to do. Otherwise its starter has died:
+ * it reopens the targets that the starter has closed, as soon as the starter's advisory lock is gone and the server can be
+ * reached. After a failover that is the new primary: of all hosts, the one that accepts writes. It leaves a server of another
+ * database system alone, and waits for the right one.
  */
 const TRY_EVERY_MS = 500;
 const TRY_FOR_MS = 24 * 3_600_000;
 
 async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
-  const { watched, dismissed } = await readInput();
-  if (dismissed || !watched) return;
+  const { order, dismissed } = await readInput();
+  if (dismissed || !order) return;
   const deadline = Date.now() + TRY_FOR_MS;
   while (Date.now() < deadline) {
-    if (await reopened(watched)) return;
-    await pause(TRY_EVERY_MS);
+    if (await reopen(order)) return;
+    await delay(TRY_EVERY_MS);
   }
 }
 
-async function readInput(): Promise<{ watched: Watched | undefined; dismissed: boolean }> {
+async function readInput(): Promise<{ order: ReopenOrder | undefined; dismissed: boolean }> {
   let text = '';
   process.stdin.setEncoding('utf8');
   for await (const chunk of process.stdin) {
     text += String(chunk);
-    if (text.includes('\n')) ready();
+    if (text.includes('\n')) reportReady();
   }
-  const [first, farewell] = text.split('\n');
-  return { watched: first ? (JSON.parse(first) as Watched) : undefined, dismissed: farewell === 'done' };
+  const [first, last] = text.split('\n');
+  return { order: first ? (JSON.parse(first) as ReopenOrder) : undefined, dismissed: last === 'done' };
 }
 
-/** The channel is closed with the word: its other end should wait for nothing of us. */
-function ready(): void {
+/** Reports that the order was read, and closes the channel, so that it does not keep the starter alive. */
+function reportReady(): void {
   if (!process.connected) return;
   process.send?.('ready');
   process.disconnect();
 }
 
 /**
- * As long as a backend of the dead run works, a COMMIT that closes the target may still be on its way.
+ * Reopens what the dead run has closed and resumes what it has paused, unless a backend of it still works: that may be
+ * committing the statement that closes the target.
  * @returns whether nothing of the dead run is closed or paused any more.
  */
-async function reopened({
+async function reopen({
   settings,
   database,
   server,
@@ -56,7 +57,7 @@ async function reopened({
   lockDatabaseOid,
   pgbouncer,
   port,
-}: Watched): Promise<boolean> {
+}: ReopenOrder): Promise<boolean> {
   try {
     const place = { settings: onPrimary(settings), database: { name: database } };
     const session = await openMaintenanceSession(place, { purpose: 'guard' });
@@ -72,6 +73,7 @@ async function reopened({
       await session.close();
     }
   } catch {
+    // Whatever failed, the server may be restarting: the caller tries again.
     return false;
   }
 }

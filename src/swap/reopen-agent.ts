@@ -7,22 +7,22 @@ import type { RunId } from '../ownership/run-id.ts';
 import { builtFile } from '../package.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
-/** What the guard is told over its input, in one line; a password stands in no argument and no file. */
-export interface Watched {
+/** What the agent reads from its standard input, as one line of JSON: a password appears in no argument and no file. */
+export interface ReopenOrder {
   readonly settings: ConnectionSettings;
   readonly database: string;
-  /** On which the target is closed. */
+  /** The server on which the target is closed. */
   readonly server: ServerIdentity;
   readonly run: RunId;
   readonly lockDatabaseOid: number;
-  /** Consoles of PgBouncers whose clients may be waiting. */
+  /** Consoles of the PgBouncers whose clients may be waiting. */
   readonly pgbouncer: readonly ConnectionSettings[];
-  /** On which those know the target. */
+  /** The server's port in their configuration. */
   readonly port: number;
 }
 
 export interface ReopenAgent {
-  /** The target is open again, or swapped: there is nothing more to watch over. */
+  /** Ends the agent: the target was reopened or swapped. */
   dismiss(): Promise<void>;
 }
 
@@ -30,48 +30,49 @@ const DISMISSED = 'done\n';
 const READY_MS = 10_000;
 
 /**
- * A small process of its own that opens the target again if we die, in whatever way: its input ends then. It is started
- * before the target is closed. @throws SafemigrateError `REFUSED` where it cannot be started.
+ * Starts a process that reopens the target if we die, however that happens: its standard input ends then. It is started before
+ * the target is closed. @throws SafemigrateError `REFUSED` if it cannot be started.
  */
-export async function startReopenAgent(watched: Watched): Promise<ReopenAgent> {
-  const guard = spawn(process.execPath, [fileURLToPath(builtFile('swap/reopen-agent-process.js'))], {
+export async function startReopenAgent(order: ReopenOrder): Promise<ReopenAgent> {
+  const agent = spawn(process.execPath, [fileURLToPath(builtFile('swap/reopen-agent-process.js'))], {
     cwd: '/',
     detached: true,
     env: {},
     stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
   });
-  if (!guard.stdin) throw new Error('the guard has no input');
-  const { stdin } = guard;
-  const ended = new Promise<void>((resolve) => guard.once('close', () => resolve()));
+  if (!agent.stdin) throw new Error('the reopen agent has no standard input');
+  const { stdin } = agent;
+  const ended = new Promise<void>((resolve) => agent.once('close', () => resolve()));
+  // An agent that died is noticed by `ended`; the broken pipe says nothing more.
   stdin.on('error', () => {});
-  stdin.write(`${JSON.stringify(watched)}\n`);
+  stdin.write(`${JSON.stringify(order)}\n`);
   const ready = await new Promise<boolean>((resolve) => {
     const settle = (value: boolean) => {
-      // Nothing of this may keep us alive: the guard acts once we have ended.
+      // The agent acts once we have ended, so nothing here may keep us alive.
       clearTimeout(timer);
       resolve(value);
     };
     const timer = setTimeout(() => settle(false), READY_MS);
-    guard.once('error', () => settle(false));
-    guard.once('message', () => settle(true));
+    agent.once('error', () => settle(false));
+    agent.once('message', () => settle(true));
     void ended.then(() => settle(false));
   });
   if (!ready) {
-    guard.kill('SIGKILL');
+    agent.kill('SIGKILL');
     throw new SafemigrateError(
       'REFUSED',
-      'The process that opens the target again if this one dies cannot be started.',
+      'The process that reopens the target if this one dies cannot be started.',
       {
         hint: 'Nothing was touched.',
       },
     );
   }
-  guard.unref();
-  // Node's types do not say that a child's pipe is a socket.
+  agent.unref();
+  // Node's types do not say that a child's pipe is a Socket.
   if (stdin instanceof Socket) stdin.unref();
   return {
     async dismiss() {
-      guard.ref();
+      agent.ref();
       stdin.end(DISMISSED);
       await ended;
     },

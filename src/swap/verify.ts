@@ -4,24 +4,24 @@ import { formatUrl } from '../postgres/connection/connection-url.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 
-interface Surroundings {
+interface VerifyEnvironment {
   readonly env: NodeJS.ProcessEnv;
   readonly folder: string;
   readonly signal: AbortSignal;
 }
 
-// Its names and limits are those of the user's own sessions.
+// The query resolves names and has time as in the user's own sessions.
 const OWN_SETTINGS = 'RESET search_path; SET statement_timeout = 0';
 
 /**
- * Asks whether the migrated clone is as it should be: by SQL, whose rows must all begin with a value that is neither
- * null nor false, or by a shell command that gets the clone as DATABASE_URL and must succeed.
- * @throws SafemigrateError `REFUSED` where it is not.
+ * Verifies the migrated clone by SQL, which must return rows, each with a first value that is neither null nor false, or by a
+ * shell command, which gets the clone as DATABASE_URL and must exit with 0.
+ * @throws SafemigrateError `REFUSED` if the verification fails.
  */
-export async function verifyClone(
+export async function verifyByQueryOrCommand(
   verify: string,
   clone: { readonly settings: ConnectionSettings; readonly open: () => Promise<Session> },
-  options: Surroundings,
+  options: VerifyEnvironment,
 ): Promise<void> {
   if ((await parseText(Buffer.from(verify))) === null)
     return verifyByCommand(verify, clone.settings, options);
@@ -31,10 +31,10 @@ export async function verifyClone(
     const rows = await session.query(verify);
     const wrong = rows.filter((row) => [null, false, undefined].includes(Object.values(row)[0] as null));
     if (rows.length === 0 || wrong.length > 0)
-      throw disagrees(rows.length === 0 ? 'it has no row' : 'it says no');
+      throw rejected(rows.length === 0 ? 'it returned no row' : 'it returned false or null');
   } catch (error) {
     const sqlstate = sqlstateOf(error);
-    throw sqlstate === undefined ? error : disagrees(`${messageOf(error)} (SQLSTATE ${sqlstate})`);
+    throw sqlstate === undefined ? error : rejected(`${messageOf(error)} (SQLSTATE ${sqlstate})`);
   } finally {
     await session.close();
   }
@@ -43,7 +43,7 @@ export async function verifyClone(
 async function verifyByCommand(
   command: string,
   settings: ConnectionSettings,
-  { env, folder, signal }: Surroundings,
+  { env, folder, signal }: VerifyEnvironment,
 ): Promise<void> {
   const { execa } = await import('execa');
   const result = await execa('sh', ['-c', command], {
@@ -57,11 +57,12 @@ async function verifyByCommand(
     cancelSignal: signal,
   });
   signal.throwIfAborted();
-  if (result.exitCode !== 0) throw disagrees(`it ended with exit code ${result.exitCode ?? result.signal}`);
+  if (result.exitCode !== 0)
+    throw rejected(`it ended with ${result.signal ?? `exit code ${result.exitCode}`}`);
 }
 
-function disagrees(why: string): SafemigrateError {
-  return new SafemigrateError('REFUSED', `--verify does not agree to the migrated clone: ${why}.`, {
-    hint: 'Everything was undone: the target is open, and as it was.',
+function rejected(why: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `--verify rejected the migrated clone: ${why}.`, {
+    hint: 'Everything was undone: the target is open and unchanged.',
   });
 }

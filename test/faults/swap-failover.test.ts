@@ -144,7 +144,7 @@ test(
     goOn();
     const { exitCode, stderr } = await result;
     expect(exitCode, stderr).toBe(5);
-    expect(stderr).toMatch(/could not be opened again: another server answers now/);
+    expect(stderr).toMatch(/could not be reopened: another server answers now/);
     expect(await doorOf(primary, other.name)).toMatchObject({ open: false });
     relay.leadTo(primary.url);
     await until('the guard opens it', async () => (await doorOf(primary, other.name))?.open ?? false);

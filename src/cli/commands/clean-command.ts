@@ -11,7 +11,7 @@ import { parseSettings } from '../../postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { visible } from '../../report/visible.ts';
-import { nameConsole, type Pooled, resumePooler } from '../../swap/pgbouncer.ts';
+import { nameConsole, type PooledTarget, resumePooler } from '../../swap/pgbouncer.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { OptionValues } from '../options/option-spec.ts';
 import { CLEAN_OPTIONS } from '../options/subcommand-table.ts';
@@ -125,7 +125,11 @@ async function poolersResumed(
   return Promise.all(poolers.map((pooler) => poolerResumed(pooler, target, closed)));
 }
 
-async function poolerResumed(pooler: ConnectionSettings, target: Pooled, closed: boolean): Promise<Outcome> {
+async function poolerResumed(
+  pooler: ConnectionSettings,
+  target: PooledTarget,
+  closed: boolean,
+): Promise<Outcome> {
   const place = `PgBouncer at ${nameConsole(pooler)}`;
   const left = (why: string): Outcome => ({ what: 'left', words: `${place}: ${why}` });
   if (closed) return left(`${target.database} is closed, so its clients go on waiting`);

@@ -60,7 +60,7 @@ export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promi
         taken: first?.assessment.possible ? first.method.id : null,
         privileges: await readPrivileges(claim.control, target),
         differences: await readDifferences(inTarget, target.server.versionNum),
-        swapObstacles: await swapObstacles(claim.control, target, { standbysAreTakenCareOf: false }),
+        swapObstacles: await swapObstacles(claim.control, target, { allowStandbys: false }),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,

@@ -15,40 +15,40 @@ import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
-/** For a lock on the row of a database, and for sessions to end. */
-export const LOCK_MS = 5_000;
-/** For a server that restarts, or another one that takes over. */
+/** Time limit for the lock on a database's row, and for sessions to end. */
+export const LOCK_TIMEOUT_MS = 5_000;
+/** How long a server may take to restart, or another one to take over. */
 const RESTART_MS = 60_000;
 
-/** A target that a run has closed. */
+/** The facts that are needed to reopen a target which this run has closed. */
 export interface ClosedTarget {
   /** With every host that the user named. */
   readonly settings: ConnectionSettings;
   readonly database: { readonly name: string; readonly oid: number };
-  /** Its own. */
+  /** The target's own comment. */
   readonly comment: string | null;
-  /** On which it was closed. */
+  /** The server on which it was closed. */
   readonly server: ServerIdentity;
   readonly run: RunId;
   readonly audit: Audit;
 }
 
 /**
- * Opens the target where its address leads to now. After a failover that is the server that took over: there it is opened if
- * it came along closed, which its mark tells, and on the former one it stays closed, so that nobody writes there.
+ * Reopens the target on the server that its address belongs to now. After a failover that is the new primary: there it is
+ * reopened if its mark says that it was replicated closed; on the former primary it stays closed, so that nobody writes there.
  * @returns after a failover, what a person has to know.
- * @throws SafemigrateError where it could not be opened, or where what answers is no server that could have it.
+ * @throws SafemigrateError if it could not be reopened, or another database system answers.
  */
-export async function openAgain(closed: ClosedTarget): Promise<string | undefined> {
+export async function reopenTarget(closed: ClosedTarget): Promise<string | undefined> {
   const { database, comment, server } = closed;
   const session = await sessionOnPrimary(closed, 'reopen');
   try {
     const now = await readServerIdentity(session);
     if (changedBetween(server, now) !== undefined) await reopenTargets(session);
     else
-      await openDatabase(session, { database: database.name, comment, timeoutMs: LOCK_MS }).catch(
+      await openDatabase(session, { database: database.name, comment, timeoutMs: LOCK_TIMEOUT_MS }).catch(
         async (error) => {
-          // Who has kept us from opening it has kept us from closing it, most likely.
+          // What kept us from reopening it has probably kept us from closing it, too.
           if (!(await isOpen(session, database))) throw error;
         },
       );
@@ -60,8 +60,8 @@ export async function openAgain(closed: ClosedTarget): Promise<string | undefine
 }
 
 /**
- * A session on the server that takes writes now, for which it waits a while.
- * @throws SafemigrateError `TARGET_CHANGED` where another system answers.
+ * Opens a session on the server that accepts writes now; waits up to a minute for one.
+ * @throws SafemigrateError `TARGET_CHANGED` if another database system answers.
  */
 export async function sessionOnPrimary(closed: ClosedTarget, purpose: string): Promise<Session> {
   const { run, audit, database, server } = closed;
@@ -86,14 +86,14 @@ async function isOpen(session: Session, { oid, name }: ClosedTarget['database'])
 function notThere(name: string): SafemigrateError {
   return new SafemigrateError(
     'TARGET_CHANGED',
-    `the server that answers now has no ${name} that is open, or that may be opened`,
+    `the server that answers now has no ${name} that is open or could be reopened`,
   );
 }
 
 function afterFailover(name: string, { address: { host, port } }: Session): string {
   return (
-    `${name} is open on the server that took over, at ${host}:${port}. On the former one it may still be closed, so that nobody ` +
-    'writes there: see that all is there that should be, then swap again. Should the former one be the primary again, ' +
-    '`safemigrate clean` opens it there'
+    `${name} is open on the new primary, at ${host}:${port}. On the former primary it may still be closed, so that nobody ` +
+    'writes there. Check that the new primary has all data, then swap again. If the former primary becomes the primary again, ' +
+    '`safemigrate clean` reopens it there'
   );
 }

@@ -1,8 +1,8 @@
 import type { Session } from '../postgres/connection/session.ts';
 
 /**
- * Everything that the cluster's catalogues hold of a database, but for its name, its OID, its door and its age: what a
- * successor must have as the original has it. The comment is given with the name.
+ * Reads everything that the cluster's catalogs hold of a database, except its name, OID, datallowconn and age: a successor must
+ * have the same properties as the original. The comment is set together with the name.
  */
 const PROPERTIES = `
 SELECT (to_jsonb(d) - '{oid,datname,datallowconn,datfrozenxid,datminmxid,datacl}'::text[])
@@ -15,17 +15,17 @@ SELECT (to_jsonb(d) - '{oid,datname,datallowconn,datfrozenxid,datminmxid,datacl}
                          FROM pg_shseclabel l WHERE l.classoid = 1262 AND l.objoid = d.oid)) AS properties
   FROM pg_database d WHERE d.oid = $1`;
 
-/** What a database is for its cluster, each property under its catalogue's name for it. */
+/** A database's properties in the cluster's catalogs, by the catalogs' names. */
 export type ClusterProperties = Readonly<Record<string, unknown>>;
 
-/** @param session in any database of their server. */
+/** Reads the properties of a database. @param session in any database of its server. */
 export async function readClusterProperties(session: Session, oid: number): Promise<ClusterProperties> {
   const [row] = await session.query<{ properties: ClusterProperties }>(PROPERTIES, [oid]);
   if (!row) throw new Error(`no database with OID ${oid}`);
   return row.properties;
 }
 
-/** Names of the properties in which two databases differ, or one at two moments. */
+/** Names the properties in which two databases differ, or one database at two moments. */
 export function differingProperties(first: ClusterProperties, second: ClusterProperties): string[] {
   const names = [...new Set([...Object.keys(first), ...Object.keys(second)])].sort();
   return names.filter((name) => JSON.stringify(first[name]) !== JSON.stringify(second[name]));

@@ -1,0 +1,118 @@
+import type { Clone } from '../clone/method.ts';
+import { NO_LIMIT_MS } from '../clone/template/stall.ts';
+import { rewriteCommand } from '../command/rewrite.ts';
+import { SafemigrateError } from '../errors.ts';
+import { inPhase } from '../events.ts';
+import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { watchCommand } from '../observe/command-watch.ts';
+import { runWatched } from '../observe/contact.ts';
+import { dropOwnedDatabase } from '../ownership/drop.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { RehearsalContext } from '../rehearsal/prepare.ts';
+import { guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
+import type { Scope } from '../scope.ts';
+import type { Stop } from '../stop.ts';
+import { type ClusterProperties, differingProperties, readClusterProperties } from './cluster-properties.ts';
+import { closeDatabase } from './fence.ts';
+import type { Successor } from './maintenance-window.ts';
+import { LOCK_TIMEOUT_MS } from './reopen-target.ts';
+import type { SwapOptions } from './swap-options.ts';
+import { swapFailure } from './swap-section.ts';
+import { verifyByQueryOrCommand } from './verify.ts';
+import { rowsOfAnalyze, rowsWritten, waitForCounters } from './writes.ts';
+
+/** Options of the successor's clone: the closed target has no sessions to wait for, and --max-stall limits the whole window. */
+export const FOR_SUCCESSOR = {
+  clone: 'template',
+  disconnect: 'never',
+  waitMs: 1_000,
+  maxStallMs: NO_LIMIT_MS,
+} as const;
+
+/** Clones the closed target. */
+export function cloneTarget({ context, choice }: RehearsalContext, scope: Scope): Promise<Clone> {
+  return inPhase(context.emit, 'clone', () => choice.method.create(context, choice.assessment, scope));
+}
+
+/** @throws SafemigrateError `REFUSED` if the clone lacks a property that the cluster's catalogs hold of the target. */
+export function requireSame(
+  target: ClusterProperties,
+  clone: ClusterProperties,
+  { notCarried }: Clone,
+): void {
+  const differing = differingProperties(target, clone);
+  if (differing.length === 0) return;
+  const why = notCarried.map(({ property, reason }) => `${property}: ${reason}`).join('; ');
+  throw swapFailure(
+    `the clone differs from the target in ${differing.join(', ')} (pg_database)${why && `: ${why}`}`,
+  );
+}
+
+/** Runs the command on the clone. @throws SafemigrateError `REFUSED` if it fails or bypasses the clone; `INTERRUPTED`. */
+export async function migrateClone(
+  { context, command: { logins, input } }: RehearsalContext,
+  clone: Clone,
+  { scope, stop }: { readonly scope: Scope; readonly stop: Stop },
+  options: SwapOptions,
+): Promise<void> {
+  const gate = new RehearsalGate(guardOptions(context, clone, options));
+  const proxy = await watchCommand(
+    scope,
+    wireOptions(context, clone, logins, gate, { ...options, observe: 'off' }),
+  );
+  const rewritten = rewriteCommand(input, logins, proxy.routes);
+  const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
+  );
+  await proxy.end();
+  // The run may have ended while the command was running: by --max-stall, a lost connection, or Ctrl-C, which the command may
+  // have ignored.
+  stop.signal.throwIfAborted();
+  if (options.signal?.aborted)
+    throw new SafemigrateError('INTERRUPTED', 'Interrupted. The target is open and unchanged.');
+  if (targetConnections.length > 0) throw swapFailure('the command connected to the target itself');
+  if (result.exitCode === 0 && !proxy.reached())
+    throw swapFailure('the command never connected to the clone');
+  if (result.exitCode !== 0)
+    throw swapFailure(
+      `the command ended with ${result.signal ?? `exit code ${result.exitCode}`}, although it passed in the rehearsal`,
+    );
+}
+
+/** Asks the user's --verify. @throws SafemigrateError `REFUSED` if it rejects the migrated clone. */
+export async function verifyClone(
+  { context: { run, audit, signal } }: RehearsalContext,
+  clone: Clone,
+  { verify, env = process.env, folder = process.cwd() }: SwapOptions,
+): Promise<void> {
+  if (verify === undefined) return;
+  const open = () => openSession(clone.connect, { run, audit, signal, purpose: 'verify', readOnly: true });
+  await verifyByQueryOrCommand(verify, { settings: clone.connect, open }, { env, folder, signal });
+}
+
+/**
+ * Makes the migrated clone ready for the target's name: drops the databases that the command created beside it, closes it, and
+ * checks that nobody changed the target's own properties meanwhile.
+ */
+export async function sealClone(
+  { context }: RehearsalContext,
+  clone: Clone,
+  targetBefore: ClusterProperties,
+): Promise<Pick<Successor, 'fence' | 'written'>> {
+  const { control, target, signal, run, audit } = context;
+  const { database, oid } = clone;
+  const inside = await openSession(clone.connect, {
+    ...{ run, audit, signal, purpose: 'counters', readOnly: true },
+  });
+  const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
+  const enter = (name: string) =>
+    openSession(target.settings, { database: name, run, audit, purpose: 'cleanup' });
+  for (const name of clone.made.names)
+    await dropOwnedDatabase(control, { name, run, oid: undefined, role: 'made', ownRun: true, enter });
+  const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_TIMEOUT_MS, signal });
+  const targetNow = await readClusterProperties(control, target.database.oid);
+  const changed = differingProperties(targetBefore, targetNow);
+  if (changed.length > 0) throw swapFailure(`somebody changed the target meanwhile: ${changed.join(', ')}`);
+  await waitForCounters(target.server.versionNum);
+  return { fence, written: await rowsWritten(control, oid, ofAnalyze) };
+}

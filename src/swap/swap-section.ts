@@ -1,0 +1,43 @@
+import { messageOf, SafemigrateError } from '../errors.ts';
+import type { Report, SwapSection } from '../model/report.ts';
+import type { Cleanup } from '../scope.ts';
+
+const NOT_STARTED = { original: null, keepUntil: null, stallMs: null, sessionsEnded: 0, steps: [] };
+
+/** The section of a swap or rollback that was refused before anything was touched. */
+export function refusedSwap(reasons: string[]): SwapSection {
+  return { ...NOT_STARTED, outcome: 'refused', reasons };
+}
+
+/** The error with which a step says why the swap has to be undone. */
+export function swapFailure(reason: string): SafemigrateError {
+  return new SafemigrateError('REFUSED', `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`);
+}
+
+/** The error for a target that is still closed after an attempt to undo the swap. */
+export function stillClosedFailure(
+  name: string,
+  byHand: string,
+  first: unknown,
+  cause: unknown,
+): SafemigrateError {
+  return new SafemigrateError(
+    'TARGET_CHANGED',
+    `${messageOf(first).replace(/\.?$/, '.')} And ${name} could not be reopened: ${messageOf(cause)}`,
+    {
+      cause,
+      hint: `Nobody can connect to it. A background process keeps trying to reopen it. By hand: ${byHand}`,
+    },
+  );
+}
+
+/** Adds the swap, and what it released, to the report of its rehearsal. */
+export function withSwap(report: Report, swap: SwapSection, { done, failed }: Cleanup): Report {
+  const { run, cleanup } = report;
+  return {
+    ...report,
+    run: { ...run, mode: 'swap', finishedAt: new Date().toISOString() },
+    swap,
+    cleanup: { done: [...cleanup.done, ...done], failed: [...cleanup.failed, ...failed] },
+  };
+}
