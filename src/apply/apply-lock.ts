@@ -3,11 +3,11 @@ import { SafemigrateError } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /**
- * One apply for each target at a time: an advisory lock in the target itself, with a key that follows from its OID. It
- * goes with the session that holds it, however that ends.
+ * The apply lock permits one apply for each target at a time. It is an advisory lock in the target itself, with a key derived
+ * from the target's OID, and ends with the session that holds it.
  */
 
-// A bigint key lies in two halves in pg_locks; objsubid 1 says that it is one.
+// pg_locks shows a bigint key as two halves, with objsubid 1.
 const HOLDER = `
 SELECT l.pid, a.usename AS "user", a.application_name AS application, a.backend_start::pg_catalog.text AS since
   FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
@@ -23,7 +23,7 @@ interface Holder {
   readonly since: string | null;
 }
 
-/** @param session in the target. @throws SafemigrateError `REFUSED`, naming who holds it. */
+/** Takes the apply lock. @param session in the target. @throws SafemigrateError `REFUSED`, naming the session that holds it. */
 export async function takeApplyLock(session: Session, databaseOid: number): Promise<void> {
   const [row] = await session.query<{ taken: boolean }>(TAKE, [keyOf(databaseOid)]);
   if (!row?.taken) throw occupied(session.database, await holderOf(session, databaseOid));
@@ -32,7 +32,7 @@ export async function takeApplyLock(session: Session, databaseOid: number): Prom
 const CURRENT = `
 SELECT oid::pg_catalog.int8 AS oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()`;
 
-/** Before a rehearsal, which would be for nothing. @param session in the target. @throws as takeTurn(). */
+/** Refuses while another apply holds the lock. @param session in the target. @throws SafemigrateError `REFUSED` */
 export async function refuseWhileOccupied(session: Session): Promise<void> {
   const [current] = await session.query<{ oid: string }>(CURRENT);
   const holder = await holderOf(session, Number(current?.oid));
@@ -46,11 +46,11 @@ async function holderOf(session: Session, databaseOid: number): Promise<Holder |
 
 function occupied(database: string, holder: Holder | undefined): SafemigrateError {
   const who = holder
-    ? `: process ${holder.pid} of ${holder.user ?? 'another role'} (${holder.application ?? 'no name'}), ` +
-      `since ${holder.since ?? 'a time that this role may not see'}`
+    ? `: process ${holder.pid} of ${holder.user ?? 'another role'} (${holder.application ?? 'no application name'}), ` +
+      `since ${holder.since ?? 'an unknown time'}`
     : '';
-  return new SafemigrateError('REFUSED', `Another apply is at work on ${database}${who}.`, {
-    hint: 'Nothing was touched. Wait until it is over, and run this again.',
+  return new SafemigrateError('REFUSED', `Another apply is running on ${database}${who}.`, {
+    hint: 'Nothing was touched. Wait until it has ended, and run this again.',
   });
 }
 

@@ -3,16 +3,11 @@ import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
 import type { ApplyOptions } from './apply-options.ts';
 
-export interface Applied {
-  readonly report: Report;
-  /** The target is not the one that was rehearsed on: it may be rehearsed again. */
-  readonly outdated: readonly string[];
-}
-
-export interface Result {
+export interface ApplyResult {
   readonly section: ApplySection;
   readonly caveats: readonly Caveat[];
   readonly run?: string;
+  /** What changed in the target since the rehearsal, if a new rehearsal would help. */
   readonly outdated?: readonly string[];
 }
 
@@ -35,25 +30,30 @@ export const NOT_STARTED = {
   bookkeeping: null,
 } satisfies Partial<ApplySection>;
 
-export function refusedApply(rehearsal: Rehearsal, options: ApplyOptions, reasons: string[]): ApplySection {
-  return { ...NOT_STARTED, ...basis(rehearsal, options), outcome: 'refused', reasons };
+export function refusedApply(
+  rehearsal: Rehearsal,
+  options: ApplyOptions,
+  reasons: string[],
+): Pick<ApplyResult, 'section' | 'caveats'> {
+  const section = { ...NOT_STARTED, ...applyBasis(rehearsal, options), outcome: 'refused' as const, reasons };
+  return { section, caveats: [] };
 }
 
-/** What only `--force` gets past. */
-export function standsAgainst({ verdict, schema }: Report): string | undefined {
+/** Says why a rehearsal does not permit an apply without --force. */
+export function objectionToApply({ verdict, schema }: Report): string | undefined {
   if (!verdict.pass) return 'the rehearsal did not pass';
   return schema === null
-    ? 'the rehearsal could not read the schema, so that nobody could say whether the target got the same'
+    ? 'the rehearsal could not read the schema, so that the result on the target could not be compared'
     : undefined;
 }
 
-/** What the apply relies on. */
-export function basis(
+/** Describes what the apply relies on: a rehearsal, a receipt, --force. */
+export function applyBasis(
   rehearsal: Rehearsal,
   { force }: ApplyOptions,
 ): Pick<ApplySection, 'rehearsal' | 'receipt' | 'forced'> {
   const { run } = rehearsal.report;
-  const forced = standsAgainst(rehearsal.report) === undefined ? null : (force ?? null);
+  const forced = objectionToApply(rehearsal.report) === undefined ? null : (force ?? null);
   if (!('receipt' in rehearsal)) return { rehearsal: run.id, receipt: null, forced };
   const { proved, seal } = rehearsal.receipt;
   const ageMs = Math.max(0, Date.now() - Date.parse(proved.finishedAt));
@@ -61,11 +61,12 @@ export function basis(
   return { rehearsal: run.id, receipt, forced };
 }
 
-export function inReport(
+/** Adds the apply, and what it released, to the report of its rehearsal. */
+export function withApply(
   report: Report,
-  { section, caveats, run }: Result,
+  { section, caveats, run }: ApplyResult,
   startedAt: Date,
-  more?: Cleanup,
+  { done, failed }: Cleanup,
 ): Report {
   return {
     ...report,
@@ -77,8 +78,8 @@ export function inReport(
     caveats: [...report.caveats, ...caveats],
     apply: section,
     cleanup: {
-      done: [...report.cleanup.done, ...(more?.done ?? [])],
-      failed: [...report.cleanup.failed, ...(more?.failed ?? [])],
+      done: [...report.cleanup.done, ...done],
+      failed: [...report.cleanup.failed, ...failed],
     },
   };
 }

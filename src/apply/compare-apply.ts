@@ -2,8 +2,8 @@ import type { ApplySection, SchemaChange, SchemaSection } from '../model/report.
 import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 
 /**
- * Rehearsed against applied, statement by statement: matched by their shape, in their order, so that a statement that came
- * on one side only has no partner and moves nobody else's.
+ * Compares the durations of the rehearsed and the applied statements. It matches them by their normalized text, in their order,
+ * so that a statement on one side only has no partner and does not shift the pairs after it.
  */
 export function compareTimes(
   rehearsed: Rehearsed,
@@ -32,18 +32,20 @@ export function compareTimes(
 
 export interface SchemaOutcome {
   readonly equal: boolean;
-  /** In words, what the target has otherwise than the rehearsal led to expect. */
+  /** Describes how the target differs from the result of the rehearsal. */
   readonly differences: string[];
 }
 
 /**
- * Whether the target got the schema that the rehearsal led to. A clone that could not carry everything began otherwise
- * than the target; then the changes must be the same ones.
+ * Compares the target's schema with the one that the rehearsal led to. If the clone lacked something of the target, their
+ * fingerprints differ from the start; then the changes must be the same.
  */
 export function compareSchemas(rehearsed: SchemaSection, applied: SchemaSection): SchemaOutcome {
   if (applied.after === rehearsed.after) return { equal: true, differences: [] };
-  const missing = without(rehearsed.changes, applied.changes).map((change) => `missing: ${told(change)}`);
-  const added = without(applied.changes, rehearsed.changes).map((change) => `not rehearsed: ${told(change)}`);
+  const missing = without(rehearsed.changes, applied.changes).map((change) => `missing: ${nameOf(change)}`);
+  const added = without(applied.changes, rehearsed.changes).map(
+    (change) => `not rehearsed: ${nameOf(change)}`,
+  );
   const differences = [...missing, ...added];
   if (differences.length === 0 && applied.before !== rehearsed.before) return { equal: true, differences };
   return {
@@ -51,7 +53,7 @@ export function compareSchemas(rehearsed: SchemaSection, applied: SchemaSection)
     differences:
       differences.length > 0
         ? differences
-        : ['the same objects were changed, and yet the fingerprint of the schema is another one'],
+        : ['the same objects were changed, but the fingerprints of the schemas differ'],
   };
 }
 
@@ -64,4 +66,4 @@ function keyOf({ verb, kind, object, sql }: SchemaChange): string {
   return JSON.stringify([verb, kind, object, sql]);
 }
 
-const told = ({ verb, kind, object }: SchemaChange) => `${verb} ${kind} ${object}`;
+const nameOf = ({ verb, kind, object }: SchemaChange) => `${verb} ${kind} ${object}`;

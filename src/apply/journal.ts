@@ -8,16 +8,15 @@ import { beginsAsIncidental } from '../postgres/sql/classify-statement.ts';
 import type { Observed } from '../proxy/observed.ts';
 
 /**
- * What an apply has done so far, a line for each event, for the case that it is killed: then there is no report, and this
- * says what the target has. Written at once, so that it outlives the process (not the machine). An apply that comes to its
- * end says so in the last line; its report tells the rest.
+ * Records what an apply does, one line for each event. If the apply is killed there is no report: then the journal says what the
+ * target has. Each line is written at once, so that it survives the process (not the machine). An apply that ends removes it.
  */
 export interface JournalHead {
   readonly run: string;
   readonly startedAt: string;
   readonly target: { readonly host: string; readonly port: number; readonly database: string };
   readonly command: readonly string[];
-  /** Of the target's schema: before the command, and as the rehearsal led to it. */
+  /** Fingerprints of the target's schema: before the command, and as the rehearsal left it on the clone. */
   readonly fingerprints: { readonly before: string; readonly rehearsed: string | null };
 }
 
@@ -28,10 +27,10 @@ type Line =
   | { readonly over: string };
 
 export interface Journal {
-  /** To be given every event of the proxy. */
+  /** Takes every event of the proxy. */
   readonly observe: (event: Observed) => void;
-  /** With it the journal is of no more use; where the target is as asked, neither are those of earlier applies to it. */
-  over(outcome: string): Promise<void>;
+  /** Removes the journal and, if the command was applied, those of earlier applies to the target. */
+  end(outcome: string): Promise<void>;
 }
 
 const SHOWN_CHARACTERS = 500;
@@ -41,18 +40,18 @@ function folder(env: NodeJS.ProcessEnv): string {
   return path.join(stateFolder(env), 'applies');
 }
 
-/** @throws Node's error where it cannot be written: better before the command than after it. */
+/** Opens a journal. @throws Node's error if it cannot be written. */
 export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Promise<Journal> {
   const file = path.join(folder(env), `${head.run}${ENDING}`);
   await mkdir(folder(env), { recursive: true, mode: 0o700 });
-  // Kept open: opening it for each statement took as long as sending one.
+  // Kept open, since opening it for each statement took as long as sending one.
   const opened = openSync(file, 'a', 0o600);
   const write = (line: Line) => writeSync(opened, `${JSON.stringify(line)}\n`);
   const note = (line: Line) => {
     try {
       write(line);
     } catch {
-      // A full disk must not end what the journal is about.
+      // A full disk must not end the apply.
     }
   };
   write({ head, process: await stampOf(process.pid) });
@@ -68,35 +67,36 @@ export async function openJournal(head: JournalHead, env: NodeJS.ProcessEnv): Pr
         note({ ended: transaction, committed: outcome === 'committed', lost });
       }
     },
-    over: async (outcome) => {
+    end: async (outcome) => {
       note({ over: outcome });
       closeSync(opened);
       await rm(file, { force: true });
       if (outcome !== 'applied') return;
-      const earlier = (await cutOffApplies(env)).filter((each) => sameTarget(each.head, head));
+      const earlier = (await interruptedApplies(env)).filter((each) => sameTarget(each.head, head));
       await Promise.all(earlier.map((each) => rm(path.join(folder(env), `${each.head.run}${ENDING}`))));
     },
   };
 }
 
-export interface CutOffApply {
+/** An apply without an end in its journal: it is running, or was killed. */
+export interface InterruptedApply {
   readonly head: JournalHead;
   readonly state: Liveness;
-  /** Texts of statements whose transactions the server said were committed. */
+  /** Texts of statements whose transactions the server reported as committed. */
   readonly committed: readonly string[];
-  /** Of those that had not ended: the server has rolled them back, or committed the last of them. */
+  /** Texts of statements whose transactions had not ended: the server has rolled them back, or committed the last one. */
   readonly open: readonly string[];
 }
 
-/** Applies that are at work on this machine, and those that were killed at it. Changes nothing. */
-export async function cutOffApplies(env: NodeJS.ProcessEnv = process.env): Promise<CutOffApply[]> {
+/** Lists the applies that run on this machine, and those that were killed. Changes nothing. */
+export async function interruptedApplies(env: NodeJS.ProcessEnv = process.env): Promise<InterruptedApply[]> {
   const names = await namesIn(folder(env));
   const journals = names.filter((name) => name.endsWith(ENDING)).sort();
   const read = await Promise.all(journals.map((name) => readJournal(path.join(folder(env), name))));
   return read.filter((each) => each !== undefined);
 }
 
-async function readJournal(file: string): Promise<CutOffApply | undefined> {
+async function readJournal(file: string): Promise<InterruptedApply | undefined> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const lines = text.split('\n').flatMap(lineOf);
   const [first] = lines;
@@ -109,19 +109,19 @@ async function readJournal(file: string): Promise<CutOffApply | undefined> {
       if (texts) texts.push(line.sent);
       else open.set(line.transaction, [line.sent]);
     } else if ('ended' in line && !line.lost) {
-      if (line.committed) committed.push(...(open.get(line.ended) ?? []).filter(doesSomething));
+      if (line.committed) committed.push(...(open.get(line.ended) ?? []).filter(mayWrite));
       open.delete(line.ended);
     }
   }
   const state = first.process === undefined ? 'unknown' : await livenessOf(first.process);
-  return { head: first.head, state, committed, open: [...open.values()].flat().filter(doesSomething) };
+  return { head: first.head, state, committed, open: [...open.values()].flat().filter(mayWrite) };
 }
 
-function doesSomething(sql: string): boolean {
+function mayWrite(sql: string): boolean {
   return !beginsAsIncidental(sql);
 }
 
-/** The last line of a process that was killed may be half there. */
+/** The last line of a process that was killed may be incomplete. */
 function lineOf(text: string): Line[] {
   try {
     return [JSON.parse(text) as Line];

@@ -1,84 +1,82 @@
 import type { ApplySection } from '../model/report.ts';
 
-/** What is known of an apply once the command has ended. */
-export interface Ended {
+/** What is known of an apply once the command has facts. */
+export interface ApplyFacts {
   readonly command: NonNullable<ApplySection['command']>;
   readonly reached: boolean;
-  /** Whether the target's schema is another one than before; null where it could not be read. */
+  /** The target's schema differs from the one before the command; null if it could not be read. */
   readonly schemaChanged: boolean | null;
   readonly schemaEqual: boolean | null;
   readonly differences: readonly string[];
   readonly committed: ApplySection['committed'];
-  /** Left by this run, and not by the rehearsal. */
+  /** Objects that this run has left unusable, and the rehearsal has not. */
   readonly leftovers: ApplySection['leftovers'];
-  /** Sessions of the command's that still work. */
+  /** Number of the command's sessions that still work. */
   readonly stillRunning: number;
-  /** What ended the command before its time: a lost connection, the guard. */
+  /** Why the run ended the command early: a lost connection, `safemigrate abort`. */
   readonly aborted: string | null;
-  /** The server is not the one that it was at the start. */
+  /** How the server differs from the one at the start. */
   readonly moved: string | null;
-  /** Why the target could not be looked at afterwards. */
+  /** Why the target could not be read afterwards. */
   readonly unreadable: string | null;
 }
 
-const TOLD = 5;
+const SHOWN = 5;
 
 /**
- * What the target is now, and why. Whatever is not known counts as a change: nobody may rely on it.
+ * Decides the outcome, and says why. Anything that is not known counts as a change.
  *
  *   failed    nothing of the command stays
  *   partly    something stays, or may, and it is not what was asked for
  *   applied   the command succeeded, and the schema is the one that was rehearsed
  */
-export function decideOutcome(ended: Ended): Pick<ApplySection, 'outcome' | 'reasons'> {
-  const reasons = reasonsFor(ended);
+export function decideOutcome(facts: ApplyFacts): Pick<ApplySection, 'outcome' | 'reasons'> {
+  const reasons = reasonsFor(facts);
   if (reasons.length === 0) return { outcome: 'applied', reasons };
   const untouched =
-    ended.committed.length === 0 &&
-    ended.schemaChanged === false &&
-    ended.stillRunning === 0 &&
-    ended.moved === null &&
-    ended.unreadable === null;
+    facts.committed.length === 0 &&
+    facts.schemaChanged === false &&
+    facts.stillRunning === 0 &&
+    facts.moved === null &&
+    facts.unreadable === null;
   return { outcome: untouched ? 'failed' : 'partly', reasons };
 }
 
-function reasonsFor(ended: Ended): string[] {
-  const { command, schemaEqual, leftovers, committed } = ended;
+function reasonsFor(facts: ApplyFacts): string[] {
+  const { command, schemaEqual, leftovers, committed } = facts;
   const unknown = committed.filter(({ outcome }) => outcome === 'unknown');
   return [
-    ...(ended.unreadable === null
-      ? []
-      : [`the target could not be looked at afterwards: ${ended.unreadable}`]),
-    ...(ended.moved === null ? [] : [ended.moved]),
-    ...(ended.aborted === null ? [] : [ended.aborted]),
+    ...(facts.unreadable === null ? [] : [`the target could not be read afterwards: ${facts.unreadable}`]),
+    ...(facts.moved === null ? [] : [facts.moved]),
+    ...(facts.aborted === null ? [] : [facts.aborted]),
     ...(unknown.length === 0
       ? []
       : [
-          `the connection broke before the server answered, and whether ${unknown.length === 1 ? 'this' : 'these'} stayed is not ` +
-            `known: ${listed(unknown.map(({ sql }) => sql))}`,
+          `the connection was lost before the server answered, and it is not known whether ${unknown.length === 1 ? 'this' : 'these'} ` +
+            `stayed: ${listed(unknown.map(({ sql }) => sql))}`,
         ]),
-    ...(ended.stillRunning === 0
+    ...(facts.stillRunning === 0
       ? []
-      : [`${ended.stillRunning} of the command's sessions still work in the target`]),
+      : [`${facts.stillRunning} of the command's sessions still work in the target`]),
     ...commandReasons(command),
-    ...(command.exitCode === 0 && !ended.reached ? ['the command never connected to the target'] : []),
+    ...(command.exitCode === 0 && !facts.reached ? ['the command never connected to the target'] : []),
     ...(schemaEqual === false && command.exitCode === 0
-      ? [`the schema is not the one that was rehearsed: ${listed(ended.differences)}`]
+      ? [`the schema is not the one that was rehearsed: ${listed(facts.differences)}`]
       : []),
-    ...(schemaEqual === null && ended.unreadable === null
+    ...(schemaEqual === null && facts.unreadable === null
       ? ['the schema could not be compared with the one that was rehearsed']
       : []),
-    ...leftovers.map(({ kind, object }) => `it left an object that is not usable yet: ${kind} ${object}`),
+    ...leftovers.map(({ kind, object }) => `it left an object that is not usable: ${kind} ${object}`),
   ];
 }
 
-function commandReasons({ exitCode, signal, timedOut }: Ended['command']): string[] {
+function commandReasons({ exitCode, signal, timedOut }: ApplyFacts['command']): string[] {
   if (timedOut) return ['the command was stopped by the time limit'];
   if (signal !== null) return [`the command was ended by ${signal}`];
   return exitCode === 0 ? [] : [`the command failed with exit code ${exitCode ?? 'unknown'}`];
 }
 
 function listed(items: readonly string[]): string {
-  const more = items.length > TOLD ? `, and ${items.length - TOLD} more` : '';
-  return items.slice(0, TOLD).join(', ') + more;
+  const more = items.length > SHOWN ? `, and ${items.length - SHOWN} more` : '';
+  return items.slice(0, SHOWN).join(', ') + more;
 }

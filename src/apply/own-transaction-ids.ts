@@ -4,9 +4,9 @@ import { endsWithin } from '../postgres/ends-within.ts';
 import type { Observed, Statement } from '../proxy/observed.ts';
 
 /**
- * What became of transactions whose connection broke before the server's last word came. While the command runs, the ids
- * of its transactions are looked up on the side, so that pg_xact_status() can be asked afterwards. Nothing is held back
- * for it: one that began and ended between two looks stays unknown.
+ * The fate of a transaction whose connection was lost before the server reported its end. While the command runs, a session of
+ * ours reads the ids of its transactions, so that pg_xact_status() can be asked afterwards. No statement waits for that: the
+ * fate of a transaction that began and ended between two reads stays unknown.
  */
 export type Fate = 'committed' | 'rolled back' | 'unknown';
 
@@ -17,18 +17,24 @@ SELECT pid, backend_xid::pg_catalog.text AS xid,
 const STATUS = 'SELECT pg_catalog.pg_xact_status($1::pg_catalog.xid8) AS status';
 
 const LOST = '08006';
-/** A statement outside a block is looked at when it has gone on for this long. */
-const SOON_MS = 30;
-/** For a backend that has not noticed yet that nobody listens. */
-const PATIENCE_MS = 10_000;
+/** A statement outside a transaction block has its id read if it runs for this long. */
+const SLOW_MS = 30;
+/** How long a backend may take to notice that its client is gone. */
+const BACKEND_EXIT_MS = 10_000;
 const POLL_MS = 100;
 
 const EPOCH = 2n ** 32n;
 
+interface Backend {
+  readonly pid: number;
+  readonly xid: string;
+  readonly next: string;
+}
+
 interface Open {
   readonly pid: number;
   xid?: string;
-  /** A statement was under way when the connection broke: it may have been the last one. */
+  /** A statement was under way when the connection was lost: it may have been the COMMIT. */
   cutOff: boolean;
 }
 
@@ -37,10 +43,10 @@ export class TransactionWatch {
   readonly #pids = new Map<number, number>();
   readonly #open = new Map<number, Open>();
   readonly #lost = new Map<number, Open>();
-  #looking: Promise<void> | undefined;
-  #lookAgain = false;
+  #reading: Promise<void> | undefined;
+  #readAgain = false;
 
-  /** @param session of ours, which nothing else waits for. */
+  /** @param session a session of ours that is otherwise idle. */
   constructor(session: Session) {
     this.#session = session;
   }
@@ -50,7 +56,7 @@ export class TransactionWatch {
     return [...this.#pids.values()];
   }
 
-  /** To be given every event of the proxy. */
+  /** Takes every event of the proxy. */
   readonly observe = (event: Observed): void => {
     switch (event.type) {
       case 'session':
@@ -63,11 +69,11 @@ export class TransactionWatch {
         const open = this.#open.get(event.statement.transaction);
         if (!open) break;
         if (event.outcome.error?.get('C') === LOST) open.cutOff = true;
-        else if (event.statement.explicit && open.xid === undefined) this.#look();
+        else if (event.statement.explicit && open.xid === undefined) this.#readSoon();
         break;
       }
       case 'undone':
-        // Sent again it gets another id, and one look at the old one may still be under way.
+        // A transaction that is sent again gets another id, and a read of the old one may be under way.
         this.#open.delete(event.transaction);
         break;
       case 'transaction-end': {
@@ -83,28 +89,28 @@ export class TransactionWatch {
     }
   };
 
-  /** When the server has answered every look that was asked for. */
+  /** Resolves when no read is under way or due. */
   async settled(): Promise<void> {
-    while (this.#looking) await this.#looking;
+    while (this.#reading) await this.#reading;
   }
 
   /**
-   * Of the transactions whose connection broke.
-   * @param session a new one, on the server that the command worked on; null where it cannot be reached or is another one.
+   * Reads the fates of the transactions whose connection was lost.
+   * @param session a new one on the same server; null if that cannot be reached.
    */
   async fates(session: Session | null): Promise<Map<number, Fate>> {
-    // Behind a cut network nothing is answered: what was not learnt by then stays unknown.
-    await endsWithin(this.settled(), PATIENCE_MS);
+    // If the network is down, no answer comes: the ids that are missing by then stay unknown.
+    await endsWithin(this.settled(), BACKEND_EXIT_MS);
     const fates = new Map<number, Fate>();
     for (const [transaction, open] of this.#lost) fates.set(transaction, await this.#fate(open, session));
     return fates;
   }
 
   async #fate({ xid, cutOff }: Open, session: Session | null): Promise<Fate> {
-    // Between two statements of a block nobody has asked for its end, so the server rolls it back.
+    // No COMMIT was sent, so the server rolls it back.
     if (!cutOff) return 'rolled back';
     if (xid === undefined || session === null) return 'unknown';
-    const deadline = performance.now() + PATIENCE_MS;
+    const deadline = performance.now() + BACKEND_EXIT_MS;
     for (;;) {
       const [row] = await session.query<{ status: string | null }>(STATUS, [xid]);
       if (row?.status === 'committed') return 'committed';
@@ -121,43 +127,42 @@ export class TransactionWatch {
     if (explicit) return;
     setTimeout(() => {
       const open = this.#open.get(transaction);
-      if (open && open.xid === undefined) this.#look();
-    }, SOON_MS).unref();
+      if (open && open.xid === undefined) this.#readSoon();
+    }, SLOW_MS).unref();
   }
 
-  /** One look at a time. What is asked for during one gets the next: the id may have been given behind the first. */
-  #look(): void {
-    if (this.#looking) {
-      this.#lookAgain = true;
+  /** Reads once at a time. A read requested during another one follows it: the id may have been assigned after the first. */
+  #readSoon(): void {
+    if (this.#reading) {
+      this.#readAgain = true;
       return;
     }
-    this.#looking = this.#read().finally(() => {
-      this.#looking = undefined;
-      if (!this.#lookAgain) return;
-      this.#lookAgain = false;
-      this.#look();
+    this.#reading = this.#read().finally(() => {
+      this.#reading = undefined;
+      if (!this.#readAgain) return;
+      this.#readAgain = false;
+      this.#readSoon();
     });
   }
 
   async #read(): Promise<void> {
     // A transaction that begins while the server answers must not get the id of the one before it.
-    const asked = [...this.#open.values()];
+    const open = [...this.#open.values()];
     try {
-      const rows = await this.#session.query<{ pid: number; xid: string; next: string }>(BACKENDS, [
-        asked.map(({ pid }) => pid),
-      ]);
+      const pids = open.map(({ pid }) => pid);
+      const rows = await this.#session.query<Backend>(BACKENDS, [pids]);
       for (const { pid, xid, next } of rows) {
-        const open = asked.find((each) => each.pid === pid);
-        if (open) open.xid ??= inFull(BigInt(xid), BigInt(next));
+        const transaction = open.find((each) => each.pid === pid);
+        if (transaction) transaction.xid ??= fullTransactionId(BigInt(xid), BigInt(next));
       }
     } catch {
-      // The connection is gone or the role may not: the transactions stay unknown.
+      // The connection is lost, or the role may not: the fates stay unknown.
     }
   }
 }
 
-/** The id in 64 bits of a transaction that began not long ago. */
-function inFull(xid: bigint, next: bigint): string {
+/** Extends the 32-bit id of a recent transaction to 64 bits. */
+function fullTransactionId(xid: bigint, next: bigint): string {
   const sameEpoch = (next / EPOCH) * EPOCH + xid;
   return String(sameEpoch > next ? sameEpoch - EPOCH : sameEpoch);
 }

@@ -2,130 +2,150 @@ import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { runCommand } from '../command/run-command.ts';
 import { readServerIdentity } from '../database/server-identity.ts';
-import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
-import { rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
+import { type Rehearsed, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 import { ignore, toRun } from '../rehearsal/slices.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { ApplyOptions } from './apply-options.ts';
-import { basis, NOT_STARTED, type Result } from './apply-section.ts';
-import type { Entered } from './enter.ts';
-import { startGuardedProxy } from './guardrails/guarded-proxy.ts';
+import { type ApplyResult, applyBasis, NOT_STARTED } from './apply-section.ts';
+import { type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
 import { inspectOutcome } from './inspect-outcome.ts';
-import { openJournal } from './journal.ts';
+import { type Journal, openJournal } from './journal.ts';
+import type { LockedTarget } from './lock-target.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
 import { runAttempts } from './retry/attempts.ts';
 
-export interface Life {
-  readonly scope: Scope;
-  readonly stop: Stop;
+/** What the apply goes by. */
+interface ApplyInput {
+  readonly rehearsal: Rehearsal;
+  readonly options: ApplyOptions;
+  readonly schema: SchemaWatch;
+  /** Of the target's schema right before the command. */
+  readonly fingerprint: string;
 }
 
-/** From here on nothing is given up: whatever happens, the target is looked at in the end. */
+/** Runs the command on the target, and inspects the target afterwards whatever happened. */
 export async function runOnTarget(
-  { scope, stop }: Life,
-  { target, run, logins, input, turn }: Entered,
-  given: { rehearsal: Rehearsal; options: ApplyOptions; schema: SchemaWatch; fingerprint: string },
-): Promise<Result> {
-  const { rehearsal, options } = given;
-  const { emit = ignore, audit = ignore, redact = false } = options;
+  scope: Scope,
+  stop: Stop,
+  locked: LockedTarget,
+  given: ApplyInput,
+): Promise<ApplyResult> {
+  const { rehearsal, options, schema, fingerprint } = given;
+  const { target, run, lockSession } = locked;
   const { report } = rehearsal;
-  const place = await readServerIdentity(turn);
-  const transactions = new TransactionWatch(turn);
+  const { emit = ignore, audit = ignore, retries = 0, timeoutMs = 0, signal } = options;
+  const server = await readServerIdentity(lockSession);
+  const transactions = new TransactionWatch(lockSession);
   const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
-  const startedAt = new Date();
-  const journal = await openJournal(
-    {
-      ...{
-        run,
-        startedAt: startedAt.toISOString(),
-        command: commandWithoutSecrets(options.command, logins.logins),
-      },
-      target: placeOf(target),
-      fingerprints: { before: given.fingerprint, rehearsed: report.schema?.after ?? null },
-    },
-    options.env ?? process.env,
-  ).catch((error: unknown) => {
-    emit({
-      type: 'notice',
-      message: `what is done is not recorded, should it be killed: ${messageOf(error)}`,
-    });
-    return undefined;
+  const startedAt = new Date().toISOString();
+  const journal = await startJournal(startedAt, locked, given);
+  const proxy = await startProxy(scope, stop, locked, { rehearsed, options, transactions, journal });
+  const rewritten = rewriteCommand(locked.input, locked.logins, proxy.routes);
+  const { command, after, attempts, notAgain } = await runAttempts({
+    ...{ retries, timeoutMs, proxy, emit },
+    signal: AbortSignal.any([stop.signal, ...(signal ? [signal] : [])]),
+    run: (limitMs) =>
+      inPhase(emit, 'command', () => runCommand({ ...toRun(rewritten, stop, options), timeoutMs: limitMs })),
+    inspect: (command, earlier) =>
+      inPhase(emit, 'after', () =>
+        inspectOutcome({
+          ...{
+            schema,
+            fingerprint,
+            target,
+            run,
+            audit,
+            proxy,
+            transactions,
+            server,
+            rehearsed,
+            command,
+            earlier,
+          },
+          rehearsedSchema: report.schema,
+          // A lost connection did not end a command that had succeeded by then.
+          aborted: proxy.abortReason() ?? (command.exitCode === 0 ? null : (stop.lost?.message ?? null)),
+        }),
+      ).catch(unknownOutcome),
   });
-  let aborted: string | null = null;
-  const wire = await startGuardedProxy(scope, {
-    target,
+  await journal?.end(after.section.outcome);
+  const reasons = [...after.section.reasons, ...(notAgain === null ? [] : [notAgain])];
+  const finishedAt = new Date().toISOString();
+  const facts = { startedAt, finishedAt, command, attempts: [...attempts], reasons };
+  return {
+    section: { ...NOT_STARTED, ...applyBasis(rehearsal, options), ...after.section, ...facts },
+    caveats: [...after.caveats, ...(server.systemIdentifier === null ? [UNKNOWN_SYSTEM] : [])],
     run,
-    logins: logins.logins,
+  };
+}
+
+const UNKNOWN_SYSTEM: Caveat = {
+  ...{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read the system identifier' },
+};
+
+/** Without a journal the command runs all the same: it only helps after a kill. */
+async function startJournal(
+  startedAt: string,
+  { run, target: { settings, database }, logins }: LockedTarget,
+  { rehearsal, options, fingerprint }: ApplyInput,
+): Promise<Journal | undefined> {
+  const { env = process.env, emit = ignore } = options;
+  const [place] = settings.hosts;
+  const target = { host: place?.host ?? '', port: place?.port ?? 0, database: database.name };
+  const command = commandWithoutSecrets(options.command, logins.logins);
+  const fingerprints = { before: fingerprint, rehearsed: rehearsal.report.schema?.after ?? null };
+  try {
+    return await openJournal({ run, startedAt, command, target, fingerprints }, env);
+  } catch (error) {
+    const message = `the apply keeps no journal, so \`safemigrate list\` will know nothing of it if it is killed: ${messageOf(error)}`;
+    emit({ type: 'notice', message });
+    return undefined;
+  }
+}
+
+function startProxy(
+  scope: Scope,
+  stop: Stop,
+  { target, run, logins: { logins } }: LockedTarget,
+  {
     rehearsed,
+    options,
+    transactions,
+    journal,
+  }: {
+    rehearsed: Rehearsed;
+    options: ApplyOptions;
+    transactions: TransactionWatch;
+    journal: Journal | undefined;
+  },
+): Promise<GuardedWatch> {
+  const { emit = ignore, audit = ignore, redact = false, env = process.env, proxyListen } = options;
+  return startGuardedProxy(scope, {
+    ...{ target, run, logins, rehearsed, audit, emit },
     options: {
-      ...{ env: options.env ?? process.env, ...options.guardrails, redact },
-      ...(options.proxyListen === undefined ? {} : { listen: options.proxyListen }),
+      ...{ env, ...options.guardrails, redact },
+      ...(proxyListen === undefined ? {} : { listen: proxyListen }),
     },
-    audit,
-    emit,
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
     observer: (event) => {
       journal?.observe(event);
       transactions.observe(event);
     },
-    abort: (reason) => {
-      aborted ??= reason.message;
-      stop.now(reason);
-    },
+    abort: (reason) => stop.now(reason),
   });
-  const rewritten = rewriteCommand(input, logins, wire.routes);
-  const { retries = 0, timeoutMs = 0 } = options;
-  const { command, after, attempts, notAgain } = await runAttempts({
-    ...{ retries, timeoutMs, wire, emit },
-    signal: AbortSignal.any([stop.signal, ...(options.signal ? [options.signal] : [])]),
-    run: (withinMs) =>
-      inPhase(emit, 'command', () => runCommand({ ...toRun(rewritten, stop, options), timeoutMs: withinMs })),
-    look: (command, earlier) =>
-      inPhase(emit, 'after', () =>
-        inspectOutcome({
-          ...given,
-          ...{ target, run, audit, wire, transactions, place, rehearsed, command, earlier },
-          rehearsedSchema: report.schema,
-          // A command that had succeeded by then was not ended by it.
-          aborted: aborted ?? (command.exitCode === 0 ? null : (stop.lost?.message ?? null)),
-        }),
-      ).catch(unknownState),
-  });
-  const { outcome, reasons } = after.section;
-  await journal?.over(outcome);
-  const unpinned: Caveat[] =
-    place.systemIdentifier === null
-      ? [{ path: 'apply.outcome', kind: 'estimate', reason: 'the role may not read which server this is' }]
-      : [];
-  return {
-    section: {
-      ...NOT_STARTED,
-      ...basis(rehearsal, options),
-      ...{ startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString(), command },
-      ...after.section,
-      attempts: [...attempts],
-      reasons: notAgain === null ? reasons : [...reasons, notAgain],
-    },
-    caveats: [...after.caveats, ...unpinned],
-  };
 }
 
-function placeOf({ settings, database }: Target): { host: string; port: number; database: string } {
-  const [place] = settings.hosts;
-  return { host: place?.host ?? '', port: place?.port ?? 0, database: database.name };
-}
-
-function unknownState(cause: unknown): never {
+function unknownOutcome(cause: unknown): never {
   throw new SafemigrateError(
     'TARGET_CHANGED',
-    `The command ran on the target, and what became of it could not be found out: ${messageOf(cause)}.`,
-    { cause, hint: 'A person must look at the target now. Do not run the command again before that.' },
+    `The command ran on the target, and its outcome could not be found out: ${messageOf(cause)}.`,
+    { cause, hint: 'A person must check the target now. Do not run the command again before that.' },
   );
 }

@@ -143,7 +143,7 @@ describe('a command that does not get its lock within its transaction', () => {
       ...{ outcome: 'failed', committed: [], wayBack: null },
       attempts: [{ failure: LOCKED }, { failure: LOCKED, pausedMs: null }],
     });
-    expect(run.apply.reasons.join()).toContain('run 2 times, which is all that --retries 1 allows');
+    expect(run.apply.reasons.join()).toContain('run 2 times, the maximum with --retries 1');
     expect(run.exitCode).toBe(4);
     expect(await fingerprintOf(target.url)).toBe(before);
   });
@@ -158,7 +158,7 @@ describe('a command that does not get its lock within its transaction', () => {
       typed: [
         [/ready/, () => reader().then(() => '\n')],
         [
-          /again in/,
+          /(retry|rerun \d of \d) in/,
           async () => {
             process.kill(pid, 'SIGTERM');
             return '';
@@ -189,7 +189,7 @@ describe('a command that has committed something before', () => {
     expect(committed).toMatchObject({ sql: 'CREATE TABLE first (id int)' });
     expect(run.apply.attempts).toMatchObject([{ failure: LOCKED, committed: [committed?.statement] }]);
     expect(run.apply.reasons.join()).toContain(
-      `not run again (--retries): statement ${committed?.statement} was committed`,
+      `not rerun (--retries): statement ${committed?.statement} was committed`,
     );
     expect(run.apply.outcome).toBe('partly');
     expect(run.exitCode).toBe(5);
@@ -300,7 +300,7 @@ describe.skipIf(skipReason(available === true ? null : available))(
         typed: [
           [/ready/, '\n'],
           [/ready/, comes],
-          [/again in/, goes],
+          [/(retry|rerun \d of \d) in/, goes],
         ],
       });
       expect(run.apply, run.stderr).toMatchObject({

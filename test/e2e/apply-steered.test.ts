@@ -82,7 +82,7 @@ describe('from another process', () => {
       },
     );
     expect(seen).toMatchObject([
-      { exitCode: 0, stdout: 'Paused. The next statement is held back.\n' },
+      { exitCode: 0, stdout: 'Paused. The next statement is held.\n' },
       ['first'],
       { exitCode: 0, stdout: 'Resumed.\n' },
       { exitCode: 0, stdout: 'It was not paused.\n' },
@@ -178,7 +178,7 @@ describe('from another process', () => {
         ],
       },
     );
-    expect(answer).toContain('The statement that runs goes on to its end');
+    expect(answer).toContain('the running statement is not interrupted');
     expect(run.apply, run.stderr).toMatchObject({ outcome: 'failed', committed: [] });
     const slept = run.apply.statements.find(({ sql }) => sql.includes('pg_sleep'));
     expect(slept).toMatchObject({ error: null, tag: 'SELECT 1' });
@@ -192,7 +192,7 @@ describe('from another process', () => {
     async (what) => {
       const run = newRunId();
       const { exitCode, stderr } = await safemigrate([what, run]);
-      expect(stderr).toContain(`No apply of the name ${run} runs here`);
+      expect(stderr).toContain(`No apply ${run} is running here`);
       expect(exitCode).toBe(2);
     },
   );

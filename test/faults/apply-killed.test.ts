@@ -68,14 +68,14 @@ test(
     await killed(migration('BEGIN; CREATE TABLE second (id int)'));
     const told = await list();
     expect(told).toContain(`to ${target.name} on 127.0.0.1`);
-    expect(told).toContain('was cut off. A person must look.');
+    expect(told).toContain('was killed. A person must check the target.');
     expect(told).toContain('neither the one before the command nor the one that the rehearsal led to');
     expect(told).toMatch(/statements committed:\n.*\n\s+CREATE TABLE first/);
-    expect(told).toMatch(/1 statement not over when it was cut off.*\n\s+CREATE TABLE second/);
+    expect(told).toMatch(/1 statement in transactions that had not ended.*\n\s+CREATE TABLE second/);
 
     const { apply: applied } = await apply(target.url, sqlCommand('CREATE TABLE last (id int)'), { env });
     expect(applied.outcome).toBe('applied');
-    expect(await list()).not.toContain('cut off');
+    expect(await list()).not.toContain('was killed');
   },
   PATIENCE_MS,
 );

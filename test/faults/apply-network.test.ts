@@ -110,7 +110,7 @@ describe.skipIf(skipReason(networkObstacle()))('an apply whose network is cut', 
       const sent = run.apply.committed.find(({ sql }) => sql === 'CREATE TABLE made (id int)');
       expect(sent?.outcome).toBe('unknown');
       expect(run.apply.reasons.join()).toContain('The connection to the server was lost during the run');
-      expect(run.apply.reasons.join()).toContain('could not be looked at');
+      expect(run.apply.reasons.join()).toContain('could not be read');
       expect(run.apply.reasons.join()).toContain('not known: CREATE TABLE made (id int)');
       expect(run.exitCode).toBe(5);
       await relay.close();

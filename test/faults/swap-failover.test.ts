@@ -70,7 +70,7 @@ test(
       outcome: 'undone',
       reasons: [
         expect.stringMatching(/^Nothing was renamed: another server took over.*timeline 1 became 2/),
-        expect.stringContaining('app is open on the server that took over'),
+        expect.stringContaining('app is open on the new primary'),
       ],
     });
     expect(await doorOf(standby, 'app')).toEqual(OPEN);

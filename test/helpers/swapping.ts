@@ -66,7 +66,7 @@ export async function guardOf(pid: number): Promise<number> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
   for (const child of children.trim().split(' ').map(Number)) {
     const words = await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '');
-    if (words.includes('swap/guard-process')) return child;
+    if (words.includes('swap/reopen-agent-process')) return child;
   }
   throw new Error(`no guard among the children of ${pid}`);
 }

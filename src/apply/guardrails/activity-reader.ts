@@ -1,6 +1,6 @@
 import type { Session } from '../../postgres/connection/session.ts';
 
-/** A session of ours that looks at the server, and is opened again where it was lost. */
+/** Queries the server's activity over a session of its own, which it reopens after a loss. */
 export class ActivityReader {
   readonly #connect: () => Promise<Session>;
   #session: Session | undefined;
@@ -10,13 +10,14 @@ export class ActivityReader {
     this.#connect = connect;
   }
 
-  /** @returns undefined where the server did not answer. Never rejects. */
+  /** Sends a query. @returns undefined if the server did not answer. Never rejects. */
   async ask<Row extends object>(sql: string, values: readonly unknown[]): Promise<Row[] | undefined> {
     if (this.#closed) return undefined;
     try {
       this.#session ??= await this.#connect();
       return await this.#session.query<Row>(sql, values);
     } catch {
+      // The caller goes on without an answer; the next query gets a new session.
       const session = this.#session;
       this.#session = undefined;
       await session?.close();
@@ -24,7 +25,7 @@ export class ActivityReader {
     }
   }
 
-  /** Ends what is being asked, too. */
+  /** Closes the session, and with it a query under way. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#session?.close();

@@ -18,25 +18,25 @@ export interface GateParts {
   readonly database: string;
   readonly rehearsed: Rehearsed;
   readonly options: Guardrails;
-  readonly happenings: GuardrailEvents;
-  readonly steering: ManualControl;
-  readonly watchdog: BlockingMonitor;
+  readonly events: GuardrailEvents;
+  readonly manualControl: ManualControl;
+  readonly blockingMonitor: BlockingMonitor;
   readonly retries: Retries;
   readonly indexes: InvalidIndexes;
-  readonly looker: ActivityReader;
+  readonly activity: ActivityReader;
 }
 
-/** insufficient_privilege: tools take it as final, and do not try again. */
+/** insufficient_privilege: tools do not retry after it. */
 const NOT_ALLOWED = '42501';
 /** query_canceled */
 const CANCELED = '57014';
-/** By these words a refusal because of those who wait is told from every other cancel. */
-export const OVERDUE = 'other sessions have waited too long behind this transaction';
+/** Message that marks a cancel caused by blocked sessions. */
+export const OVERDUE = 'this transaction has blocked other sessions for too long';
 
-/** Decides of each statement on its way to the target, and of each that failed. */
+/** Decides whether each statement of the command may run on the target, and whether a failed one is retried. */
 export class ApplyGate implements Gate {
   readonly #parts: GateParts;
-  /** Once something was sent that was not rehearsed, what follows from it was not either. */
+  /** A statement was refused as not rehearsed, so those after it may differ as a consequence. */
   #stopped = false;
 
   constructor(parts: GateParts) {
@@ -44,51 +44,51 @@ export class ApplyGate implements Gate {
   }
 
   async before(intent: Intent): Promise<GateAnswer> {
-    const { happenings, indexes } = this.#parts;
-    // COMMIT and ROLLBACK give locks back, whatever has happened.
+    const { events, indexes } = this.#parts;
+    // COMMIT and ROLLBACK release locks, so they always pass.
     if (intent.parsed && intent.parsed.role !== 'ordinary') return 'run';
     const refusal = this.#refusal(intent);
     if (refusal) return refusal;
     const setting = intent.parsed && settingBy(intent.parsed.node, intent.sql);
-    if (setting) happenings.ownTimeout({ ...setting, where: 'statement' });
+    if (setting) events.ownTimeout({ ...setting, where: 'statement' });
     await indexes.remember(intent);
     return 'run';
   }
 
   async between(signal: AbortSignal): Promise<void> {
-    const { steering, looker, happenings, options } = this.#parts;
-    await steering.hold(signal);
+    const { manualControl, activity, events, options } = this.#parts;
+    await manualControl.hold(signal);
     if (options.maxLag === null) return;
-    await awaitStandbys(looker, options.maxLag, happenings, signal);
-    // Somebody may have paused it meanwhile.
-    await steering.hold(signal);
+    await awaitStandbys(activity, options.maxLag, events, signal);
+    // A person may have paused the run meanwhile.
+    await manualControl.hold(signal);
   }
 
-  /** CONCURRENTLY waits for others by its nature, and may leave something invalid behind if it does not come to its end. */
+  /** A concurrent statement must wait for other transactions, and may leave an invalid object if it fails. */
   waitsForLocks({ parsed }: Intent): boolean {
     return parsed !== null && concurrentFailure(parsed.node) !== undefined;
   }
 
   async after(intent: Intent, attempt: StatementAttempt): Promise<'deliver' | 'retry'> {
-    const { retries, steering } = this.#parts;
-    const signal = AbortSignal.any([attempt.signal, steering.aborting]);
+    const { retries, manualControl } = this.#parts;
+    const signal = AbortSignal.any([attempt.signal, manualControl.aborting]);
     const answer = await retries.after(intent, { ...attempt, signal });
     if (answer === 'deliver') return answer;
     await this.between(signal);
-    return steering.aborted ? 'deliver' : 'retry';
+    return manualControl.aborted ? 'deliver' : 'retry';
   }
 
   #refusal({ sql, session, parsed }: Intent): PostgresError | undefined {
-    const { steering, watchdog, happenings, rehearsed, options } = this.#parts;
-    if (steering.aborted)
-      return { sqlstate: CANCELED, message: 'safemigrate was told to abort this run (safemigrate abort)' };
-    const overdue = watchdog.overdue(session);
+    const { manualControl, blockingMonitor, events, rehearsed, options } = this.#parts;
+    if (manualControl.aborted)
+      return { sqlstate: CANCELED, message: 'this run was aborted (safemigrate abort)' };
+    const overdue = blockingMonitor.overdue(session);
     if (overdue) {
-      happenings.cancelled({ sql, outcome: 'refused', ...overdue });
+      events.cancelled({ sql, outcome: 'refused', ...overdue });
       return {
         sqlstate: CANCELED,
         message: OVERDUE,
-        hint: 'safemigrate lets nothing but its end through. --max-blocked and --max-waiting are the limits.',
+        hint: 'Only COMMIT and ROLLBACK may follow. --max-blocked and --max-waiting set the limits.',
       };
     }
     const { onDivergence, redact } = options;
@@ -96,9 +96,9 @@ export class ApplyGate implements Gate {
     if (!diverges(rehearsed, sent, { redacted: redact, database: this.#parts.database })) return undefined;
     if (this.#stopped) return notRehearsed('this statement was not rehearsed either');
     const stopped = onDivergence === 'stop';
-    happenings.diverged({ sql, stopped });
+    events.diverged({ sql, stopped });
     if (!stopped) {
-      happenings.say(`${happenings.named(sql)} was not rehearsed (--on-divergence warn)`);
+      events.say(`${events.named(sql)} was not rehearsed (--on-divergence warn)`);
       return undefined;
     }
     this.#stopped = true;
@@ -109,7 +109,7 @@ export class ApplyGate implements Gate {
 function notRehearsed(what: string): PostgresError {
   return {
     sqlstate: NOT_ALLOWED,
-    message: `safemigrate does not run what it has not seen on a clone: ${what}`,
-    hint: 'The target may have changed, or the command does not do the same each time. --on-divergence warn lets it through.',
+    message: `safemigrate runs only rehearsed statements on the target: ${what}`,
+    hint: 'The target may have changed, or the command is not deterministic. --on-divergence warn permits the statement.',
   };
 }

@@ -2,8 +2,8 @@ import type { Statement } from '../../proxy/observed.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 
-// Of other roles' sessions a role without pg_read_all_stats sees that they are there, and nothing else.
-const WHO = `
+// Without pg_read_all_stats a role sees only the pids of other roles' sessions.
+const BLOCKER = `
 SELECT a.pid, a.usename::text AS "user",
        coalesce(nullif(a.application_name, ''), nullif(a.backend_type, 'client backend')) AS application,
        a.state, nullif(left(a.query, 500), '') AS query,
@@ -12,12 +12,12 @@ SELECT a.pid, a.usename::text AS "user",
        a.state = 'idle in transaction' AND clock_timestamp() - a.state_change > interval '1 second' AS idle
   FROM pg_stat_activity a WHERE a.pid = $1`;
 
-// A transaction that went on meanwhile is not idle any more, and a pid may be somebody else's by now.
-const END = `
+// The transaction may have continued meanwhile, and the pid may have been reused.
+const TERMINATE = `
 SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
  WHERE pid = $1 AND backend_start = $2::timestamptz AND state = 'idle in transaction'`;
 
-interface Who {
+interface Blocker {
   pid: number;
   user: string | null;
   application: string | null;
@@ -28,49 +28,49 @@ interface Who {
   idle: boolean | null;
 }
 
-/** Names who keeps the command waiting, and ends idle ones where that was allowed. */
+/** Reports the sessions that block the command, and terminates idle ones if --unblock permits it. */
 export class Blockers {
-  readonly #looker: ActivityReader;
-  readonly #happenings: GuardrailEvents;
-  readonly #mayEnd: boolean;
+  readonly #activity: ActivityReader;
+  readonly #events: GuardrailEvents;
+  readonly #mayTerminate: boolean;
   readonly #seen = new Map<string, { ended: boolean }>();
 
-  constructor(looker: ActivityReader, happenings: GuardrailEvents, mayEnd: boolean) {
-    this.#looker = looker;
-    this.#happenings = happenings;
-    this.#mayEnd = mayEnd;
+  constructor(activity: ActivityReader, events: GuardrailEvents, mayTerminate: boolean) {
+    this.#activity = activity;
+    this.#events = events;
+    this.#mayTerminate = mayTerminate;
   }
 
-  /** 0 stands for a prepared transaction. */
-  async see(statement: Statement, pids: readonly number[]): Promise<void> {
+  /** Reports the blockers of a statement. @param pids process ids; 0 for a prepared transaction. */
+  async report(statement: Statement, pids: readonly number[]): Promise<void> {
     for (const pid of new Set(pids)) {
       const key = `${statement.id} ${pid}`;
       const entry = this.#seen.get(key);
-      if (entry && (entry.ended || !this.#mayEnd)) continue;
-      const [who] = (await this.#looker.ask<Who>(WHO, [pid])) ?? [];
-      if (!entry) this.#seen.set(key, this.#name(statement, pid, who));
-      if (this.#mayEnd && who?.idle) await this.#end(key, who);
+      if (entry && (entry.ended || !this.#mayTerminate)) continue;
+      const [blocker] = (await this.#activity.ask<Blocker>(BLOCKER, [pid])) ?? [];
+      if (!entry) this.#seen.set(key, this.#describe(statement, pid, blocker));
+      if (this.#mayTerminate && blocker?.idle) await this.#terminate(key, blocker);
     }
   }
 
-  #name(statement: Statement, pid: number, who: Who | undefined): { ended: boolean } {
-    const { user = null, application = null, state = null, query = null, since = null } = who ?? {};
+  #describe(statement: Statement, pid: number, blocker: Blocker | undefined): { ended: boolean } {
+    const { user = null, application = null, state = null, query = null, since = null } = blocker ?? {};
     const prepared = pid === 0 ? { state: 'prepared' } : {};
     const blocked = statement.sql;
     const known = { pid, user, application, state, query, since, blocked, ended: false, ...prepared };
-    const parts = [user, application, state, query && this.#happenings.named(query)].filter((part) => part);
+    const parts = [user, application, state, query && this.#events.named(query)].filter((part) => part);
     const name = pid === 0 ? 'a prepared transaction' : `pid ${pid}`;
-    this.#happenings.say(
-      `${this.#happenings.named(statement.sql)} waits for ${name}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}${since ? ` since ${since}` : ''}`,
+    this.#events.say(
+      `${this.#events.named(statement.sql)} waits for ${name}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}${since ? ` since ${since}` : ''}`,
     );
-    return this.#happenings.blocked(known);
+    return this.#events.blocked(known);
   }
 
-  async #end(key: string, { pid, started }: Who): Promise<void> {
-    const [did] = (await this.#looker.ask<{ ended: boolean }>(END, [pid, started])) ?? [];
+  async #terminate(key: string, { pid, started }: Blocker): Promise<void> {
+    const [result] = (await this.#activity.ask<{ ended: boolean }>(TERMINATE, [pid, started])) ?? [];
     const entry = this.#seen.get(key);
-    if (!did?.ended || !entry) return;
+    if (!result?.ended || !entry) return;
     entry.ended = true;
-    this.#happenings.say(`pid ${pid} was ended: it was idle in its transaction (--unblock)`);
+    this.#events.say(`pid ${pid} was terminated: it was idle in its transaction (--unblock)`);
   }
 }

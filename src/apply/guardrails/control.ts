@@ -7,13 +7,13 @@ import { stateFolder } from '../../ownership/state-files.ts';
 export const ORDERS = ['pause', 'resume', 'abort'] as const;
 export type ManualOrder = (typeof ORDERS)[number];
 
-/** What a running apply answers, for people. */
-export type Obey = (order: ManualOrder) => string;
+/** Carries out an order. @returns the answer for the person who gave it. */
+export type OrderHandler = (order: ManualOrder) => string;
 
 const FOLDER_MODE = 0o700;
 const SOCKET_MODE = 0o600;
 const LONGEST_ORDER = 16;
-/** An apply that has stopped reading is not there any more. */
+/** An apply that does not answer within this time counts as gone. */
 const ANSWER_WITHIN_MS = 5_000;
 
 function socketOf(run: string, env: NodeJS.ProcessEnv): string {
@@ -21,18 +21,19 @@ function socketOf(run: string, env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Lets this user's other processes pause, resume and abort the run.
- * @throws Node's error where no socket can be made there (a path of more than about 100 bytes, for one).
+ * Listens on a socket for orders of this user's other processes: pause, resume, abort.
+ * @throws Node's error if the socket cannot be created (for example, for a path of more than about 100 bytes).
  */
 export async function listenForOrders(
   run: string,
   env: NodeJS.ProcessEnv,
-  obey: Obey,
+  handle: OrderHandler,
 ): Promise<{ close(): Promise<void> }> {
   const file = socketOf(run, env);
   await mkdir(path.dirname(file), { recursive: true, mode: FOLDER_MODE });
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let text = '';
+    // A client that went away has no use for the answer.
     socket.on('error', () => {});
     socket.setTimeout(ANSWER_WITHIN_MS, () => socket.destroy());
     socket.on('data', (chunk) => {
@@ -41,7 +42,7 @@ export async function listenForOrders(
     });
     socket.on('end', () => {
       const order = ORDERS.find((known) => known === text.trim());
-      socket.end(order ? obey(order) : 'This version of safemigrate does not know that.');
+      socket.end(order ? handle(order) : 'This version of safemigrate does not know this order.');
     });
   });
   server.unref();
@@ -63,8 +64,8 @@ function listen(server: Server, file: string): Promise<void> {
 }
 
 /**
- * Tells a running apply of this user on this machine what to do.
- * @returns its answer. @throws SafemigrateError `CONFIGURATION` where no such apply runs.
+ * Gives an order to an apply that this user runs on this machine.
+ * @returns its answer. @throws SafemigrateError `CONFIGURATION` if no such apply runs.
  */
 export function order(run: string, what: ManualOrder, env: NodeJS.ProcessEnv = process.env): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -73,8 +74,11 @@ export function order(run: string, what: ManualOrder, env: NodeJS.ProcessEnv = p
       reject(
         new SafemigrateError(
           'CONFIGURATION',
-          `No apply of the name ${run} runs here: ${messageOf(error)}. Nothing was done.`,
-          { cause: error, hint: 'It must run on this machine, as this user, with the same XDG_STATE_HOME.' },
+          `No apply ${run} is running here: ${messageOf(error)}. Nothing was done.`,
+          {
+            cause: error,
+            hint: 'The apply must run on this machine, as this user, with the same XDG_STATE_HOME.',
+          },
         ),
       );
     let answer = '';

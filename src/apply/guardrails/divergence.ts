@@ -3,23 +3,23 @@ import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgre
 import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
 import { likenessHash, type Rehearsed, shapeHash, textHash } from '../../rehearsal/receipts/rehearsed.ts';
 
-export interface Sent {
+export interface SentStatement {
   readonly sql: string;
-  /** null where the parser did not accept it. */
+  /** null if it could not be parsed. */
   readonly node: Node | null;
 }
 
-/** Functions that tools look around and lock each other out with. */
-const OF_SYSTEM =
+/** Functions with which tools read the catalogs and exclude each other. */
+const SYSTEM_FUNCTION =
   /^(?:pg_|has_|current_|session_|inet_|txid_|to_|array_|string_|json|row_|quote_|regexp_|(?:col|obj|shobj)_description$|(?:set_config|version|now|format|format_type|concat|concat_ws|count|max|min|sum|length|lower|upper|replace|unnest|generate_series|generate_subscripts|clock_timestamp|statement_timestamp|timezone)$)/;
 
 /**
- * Whether a statement was not rehearsed. DDL counts by its text, or by its shape where the rehearsal's literals are not
- * known; DML by its shape, in any repetition.
+ * Says whether a statement was not rehearsed. DDL is compared by its text, or by its normalized text if the rehearsal was
+ * redacted; DML by its normalized text, in any number of repetitions.
  */
 export function diverges(
   rehearsed: Rehearsed,
-  { sql, node }: Sent,
+  { sql, node }: SentStatement,
   { redacted = false, database }: { redacted?: boolean; database?: string } = {},
 ): boolean {
   if (node && (isIncidental(node) || readsCatalogue(node))) return false;
@@ -29,21 +29,21 @@ export function diverges(
   );
 }
 
-/** A SELECT that names nothing but the system's own relations and functions, and locks no row. */
+/** Says whether it is a SELECT that names only system relations and functions, and locks no row. */
 function readsCatalogue(node: Node): boolean {
   if (!isQuery(node) || writesWithin(node) || nodesWithin(node, 'LockingClause').length > 0) return false;
   const ctes = new Set(nodesWithin(node, 'CommonTableExpr').map(({ ctename }) => ctename ?? ''));
   return (
-    nodesWithin(node, 'RangeVar').every((relation) => isOfSystem(nameOf(relation), ctes)) &&
+    nodesWithin(node, 'RangeVar').every((relation) => isSystemRelation(nameOf(relation), ctes)) &&
     calledFunctions(node).every(isSystemFunction)
   );
 }
 
-function isOfSystem({ schema, name }: Name, ctes: ReadonlySet<string>): boolean {
+function isSystemRelation({ schema, name }: Name, ctes: ReadonlySet<string>): boolean {
   if (schema !== null) return schema === 'pg_catalog' || schema === 'information_schema';
   return ctes.has(name) || name.startsWith('pg_');
 }
 
 function isSystemFunction({ schema, name }: Name): boolean {
-  return schema === null ? OF_SYSTEM.test(name) : schema === 'pg_catalog';
+  return schema === null ? SYSTEM_FUNCTION.test(name) : schema === 'pg_catalog';
 }

@@ -24,7 +24,7 @@ import { type GuardrailOptions, settingsOf, withDefaults } from './guardrail-opt
 import { ManualControl } from './manual-control.ts';
 import { ProgressTracker } from './progress-tracker.ts';
 
-/** For what was asked of the server on the side. */
+/** How long to wait for the answers to our own queries. */
 const ANSWER_WITHIN_MS = 1_000;
 
 export type { GuardrailOptions } from './guardrail-options.ts';
@@ -32,31 +32,33 @@ export type { GuardrailOptions } from './guardrail-options.ts';
 export interface GuardedParts {
   readonly target: Target;
   readonly run: RunId;
-  /** What the command knows of the target; the first is the target's own login. */
+  /** The logins that the command has; the first is the target's own. */
   readonly logins: readonly CommandLogin[];
   readonly rehearsed: Rehearsed;
   readonly options: GuardrailOptions;
   readonly emit: Emit;
   readonly audit?: Audit;
-  /** Opens a session of ours on the target's server, outside the target where the role is let in there. */
+  /** Opens a session of ours on the target's server, if possible outside the target. */
   readonly connect: (purpose: string) => Promise<Session>;
-  /** Told everything that the proxy sees. */
+  /** Takes every event of the proxy. */
   readonly observer: Observer;
-  /** Ends the command, as its time limit does; the reason is told in the report. */
+  /** Ends the command, as its time limit does. */
   readonly abort: (reason: SafemigrateError) => void;
 }
 
 /** The proxy between the command and the target. */
 export interface GuardedWatch extends CommandWatch {
-  /** What was done to the command on its way; null where nothing watches. To be asked after end(). */
+  /** What the guardrails did to the command; complete after end(). */
   happened(): DuringSection | null;
+  /** Why the command was ended on a person's request; null if it was not. */
+  abortReason(): string | null;
 }
 
 export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
   const { target, run, logins, rehearsed, emit, audit = () => {}, connect, observer } = parts;
   const options = withDefaults(parts.options);
-  const happenings = new GuardrailEvents(emit, options.redact);
-  const looker = await scope.own(
+  const events = new GuardrailEvents(emit, options.redact);
+  const activity = await scope.own(
     'watchdog',
     async () => new ActivityReader(() => connect('watchdog')),
     async (made) => made?.close(),
@@ -64,91 +66,91 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const indexes = new InvalidIndexes(() =>
     openSession(target.settings, { purpose: 'invalid index', run, audit }),
   );
-  const steering = new ManualControl(happenings, () => parts.abort(aborted(run)));
-  const watchdog = new BlockingMonitor(options, looker, happenings);
-  const retries = new Retries(options, happenings, indexes);
-  const pace = new ProgressTracker(rehearsed, happenings);
+  const manualControl = new ManualControl(events, () => parts.abort(abortedByRequest(run)));
+  const blockingMonitor = new BlockingMonitor(options, activity, events);
+  const retries = new Retries(options, events, indexes);
+  const progress = new ProgressTracker(rehearsed, events);
   const settings = settingsOf(options);
-  const stopListening = await listen(scope, run, options.env, steering, happenings);
-  const wire = await watchCommand(scope, {
+  const stopListening = await listen(scope, run, options.env, manualControl, events);
+  const proxy = await watchCommand(scope, {
     logins,
     clone: target.settings,
     sharesRoles: true,
     cloneOid: target.database.oid,
     guard: new ApplyGate({
       database: target.database.name,
-      ...{ rehearsed, options, happenings, steering, watchdog, retries, indexes, looker },
+      ...{ rehearsed, options, events, manualControl, blockingMonitor, retries, indexes, activity },
     }),
     settings,
     observe: 'sampled',
-    // What they wrote is to be read from them first.
     ...(parts.options.listen === undefined ? {} : { listen: parts.options.listen }),
     otherDatabase: () => true,
     connect,
     observer: (event) => {
-      if (event.type === 'session') tellOwnTimeouts(event.parameters, settings, happenings);
+      if (event.type === 'session') noteOwnTimeouts(event.parameters, settings, events);
       retries.observe(event);
-      watchdog.observe(event);
-      steering.observe(event);
-      pace.observe(event);
+      blockingMonitor.observe(event);
+      manualControl.observe(event);
+      progress.observe(event);
       observer(event);
     },
     emit,
   });
   return {
-    ...wire,
+    ...proxy,
     disconnect: async () => {
-      await wire.disconnect();
-      await endsWithin(watchdog.settled(), ANSWER_WITHIN_MS);
+      await proxy.disconnect();
+      await endsWithin(blockingMonitor.settled(), ANSWER_WITHIN_MS);
     },
     end: async () => {
-      await wire.end();
-      steering.end();
-      await endsWithin(watchdog.close(), ANSWER_WITHIN_MS);
-      await looker.close();
-      await watchdog.close();
-      await looker.close();
+      await proxy.end();
+      manualControl.end();
+      await endsWithin(blockingMonitor.close(), ANSWER_WITHIN_MS);
+      await activity.close();
+      await blockingMonitor.close();
+      await activity.close();
       await stopListening();
     },
-    happened: () => happenings.section,
+    happened: () => events.section,
+    abortReason: () => (manualControl.endedCommand ? abortedByRequest(run).message : null),
   };
 }
 
-/** Without a socket the run goes on, and only takes no orders. */
+/** Listens for pause, resume and abort. Without a socket the run continues, and cannot be controlled. */
 async function listen(
   scope: Scope,
   run: RunId,
   env: NodeJS.ProcessEnv,
-  steering: ManualControl,
-  happenings: GuardrailEvents,
+  manualControl: ManualControl,
+  events: GuardrailEvents,
 ): Promise<() => Promise<void>> {
   try {
     const control = await scope.own(
       'control socket',
-      () => listenForOrders(run, env, steering.obey),
+      () => listenForOrders(run, env, manualControl.handle),
       async (opened) => opened?.close(),
     );
-    happenings.say(`to pause, resume or abort it: safemigrate pause|resume|abort ${run}`);
+    events.say(`control this run with: safemigrate pause|resume|abort ${run}`);
     return () => control.close();
   } catch (error) {
-    happenings.say(`safemigrate pause, resume and abort cannot reach this run: ${messageOf(error)}`);
+    events.say(`this run cannot be paused, resumed or aborted from elsewhere: ${messageOf(error)}`);
     return async () => {};
   }
 }
 
-function tellOwnTimeouts(
+function noteOwnTimeouts(
   parameters: readonly (readonly [name: string, value: string])[],
   settings: Readonly<Record<string, string>>,
-  happenings: GuardrailEvents,
+  events: GuardrailEvents,
 ): void {
   const { given } = withSettings(parameters, settings);
   const values = new Map(parameters);
   for (const setting of Object.keys(settings).filter((name) => !given.has(name)))
-    happenings.ownTimeout({ setting, value: values.get(setting) ?? null, where: 'start-up' });
+    events.ownTimeout({ setting, value: values.get(setting) ?? null, where: 'start-up' });
 }
 
-function aborted(run: RunId): SafemigrateError {
+function abortedByRequest(run: RunId): SafemigrateError {
   return new SafemigrateError('INTERRUPTED', `The run was aborted by \`safemigrate abort ${run}\`.`, {
-    hint: 'What the command had committed stays; the report says what that is.',
+    hint: 'What the command has committed stays; the report lists it.',
   });
 }

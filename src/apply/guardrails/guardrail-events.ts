@@ -8,7 +8,7 @@ type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blo
 
 const SHOWN_CHARACTERS = 70;
 
-/** What was done to the command on its way, for the report, and said at once. */
+/** Records what the guardrails do to the command, for the report, and emits notices. */
 export class GuardrailEvents {
   readonly #emit: Emit;
   readonly #redact: boolean;
@@ -29,12 +29,12 @@ export class GuardrailEvents {
     this.#emit({ type: 'notice', message });
   }
 
-  /** A statement as it may be shown. */
+  /** Formats a statement for the report. */
   shown(sql: string): string {
     return this.#redact ? normalizeSql(sql) : statementWithoutSecrets(sql);
   }
 
-  /** In one short line without literals, for logs that others read. */
+  /** Formats a statement as one short line without literals, for notices. */
   named(sql: string): string {
     const line = normalizeSql(statementWithoutSecrets(sql));
     return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
@@ -58,7 +58,7 @@ export class GuardrailEvents {
     if (!this.#section.ownTimeouts.some(same)) this.#section.ownTimeouts.push(entry);
   }
 
-  /** @returns the entry, in which is told if it is ended. */
+  /** Records a blocker. @returns its entry, which the caller updates if it terminates the session. */
   blocked(entry: Entry<'blockers'>): Entry<'blockers'> {
     const query = entry.query === null ? null : this.shown(entry.query);
     const kept = { ...entry, query, blocked: this.shown(entry.blocked) };

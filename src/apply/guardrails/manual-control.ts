@@ -4,25 +4,26 @@ import type { ManualOrder } from './control.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 
 /**
- * What a person has told the run from another terminal. It acts between statements: a pause holds back what would begin a
- * transaction, an abort refuses the next statement and ends the command once none runs.
+ * Carries out the orders that a person gives from another terminal. They take effect between statements: a pause holds the
+ * next statement that would begin a transaction; an abort refuses the next statement, and ends the command once none runs.
  */
 export class ManualControl {
-  readonly #happenings: GuardrailEvents;
-  readonly #onAborted: () => void;
+  readonly #events: GuardrailEvents;
+  readonly #onEnd: () => void;
   /** Sessions with an open transaction. */
   readonly #open = new Set<number>();
   readonly #running = new Set<Statement>();
   #pausedSince: number | undefined;
+  #endedCommand = false;
   readonly #aborting = new AbortController();
   #wake = new AbortController();
 
-  constructor(happenings: GuardrailEvents, onAborted: () => void) {
-    this.#happenings = happenings;
-    this.#onAborted = onAborted;
+  constructor(events: GuardrailEvents, onEnd: () => void) {
+    this.#events = events;
+    this.#onEnd = onEnd;
   }
 
-  /** Aborts when the run was told to. */
+  /** Fires on the order to abort. */
   get aborting(): AbortSignal {
     return this.#aborting.signal;
   }
@@ -31,7 +32,12 @@ export class ManualControl {
     return this.aborting.aborted;
   }
 
-  readonly obey = (order: ManualOrder): string => {
+  /** Whether an abort has ended the command. */
+  get endedCommand(): boolean {
+    return this.#endedCommand;
+  }
+
+  readonly handle = (order: ManualOrder): string => {
     switch (order) {
       case 'pause':
         return this.#pause();
@@ -49,13 +55,13 @@ export class ManualControl {
     }
     if (event.type === 'end') {
       this.#running.delete(event.statement);
-      if (this.aborted && this.#running.size === 0) this.#onAborted();
+      if (this.aborted && this.#running.size === 0) this.#endCommand();
     }
     if (event.type === 'undone') for (const statement of event.statements) this.#running.delete(statement);
     if (event.type === 'transaction-end' || event.type === 'session-end') this.#open.delete(event.session);
   }
 
-  /** Resolves when nothing is paused, or the signal says that nobody waits for that any more. */
+  /** Waits while the run is paused, or until the signal fires. */
   async hold(signal: AbortSignal): Promise<void> {
     while (this.#pausedSince !== undefined && !this.aborted && !signal.aborted) {
       const either = AbortSignal.any([signal, this.#wake.signal]);
@@ -63,39 +69,44 @@ export class ManualControl {
     }
   }
 
-  /** What was paused to the end counts as well. */
+  /** Records the time of a pause that lasts to the end. */
   end(): void {
-    if (this.#pausedSince !== undefined) this.#happenings.paused(performance.now() - this.#pausedSince);
+    if (this.#pausedSince !== undefined) this.#events.paused(performance.now() - this.#pausedSince);
     this.#pausedSince = undefined;
   }
 
   #pause(): string {
     this.#pausedSince ??= performance.now();
-    this.#happenings.say('paused: the next transaction is held back');
-    if (this.#open.size === 0) return 'Paused. The next statement is held back.';
+    this.#events.say('paused: the next transaction is held');
+    if (this.#open.size === 0) return 'Paused. The next statement is held.';
     const open = plural(this.#open.size, 'transaction');
-    return `${open} of the command is open, and holds its locks: it goes on to its end. What comes after it is held back.`;
+    return `Pausing: ${open} of the command ${this.#open.size === 1 ? 'is' : 'are'} open, with locks held, and will run to the end. Statements after that are held.`;
   }
 
   #resume(): string {
     if (this.#pausedSince === undefined) return 'It was not paused.';
     this.end();
-    this.#rouse();
-    this.#happenings.say('resumed');
+    this.#wakeAll();
+    this.#events.say('resumed');
     return 'Resumed.';
   }
 
   #abort(): string {
     this.#aborting.abort();
     this.end();
-    this.#rouse();
+    this.#wakeAll();
     if (this.#running.size > 0)
-      return 'The statement that runs goes on to its end; the next one is refused, and the command is ended.';
-    this.#onAborted();
-    return 'Aborted: no statement runs, and the command is ended.';
+      return 'Aborting: the running statement is not interrupted; the next one is refused, and the command is ended.';
+    this.#endCommand();
+    return 'Aborted: no statement was running, and the command is ended.';
   }
 
-  #rouse(): void {
+  #endCommand(): void {
+    this.#endedCommand = true;
+    this.#onEnd();
+  }
+
+  #wakeAll(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
   }

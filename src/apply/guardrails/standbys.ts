@@ -1,39 +1,39 @@
 import { formatBytes, formatDuration } from '../../format.ts';
+import { pause } from '../retry/backoff.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Lag } from './guardrail-options.ts';
-import { pause } from './pause.ts';
 
 const LAG = `
 SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::float8 AS bytes,
        coalesce(max(extract(epoch FROM replay_lag)), 0)::float8 * 1000 AS ms
   FROM pg_stat_replication WHERE state IN ('streaming', 'catchup')`;
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 
 interface Row {
   bytes: number;
   ms: number;
 }
 
-/** Waits until standbys are no further behind than allowed. One that cannot be looked at does not hold anything back. */
+/** Waits until no standby's lag exceeds the limit. If the lag cannot be read, it does not wait. */
 export async function awaitStandbys(
-  looker: ActivityReader,
+  activity: ActivityReader,
   limit: Lag,
-  happenings: GuardrailEvents,
+  events: GuardrailEvents,
   signal: AbortSignal,
 ): Promise<void> {
   const begun = performance.now();
   for (let said = false; !signal.aborted; said = true) {
-    const [lag] = (await looker.ask<Row>(LAG, [])) ?? [];
+    const [lag] = (await activity.ask<Row>(LAG, [])) ?? [];
     if (!lag || !exceeds(lag, limit)) {
-      if (said) happenings.lagged(performance.now() - begun);
+      if (said) events.lagged(performance.now() - begun);
       return;
     }
     if (!said)
-      happenings.say(
-        `a standby is ${formatBytes(lag.bytes)} and ${formatDuration(lag.ms)} behind; the next transaction waits for it (--max-lag)`,
+      events.say(
+        `a standby is ${formatBytes(lag.bytes)} and ${formatDuration(lag.ms)} behind: the next transaction waits for it (--max-lag)`,
       );
-    await pause(LOOK_EVERY_MS, signal);
+    await pause(CHECK_EVERY_MS, signal);
   }
 }
 

@@ -1,17 +1,18 @@
 /** A session that waits for a lock. */
 export interface Waiter {
   readonly pid: number;
-  /** Those that hold what it waits for, or wait for it before it. */
+  /** Process ids of the sessions that hold the lock, or wait for it earlier in the queue. */
   readonly blockers: readonly number[];
-  /** It waits for something that the application needs. */
+  /** It waits for a lock that the application needs, unlike an advisory lock or a virtualxid. */
   readonly hurt: boolean;
   readonly sinceMs: number;
   readonly nowMs: number;
 }
 
 /**
- * Who waits behind one of ours, also behind others who do; what they waited before its transaction began is not its doing.
- * @param begunMs of the transaction, by the server's clock; null where it is not known.
+ * Counts the sessions that a backend of the command blocks, directly or through others, and the longest wait. Time that they
+ * waited before its transaction began does not count.
+ * @param begunMs start of the transaction by the server's clock; null if it is not known.
  */
 export function blockedBehind(
   pid: number,

@@ -3,75 +3,76 @@ import type { Emit } from '../../events.ts';
 import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection } from '../../model/report.ts';
 import type { GuardedWatch } from '../guardrails/guarded-proxy.ts';
-import { growingPause, pause } from '../guardrails/pause.ts';
 import type { InspectedOutcome } from '../inspect-outcome.ts';
+import { backoffMs, pause } from './backoff.ts';
 import { failureOf, reasonAgainst } from './retry-eligibility.ts';
 
 type Attempt = ApplySection['attempts'][number];
 type Command = NonNullable<ApplySection['command']>;
 
-export interface CommandTrial {
-  /** How often the command may be run again. */
+export interface RetryOptions {
+  /** How often the command may be rerun. */
   readonly retries: number;
-  /** For all attempts together; 0: no limit. */
+  /** Time limit for all attempts together; 0: none. */
   readonly timeoutMs: number;
-  /** From then on nothing is begun. */
+  /** After it fires, no attempt begins. */
   readonly signal: AbortSignal;
-  readonly wire: Pick<GuardedWatch, 'disconnect' | 'end'>;
+  readonly proxy: Pick<GuardedWatch, 'disconnect' | 'end'>;
   readonly run: (timeoutMs: number) => Promise<CommandResult>;
-  /** Looks at the target. @param earlier number of the last statement before this attempt. */
-  readonly look: (command: Command, earlier: number) => Promise<InspectedOutcome>;
+  /** Inspects the target. @param earlier number of the last statement before this attempt. */
+  readonly inspect: (command: Command, earlier: number) => Promise<InspectedOutcome>;
   readonly emit: Emit;
 }
 
-export interface Tried {
-  /** Of the last attempt. */
+export interface AttemptsResult {
+  /** How the last attempt ended. */
   readonly command: Command;
-  /** The target as it is now, after all of them. */
+  /** The target after all attempts. */
   readonly after: InspectedOutcome;
   readonly attempts: readonly Attempt[];
-  /** Why a command that failed was not run once more; null where nobody asked for that. */
+  /** Why a command that failed was not run again; null without --retries. */
   readonly notAgain: string | null;
 }
 
-/** Longer than those of a single statement: the whole command begins anew. */
+/** Longer than the pauses of a single statement, since the whole command is rerun. */
 const PAUSES = { firstMs: 1_000, longestMs: 30_000 };
 
-/** Runs the command, and again where it failed because of a lock, nothing is left to chance, and it was asked for. */
-export async function runAttempts(trial: CommandTrial): Promise<Tried> {
-  const { retries, signal, wire, emit } = trial;
-  const begun = performance.now();
+/**
+ * Runs the command, and reruns it with exponential backoff if it failed because of a lock and a rerun is safe
+ * (retry-eligibility.ts).
+ */
+export async function runAttempts(options: RetryOptions): Promise<AttemptsResult> {
+  const { retries, signal, proxy, emit } = options;
+  const startedAtMs = performance.now();
   const leftMs = () =>
-    trial.timeoutMs === 0 ? 0 : Math.max(1, trial.timeoutMs - (performance.now() - begun));
+    options.timeoutMs === 0 ? 0 : Math.max(1, options.timeoutMs - (performance.now() - startedAtMs));
   const attempts: Attempt[] = [];
   for (let earlier = 0; ; ) {
     const startedAt = new Date().toISOString();
-    const { exitCode, signal: endedBy, timedOut, durationMs } = await trial.run(leftMs());
+    const { exitCode, signal: endedBy, timedOut, durationMs } = await options.run(leftMs());
     const command = { exitCode, signal: endedBy, timedOut, durationMs };
     const failed = exitCode !== 0 && exitCode !== null && !timedOut && !signal.aborted;
-    const mayFollow = failed && attempts.length < retries;
-    await (mayFollow ? wire.disconnect() : wire.end());
-    const after = await trial.look(command, earlier);
+    const mayRerun = failed && attempts.length < retries;
+    await (mayRerun ? proxy.disconnect() : proxy.end());
+    const after = await options.inspect(command, earlier);
     const failure = failed ? failureOf(after.evidence, earlier) : null;
     const attempt = attemptOf({ startedAt, exitCode, signal: endedBy, durationMs, failure }, after, earlier);
     attempts.push(attempt);
-    const over = (notAgain: string | null): Tried => ({ command, after, attempts, notAgain });
-    if (!mayFollow) return over(failed && retries > 0 ? usedUp(attempts.length, retries) : null);
-    const pauseMs = growingPause(attempts.length, PAUSES);
+    const finish = (notAgain: string | null): AttemptsResult => ({ command, after, attempts, notAgain });
+    if (!mayRerun) return finish(failed && retries > 0 ? usedUp(attempts.length, retries) : null);
+    const pauseMs = backoffMs(attempts.length, PAUSES);
     const against =
-      (await reasonAgainst(after.evidence, failure)) ?? noTime(trial.timeoutMs, leftMs(), pauseMs);
+      (await reasonAgainst(after.evidence, failure)) ?? noTime(options.timeoutMs, leftMs(), pauseMs);
     if (against === null) {
       emit({
         type: 'notice',
-        message: `the command failed because of a lock; again in ${formatDuration(pauseMs)} (${attempts.length} of ${retries})`,
+        message: `the command failed because of a lock; rerun ${attempts.length} of ${retries} in ${formatDuration(pauseMs)}`,
       });
       attempt.pausedMs = await pausedFor(pauseMs, signal);
     }
     if (against !== null || signal.aborted) {
-      await wire.end();
-      return over(
-        `the command was not run again (--retries): ${against ?? 'the run was ended while it paused'}`,
-      );
+      await proxy.end();
+      return finish(`the command was not rerun (--retries): ${against ?? 'the run ended during the pause'}`);
     }
     earlier = after.evidence.statements.at(-1)?.index ?? earlier;
   }
@@ -79,23 +80,23 @@ export async function runAttempts(trial: CommandTrial): Promise<Tried> {
 
 function attemptOf(
   ran: Omit<Attempt, 'firstStatement' | 'committed' | 'pausedMs'>,
-  { evidence: { statements, ended } }: InspectedOutcome,
+  { evidence: { statements, facts } }: InspectedOutcome,
   earlier: number,
 ): Attempt {
   return {
     ...ran,
     firstStatement: statements.find(({ index }) => index > earlier)?.index ?? null,
-    committed: ended.committed.map(({ statement }) => statement).filter((index) => index > earlier),
+    committed: facts.committed.map(({ statement }) => statement).filter((index) => index > earlier),
     pausedMs: null,
   };
 }
 
 function usedUp(count: number, retries: number): string {
-  return `the command was run ${plural(count, 'time')}, which is all that --retries ${retries} allows`;
+  return `the command was run ${plural(count, 'time')}, the maximum with --retries ${retries}`;
 }
 
 function noTime(timeoutMs: number, leftMs: number, pauseMs: number): string | null {
-  return timeoutMs > 0 && pauseMs >= leftMs ? '--timeout leaves no time for that' : null;
+  return timeoutMs > 0 && pauseMs >= leftMs ? '--timeout leaves no time for it' : null;
 }
 
 async function pausedFor(pauseMs: number, signal: AbortSignal): Promise<number> {

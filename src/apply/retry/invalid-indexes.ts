@@ -4,7 +4,7 @@ import { identifier } from '../../postgres/sql/quote.ts';
 import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent } from '../../proxy/observed.ts';
 
-interface Made {
+interface IndexName {
   readonly name: string;
   readonly schema: string | null;
   readonly table: string;
@@ -16,7 +16,7 @@ interface Row {
   name: string;
 }
 
-// One that somebody builds at this moment is not valid either.
+// An index that another session is building is not valid either.
 const INVALID = `
 SELECT i.indexrelid::int8::float8 AS oid, n.nspname::text AS schema, c.relname::text AS name
   FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
@@ -26,39 +26,39 @@ SELECT i.indexrelid::int8::float8 AS oid, n.nspname::text AS schema, c.relname::
    AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid)`;
 
 /**
- * CREATE INDEX CONCURRENTLY leaves an invalid index where it fails, which would be in the way of the next attempt. Of those
- * of its name on its table that were not there before it, exactly one may be it; that one is dropped. One without a name
- * in the statement could be somebody else's, and is left alone: then nothing is sent again.
+ * Drops the invalid index that a failed CREATE INDEX CONCURRENTLY leaves, since it would make the next attempt fail. It drops an
+ * index only if it is the single new invalid one with the statement's name and table. If the statement has no name for the
+ * index, it could be another session's: then nothing is dropped or retried.
  */
 export class InvalidIndexes {
   readonly #connect: () => Promise<Session>;
-  /** By session, of the statement that runs there. */
+  /** OIDs of the invalid indexes before the statement that runs, by session. */
   readonly #before = new Map<number, ReadonlySet<number>>();
 
   constructor(connect: () => Promise<Session>) {
     this.#connect = connect;
   }
 
-  /** To be waited for before the statement is sent. */
+  /** Notes the invalid indexes before the statement is sent. */
   async remember({ session, parsed }: Intent): Promise<void> {
     this.#before.delete(session);
-    const made = parsed && madeBy(parsed.node);
-    if (!made?.name) return;
-    const rows = await this.#with((own) => find(own, made));
+    const index = parsed && indexNameIn(parsed.node);
+    if (!index?.name) return;
+    const rows = await this.#with((own) => find(own, index));
     if (rows) this.#before.set(session, new Set(rows.map(({ oid }) => oid)));
   }
 
-  /** @returns whether the statement can be sent again. Never rejects. */
+  /** Removes what a failed statement left. @returns whether the statement can be retried. Never rejects. */
   async clear({ session, parsed }: Intent): Promise<boolean> {
-    const made = parsed && madeBy(parsed.node);
-    if (!made) return true;
+    const index = parsed && indexNameIn(parsed.node);
+    if (!index) return true;
     const before = this.#before.get(session);
-    if (!before || !made.name) return false;
+    if (!before || !index.name) return false;
     const cleared = await this.#with(async (own) => {
-      const left = (await find(own, made)).filter(({ oid }) => !before.has(oid));
+      const left = (await find(own, index)).filter(({ oid }) => !before.has(oid));
       const [only] = left;
       if (left.length > 1) return false;
-      // The table's schema is the index's.
+      // An index has the schema of its table.
       if (only)
         await own.query(`DROP INDEX CONCURRENTLY ${identifier(only.schema)}.${identifier(only.name)}`);
       return true;
@@ -72,7 +72,7 @@ export class InvalidIndexes {
       own = await this.#connect();
       return await use(own);
     } catch {
-      // Then it is not sent again, and the command hears of the failure.
+      // The statement is not retried, and the command gets its error.
       return undefined;
     } finally {
       await own?.close();
@@ -80,12 +80,12 @@ export class InvalidIndexes {
   }
 }
 
-function find(own: Session, { table, schema, name }: Made): Promise<Row[]> {
+function find(own: Session, { table, schema, name }: IndexName): Promise<Row[]> {
   return own.query<Row>(INVALID, [table, schema, name]);
 }
 
-/** undefined for all but CREATE INDEX CONCURRENTLY. */
-function madeBy(node: Node): Made | undefined {
+/** Finds the index of a CREATE INDEX CONCURRENTLY; undefined for other statements. */
+function indexNameIn(node: Node): IndexName | undefined {
   const { relation, idxname } = fieldsIf(node, 'IndexStmt') ?? {};
   if (concurrentFailure(node) !== 'an invalid index' || relation?.relname === undefined) return undefined;
   return { table: relation.relname, schema: relation.schemaname ?? null, name: idxname ?? '' };

@@ -7,14 +7,13 @@ import type {
 import { normalizeSql } from '../../postgres/sql/normalize.ts';
 import { OVERDUE } from '../guardrails/apply-gate.ts';
 import { unrecordedMigrations } from '../migration-history.ts';
-import type { Ended } from '../outcome.ts';
+import type { ApplyFacts } from '../outcome.ts';
 
 type Failure = NonNullable<ApplySection['attempts'][number]['failure']>;
 
-/** What an attempt sent and left, as it was sent. */
+/** What is known of the attempts so far. */
 export interface RetryEvidence {
-  readonly ended: Ended;
-  /** Of all attempts so far. */
+  readonly facts: ApplyFacts;
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
   readonly during: DuringSection | null;
@@ -22,68 +21,68 @@ export interface RetryEvidence {
 
 const LOCK_NOT_AVAILABLE = '55P03';
 const CANCELED = '57014';
-/** What every statement gets in a transaction that has failed. */
-const FOLLOWS = '25P02';
+/** in_failed_sql_transaction: every statement gets it after the one that failed. */
+const IN_FAILED_TRANSACTION = '25P02';
 
 /**
- * What an attempt failed of: its last error, but for those that only follow from one. null where no statement failed.
+ * Finds the statement that made an attempt fail: the last one with an error of its own. null if no statement failed.
  * @param earlier number of the last statement before the attempt.
  */
 export function failureOf({ statements, during }: RetryEvidence, earlier: number): Failure | null {
   const last = statements.findLast(
-    ({ index, error }) => index > earlier && error !== null && error.sqlstate !== FOLLOWS,
+    ({ index, error }) => index > earlier && error !== null && error.sqlstate !== IN_FAILED_TRANSACTION,
   );
   if (!last?.error) return null;
   const { sqlstate } = last.error;
-  const told = { statement: last.index, sqlstate };
-  if (sqlstate === LOCK_NOT_AVAILABLE) return { ...told, cause: 'lock' };
-  return { ...told, cause: wasCancelledByUs(last, during) ? 'watchdog' : 'other' };
+  const failure = { statement: last.index, sqlstate };
+  if (sqlstate === LOCK_NOT_AVAILABLE) return { ...failure, cause: 'lock' };
+  return { ...failure, cause: wasCancelledByUs(last, during) ? 'watchdog' : 'other' };
 }
 
 function wasCancelledByUs({ sql, error }: StatementSection, during: DuringSection | null): boolean {
   if (error?.sqlstate !== CANCELED) return false;
   if (error.message === OVERDUE) return true;
-  // Where literals are left out, the list of what was cancelled has the statement's shape.
-  const names = [sql, normalizeSql(sql)];
-  return (during?.cancelled ?? []).some((each) => each.outcome === 'cancelled' && names.includes(each.sql));
+  // With --redact the list of cancelled statements has normalized texts.
+  const texts = [sql, normalizeSql(sql)];
+  return (during?.cancelled ?? []).some((each) => each.outcome === 'cancelled' && texts.includes(each.sql));
 }
 
 /**
- * Why the command must not be run again after an attempt that failed; null where it may: everything that was sent is known
- * to be rolled back or, where something was committed, to be noted by the tool itself in the same transaction.
+ * Says why the command must not be rerun after a failed attempt; null if it may be. A rerun is safe if every transaction is known
+ * to be rolled back, or to be committed together with a row in the migration tool's own history table.
  */
 export async function reasonAgainst(
   evidence: RetryEvidence,
   failure: Failure | null,
 ): Promise<string | null> {
-  const { ended, statements, transactions, during } = evidence;
-  const { unreadable, moved, stillRunning, aborted, schemaChanged, committed } = ended;
-  if (aborted !== null) return 'the run was ended';
-  if (unreadable !== null || schemaChanged === null) return 'the target could not be looked at';
+  const { facts, statements, transactions, during } = evidence;
+  const { unreadable, moved, stillRunning, aborted, schemaChanged, committed } = facts;
+  if (aborted !== null) return 'the run ended';
+  if (unreadable !== null || schemaChanged === null) return 'the target could not be read';
   if (moved !== null) return moved;
-  if (stillRunning > 0) return "sessions of the command's still work in the target";
+  if (stillRunning > 0) return 'sessions of the command still work in the target';
   if (transactions.some(({ outcome }) => outcome === 'unknown'))
-    return 'it is not known what became of one of its transactions';
-  if (during?.diverged.some(({ stopped }) => stopped)) return 'it sent what was not rehearsed';
+    return 'it is not known whether one of its transactions was committed';
+  if (during?.diverged.some(({ stopped }) => stopped)) return 'it sent a statement that was not rehearsed';
   if (failure === null || failure.cause === 'other') return 'it did not fail because of a lock';
   if (!leavesNothing(failure.statement, evidence))
-    return `it went on after the failure of statement ${failure.statement}, or that may have left something`;
+    return `it continued after the failure of statement ${failure.statement}, or that statement may have left something`;
   if (committed.length === 0)
-    return schemaChanged ? 'the schema has changed, by something that was not seen' : null;
+    return schemaChanged ? 'the schema has changed, although no committed statement was seen' : null;
   const transactionOf = new Map(statements.map(({ index, transaction }) => [index, transaction]));
   const [first] = await unrecordedMigrations(committed, transactionOf);
   return first === undefined
     ? null
-    : `statement ${first.statement} was committed, and its transaction wrote to no table in which migration tools note what they ran`;
+    : `statement ${first.statement} was committed, and its transaction wrote to no history table of a migration tool`;
 }
 
 /**
- * In a transaction of more than itself, which was rolled back. Alone it was sent again already, and CREATE INDEX
- * CONCURRENTLY, which cannot be among others, would leave an invalid index.
+ * Says whether the failed statement was part of a larger transaction that was rolled back. A statement on its own was retried
+ * already, and may leave something behind, as CREATE INDEX CONCURRENTLY does.
  */
 function leavesNothing(number: number, { statements, transactions }: RetryEvidence): boolean {
   const failed = statements.find(({ index }) => index === number);
-  const together = statements.filter(({ transaction }) => transaction === failed?.transaction);
-  const ended = transactions.find(({ transaction }) => transaction === failed?.transaction);
-  return ended?.outcome === 'rolled back' && (failed?.explicit === true || together.length > 1);
+  const inTransaction = statements.filter((each) => each.transaction === failed?.transaction);
+  const transaction = transactions.find((each) => each.transaction === failed?.transaction);
+  return transaction?.outcome === 'rolled back' && (failed?.explicit === true || inTransaction.length > 1);
 }

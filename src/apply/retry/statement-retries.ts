@@ -4,12 +4,12 @@ import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent, Observed, StatementAttempt } from '../../proxy/observed.ts';
 import type { GuardrailEvents } from '../guardrails/guardrail-events.ts';
 import type { Guardrails } from '../guardrails/guardrail-options.ts';
-import { growingPause, pause } from '../guardrails/pause.ts';
+import { backoffMs, pause } from './backoff.ts';
 import type { InvalidIndexes } from './invalid-indexes.ts';
 
-interface Failed {
+interface FailedStatement {
   readonly sql: string;
-  /** Attempts. */
+  /** Number of attempts that failed. */
   failed: number;
   pausedMs: number;
 }
@@ -17,23 +17,23 @@ interface Failed {
 const PAUSES = { firstMs: 250, longestMs: 10_000 };
 
 /**
- * Sends a statement again that did not get its lock, with the text that was one transaction, after growing pauses in which
- * the table is free for others.
+ * Retries a statement that did not get its lock, together with the multi-statement query that it is part of, with exponential
+ * backoff: during the pauses other sessions can use the table.
  */
 export class Retries {
   readonly #limits: Pick<Guardrails, 'retryCount' | 'retryTimeMs'>;
-  readonly #happenings: GuardrailEvents;
+  readonly #events: GuardrailEvents;
   readonly #indexes: InvalidIndexes;
-  /** By session: in a text of several statements, it may be another one that fails next time. */
-  readonly #failed = new Map<number, Failed[]>();
+  /** By session. In a query of several statements another one may fail next time. */
+  readonly #failed = new Map<number, FailedStatement[]>();
 
   constructor(
     limits: Pick<Guardrails, 'retryCount' | 'retryTimeMs'>,
-    happenings: GuardrailEvents,
+    events: GuardrailEvents,
     indexes: InvalidIndexes,
   ) {
     this.#limits = limits;
-    this.#happenings = happenings;
+    this.#events = events;
     this.#indexes = indexes;
   }
 
@@ -43,32 +43,32 @@ export class Retries {
     const known = this.#known(session, sql);
     known.failed++;
     const giveUp = () => this.#giveUp(session, known);
-    if (parsed === null || asksOnce(parsed.node)) return giveUp();
-    const pauseMs = growingPause(number, PAUSES);
+    if (parsed === null || mustNotRetry(parsed.node)) return giveUp();
+    const pauseMs = backoffMs(number, PAUSES);
     if (number > retryCount || sinceMs + pauseMs > retryTimeMs) return giveUp();
     if (!(await this.#indexes.clear(intent))) return giveUp();
-    const words = `${this.#happenings.named(sql)} did not get its lock; again in ${formatDuration(pauseMs)}`;
-    this.#happenings.say(`${words} (${number} of ${retryCount})`);
+    const words = `${this.#events.named(sql)} did not get its lock; retry in ${formatDuration(pauseMs)}`;
+    this.#events.say(`${words} (${number} of ${retryCount})`);
     const begun = performance.now();
     await pause(pauseMs, signal);
     known.pausedMs += performance.now() - begun;
     return signal.aborted ? giveUp() : 'retry';
   }
 
-  /** To be given every event of the proxy. */
+  /** Takes every event of the proxy. */
   observe(event: Observed): void {
     if (event.type === 'end') {
       const { session, sql } = event.statement;
       const known = this.#failed.get(session)?.find((each) => each.sql === sql);
-      if (known) this.#over(session, known, event.outcome.error === null ? 'went on' : 'gave up');
+      if (known) this.#finish(session, known, event.outcome.error === null ? 'went on' : 'gave up');
     }
-    // Those that the last attempt did not come to.
+    // Statements that the last attempt did not reach.
     if (event.type === 'transaction-end')
       for (const known of [...(this.#failed.get(event.session) ?? [])])
-        this.#over(event.session, known, 'gave up');
+        this.#finish(event.session, known, 'gave up');
   }
 
-  #known(session: number, sql: string): Failed {
+  #known(session: number, sql: string): FailedStatement {
     const all = this.#failed.get(session) ?? [];
     this.#failed.set(session, all);
     let known = all.find((each) => each.sql === sql);
@@ -79,19 +79,19 @@ export class Retries {
     return known;
   }
 
-  #over(session: number, known: Failed, outcome: 'went on' | 'gave up'): void {
+  #finish(session: number, known: FailedStatement, outcome: 'went on' | 'gave up'): void {
     this.#forget(session, known);
-    this.#happenings.retried({ ...known, outcome });
+    this.#events.retried({ ...known, outcome });
   }
 
-  #forget(session: number, known: Failed): void {
+  #forget(session: number, known: FailedStatement): void {
     const others = this.#failed.get(session)?.filter((each) => each !== known) ?? [];
     if (others.length > 0) this.#failed.set(session, others);
     else this.#failed.delete(session);
   }
 
-  /** Whoever was never sent again was no retry. */
-  #giveUp(session: number, known: Failed): 'deliver' {
+  /** A statement that failed once was not retried, so it is not reported. */
+  #giveUp(session: number, known: FailedStatement): 'deliver' {
     if (known.failed === 1) this.#forget(session, known);
     return 'deliver';
   }
@@ -101,6 +101,6 @@ export class Retries {
  * NOWAIT asks to fail; and what a failed REINDEX or DETACH … CONCURRENTLY leaves behind gives the same statement another
  * meaning.
  */
-function asksOnce(node: Node): boolean {
+function mustNotRetry(node: Node): boolean {
   return saysNowait(node) || concurrentFailure(node) === 'another meaning';
 }

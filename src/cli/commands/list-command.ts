@@ -1,4 +1,4 @@
-import { type CutOffOutcome, inspectCutOff } from '../../apply/cut-off.ts';
+import { type InspectedApply, inspectInterruptedApplies } from '../../apply/interrupted-applies.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
 import {
   folderBytes,
@@ -12,7 +12,7 @@ import { type OwnedDatabase, ownedDatabases } from '../../ownership/owned.ts';
 import { whoMayWait } from '../../ownership/reopen.ts';
 import { startOf } from '../../ownership/run-id.ts';
 import type { UnreadableFile } from '../../ownership/state-files.ts';
-import { cutOffText } from '../cut-off-text.ts';
+import { interruptedAppliesText } from '../interrupted-applies-text.ts';
 import { LIST_OPTIONS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../text-table.ts';
@@ -26,8 +26,8 @@ export async function listCommand(flags: Record<string, unknown>, signal: AbortS
   const folders = await withBytes(await recordedFolders());
   const externals = await externalClones();
   if (options.format !== 'json') process.stdout.write(foldersAsText(folders) + externalsAsText(externals));
-  const applies = await inspectCutOff(findNamedPlace(options)?.settings);
-  if (options.format !== 'json') process.stdout.write(cutOffText(applies));
+  const applies = await inspectInterruptedApplies(findNamedPlace(options)?.settings);
+  if (options.format !== 'json') process.stdout.write(interruptedAppliesText(applies));
   const onServer = await databasesOf(options, signal);
   if (options.format === 'json')
     process.stdout.write(asJson(onServer?.databases ?? [], folders, externals, applies));
@@ -65,7 +65,7 @@ function asJson(
   databases: OwnedDatabase[],
   folders: Listed[],
   externals: (ExternalClone | UnreadableFile)[],
-  applies: CutOffOutcome[],
+  applies: InspectedApply[],
 ): string {
   const rows = databases.map(({ mark, ...database }) => ({
     ...database,
@@ -100,10 +100,10 @@ function asJson(
     const startedAt = new Date(startOf(run)).toISOString();
     return { external: url, run, role: 'clone', owning: each.state, kept, target, startedAt };
   });
-  const cutOff = applies.map(({ head, state, ...known }) => ({
+  const interrupted = applies.map(({ head, state, ...known }) => ({
     ...{ ...head, ...known, role: 'apply', owning: state },
   }));
-  return `${JSON.stringify([...rows, ...clones, ...elsewhere, ...cutOff], null, 2)}\n`;
+  return `${JSON.stringify([...rows, ...clones, ...elsewhere, ...interrupted], null, 2)}\n`;
 }
 
 function foldersAsText(folders: Listed[]): string {

@@ -82,7 +82,7 @@ describe('an apply', () => {
         code: 'REFUSED',
         message: expect.stringMatching(
           new RegExp(
-            `^Another apply is at work on ${target.name}: process \\d+ of \\S+ \\(safemigrate \\S+ apply\\), since 2`,
+            `^Another apply is running on ${target.name}: process \\d+ of \\S+ \\(safemigrate \\S+ apply\\), since 2`,
           ),
         ),
       });

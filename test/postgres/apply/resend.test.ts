@@ -54,7 +54,7 @@ async function guarded<T>(
 
 const untilAgain = (notices: readonly string[], count = 1) =>
   until('it is to be sent again', async () => {
-    return notices.filter((notice) => notice.includes('again in')).length >= count;
+    return notices.filter((notice) => notice.includes('retry in')).length >= count;
   });
 
 /** What a client of such a database is told that nobody stands before. */
@@ -148,7 +148,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
       await untilAgain(notices);
       await one.end();
       await until('the second is in the way', async () =>
-        notices.some((each) => each.includes('other') && each.includes('again in')),
+        notices.some((each) => each.includes('other') && each.includes('retry in')),
       );
       await two.end();
       expect(types(await told)).toBe('CCZ');
@@ -271,7 +271,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
         return rowCount === 1;
       });
       await other.query("notify c, 'attempt'");
-      expect(notices.join()).not.toContain('again in');
+      expect(notices.join()).not.toContain('retry in');
       await untilAgain(notices);
       await other.query("notify c, 'pause'");
       expect(

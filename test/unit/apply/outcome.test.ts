@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { decideOutcome, type Ended } from '../../../src/apply/outcome.ts';
+import { type ApplyFacts, decideOutcome } from '../../../src/apply/outcome.ts';
 
-const SUCCEEDED: Ended = {
+const SUCCEEDED: ApplyFacts = {
   command: { exitCode: 0, signal: null, timedOut: false, durationMs: 10 },
   reached: true,
   schemaChanged: true,
@@ -14,7 +14,7 @@ const SUCCEEDED: Ended = {
   moved: null,
   unreadable: null,
 };
-const FAILED: Ended = {
+const FAILED: ApplyFacts = {
   ...SUCCEEDED,
   command: { ...SUCCEEDED.command, exitCode: 3 },
   schemaChanged: false,
@@ -43,7 +43,7 @@ describe('an apply', () => {
     ['the server cannot be reached', { unreadable: 'it is gone' }],
     ['another server answers', { moved: 'another server answers now' }],
     ['a session of it still works', { stillRunning: 1 }],
-  ] satisfies [string, Partial<Ended>][])('that failed is partly there where %s', (_, more) => {
+  ] satisfies [string, Partial<ApplyFacts>][])('that failed is partly there where %s', (_, more) => {
     expect(decideOutcome({ ...FAILED, ...more }).outcome).toBe('partly');
   });
 
@@ -53,11 +53,14 @@ describe('an apply', () => {
     ['another server took over', { moved: 'another server took over meanwhile' }],
     ['a COMMIT was not answered', { committed: [UNKNOWN] }],
     ['the run was aborted', { aborted: 'somebody asked for it' }],
-  ] satisfies [string, Partial<Ended>][])('whose command succeeded is not as asked where %s', (_, more) => {
-    const { outcome, reasons } = decideOutcome({ ...SUCCEEDED, ...more });
-    expect(outcome).toBe('partly');
-    expect(reasons).toHaveLength(1);
-  });
+  ] satisfies [string, Partial<ApplyFacts>][])(
+    'whose command succeeded is not as asked where %s',
+    (_, more) => {
+      const { outcome, reasons } = decideOutcome({ ...SUCCEEDED, ...more });
+      expect(outcome).toBe('partly');
+      expect(reasons).toHaveLength(1);
+    },
+  );
 
   test('whose command never came to the target failed', () => {
     const idle = { reached: false, committed: [], schemaChanged: false, schemaEqual: false };

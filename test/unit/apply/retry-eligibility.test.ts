@@ -23,7 +23,7 @@ const ended = (transaction: number, outcome: TransactionSection['outcome']): Tra
 });
 
 const LOCKED: RetryEvidence = {
-  ended: {
+  facts: {
     command: { exitCode: 1, signal: null, timedOut: false, durationMs: 10 },
     ...{ reached: true, schemaChanged: false, schemaEqual: false, differences: [], committed: [] },
     ...{ leftovers: [], stillRunning: 0, aborted: null, moved: null, unreadable: null },
@@ -78,7 +78,7 @@ const CREATED = { statement: 1, sql: 'CREATE TABLE a ()', outcome: 'committed' a
 function committedBefore(...texts: string[]): Partial<RetryEvidence> {
   const committed = texts.map((sql, at) => ({ ...CREATED, statement: at + 1, sql }));
   return {
-    ended: { ...LOCKED.ended, schemaChanged: true, committed },
+    facts: { ...LOCKED.facts, schemaChanged: true, committed },
     statements: [
       ...texts.map((sql, at) => sent(at + 1, sql)),
       sent(9, 'DROP TABLE t', { transaction: 2, error: failedWith('55P03') }),
@@ -93,23 +93,15 @@ describe('a command that failed because of a lock', () => {
   });
 
   test.each<[string, Partial<RetryEvidence>, string]>([
-    ['the run was aborted', { ended: { ...LOCKED.ended, aborted: 'aborted' } }, 'was ended'],
-    [
-      'the target cannot be read',
-      { ended: { ...LOCKED.ended, unreadable: 'gone' } },
-      'could not be looked at',
-    ],
-    [
-      'the schema cannot be read',
-      { ended: { ...LOCKED.ended, schemaChanged: null } },
-      'could not be looked at',
-    ],
-    ['the schema has changed', { ended: { ...LOCKED.ended, schemaChanged: true } }, 'schema has changed'],
-    ['another server answers', { ended: { ...LOCKED.ended, moved: 'another server' } }, 'another server'],
-    ['a session still works', { ended: { ...LOCKED.ended, stillRunning: 1 } }, 'still work'],
+    ['the run was aborted', { facts: { ...LOCKED.facts, aborted: 'aborted' } }, 'the run ended'],
+    ['the target cannot be read', { facts: { ...LOCKED.facts, unreadable: 'gone' } }, 'could not be read'],
+    ['the schema cannot be read', { facts: { ...LOCKED.facts, schemaChanged: null } }, 'could not be read'],
+    ['the schema has changed', { facts: { ...LOCKED.facts, schemaChanged: true } }, 'schema has changed'],
+    ['another server answers', { facts: { ...LOCKED.facts, moved: 'another server' } }, 'another server'],
+    ['a session still works', { facts: { ...LOCKED.facts, stillRunning: 1 } }, 'still work'],
     ['a fate is not known', { transactions: [ended(1, 'unknown')] }, 'not known'],
     ['it diverged', { during: { ...during, diverged: [{ sql: 'a', stopped: true }] } }, 'not rehearsed'],
-    ['it went on', { transactions: [ended(1, 'committed')] }, 'went on'],
+    ['it continued', { transactions: [ended(1, 'committed')] }, 'continued after'],
     [
       'its last error is another one',
       { statements: [...LOCKED.statements, sent(3, 'x', { error: failedWith('42601') })] },

@@ -16,44 +16,44 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { takeApplyLock } from './apply-lock.ts';
 
-/** The target, for as long as the apply lasts. */
-export interface Entered {
+/** The target of an apply that holds its lock. */
+export interface LockedTarget {
   readonly target: Target;
   readonly run: RunId;
   readonly logins: Logins;
   readonly input: CommandInput;
-  /** A session in the target that holds its turn; with its end the run ends. */
-  readonly turn: Session;
+  /** A session in the target that holds the apply lock. If it is lost, the run ends. */
+  readonly lockSession: Session;
 }
 
 /**
- * Connects, and takes the target's turn: from here on no other apply begins.
- * @throws SafemigrateError `REFUSED` where another one is at work, and as a rehearsal's beginning.
+ * Connects to the target and takes its apply lock: from here on no other apply to it begins.
+ * @throws SafemigrateError `REFUSED` if another apply holds the lock, and what a rehearsal throws if it cannot connect.
  */
-export async function enterTarget(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Entered> {
+export async function lockTarget(scope: Scope, stop: Stop, options: RehearseOptions): Promise<LockedTarget> {
   const { emit = ignore, audit = ignore } = options;
   const { signal } = stop;
-  const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
-  const located = locateTarget(options, around);
-  resolveCommand(options.command, { path: around.env.PATH ?? '', folder: around.folder });
+  const environment = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
+  const located = locateTarget(options, environment);
+  resolveCommand(options.command, { path: environment.env.PATH ?? '', folder: environment.folder });
   const target = await inPhase(emit, 'connect', () =>
     inspectTarget(located.settings, located.source, { audit, signal }),
   );
   return inPhase(emit, 'inspect', async () => {
     const { run, control } = await claimRun(target, scope, { audit, signal });
-    const turn = await scope.own(
-      'turn of the target',
+    const lockSession = await scope.own(
+      'apply lock',
       () =>
         openSession(target.settings, {
           ...{ purpose: 'apply', run, audit, signal, readOnly: true, statementTimeoutMs: 0 },
         }),
       async (session) => session?.close(),
     );
-    await takeApplyLock(turn, target.database.oid);
-    for (const session of [control, turn]) session.onLost((reason) => stop.now(lostControl(reason)));
+    await takeApplyLock(lockSession, target.database.oid);
+    for (const session of [control, lockSession]) session.onLost((reason) => stop.now(lostControl(reason)));
     const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
-    const input = { argv: options.command, around, target: target.settings, urlVariable };
+    const input = { argv: options.command, around: environment, target: target.settings, urlVariable };
     const logins = await findLogins(input, comparer(target.settings, signal));
-    return { target, run, logins, input, turn };
+    return { target, run, logins, input, lockSession };
   });
 }

@@ -1,40 +1,40 @@
-import type { CutOffOutcome } from '../apply/cut-off.ts';
+import type { InspectedApply } from '../apply/interrupted-applies.ts';
 import { formatDuration, plural } from '../format.ts';
 import { visible } from '../report/visible.ts';
 
 const LISTED = 5;
 const COLUMNS = 100;
 
-/** Applies that were killed, and what their targets have. */
-export function cutOffText(applies: readonly CutOffOutcome[]): string {
+/** Describes the applies that are running or were killed, and what their targets have. */
+export function interruptedAppliesText(applies: readonly InspectedApply[]): string {
   if (applies.length === 0) return '';
   return `Applies:\n${applies.map(one).join('')}`;
 }
 
-function one({ head, state, schema, committed, open }: CutOffOutcome): string {
+function one({ head, state, schema, committed, open }: InspectedApply): string {
   const ago = formatDuration(Math.max(0, Date.now() - Date.parse(head.startedAt)));
   const { database, host, port } = head.target;
-  const what = `${head.run} to ${database} on ${host}:${port}, begun ${ago} ago`;
-  if (schema === null) return `  ${what}: at work\n`;
-  const doubt = state === 'unknown' ? ' (or is at work where this machine cannot look)' : '';
+  const what = `${head.run} to ${database} on ${host}:${port}, started ${ago} ago`;
+  if (schema === null) return `  ${what}: running\n`;
+  const doubt = state === 'unknown' ? ' (or is running where this machine cannot check)' : '';
   return [
-    `  ${what}: was cut off${doubt}. A person must look.\n`,
+    `  ${what}: was killed${doubt}. A person must check the target.\n`,
     `    ${stateOf(schema)}\n`,
     ...texts('committed', committed),
-    ...texts('not over when it was cut off: rolled back, or committed by its last statement', open),
+    ...texts('in transactions that had not ended: rolled back, or committed by the last one', open),
   ].join('');
 }
 
-function stateOf(schema: NonNullable<CutOffOutcome['schema']>): string {
+function stateOf(schema: NonNullable<InspectedApply['schema']>): string {
   switch (schema) {
     case 'as before':
       return 'The schema is as it was before the command.';
     case 'as rehearsed':
-      return 'The schema is the one that the rehearsal led to.';
+      return 'The schema is the result of the rehearsal.';
     case 'otherwise':
-      return 'The schema is neither the one before the command nor the one that the rehearsal led to.';
+      return 'The schema is neither the one before the command nor the result of the rehearsal.';
     default:
-      return `The schema was not looked at: ${schema.unread}.`;
+      return `The schema was not read: ${schema.unread}.`;
   }
 }
 

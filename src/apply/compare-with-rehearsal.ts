@@ -1,0 +1,85 @@
+import { inPhase } from '../events.ts';
+import type { Report } from '../model/report.ts';
+import { receiptObjections, schemaReason } from '../rehearsal/receipts/receipt.ts';
+import { identityOf, type Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
+import { ignore } from '../rehearsal/slices.ts';
+import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
+import type { ApplyOptions } from './apply-options.ts';
+import type { LockedTarget } from './lock-target.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Whether the target is the one that was rehearsed on. */
+export type RehearsalMatch =
+  | { readonly matches: true; readonly digest: CatalogueDigest; readonly fingerprint: string }
+  | {
+      readonly matches: false;
+      readonly reasons: string[];
+      /** What changed in the target. A new rehearsal would know of it; empty if one does not help. */
+      readonly outdated: readonly string[];
+    };
+
+/** Reads the target's catalogs and compares them with those of the rehearsal. */
+export async function compareWithRehearsal(
+  { run, target, logins, lockSession }: LockedTarget,
+  schema: SchemaWatch,
+  rehearsal: Rehearsal,
+  options: ApplyOptions,
+): Promise<RehearsalMatch> {
+  const { emit = ignore, maxAgeMs = DAY_MS } = options;
+  if ('receipt' in rehearsal) {
+    const identity = identityOf(target, logins, options);
+    const expected = { ...identity, database: target.database.name, now: new Date(), maxAgeMs };
+    const reasons = receiptObjections(rehearsal.receipt, expected);
+    if (reasons.length > 0) return { matches: false, reasons, outdated: [] };
+  }
+  await inPhase(emit, 'before', () => schema.before(target.settings, { run }));
+  const digest = await catalogueDigest(lockSession);
+  const fingerprint = await schema.fingerprint();
+  if ('receipt' in rehearsal) {
+    const reason = schemaReason(rehearsal.receipt, fingerprint);
+    if (reason !== undefined) return { matches: false, reasons: [reason], outdated: [] };
+  } else {
+    const outdated = changedSinceRehearsal(rehearsal, digest, fingerprint);
+    if (outdated.length > 0) return { matches: false, reasons: changedSince(outdated), outdated };
+  }
+  return { matches: true, digest, fingerprint };
+}
+
+/** Describes what changed in the target since an earlier digest of its catalogs; [] if nothing of the schema did. */
+export async function changesSince(
+  earlier: CatalogueDigest,
+  { target, lockSession }: LockedTarget,
+  schema: SchemaWatch,
+): Promise<string[]> {
+  const written = compareDigests(earlier, await catalogueDigest(lockSession));
+  if (written.length === 0) return [];
+  const changes = await schema.describe(target.settings);
+  return changedSince(changes.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`));
+}
+
+/**
+ * A statement that gives a relation a new file (TRUNCATE, REINDEX) changes the digest and leaves the schema as it was rehearsed,
+ * so the digest counts only if the schema's fingerprint differs as well.
+ */
+function changedSinceRehearsal(
+  { report, before }: Extract<Rehearsal, { before: unknown }>,
+  digest: CatalogueDigest,
+  fingerprint: string,
+): string[] {
+  if (before.digest === 'gone') return nameChanges(report, ['pg_database']);
+  if (report.schema?.before === fingerprint) return [];
+  const written = compareDigests(before.digest, digest);
+  return written.length === 0 ? [] : nameChanges(report, written);
+}
+
+/** Names the changes that the rehearsal has seen, or else the catalogs that differ. */
+function nameChanges({ target }: Report, written: readonly string[]): string[] {
+  const named = target.changes.map(({ what }) => what);
+  return named.length > 0 ? named : [`rows of ${written.join(', ')} were written`];
+}
+
+function changedSince(changes: readonly string[]): string[] {
+  return changes.map((what) => `the target changed since it was rehearsed on: ${what}`);
+}
