@@ -6,14 +6,14 @@ import { calledFunctions, type Node } from '../postgres/sql/tree.ts';
 import type { Fate } from './own-transaction-ids.ts';
 
 export interface Effects {
-  /** What stays in the target, or may. */
+  /** Writes that stay in the target, or may. */
   readonly committed: ApplySection['committed'];
-  /** What was sent and does not stay: rolled back, or failed. */
+  /** Writes that do not stay: rolled back, or failed. */
   readonly rolledBack: ApplySection['rolledBack'];
   readonly transactions: TransactionSection[];
 }
 
-/** Of pg_catalog itself nobody expects a change but from these; of others from all that are not declared to only read. */
+/** In pg_catalog only these functions write; elsewhere every volatile function may. */
 const WRITING_FUNCTIONS = `
 SELECT DISTINCT p.proname::pg_catalog.text AS name FROM pg_catalog.pg_proc p
  WHERE p.proname = ANY ($1::pg_catalog.name[])
@@ -22,9 +22,9 @@ SELECT DISTINCT p.proname::pg_catalog.text AS name FROM pg_catalog.pg_proc p
             ELSE p.provolatile = 'v' END`;
 
 /**
- * What became of each statement that wrote, or may have.
- * @param fates of the transactions whose connection broke.
- * @param session in the target, for what the functions called there are; null where it cannot be reached.
+ * Determines the outcome of each statement that wrote, or may have.
+ * @param fates of the transactions whose connection was lost.
+ * @param session in the target, to look up the functions called there; null if it cannot be reached.
  */
 export async function effectsOf(
   seen: { readonly statements: readonly StatementSection[]; readonly transactions: TransactionSection[] },
@@ -42,15 +42,15 @@ export async function effectsOf(
     const reading = readings[at];
     return reading?.writes || reading?.functions.some((name) => writing === null || writing.has(name));
   });
-  const told = wrote.map(({ index, sql, transaction, explicit, error }) => {
+  const writes = wrote.map(({ index, sql, transaction, explicit, error }) => {
     const outcome = outcomes.get(transaction) ?? 'unknown';
-    // Of what was under way when the connection broke, the transaction's fate tells.
+    // A statement that a lost connection cut off has the fate of its transaction.
     const failed = error !== null && !fates.has(transaction);
     return { statement: index, sql, outcome: failed ? ('rolled back' as const) : outcome, explicit };
   });
   return {
-    committed: told.filter(({ outcome }) => outcome !== 'rolled back'),
-    rolledBack: told.filter(({ outcome }) => outcome === 'rolled back'),
+    committed: writes.filter(({ outcome }) => outcome !== 'rolled back'),
+    rolledBack: writes.filter(({ outcome }) => outcome === 'rolled back'),
     transactions,
   };
 }

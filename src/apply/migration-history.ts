@@ -6,7 +6,7 @@ import { kindOf, type Node } from '../postgres/sql/tree.ts';
 
 type Effect = ApplySection['committed'][number];
 
-/** Tools lock each other out by a row of it; that notes nothing. */
+/** Tools exclude each other by a row of such a table; that records no migration. */
 const LOCK_TABLE = /lock$/i;
 
 /**
@@ -22,8 +22,8 @@ interface Told {
 }
 
 /**
- * Of what was committed, whatever the tool does not know of by its own table: statements in whose transaction it noted
- * nothing. A tool that notes in a transaction of its own may know of them all the same.
+ * Finds committed statements whose transaction wrote nothing to the tool's history table. A tool that records migrations in
+ * separate transactions may know of them all the same.
  * @param transactionOf the statements' transactions, by their numbers.
  */
 export async function unrecordedMigrations(
@@ -34,10 +34,9 @@ export async function unrecordedMigrations(
 }
 
 /**
- * Whether the tool's own table says the same as what was committed. null where that cannot be told: no such table was
- * written in the rehearsal, the tool notes in transactions of their own, before or after what they are about, or it is not
- * known what was committed.
- * @param rehearsed texts of the statements that the rehearsal saw.
+ * Says whether the tool's history table agrees with what was committed. null if that is not known: the rehearsal wrote to no such
+ * table, the tool records migrations in separate transactions, or it is not known what was committed.
+ * @param rehearsed texts of the rehearsed statements.
  */
 export async function bookkeepingOf(
   committed: readonly Effect[],

@@ -30,8 +30,8 @@ const applyTo = (
 
 const MAKE = sqlCommand('CREATE TABLE made (id int)');
 
-describe('a target that changes', () => {
-  test('while the question is open is refused, naming the change', async () => {
+describe('an apply to a target that changes', () => {
+  test('an apply is refused if the target changes before the confirmation, and names the change', async () => {
     const { apply: applied } = await applyTo(MAKE, async () => {
       await inTarget('ALTER TABLE jobs ADD COLUMN done bool');
       return true;
@@ -43,7 +43,7 @@ describe('a target that changes', () => {
     expect((await inTarget("SELECT to_regclass('made') AS made")).rows).toEqual([{ made: null }]);
   });
 
-  test('in nothing that was rehearsed, as by TRUNCATE, is applied to', async () => {
+  test('an apply goes on after a TRUNCATE by another session', async () => {
     const { apply: applied } = await applyTo(MAKE, async () => {
       await inTarget('TRUNCATE jobs');
       return true;
@@ -51,7 +51,7 @@ describe('a target that changes', () => {
     expect(applied?.outcome).toBe('applied');
   });
 
-  test('during the rehearsal is rehearsed on again, and then applied to', async () => {
+  test('an apply rehearses again if the target changed during the rehearsal', async () => {
     const notices: string[] = [];
     let changed: Promise<unknown> | undefined;
     const { apply: applied, schema } = await applyTo(MAKE, async () => true, {
@@ -69,14 +69,14 @@ describe('a target that changes', () => {
 });
 
 describe('an apply', () => {
-  test('that is not confirmed leaves the target as it was', async () => {
+  test('an apply that is not confirmed leaves the target unchanged', async () => {
     const before = await digestOf(target.url);
     const { apply: applied } = await applyTo(MAKE, async () => false);
     expect(applied).toMatchObject({ outcome: 'refused', reasons: ['it was not confirmed'] });
     expect(await digestOf(target.url)).toEqual(before);
   });
 
-  test('is refused while another one is at work, naming who', async () => {
+  test('an apply is refused while another one is running, and names its session', async () => {
     const { apply: applied } = await applyTo(MAKE, async () => {
       await expect(applyTo(MAKE, async () => true)).rejects.toMatchObject({
         code: 'REFUSED',
@@ -91,7 +91,7 @@ describe('an apply', () => {
     expect(applied?.outcome).toBe('applied');
   });
 
-  test('of a dump makes no sense', async () => {
+  test('an apply of a dump is a usage error', async () => {
     const folder = mkdtempSync(path.join(realpathSync(tmpdir()), 'safemigrate-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const options = { command: MAKE, from: path.join(folder, 'dump.sql'), confirm: async () => true };

@@ -51,7 +51,7 @@ test.each([
   'CREATE INDEX CONCURRENTLY ON t (id)',
   '[a text of 3 MB]',
   'CALL clean()',
-])('counts as written: %s', async (sql) => {
+])('effectsOf() counts as a write: %s', async (sql) => {
   expect((await effects(seen(sql, 'committed'))).committed).toMatchObject([{ sql, outcome: 'committed' }]);
   expect((await effects(seen(sql, 'rolled back'))).rolledBack).toMatchObject([{ sql }]);
 });
@@ -66,11 +66,11 @@ test.each([
   'LOCK TABLE t',
   'NOTIFY news',
   'SHOW server_version',
-])('leaves nothing behind: %s', async (sql) => {
+])('effectsOf() does not count as a write: %s', async (sql) => {
   expect(await effects(seen(sql, 'committed'))).toMatchObject({ committed: [], rolledBack: [] });
 });
 
-test('a note in the place of a text counts as written unless it is of the end of a transaction', async () => {
+test('effectsOf() counts a note instead of a text as a write, except for the end of a transaction', async () => {
   const noted = (note: StatementSection['note']) => {
     const { statements, transactions } = seen('[a note]', 'rolled back', '23503');
     return { statements: statements.map((statement) => ({ ...statement, note })), transactions };
@@ -80,18 +80,18 @@ test('a note in the place of a text counts as written unless it is of the end of
   expect((await effects(noted('implicit end'))).rolledBack).toEqual([]);
 });
 
-test('without a session every function may write', async () => {
+test('effectsOf() counts every function as a write if the server cannot be asked', async () => {
   const { committed } = await effectsOf(seen('SELECT twice(2)', 'committed'), new Map(), null);
   expect(committed).toHaveLength(1);
 });
 
-test('what failed stays nowhere, although its transaction was committed', async () => {
+test('a statement that failed counts as rolled back, although its transaction was committed', async () => {
   const { committed, rolledBack } = await effects(seen('INSERT INTO t VALUES (1)', 'committed', '23505'));
   expect([committed.length, rolledBack.length]).toEqual([0, 1]);
 });
 
 test.each(['committed', 'rolled back', 'unknown'] as const)(
-  'of what was under way when the connection broke the fate tells: %s',
+  'a statement cut off by a lost connection has the fate of its transaction: %s',
   async (fate) => {
     const cut = seen('INSERT INTO t VALUES (1)', 'rolled back', '08006');
     const { committed, rolledBack, transactions } = await effects(cut, new Map([[1, fate]]));

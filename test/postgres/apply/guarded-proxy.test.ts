@@ -105,7 +105,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
     });
   });
 
-  test('a statement within a transaction fails as it would', async () => {
+  test('a statement inside a transaction gets its error at once', async () => {
     const database = await temporaryDatabase(18, { sql: TABLE });
     const sql = 'alter table t add column c int';
     await withGuarded(database.url, [sql], { lockTimeoutMs: 200 }, async ({ url, wire }) => {
@@ -122,7 +122,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
     });
   });
 
-  test('the error comes when the attempts are used up', async () => {
+  test('a statement gets its error once its attempts are used up', async () => {
     const database = await temporaryDatabase(18, { sql: TABLE });
     const sql = 'alter table t add column c int';
     const options = { lockTimeoutMs: 100, retryCount: 2 };
@@ -138,7 +138,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
     });
   });
 
-  test('what was not rehearsed is not run, nor anything after it', async () => {
+  test('a statement that was not rehearsed is refused, and so are those after it', async () => {
     const database = await temporaryDatabase(18, { sql: TABLE });
     const rehearsed = ["insert into t values (3000, 'x')", 'drop table if exists gone'];
     await withGuarded(database.url, rehearsed, {}, async ({ url, wire }) => {
@@ -172,7 +172,7 @@ async function hammer(url: string, stop: AbortSignal): Promise<number> {
   });
 }
 
-test('a long statement is cancelled before others wait behind it for longer than allowed', async () => {
+test('a statement is cancelled if it blocks other sessions for longer than --max-blocked', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const sql = 'update t set v = pg_sleep(0.01)::text';
   await withGuarded(database.url, [sql], { maxBlockedMs: 1_000 }, async ({ url, wire, notices }) => {
@@ -207,7 +207,7 @@ test('a long statement is cancelled before others wait behind it for longer than
   });
 });
 
-test('a transaction that idles while others wait may only end', async () => {
+test('an idle transaction that blocks other sessions may only be ended', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const rehearsed = ['alter table t add column c int', 'alter table t add column d int'];
   await withGuarded(database.url, rehearsed, { maxBlockedMs: 300 }, async ({ url, wire, notices }) => {
@@ -225,7 +225,7 @@ test('a transaction that idles while others wait may only end', async () => {
   });
 });
 
-test('what a failed CREATE INDEX CONCURRENTLY leaves is dropped before it is tried again', async () => {
+test('the invalid index of a failed CREATE INDEX CONCURRENTLY is dropped before the retry', async () => {
   const sql = 'create index concurrently i on t (v)';
   const database = await temporaryDatabase(18, { sql: TABLE });
   await withGuarded(database.url, [sql], {}, async ({ url, wire }) => {
@@ -256,7 +256,7 @@ test('what a failed CREATE INDEX CONCURRENTLY leaves is dropped before it is tri
   });
 });
 
-test('a timeout that the command begins with wins', async () => {
+test('a timeout that the command starts with takes precedence', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   await withGuarded(
     database.url,
@@ -278,7 +278,7 @@ test('a timeout that the command begins with wins', async () => {
   );
 });
 
-test('neither NOWAIT nor what was sent at once with more is sent again', async () => {
+test('statements with NOWAIT, and pipelined ones, are not retried', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const nowait = 'select v from t where id = 1 for update nowait';
   const rehearsed = [nowait, "update t set v = 'a' where id = 1", 'create table other (id int)'];
@@ -307,7 +307,7 @@ test('neither NOWAIT nor what was sent at once with more is sent again', async (
   });
 });
 
-test('with --unblock an idle transaction in the way is ended', async () => {
+test('an idle transaction that blocks the command is terminated with --unblock', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const sql = 'alter table t add column c int';
   await withGuarded(database.url, [sql], { unblock: 'idle-in-transaction' }, async ({ url, wire }) => {
@@ -319,7 +319,7 @@ test('with --unblock an idle transaction in the way is ended', async () => {
   });
 });
 
-test('an apply takes orders between statements', async () => {
+test('an apply obeys pause, resume and abort between statements', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const rehearsed = ['create table a (id int)', 'create table b (id int)', 'create table c (id int)'];
   await withGuarded(database.url, rehearsed, {}, async ({ url, wire, run, env, aborts, events }) => {
@@ -345,7 +345,7 @@ test('an apply takes orders between statements', async () => {
   });
 });
 
-test('a statement that waits for a synchronous standby has committed, and is left alone', async () => {
+test('a statement that waits for a synchronous standby is not cancelled, since it has committed', async () => {
   const server = await ownServer(18);
   const sql = 'alter table t add column c int';
   const wait = async (names: string) =>
@@ -381,7 +381,7 @@ test('a statement that waits for a synchronous standby has committed, and is lef
   }
 });
 
-test('who waits for an advisory lock of the command is not in the way of it', async () => {
+test('sessions that wait for an advisory lock of the command do not count as blocked', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const sql = 'update t set v = pg_sleep(0.001)::text';
   await withGuarded(database.url, [sql], { maxBlockedMs: 200 }, async ({ url, wire }) => {

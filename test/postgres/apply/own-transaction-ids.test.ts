@@ -14,139 +14,149 @@ beforeAll(() => useOwnServers(...VERSIONS));
 
 const LOST = { tag: null, rows: null, error: new Map([['C', '08006']]), durationMs: 1 };
 
-describe.each(VERSIONS)('a transaction whose connection broke, on PostgreSQL %i', (version) => {
-  let target: TemporaryDatabase;
-  let session: Session;
-  let command: Client;
-  let watch: TransactionWatch;
-  let pid: number;
-  let asked: string[];
-  /** How often it was looked at who is at work. */
-  const looks = () => asked.filter((sql) => sql.includes('backend_xid')).length;
+describe.each(VERSIONS)(
+  'the fate of a transaction whose connection was lost, on PostgreSQL %i',
+  (version) => {
+    let target: TemporaryDatabase;
+    let session: Session;
+    let command: Client;
+    let watch: TransactionWatch;
+    let pid: number;
+    let asked: string[];
+    /** Number of reads of the transaction ids. */
+    const looks = () => asked.filter((sql) => sql.includes('backend_xid')).length;
 
-  beforeEach(async () => {
-    target = await temporaryDatabase(version);
-    asked = [];
-    session = await openSession(parseSettings(target.url, readEnvironment({}, '.')), {
-      purpose: 'test',
-      audit: ({ sql }) => asked.push(sql),
+    beforeEach(async () => {
+      target = await temporaryDatabase(version);
+      asked = [];
+      session = await openSession(parseSettings(target.url, readEnvironment({}, '.')), {
+        purpose: 'test',
+        audit: ({ sql }) => asked.push(sql),
+      });
+      command = new Client(target.url);
+      await command.connect();
+      const { rows } = await command.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+      pid = rows[0]?.pid ?? 0;
+      watch = new TransactionWatch(session);
+      watch.observe({
+        type: 'session',
+        session: 1,
+        pid,
+        user: 'u',
+        database: target.name,
+        application: '',
+        parameters: [],
+      });
     });
-    command = new Client(target.url);
-    await command.connect();
-    const { rows } = await command.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-    pid = rows[0]?.pid ?? 0;
-    watch = new TransactionWatch(session);
-    watch.observe({
-      type: 'session',
-      session: 1,
-      pid,
-      user: 'u',
-      database: target.name,
-      application: '',
-      parameters: [],
+
+    afterEach(async () => {
+      await command.end();
+      await session.close();
+      await target.drop();
     });
-  });
 
-  afterEach(async () => {
-    await command.end();
-    await session.close();
-    await target.drop();
-  });
+    const statement = (id: number, sql: string, explicit = true): Statement => ({
+      ...{ id, session: 1, sql, note: null, transaction: 1, explicit, startedAt: new Date() },
+    });
 
-  const statement = (id: number, sql: string, explicit = true): Statement => ({
-    ...{ id, session: 1, sql, note: null, transaction: 1, explicit, startedAt: new Date() },
-  });
+    /** As the proxy tells it. */
+    async function send(id: number, sql: string): Promise<void> {
+      watch.observe({ type: 'begin', statement: statement(id, sql) });
+      await command.query(sql);
+      const outcome = { tag: '', rows: null, error: null, durationMs: 1 };
+      watch.observe({ type: 'end', statement: statement(id, sql), outcome });
+    }
 
-  /** As the proxy tells it. */
-  async function send(id: number, sql: string): Promise<void> {
-    watch.observe({ type: 'begin', statement: statement(id, sql) });
-    await command.query(sql);
-    const outcome = { tag: '', rows: null, error: null, durationMs: 1 };
-    watch.observe({ type: 'end', statement: statement(id, sql), outcome });
-  }
+    function lose(id: number, sql: string): void {
+      watch.observe({ type: 'begin', statement: statement(id, sql) });
+      watch.observe({ type: 'end', statement: statement(id, sql), outcome: LOST });
+      watch.observe(transactionEnd(true));
+    }
 
-  function lose(id: number, sql: string): void {
-    watch.observe({ type: 'begin', statement: statement(id, sql) });
-    watch.observe({ type: 'end', statement: statement(id, sql), outcome: LOST });
-    watch.observe(transactionEnd(true));
-  }
+    const transactionEnd = (lost: boolean): Observed => ({
+      ...{
+        type: 'transaction-end',
+        session: 1,
+        transaction: 1,
+        at: new Date(),
+        outcome: 'rolled back',
+        lost,
+      },
+    });
 
-  const transactionEnd = (lost: boolean): Observed => ({
-    ...{ type: 'transaction-end', session: 1, transaction: 1, at: new Date(), outcome: 'rolled back', lost },
-  });
+    const fate = async (): Promise<Fate | undefined> => (await watch.fates(session)).get(1);
 
-  const fate = async (): Promise<Fate | undefined> => (await watch.fates(session)).get(1);
+    test('a transaction cut off after the server had committed was committed', async () => {
+      await send(1, 'BEGIN');
+      await send(2, 'CREATE TABLE made (id int)');
+      await watch.settled();
+      await command.query('COMMIT');
+      lose(3, 'COMMIT');
+      expect(await fate()).toBe('committed');
+    });
 
-  test('in its COMMIT, after the server had committed, was committed', async () => {
-    await send(1, 'BEGIN');
-    await send(2, 'CREATE TABLE made (id int)');
-    await watch.settled();
-    await command.query('COMMIT');
-    lose(3, 'COMMIT');
-    expect(await fate()).toBe('committed');
-  });
+    test('a transaction cut off before the server got its COMMIT was rolled back', async () => {
+      await send(1, 'BEGIN');
+      await send(2, 'CREATE TABLE made (id int)');
+      await watch.settled();
+      await command.query('ROLLBACK');
+      lose(3, 'COMMIT');
+      expect(await fate()).toBe('rolled back');
+    });
 
-  test('in its COMMIT, before the server heard of it, was rolled back', async () => {
-    await send(1, 'BEGIN');
-    await send(2, 'CREATE TABLE made (id int)');
-    await watch.settled();
-    await command.query('ROLLBACK');
-    lose(3, 'COMMIT');
-    expect(await fate()).toBe('rolled back');
-  });
+    test('a transaction still in progress is waited for', async () => {
+      await send(1, 'BEGIN');
+      await send(2, 'CREATE TABLE made (id int)');
+      await watch.settled();
+      lose(3, 'COMMIT');
+      const waiting = fate();
+      await command.query('COMMIT');
+      expect(await waiting).toBe('committed');
+    });
 
-  test('while the server is still at it, is waited for', async () => {
-    await send(1, 'BEGIN');
-    await send(2, 'CREATE TABLE made (id int)');
-    await watch.settled();
-    lose(3, 'COMMIT');
-    const waiting = fate();
-    await command.query('COMMIT');
-    expect(await waiting).toBe('committed');
-  });
+    test('a transaction cut off between two statements was rolled back', async () => {
+      await send(1, 'BEGIN');
+      await send(2, 'CREATE TABLE made (id int)');
+      watch.observe(transactionEnd(true));
+      expect(await fate()).toBe('rolled back');
+    });
 
-  test('between two statements of a block was rolled back', async () => {
-    await send(1, 'BEGIN');
-    await send(2, 'CREATE TABLE made (id int)');
-    watch.observe(transactionEnd(true));
-    expect(await fate()).toBe('rolled back');
-  });
+    test('a transaction is unknown if its id was never read, or the server cannot be asked', async () => {
+      watch.observe({ type: 'begin', statement: statement(1, 'CREATE TABLE made (id int)', false) });
+      const sql = 'CREATE TABLE made (id int)';
+      watch.observe({ type: 'end', statement: statement(1, sql, false), outcome: LOST });
+      watch.observe(transactionEnd(true));
+      expect(await fate()).toBe('unknown');
+      expect((await watch.fates(null)).get(1)).toBe('unknown');
+    });
 
-  test('that was never seen at work is unknown, and so is every one where the server cannot be asked', async () => {
-    watch.observe({ type: 'begin', statement: statement(1, 'CREATE TABLE made (id int)', false) });
-    const sql = 'CREATE TABLE made (id int)';
-    watch.observe({ type: 'end', statement: statement(1, sql, false), outcome: LOST });
-    watch.observe(transactionEnd(true));
-    expect(await fate()).toBe('unknown');
-    expect((await watch.fates(null)).get(1)).toBe('unknown');
-  });
+    test('a retried transaction has the fate of its last attempt', async () => {
+      const sql = 'CREATE TABLE made (id int)';
+      const attempt = statement(1, sql, false);
+      // It is looked at once, a moment after it is told of: by then it is to have its id, on a slow machine too.
+      await command.query('BEGIN');
+      await command.query(sql);
+      watch.observe({ type: 'begin', statement: attempt });
+      await until('the id is read', async () => looks() > 0);
+      await watch.settled();
+      await command.query('ROLLBACK');
+      watch.observe({ type: 'undone', session: 1, transaction: 1, statements: [attempt] });
+      await command.query('BEGIN');
+      await command.query(sql);
+      const before = looks();
+      watch.observe({ type: 'begin', statement: statement(1, sql, false) });
+      await until('the id is read again', async () => looks() > before);
+      await watch.settled();
+      await command.query('COMMIT');
+      watch.observe({ type: 'end', statement: statement(1, sql, false), outcome: LOST });
+      watch.observe(transactionEnd(true));
+      expect(await fate()).toBe('committed');
+    });
 
-  test('behind an attempt that was rolled back, was committed by the one that followed', async () => {
-    const sql = 'CREATE TABLE made (id int)';
-    const attempt = statement(1, sql, false);
-    // It is looked at once, a moment after it is told of: by then it is to have its id, on a slow machine too.
-    await command.query('BEGIN');
-    await command.query(sql);
-    watch.observe({ type: 'begin', statement: attempt });
-    await until('it is looked at', async () => looks() > 0);
-    await watch.settled();
-    await command.query('ROLLBACK');
-    watch.observe({ type: 'undone', session: 1, transaction: 1, statements: [attempt] });
-    await command.query('BEGIN');
-    await command.query(sql);
-    const before = looks();
-    watch.observe({ type: 'begin', statement: statement(1, sql, false) });
-    await until('it is looked at again', async () => looks() > before);
-    await watch.settled();
-    await command.query('COMMIT');
-    watch.observe({ type: 'end', statement: statement(1, sql, false), outcome: LOST });
-    watch.observe(transactionEnd(true));
-    expect(await fate()).toBe('committed');
-  });
-
-  test('is none of these where its end came', async () => {
-    await send(1, 'BEGIN');
-    watch.observe(transactionEnd(false));
-    expect(await fate()).toBeUndefined();
-  });
-});
+    test('a transaction whose end was reported has no fate to find out', async () => {
+      await send(1, 'BEGIN');
+      watch.observe(transactionEnd(false));
+      expect(await fate()).toBeUndefined();
+    });
+  },
+);

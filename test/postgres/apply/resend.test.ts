@@ -71,7 +71,7 @@ const types = (told: readonly string[]) => told.map((line) => line[0]).join('');
 /** What is kept back and sent again is the proxy's own doing: the oldest and the newest server tell enough of it. */
 const ENDS = VERSIONS.filter((version) => version === 14 || version === 18);
 
-describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) => {
+describe.each(ENDS)('a multi-statement query on PostgreSQL %i', (version) => {
   let database: TemporaryDatabase;
   const columns = async () => {
     const { fields } = await withClient(database.url, (client) => client.query('select * from t limit 0'));
@@ -82,7 +82,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     return database;
   };
 
-  test('is sent again as a whole, and the client hears once of all, as if nothing had been in the way', async () => {
+  test('a multi-statement query is retried as a whole, and the client sees one response', async () => {
     await fresh();
     const sent = [
       'select id, v from t order by id',
@@ -120,7 +120,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     expect(await columns()).toEqual(['id', 'v', 'c']);
   });
 
-  test('tells nothing of the rows of an attempt that failed, wherever they were cut', async () => {
+  test('a failed attempt of a multi-statement query sends no rows to the client, wherever they are split', async () => {
     // The server sends 8 kB at a time, so that its pieces begin within rows: with what might be the type of a message.
     const sent = ["select repeat('A', 3000), pg_sleep(0.02) from generate_series(1, 18)", ALTER];
     const text = sent.join('; ');
@@ -137,7 +137,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     });
   });
 
-  test('that fails of a lock at another place the next time is sent again for that one', async () => {
+  test('a multi-statement query is retried for another statement that fails next', async () => {
     await fresh();
     const second = 'alter table other add column c int';
     const text = `${ALTER}; ${second}`;
@@ -161,7 +161,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     });
   });
 
-  test('gets its error with all that came before it, byte for byte, once the attempts are used up', async () => {
+  test('a multi-statement query gets its error and everything before it once the attempts are used up', async () => {
     await fresh();
     const text = `select v from t where id < 3; ${ALTER}; select 1`;
     await guarded(
@@ -187,16 +187,19 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
   });
 
   const once: [name: string, text: string][] = [
-    ['whose answer is larger than what is kept back', `select repeat('x', 70000); ${ALTER}`],
-    ['whose answer is so in many rows', `select repeat('x', 100) from generate_series(1, 700); ${ALTER}`],
+    ['with a response of more than 64 kB', `select repeat('x', 70000); ${ALTER}`],
+    [
+      'with a response of more than 64 kB in many rows',
+      `select repeat('x', 100) from generate_series(1, 700); ${ALTER}`,
+    ],
     ['with a COMMIT in it', `create table made (id int); commit; ${ALTER}`],
     ['with a BEGIN in it', `begin; create table made (id int); ${ALTER}`],
     ['that copies out', `copy (select 1) to stdout; ${ALTER}`],
-    ['that prepares a statement, which stays', `prepare p as select 1; ${ALTER}`],
-    ["that takes a session's advisory lock, which stays", `select pg_advisory_lock(7); ${ALTER}`],
-    ['that does not want to wait', 'select 1; select v from t where id = 1 for update nowait'],
+    ['with PREPARE, which no rollback undoes', `prepare p as select 1; ${ALTER}`],
+    ['with a session advisory lock, which no rollback releases', `select pg_advisory_lock(7); ${ALTER}`],
+    ['with NOWAIT', 'select 1; select v from t where id = 1 for update nowait'],
   ];
-  test.each(once)('%s is not sent again', async (_name, text) => {
+  test.each(once)('a multi-statement query %s is not retried', async (_name, text) => {
     await fresh();
     const nowait = text.includes('nowait');
     await guarded(database, [text], async ({ url, wire, events }) => {
@@ -223,7 +226,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     }
   });
 
-  test('that copies in is not sent again', async () => {
+  test('a multi-statement query with COPY FROM STDIN is not retried', async () => {
     await fresh();
     const text = `copy other from stdin; ${ALTER}`;
     await guarded(database, [text], async ({ url, wire }) => {
@@ -239,7 +242,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     });
   });
 
-  test('within a transaction of the command is not sent again', async () => {
+  test('a multi-statement query inside a transaction of the command is not retried', async () => {
     await fresh();
     const text = `select 1; ${ALTER}`;
     await guarded(database, [text], async ({ url, wire }) => {
@@ -253,7 +256,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     });
   });
 
-  test('loses no notification that comes meanwhile, and tells it in time', async () => {
+  test('a retried multi-statement query delays and loses no notification', async () => {
     await fresh();
     const text = `select 1; ${ALTER}`;
     const notify = async ({ url, wire, notices }: Guarded) => {
@@ -285,7 +288,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     await guarded(database, ['listen c', text], notify, { lockTimeoutMs: 1_500 });
   });
 
-  test('is not sent again once its client has gone', async () => {
+  test('a multi-statement query is not retried once its client has gone', async () => {
     await fresh();
     const text = `select 1; ${ALTER}`;
     await guarded(database, [text], async ({ url, notices, events }) => {
@@ -306,7 +309,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     expect(await columns()).toEqual(['id', 'v']);
   });
 
-  test('that is cut off by the server has told what the server said before', async () => {
+  test('a multi-statement query that the server cuts off passes on what the server sent before', async () => {
     await fresh();
     const text = `select 1; ${ALTER}`;
     await guarded(
@@ -331,7 +334,7 @@ describe.each(ENDS)('a text of several statements on PostgreSQL %i', (version) =
     );
   });
 
-  test('holds nothing longer than the server does: the table is free in every pause', async () => {
+  test('a multi-statement query holds no lock during the pauses', async () => {
     await fresh();
     const text = `insert into other values (1); ${ALTER}`;
     await guarded(database, [text], async ({ url, notices }) => {

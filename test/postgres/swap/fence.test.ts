@@ -46,8 +46,8 @@ async function commentOf(session: Session, name: string): Promise<string | null>
   return row?.comment ?? null;
 }
 
-describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) => {
-  test('has lost its sessions, lets nobody in, and can be opened again', async () => {
+describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
+  test('a fenced database has no sessions, accepts none, and can be reopened', async () => {
     const database = await temporaryDatabase(version);
     const session = await sessionOn(version);
     await withClient(database.url, async (client) => {
@@ -64,7 +64,7 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
     });
   });
 
-  test('has met backends that were still starting when its door was shut', async () => {
+  test('the fence terminates backends that were still starting', async () => {
     const database = await temporaryDatabase(version, { sql: 'CREATE TABLE written (id int)' });
     const session = await sessionOn(version);
     const starting = Array.from({ length: 4 }, async () => {
@@ -98,7 +98,7 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
     });
   });
 
-  test('is not waited for where somebody else holds its row', async () => {
+  test('the fence gives up if another transaction locks the row of the database', async () => {
     const database = await temporaryDatabase(version);
     const session = await sessionOn(version);
     await withClient(serverUrl(version), async (client) => {
@@ -110,7 +110,7 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
     await withClient(database.url, (client) => client.query('SELECT 1'));
   });
 
-  test('gives its name to its successor in one moment, which can be told afterwards', async () => {
+  test('the rename is atomic, and wasRenamed() finds it out afterwards', async () => {
     const [target, clone] = [
       await temporaryDatabase(version, { sql: 'CREATE TABLE old (id int)' }),
       await temporaryDatabase(version, { sql: 'CREATE TABLE new (id int)' }),
@@ -134,7 +134,7 @@ describe.each(VERSIONS)('PostgreSQL %d, a database that was closed', (version) =
     await session.query(`DROP DATABASE "${keptAs}"`);
   });
 
-  test('is not renamed once somebody has opened it, even between the look and the end', async () => {
+  test('the rename is refused if somebody has reopened the database, even right before the COMMIT', async () => {
     const [target, clone] = [await temporaryDatabase(version), await temporaryDatabase(version)];
     const [session, witness] = [await sessionOn(version), await sessionOn(version)];
     const fences = { original: await close(session, target), successor: await close(session, clone) };

@@ -54,7 +54,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     return started;
   }
 
-  test('see no error while the target is swapped and taken back, and lose no row', {
+  test('clients behind PgBouncer see no error during a swap and a rollback, and lose no row', {
     timeout: 120_000,
   }, async () => {
     const { acknowledged, errors } = await startLoad();
@@ -75,7 +75,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect(await pooler.paused()).toEqual([]);
   });
 
-  test('are not kept waiting by one that does not end its transaction: the swap is refused', {
+  test('clients behind PgBouncer do not wait for one with an open transaction: the swap is refused', {
     timeout: 60_000,
   }, async () => {
     const slow = new Client({ connectionString: pooler.url('alias') });
@@ -96,7 +96,9 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
 
   const marker = () => path.join(temporaryFolder(), 'rehearsed');
 
-  test('go on where the command fails, and see no error', { timeout: 60_000 }, async () => {
+  test('clients behind PgBouncer continue without an error if the command fails', {
+    timeout: 60_000,
+  }, async () => {
     const { acknowledged, errors } = await startLoad();
     const file = marker();
     const script = `if [ -e '${file}' ]; then exit 9; fi; touch '${file}'; exec "$@"`;
@@ -133,7 +135,9 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     return { result, pid };
   }
 
-  test('go on where safemigrate is killed, and see no error', { timeout: 60_000 }, async () => {
+  test('clients behind PgBouncer continue without an error if safemigrate is killed', {
+    timeout: 60_000,
+  }, async () => {
     const { acknowledged, errors } = await startLoad();
     const { result, pid } = await swapUntilClosed();
     process.kill(pid, 'SIGKILL');
@@ -145,7 +149,7 @@ describe.skipIf(skipReason(await pgBouncerObstacle()))('clients behind PgBouncer
     expect(errors).toEqual([]);
   });
 
-  test('wait where safemigrate and its guard are killed, until clean lets them go on, and see no error', {
+  test('clients behind PgBouncer wait for clean if safemigrate and its reopen agent are killed', {
     timeout: 60_000,
   }, async () => {
     const { acknowledged, errors } = await startLoad();

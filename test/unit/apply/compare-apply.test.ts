@@ -6,8 +6,8 @@ import { rehearsedOf, streamHash } from '../../../src/rehearsal/receipts/rehears
 const sent = (...texts: string[]) =>
   texts.map((sql, at) => ({ index: at + 1, sql, durationMs: (at + 1) * 10 }));
 
-describe('times of what was rehearsed and what was applied', () => {
-  test('are set side by side by the shape of the statement, in its order', () => {
+describe('the comparison of times', () => {
+  test('compareTimes() pairs statements by their normalized text, in their order', () => {
     const rehearsed = rehearsedOf(
       sent('BEGIN', 'INSERT INTO t VALUES (1)', 'INSERT INTO t VALUES (2)', 'COMMIT'),
     );
@@ -26,7 +26,7 @@ describe('times of what was rehearsed and what was applied', () => {
     ]);
   });
 
-  test('have none where there were more batches than before', () => {
+  test('compareTimes() leaves additional batches without a partner', () => {
     const rehearsed = rehearsedOf(sent('DELETE FROM t WHERE id < 10'));
     expect(
       compareTimes(rehearsed, sent('DELETE FROM t WHERE id < 5', 'DELETE FROM t WHERE id < 9')),
@@ -34,7 +34,7 @@ describe('times of what was rehearsed and what was applied', () => {
   });
 });
 
-test('the hash of a stream is of shapes: literals and the number of batches do not count, DDL and its order do', () => {
+test('streamHash() ignores literals and the number of batches, and depends on DDL and its order', () => {
   const hash = (...texts: string[]) => streamHash(rehearsedOf(sent(...texts)));
   const one = hash('CREATE TABLE a ()', "INSERT INTO a VALUES ('x')", "INSERT INTO a VALUES ('y')");
   expect(hash('CREATE TABLE a ()', "INSERT INTO a VALUES ('z') -- once")).toBe(one);
@@ -42,13 +42,13 @@ test('the hash of a stream is of shapes: literals and the number of batches do n
   expect(hash("INSERT INTO a VALUES ('x')", 'CREATE TABLE a ()')).not.toBe(one);
 });
 
-test('what was rehearsed is told apart into DDL and DML', () => {
+test('rehearsedOf() separates DDL from DML', () => {
   const { ddl, dml } = rehearsedOf(sent('CREATE TABLE a ()', 'INSERT INTO a VALUES (1)', '-- hi\nSELECT 1'));
   // DDL is known by its text and by its shape.
   expect([ddl.size, dml.size]).toEqual([2, 2]);
 });
 
-describe('schemas', () => {
+describe('the comparison of schemas', () => {
   const change = (object: string): SchemaChange => ({
     ...{ verb: 'create', kind: 'table', object, sql: `CREATE TABLE ${object} ()`, dataLoss: false },
   });
@@ -65,11 +65,11 @@ describe('schemas', () => {
     },
   });
 
-  test('are equal by their fingerprints', () => {
+  test('compareSchemas() finds schemas equal by their fingerprints', () => {
     expect(compareSchemas(section('a', 'b'), section('a', 'b'))).toEqual({ equal: true, differences: [] });
   });
 
-  test('differ by what is missing, and by what was not rehearsed', () => {
+  test('compareSchemas() reports missing changes, and changes that were not rehearsed', () => {
     const rehearsed = section('a', 'b', change('one'), change('two'));
     expect(compareSchemas(rehearsed, section('a', 'c', change('two'), change('three')))).toEqual({
       equal: false,
@@ -77,7 +77,7 @@ describe('schemas', () => {
     });
   });
 
-  test('may begin differently where the clone could not carry everything; the changes must be the same', () => {
+  test('compareSchemas() compares the changes if the clone lacked something of the target', () => {
     expect(compareSchemas(section('a', 'b', change('one')), section('x', 'y', change('one'))).equal).toBe(
       true,
     );

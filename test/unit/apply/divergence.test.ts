@@ -13,7 +13,7 @@ async function divergesFrom(rehearsed: readonly string[], sql: string, redacted 
   return diverges(known, { sql, node: statements?.[0]?.node ?? null }, { redacted, database: 'shop' });
 }
 
-describe('what was rehearsed is told', () => {
+describe('diverges()', () => {
   test.each([
     ['DDL by its text', ['ALTER TABLE t ADD COLUMN c int'], 'alter table t add column c int', true],
     ['DDL whatever its spacing', ['ALTER TABLE t  ADD c int;'], 'ALTER TABLE t\n ADD c int -- now', false],
@@ -56,18 +56,18 @@ describe('what was rehearsed is told', () => {
     ],
     ['a database with our limit', ['CREATE DATABASE n\nCONNECTION LIMIT 1234'], 'CREATE DATABASE n', false],
     ['a text that cannot be parsed by its text', ['SELEC 1'], 'SELEC 2', true],
-  ])('%s', async (_what, rehearsed, sql, expected) => {
+  ])('diverges() compares %s', async (_what, rehearsed, sql, expected) => {
     expect(await divergesFrom(rehearsed, sql)).toBe(expected);
   });
 
-  test('DDL by its shape, where the rehearsal left its literals out', async () => {
+  test('diverges() compares DDL by its normalized text after a redacted rehearsal', async () => {
     expect(await divergesFrom(["ALTER TYPE e ADD VALUE '…'"], "ALTER TYPE e ADD VALUE 'a'", true)).toBe(
       false,
     );
   });
 });
 
-describe('what need not be rehearsed', () => {
+describe('statements that need no rehearsal', () => {
   test.each([
     'BEGIN',
     'SET search_path TO app',
@@ -77,7 +77,7 @@ describe('what need not be rehearsed', () => {
     'SELECT pg_advisory_lock(42)',
     'SELECT table_name FROM information_schema.tables',
     'WITH a AS (SELECT oid FROM pg_class) SELECT * FROM a JOIN pg_catalog.pg_index i ON i.indrelid = a.oid',
-  ])('%s', async (sql) => {
+  ])('need no rehearsal: %s', async (sql) => {
     expect(await divergesFrom([], sql)).toBe(false);
   });
 
@@ -89,27 +89,27 @@ describe('what need not be rehearsed', () => {
     'SELECT relname FROM pg_class WHERE EXISTS (SELECT FROM t)',
     'LOCK TABLE t',
     'VACUUM t',
-  ])('but not %s', async (sql) => {
+  ])('need a rehearsal: %s', async (sql) => {
     expect(await divergesFrom([], sql)).toBe(true);
   });
 });
 
-describe('who waits behind a backend', () => {
+describe('the sessions that a backend blocks', () => {
   const waiter = (pid: number, blockers: number[], sinceMs: number) => ({
     ...{ pid, blockers, sinceMs, nowMs: 10_000, hurt: true },
   });
 
-  test('is who waits for it and for those who do, for as long as its transaction is there', () => {
+  test('blockedBehind() counts direct and indirect waits since the start of the transaction', () => {
     const waiters = [waiter(20, [10], 4_000), waiter(21, [20], 9_000), waiter(22, [99], 0)];
     expect(blockedBehind(10, 6_000, waiters, new Set([10]))).toEqual({ waiting: 2, longestMs: 4_000 });
   });
 
-  test('is not who waits for an advisory lock, or to build an index concurrently', () => {
+  test('blockedBehind() ignores waits for an advisory lock and for CREATE INDEX CONCURRENTLY', () => {
     const waiters = [{ ...waiter(20, [10], 4_000), hurt: false }];
     expect(blockedBehind(10, null, waiters, new Set([10]))).toEqual({ waiting: 0, longestMs: 0 });
   });
 
-  test('is not another backend of the command', () => {
+  test('blockedBehind() ignores other backends of the command', () => {
     expect(blockedBehind(10, null, [waiter(11, [10], 0)], new Set([10, 11]))).toEqual({
       waiting: 0,
       longestMs: 0,

@@ -16,18 +16,18 @@ function told(transactions: readonly string[][], rehearsed: readonly string[] = 
   );
 }
 
-describe("the tool's own table", () => {
+describe('the history table of a migration tool', () => {
   test.each([
     [
       'each transaction noted what it did',
       [['CREATE TABLE a ()', "INSERT INTO schema_migrations VALUES ('a')"]],
     ],
     ['nothing but the table was made', [['CREATE TABLE schema_migrations (version text)']]],
-  ])('agrees where %s', async (_, transactions) => {
+  ])('the history table agrees if %s', async (_, transactions) => {
     expect(await told(transactions)).toEqual({ agrees: true, unnoted: [] });
   });
 
-  test('does not agree where something was committed without a note', async () => {
+  test('the history table does not agree if something was committed without a row in it', async () => {
     expect(
       await told([
         ['CREATE TABLE a ()', "INSERT INTO schema_migrations VALUES ('a')"],
@@ -44,7 +44,7 @@ describe("the tool's own table", () => {
       [["INSERT INTO _prisma_migrations VALUES ('a')"], ['CREATE TABLE a ()']],
       NOTES,
     ],
-  ])('is not told of where %s', async (_, transactions, rehearsed) => {
+  ])('the history table is not judged if %s', async (_, transactions, rehearsed) => {
     expect(await told(transactions, rehearsed)).toBeNull();
   });
 });

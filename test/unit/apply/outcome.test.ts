@@ -23,12 +23,12 @@ const FAILED: ApplyFacts = {
 };
 const UNKNOWN = { statement: 1, sql: 'INSERT INTO t', outcome: 'unknown' as const, explicit: true };
 
-describe('an apply', () => {
-  test('that did what was rehearsed is applied', () => {
+describe('the outcome of an apply', () => {
+  test('the outcome is applied if the schema is the one that was rehearsed', () => {
     expect(decideOutcome(SUCCEEDED)).toEqual({ outcome: 'applied', reasons: [] });
   });
 
-  test('of which nothing stays failed', () => {
+  test('the outcome is failed if nothing of the command stays', () => {
     expect(decideOutcome(FAILED)).toEqual({
       outcome: 'failed',
       reasons: ['the command failed with exit code 3'],
@@ -38,14 +38,17 @@ describe('an apply', () => {
   test.each([
     ['rows were committed', { committed: SUCCEEDED.committed }],
     ['an invalid index is left', { schemaChanged: true }],
-    ['nobody knows whether it was committed', { committed: [UNKNOWN] }],
+    ['it is not known whether it was committed', { committed: [UNKNOWN] }],
     ['the schema cannot be read', { schemaChanged: null, schemaEqual: null }],
     ['the server cannot be reached', { unreadable: 'it is gone' }],
     ['another server answers', { moved: 'another server answers now' }],
     ['a session of it still works', { stillRunning: 1 }],
-  ] satisfies [string, Partial<ApplyFacts>][])('that failed is partly there where %s', (_, more) => {
-    expect(decideOutcome({ ...FAILED, ...more }).outcome).toBe('partly');
-  });
+  ] satisfies [string, Partial<ApplyFacts>][])(
+    'the outcome of a failed command is partly if %s',
+    (_, more) => {
+      expect(decideOutcome({ ...FAILED, ...more }).outcome).toBe('partly');
+    },
+  );
 
   test.each([
     ['the schema is another one', { schemaEqual: false, differences: ['missing: create table t'] }],
@@ -54,7 +57,7 @@ describe('an apply', () => {
     ['a COMMIT was not answered', { committed: [UNKNOWN] }],
     ['the run was aborted', { aborted: 'somebody asked for it' }],
   ] satisfies [string, Partial<ApplyFacts>][])(
-    'whose command succeeded is not as asked where %s',
+    'the outcome of a successful command is partly if %s',
     (_, more) => {
       const { outcome, reasons } = decideOutcome({ ...SUCCEEDED, ...more });
       expect(outcome).toBe('partly');
@@ -62,7 +65,7 @@ describe('an apply', () => {
     },
   );
 
-  test('whose command never came to the target failed', () => {
+  test('the outcome is failed if the command never connected to the target', () => {
     const idle = { reached: false, committed: [], schemaChanged: false, schemaEqual: false };
     expect(decideOutcome({ ...SUCCEEDED, ...idle })).toMatchObject({
       outcome: 'failed',

@@ -37,8 +37,8 @@ const during: NonNullable<RetryEvidence['during']> = {
   ...{ retries: [], cancelled: [], diverged: [], ownTimeouts: [], blockers: [], pausedMs: 0, laggedMs: 0 },
 };
 
-describe('what an attempt failed of', () => {
-  test('is its last error, but for what follows from it', () => {
+describe('the failure of an attempt', () => {
+  test('the failure is the last error that is not a consequence of another one', () => {
     const statements = [
       ...LOCKED.statements,
       sent(3, 'SELECT 1', { error: failedWith('25P02') }),
@@ -57,7 +57,7 @@ describe('what an attempt failed of', () => {
     ['the watchdog', 'canceling statement due to user request', ['DROP TABLE t'], 'watchdog'],
     ['the watchdog, of another statement', 'canceling statement due to user request', ['SELECT 2'], 'other'],
     ['the gate', OVERDUE, [], 'watchdog'],
-  ] as const)('a cancel by %s', (_, message, cancelled, cause) => {
+  ] as const)('failureOf() finds the cause of a cancel by %s', (_, message, cancelled, cause) => {
     const statements = [sent(1, 'DROP TABLE t', { error: failedWith('57014', message) })];
     const entries = cancelled.map((sql) => ({
       ...{ sql, outcome: 'cancelled' as const, reason: 'max-blocked' as const, waiting: 1, waitedMs: 9 },
@@ -88,7 +88,7 @@ function committedBefore(...texts: string[]): Partial<RetryEvidence> {
 }
 
 describe('a command that failed because of a lock', () => {
-  test('may be run again where nothing is left to chance', async () => {
+  test('the command may be rerun if every transaction is known to be rolled back', async () => {
     expect(await against({})).toBeNull();
   });
 
@@ -112,7 +112,7 @@ describe('a command that failed because of a lock', () => {
       { statements: [sent(1, 'DROP TABLE t', { explicit: false, error: failedWith('55P03') })] },
       'may have left something',
     ],
-  ])('is not run again where %s', async (_, change, reason) => {
+  ])('the command is not rerun if %s', async (_, change, reason) => {
     expect(await against(change)).toContain(reason);
   });
 
@@ -121,7 +121,7 @@ describe('a command that failed because of a lock', () => {
     ['what is no note', ['CREATE TABLE a ()', 'INSERT INTO b VALUES (1)']],
     ["the tool's lock alone", ['CREATE TABLE a ()', 'UPDATE knex_migrations_lock SET is_locked = 1']],
     ["the tool's table being made", ['CREATE TABLE a ()', 'CREATE TABLE schema_migrations ()']],
-  ])('is not run again where with what was committed was written %s', async (_, texts) => {
+  ])('the command is not rerun if the committed transaction wrote %s', async (_, texts) => {
     expect(await against(committedBefore(...texts))).toContain('statement 1 was committed');
   });
 
@@ -129,7 +129,7 @@ describe('a command that failed because of a lock', () => {
     ['a note', ['CREATE TABLE a ()', 'INSERT INTO public.schema_migrations VALUES (1)']],
     ['a new version', ['ALTER TABLE a ADD b int', "UPDATE alembic_version SET version_num = 'b'"]],
     ['its own table alone', ['CREATE TABLE IF NOT EXISTS "DATABASECHANGELOG" (id int)']],
-  ])('may be run again where the tool committed %s', async (_, texts) => {
+  ])('the command may be rerun if the tool committed %s', async (_, texts) => {
     expect(await against(committedBefore(...texts))).toBeNull();
   });
 });
