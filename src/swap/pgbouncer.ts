@@ -1,6 +1,7 @@
 import { Client } from 'pg';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
+import { endsWithin } from '../postgres/ends-within.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 
 /** A PgBouncer whose clients wait, instead of failing, while the target is exchanged. */
@@ -14,6 +15,7 @@ export interface PausedPooler {
 /** PAUSE waits for open transactions, and in session pooling for idle clients, without a time limit of its own. */
 const PAUSE_MS = 2_000;
 const CONNECT_MS = 5_000;
+const DISCONNECT_MS = 1_000;
 
 interface Alias {
   readonly name: string;
@@ -135,6 +137,6 @@ async function withConsole<T>(settings: ConnectionSettings, use: (client: Client
   try {
     return await use(client);
   } finally {
-    void client.end().catch(() => {});
+    await endsWithin(client.end(), DISCONNECT_MS);
   }
 }
