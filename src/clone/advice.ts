@@ -1,22 +1,22 @@
-/** Advice on the file systems that hold the target. @param types as the kernel calls them. */
+/** Gives advice on the file systems that hold the target. @param types their names in the kernel. */
 export function fileSystemAdvice(types: readonly string[], versionNum: number): string[] {
   const advice = types.flatMap((type) => BY_TYPE[type] ?? []);
   const shares = types.length > 0 && types.every((type) => SHARING.has(type));
   if (shares && versionNum < FILE_COPY_METHOD_SINCE)
     advice.push(
-      'CREATE DATABASE shares blocks from PostgreSQL 18 on (file_copy_method = clone); until then only a copy of the ' +
+      'CREATE DATABASE shares blocks from PostgreSQL 18 on (file_copy_method = clone); before that only a copy of the ' +
         'whole cluster does.',
     );
   if (types.length > 1)
     advice.push(
-      'The data lies on several file systems: blocks are shared within each of them, and snapshots of one do not hold the others.',
+      'The data lies on several file systems: blocks are shared within each of them, and a snapshot of one does not contain the others.',
     );
   return advice;
 }
 
 const FILE_COPY_METHOD_SINCE = 180000;
 
-/** What can share blocks between files, if it was made so. */
+/** Types of file systems that can share blocks between files, if they were created with that feature. */
 const SHARING = new Set(['xfs', 'btrfs', 'zfs', 'bcachefs', 'apfs']);
 
 const CANNOT_SHARE =
@@ -29,7 +29,7 @@ const BY_TYPE: Readonly<Record<string, readonly string[]>> = {
   overlay: [`overlay (the writable layer of a container) ${CANNOT_SHARE} Put the data on a volume.`],
   tmpfs: [`tmpfs ${CANNOT_SHARE}`],
   xfs: [
-    'XFS shares blocks if it was made with reflink=1: `xfs_info <mount point>` shows it. One that was made without cannot be ' +
+    'XFS shares blocks if it was created with reflink=1: `xfs_info <mount point>` shows it. One created without it cannot be ' +
       'changed; move the data to a new one (mkfs.xfs -m reflink=1).',
   ],
   btrfs: [
@@ -38,7 +38,7 @@ const BY_TYPE: Readonly<Record<string, readonly string[]>> = {
       'and tablespaces are in one subvolume.',
   ],
   zfs: [
-    'ZFS: block cloning needs OpenZFS 2.2 (zfs_bclone_enabled=1); a snapshot needs `zfs allow`, or root. What suits PostgreSQL ' +
+    'ZFS: block cloning needs OpenZFS 2.2 (zfs_bclone_enabled=1); a snapshot needs `zfs allow`, or root. Settings that suit PostgreSQL ' +
       'there: recordsize 8k to 32k for the data, `wal_init_zero = off`, `wal_recycle = off`. full_page_writes may be off only ' +
       'where recordsize is 8k or more, and everything that holds data is on ZFS.',
   ],

@@ -4,19 +4,19 @@ import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Clone, CloneContext } from './method.ts';
 
-/** SQL of the user's that prepares the clone before anything is measured: masks personal data, removes what is secret. */
+/** The user's SQL that prepares the clone before anything is measured: it masks personal data, or removes secrets. */
 export interface Script {
   /** As the user gave it. */
   readonly name: string;
   readonly sql: string;
 }
 
-/** Each is SQL, or the name of a file. @throws SafemigrateError `CONFIGURATION` for a file that cannot be read. */
+/** Reads the scripts, each SQL or the name of a file. @throws SafemigrateError `CONFIGURATION` for a file that cannot be read. */
 export function readScripts(texts: readonly string[], folder: string): Script[] {
   return texts.map((text) => {
     const name = text.trim();
     const file = path.resolve(folder, name);
-    // SQL of a single word there is not.
+    // No SQL statement is a single word.
     if (/\s/.test(name) && !existsSync(file)) return { name, sql: name };
     try {
       return { name, sql: readFileSync(file, 'utf8') };
@@ -33,13 +33,13 @@ export function readScripts(texts: readonly string[], folder: string): Script[] 
   });
 }
 
-// The names and limits in it are those of the user's own sessions; how long it takes is the user's business.
+// The scripts resolve names and have limits as in the user's own sessions, except for the statement timeout.
 const OWN_SETTINGS = 'RESET ALL; SET statement_timeout = 0';
 
 /**
  * Runs the scripts on the clone, as the target's user, all in one session.
- * @returns the clone, with what makes it differ from the target.
- * @throws SafemigrateError `CLONE` for the first that fails.
+ * @returns the clone, with the scripts noted among its differences from the target.
+ * @throws SafemigrateError `CLONE` for the first script that fails.
  */
 export async function prepareClone(
   clone: Clone,

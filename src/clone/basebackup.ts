@@ -11,7 +11,7 @@ import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import type { FilledFolder } from './private/private-server.ts';
 import { startPrivateCluster } from './private-cluster.ts';
 
-/** A copy of the whole cluster over a replication connection, started here as a server of its own. */
+/** Clones the whole cluster over a replication connection, and starts the copy here as a private server. */
 export const basebackup: CloneMethod = {
   id: 'basebackup',
   ...{ assess: assessBaseBackup, create, describe },
@@ -30,7 +30,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   );
 }
 
-/** Looks once more: what was possible a moment ago may not be now. @throws SafemigrateError `CLONE` */
+/** Probes again, since conditions may have changed. @throws SafemigrateError `CLONE` */
 async function lookedAround(context: CloneContext): Promise<BackupServer> {
   const found = await probeBasebackup(context);
   if (!('reason' in found)) return found;
@@ -48,8 +48,8 @@ async function fill(context: CloneContext, found: BackupServer, folder: string):
   await chmod(path.join(folder, 'data'), 0o700);
   const { checkpoint } = context.wishes;
   const reasons = [
-    "the clone's server runs on this machine: hardware and load differ from the target's, and so may times",
-    ...(context.source ? ['it was copied from a standby, which may be behind'] : []),
+    "the clone's server runs on this machine: durations may differ, since its hardware and load differ from the target's",
+    ...(context.source ? ['it was copied from a standby, which may lag behind'] : []),
   ];
   return {
     touched: context.source

@@ -3,9 +3,9 @@ import type { Choice } from './choose.ts';
 import type { Clone } from './method.ts';
 
 /**
- * The report's clone section.
- * @param sizeBytes after the command; null where it was not read.
- * @param unique what it takes of its own.
+ * Builds the report's clone section.
+ * @param sizeBytes size after the command; null if it was not read.
+ * @param unique bytes that the clone shares with no other file.
  */
 export function describeClone(
   clone: Clone,

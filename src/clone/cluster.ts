@@ -12,7 +12,7 @@ import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { cageObstacle, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
 
-/** A copy of the whole cluster's files, taken while it works, and started as a server of its own. */
+/** Clones the files of the whole cluster while it runs, and starts the copy as a private server. */
 export const cluster: CloneMethod = {
   id: 'cluster',
   assess,
@@ -46,9 +46,9 @@ async function assess(context: CloneContext): Promise<Assessment> {
         reason: error.message,
         ...(error.enable === undefined ? {} : { enable: error.enable }),
       };
-    // A folder that cannot be read, a file system that answers no questions.
+    // A folder that cannot be read, or a file system without the system calls.
     if (codeOf(error) !== '' && error instanceof Error && 'syscall' in error)
-      return { possible: false, reason: `the server's files cannot be looked at: ${error.message}` };
+      return { possible: false, reason: `the server's files cannot be read: ${error.message}` };
     throw error;
   }
 }
@@ -81,7 +81,7 @@ function whereabouts(
   };
 }
 
-/** Looks once more: since the assessment the server may have gone, or the disk filled up. @throws SafemigrateError `CLONE` */
+/** Assesses again: meanwhile the server may have stopped, or the disk filled up. @throws SafemigrateError `CLONE` */
 function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> {
   return refusing(async () => {
     const found = await surveyCluster(context);
@@ -92,7 +92,7 @@ function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> 
   });
 }
 
-/** What could not be seen by the assessment, or was different then, ends the run. */
+/** Ends the run for an obstacle that the assessment could not see, or that has arisen since. */
 async function refusing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,10 +1,10 @@
 import { plural } from '../format.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
-/** Something of the target that a clone does not have, or has in another way, so that a rehearsal is less true. */
+/** A difference between the target and a clone that makes a rehearsal less realistic. */
 export interface Difference {
   readonly what: string;
-  /** The ways to clone for which it holds. */
+  /** The clone methods for which it holds. */
   readonly where: 'template' | 'cluster' | 'every clone';
 }
 
@@ -31,7 +31,7 @@ interface Counts {
   subscriptions: string;
 }
 
-/** @param session in the target. */
+/** Finds the differences that clones will have. @param session in the target. */
 export async function readDifferences(session: Session, versionNum: number): Promise<Difference[]> {
   const [row] = await session.query<Counts>(COUNTS);
   const found: Difference[] = [];
@@ -43,22 +43,22 @@ export async function readDifferences(session: Session, versionNum: number): Pro
     if (collation && collation.recorded !== collation.actual)
       found.push({
         what:
-          `the collation was ${collation.recorded ?? 'of no known version'} when the database was made and is ` +
-          `${collation.actual ?? 'of no known version'} now: indexes on text may be wrong, here and in every clone`,
+          `the collation was ${collation.recorded ?? 'of unknown version'} when the database was created and is ` +
+          `${collation.actual ?? 'of unknown version'} now: indexes on text may be wrong, here and in every clone`,
         where: 'every clone',
       });
   }
   say(
     row?.unlogged,
     'unlogged relation',
-    'empty in the clone, so that what runs on them runs on nothing',
+    'empty in the clone, so that statements on them have no rows to process',
     'cluster',
   );
-  say(row?.prepared, 'prepared transaction', 'in the way of a clone', 'template');
+  say(row?.prepared, 'prepared transaction', 'prevents a clone', 'template');
   say(row?.prepared, 'prepared transaction', 'rolled back in the clone', 'cluster');
-  say(row?.servers, 'foreign server', 'a migration that uses it reaches the real one', 'every clone');
+  say(row?.servers, 'foreign server', 'a migration that uses it connects to the real one', 'every clone');
   say(row?.slots, 'logical replication slot', 'not in the clone, so WAL is not kept for it', 'every clone');
-  say(row?.publications, 'publication', 'nobody is subscribed to the clone', 'every clone');
+  say(row?.publications, 'publication', 'the clone has no subscribers', 'every clone');
   say(row?.subscriptions, 'subscription', 'the clone receives nothing', 'every clone');
   return found;
 }

@@ -31,7 +31,7 @@ import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.
 import type { Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
 
-/** pg_dump and pg_restore: works wherever a login works, disturbs nobody, and is the slowest way there is. */
+/** Clones by pg_dump and pg_restore: this works with any login, disturbs no session, and is the slowest method. */
 export const dump: CloneMethod = {
   id: 'dump',
   ...{ assess: assessDump, create, describe },
@@ -58,7 +58,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const transferred = await restoreInto(context, there, made.name, programs, missing.length > 0);
   const transferMs = performance.now() - transferStarted;
   if (!context.wishes.schemaOnly) await analyse(context, there, made.name);
-  // Of a server of our own we are the superuser, who may give its databases to anybody.
+  // On a private server we are the superuser, who may give databases to any role.
   const sharesOwnership = properties.sharesOwnership || kind === 'embedded-server';
   const notCarried = await carryProperties(control, made.name, { ...properties, sharesOwnership });
   await made.ready();
@@ -89,7 +89,7 @@ const HOW: Record<Transferred['mode'], string> = {
   pipe: 'through a pipe',
 };
 
-/** The database that is restored into, and what the end of the run does with it. */
+/** The database that the dump is restored into, and how the end of the run disposes of it. */
 interface Empty extends Pick<Clone, 'marking' | 'keep' | 'oid'> {
   readonly name: string;
   readonly sameLocale: boolean;
@@ -112,7 +112,7 @@ async function makeEmpty(context: CloneContext, there: Destination, scope: Scope
       }),
     scope,
   );
-  // From here on the mark tells whose it is, and the programs have to be let in.
+  // From here on the mark identifies the owner, and the programs must be able to connect.
   await control.query(openingStatement(made.name));
   return {
     ...made,
@@ -145,7 +145,7 @@ async function makeOnOwnServer(
   };
 }
 
-/** Marked by name, limit and closed door in the statement that makes it, as every database of ours. */
+/** The statement that creates the database marks it, like each of ours: by name, connection limit and ALLOW_CONNECTIONS false. */
 function closedAtBirth({ run }: CloneContext): string {
   return `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`;
 }
@@ -177,7 +177,7 @@ async function restoreInto(
       to: {
         environment: clientEnvironment(there.owner, {
           ...named,
-          // As long as the programs are there, so that the server ends with them what they have asked for.
+          // Reset when the programs end, so that the server ends their statements with them.
           settings: {
             client_connection_check_interval: check?.value ?? '0',
             default_transaction_read_only: 'off',
@@ -203,7 +203,7 @@ async function restoreInto(
 const STILL_THERE = 'SELECT FROM pg_stat_activity WHERE datid = $1 AND application_name = $2';
 const GONE_WITHIN_MS = 1_000;
 
-/** Only when a session has left the list has the server counted all that it did. Through a pooler it may stay on. */
+/** The server's counters include a session's work once it has left pg_stat_activity. Behind a pooler it may stay. */
 async function untilGone({ control, target }: CloneContext, application: string): Promise<void> {
   const deadline = performance.now() + GONE_WITHIN_MS;
   const asked = [target.database.oid, application] as const;
@@ -216,7 +216,7 @@ async function sizeOf(session: Session, name: string): Promise<number> {
   return Number(row?.bytes ?? 0);
 }
 
-/** Plans without statistics would be nobody's. */
+/** Without ANALYZE, plans would not match the target's. */
 async function analyse(
   { run, audit, signal }: CloneContext,
   there: Destination,

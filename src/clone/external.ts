@@ -22,7 +22,7 @@ import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 
-/** A clone that a command of the user's makes elsewhere (a branch, a thin clone) and that another one removes. */
+/** Clones by a command of the user, elsewhere (a branch, a thin clone); another command removes the clone. */
 export const external: CloneMethod = {
   id: 'external',
   assess: async (context) => assess(context),
@@ -33,10 +33,10 @@ export const external: CloneMethod = {
   ],
 };
 
-/** Nobody knows what the command does; branches of hosted services take about so long. */
+/** An estimate: branches of hosted services take about this long. */
 const READY_MS = 30_000;
 const CREATE_TIMEOUT_MS = 30 * 60_000;
-/** A server that was just made may not answer yet. */
+/** How long a new server may take to answer. */
 const PATIENCE_MS = 60_000;
 const TRY_EVERY_MS = 500;
 
@@ -44,7 +44,7 @@ function assess({ wishes }: CloneContext): Assessment {
   if (!wishes.external) {
     return {
       possible: false,
-      reason: 'no command is configured that makes a clone elsewhere',
+      reason: 'no command is configured that creates a clone elsewhere',
       enable: '--clone-create and --clone-destroy (cloneCreate and cloneDestroy in the configuration)',
     };
   }
@@ -57,14 +57,14 @@ function assess({ wishes }: CloneContext): Assessment {
     endsSessions: false,
     asked: true,
     isolation: 'own-cluster',
-    reason: 'made by the command of --clone-create',
+    reason: 'created by the command of --clone-create',
   };
 }
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
   const started = performance.now();
   const { run, audit, signal, wishes, target } = context;
-  if (!wishes.external) throw new Error('assess() has said that there are no commands');
+  if (!wishes.external) throw new Error('assess() has reported that no commands are configured');
   const { create: command, destroy } = wishes.external;
   let entry = await newEntry(context, destroy);
   let printed = '';
@@ -75,7 +75,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const url = await runCreate(context, command, entry);
   const there = await inspectPatiently(context, url);
   const isolation = await isolationOf(context, there);
-  // Not before it is known not to be the target: the other command might take it at its word.
+  // Only after it is known not to be the target: --clone-destroy would remove whatever the record names.
   printed = url;
   entry = { ...entry, url };
   await writeExternal(entry);
@@ -112,13 +112,13 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     durationMs: performance.now() - started,
     stallMs: 0,
     notCarried: [],
-    touched: ['the command of --clone-create was run; what that does to the target is its own'],
+    touched: ['the command of --clone-create was run; its effects on the target, if any, are not known'],
     caveats: caveatsOf(target, there),
-    uniqueBytes: async () => ({ unmeasured: 'a clone that was made elsewhere does not tell what it takes' }),
+    uniqueBytes: async () => ({ unmeasured: 'the space that an external clone takes is not known here' }),
     async keep() {
       entry = { ...entry, kept: true };
       await writeExternal(entry);
-      context.emit({ type: 'notice', message: `the clone stays: ${withoutPassword(url)}` });
+      context.emit({ type: 'notice', message: `the clone is kept: ${withoutPassword(url)}` });
     },
   };
 }
@@ -132,7 +132,7 @@ async function newEntry({ run, target }: CloneContext, destroy: string): Promise
   };
 }
 
-/** @returns the last line that it prints and that is not empty. @throws SafemigrateError `CLONE` */
+/** Runs --clone-create. @returns the last line that it prints and that is not empty. @throws SafemigrateError `CLONE` */
 async function runCreate(
   { signal, emit }: CloneContext,
   command: string,
@@ -173,7 +173,7 @@ async function inspectPatiently({ audit, signal, target }: CloneContext, url: st
   }
 }
 
-/** What it leaves out is not filled in from our variables, which are about the target. */
+/** Parses the clone's URL. Our PG* variables, which describe the target, do not complete it. */
 function parseUrl(url: string): ConnectionSettings {
   const { HOME } = process.env;
   try {
@@ -185,8 +185,8 @@ function parseUrl(url: string): ConnectionSettings {
 }
 
 /**
- * A branch or a snapshot of the target has its identity, but was started at another time.
- * @throws SafemigrateError `CLONE` for the target itself, and where that cannot be ruled out.
+ * Checks that the URL is not the target's. A branch or snapshot of the target has its system identifier, but another start time.
+ * @throws SafemigrateError `CLONE` for the target itself, and if that cannot be ruled out.
  */
 async function isolationOf({ target, signal }: CloneContext, there: Target): Promise<Clone['isolation']> {
   const verdict = await comparer(target.settings, signal)(there.settings);
@@ -203,7 +203,7 @@ async function isolationOf({ target, signal }: CloneContext, there: Target): Pro
         return 'own-cluster';
       throw new SafemigrateError(
         'CLONE',
-        `Whether --clone-create printed another database than the target cannot be told: ${verdict.reason}.`,
+        `It cannot be decided whether --clone-create printed the URL of a database other than the target: ${verdict.reason}.`,
         { hint: 'Nothing was done to that database.' },
       );
     }
@@ -213,7 +213,7 @@ async function isolationOf({ target, signal }: CloneContext, there: Target): Pro
 function isTarget(): SafemigrateError {
   return new SafemigrateError('CLONE', '--clone-create printed the URL of the target itself.', {
     hint:
-      'It must print the URL of the clone that it made. Nothing was done to the target; --clone-destroy is run with an ' +
+      'It must print the URL of the clone that it created. Nothing was done to the target; --clone-destroy is run with an ' +
       'empty SAFEMIGRATE_CLONE_URL.',
   });
 }
@@ -227,6 +227,6 @@ function caveatsOf(target: Target, there: Target): Caveat[] {
       `its server is PostgreSQL ${there.server.version}, and the target's ${target.server.version}`,
     );
   if (there.settings.user !== target.settings.user)
-    reasons.push(`the command arrives there as ${there.settings.user}, not as ${target.settings.user}`);
+    reasons.push(`the command connects there as ${there.settings.user}, not as ${target.settings.user}`);
   return reasons.map((reason) => ({ path: 'clone', kind: 'estimate', reason }));
 }

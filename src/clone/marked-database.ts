@@ -8,11 +8,11 @@ import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import type { CloneContext, CloneServer } from './method.ts';
 
-/** A clone that is a database inside a server of others: marked from its birth on, dropped in every ending. */
+/** A clone that is a database on a shared server: marked by the statement that creates it, dropped however the run ends. */
 export interface MarkedDatabase {
   readonly name: string;
   readonly oid: number;
-  /** The statement that marks it, as it is now. */
+  /** The statement that sets its current mark. */
   marking(): string;
   remark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>): Promise<void>;
 }
@@ -27,8 +27,9 @@ export function cloneName({ target, run }: Pick<Making, 'target' | 'run'>): stri
 }
 
 /**
- * @param make makes the database, closed and limited as ownership/owned.ts knows what is half-born.
- * @param state of the mark that it gets as soon as it is there.
+ * Creates a database and marks it.
+ * @param make creates the database with the name and limits by which ownership/owned.ts recognizes an unmarked one.
+ * @param state of the mark that it gets right after that.
  */
 export async function ownMarkedDatabase<T>(
   making: Making,
@@ -44,7 +45,7 @@ export async function ownMarkedDatabase<T>(
   });
   const [row] = await control.query<{ oid: string }>(OID, [name]);
   if (!row)
-    throw new SafemigrateError('CLONE', `The clone ${name} was dropped by somebody as soon as it was made.`);
+    throw new SafemigrateError('CLONE', `Somebody dropped the clone ${name} right after it was created.`);
   const oid = Number(row.oid);
   const born = markOf(making, name, oid, state);
   mark = born;
@@ -64,13 +65,13 @@ export async function ownMarkedDatabase<T>(
   };
 }
 
-/** For plans: the OID of a database that does not exist yet is the one thing that cannot be told beforehand. */
+/** For plans: only the OID of a database that does not exist yet is not known. */
 export function plannedMarking(making: Making, state: 'creating' | 'ready'): string {
   const name = cloneName(making);
   return markingStatement(name, markOf(making, name, 0, state));
 }
 
-/** The control connection may be what was lost, with the server: so over one of its own, with some patience. */
+/** Drops over a session of its own, and waits for the server if necessary: the control connection may be lost. */
 async function dropClone(
   { target, run, audit }: Making,
   name: string,
@@ -85,7 +86,7 @@ async function dropClone(
     const enter = (database: string) =>
       openSession(target.settings, { database, run, purpose: 'cleanup', audit });
     const order = { run, ownRun: true, enter };
-    // A COMMENT of the command's, hidden in a function, may stand in the place of the mark.
+    // The command may have replaced the mark by a COMMENT of its own, sent from a function.
     if (mark) await markAgain(session, name, mark);
     for (const made of mark?.databases ?? [])
       await dropOwnedDatabase(session, { ...order, name: made, oid: undefined, role: 'made' });
@@ -96,7 +97,7 @@ async function dropClone(
   }
 }
 
-/** Only where name and OID are still those of the database that this run made. */
+/** Marks again only if name and OID are still those of the database that this run created. */
 async function markAgain(session: Session, name: string, mark: Mark): Promise<void> {
   const [row] = await session.query<{ oid: string }>(OID, [name]);
   if (Number(row?.oid) === mark.at.oid) await session.query(markingStatement(name, mark));

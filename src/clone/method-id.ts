@@ -1,3 +1,3 @@
-/** The ways to make a clone, by the words of `--clone`. */
+/** The clone methods, as --clone names them. */
 export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
 export type MethodId = (typeof METHOD_IDS)[number];

@@ -2,15 +2,15 @@ import { formatBytes } from '../format.ts';
 import type { Assessment } from './method.ts';
 import type { MethodId } from './method-id.ts';
 
-/** Of a method that was assessed, what decides about it. */
+/** The facts of an assessed method that decide its rank. */
 export interface Assessed {
   readonly method: { readonly id: MethodId };
   readonly assessment: Assessment;
 }
 
 /**
- * In the order in which they would be taken: what the user has set up for it comes first, then what leaves the target's
- * sessions alone, then what is ready soonest; what is not possible comes last.
+ * Sorts methods by preference: first those that the user has configured, then those that end no session on the target, then
+ * those that are ready soonest; impossible ones come last.
  */
 export function byPreference<T extends Assessed>(found: readonly T[]): T[] {
   return [...found].sort((one, other) => compare(one.assessment, other.assessment));
@@ -25,7 +25,7 @@ function compare(one: Assessment, other: Assessment): number {
   );
 }
 
-/** Nobody wants to find out afterwards that a terabyte was copied. */
+/** Refuses a full copy above --max-copy, which a user should decide on. */
 export function withinLimit(assessment: Assessment, id: MethodId, maxCopyBytes: number): Assessment {
   if (!assessment.possible || assessment.bytes <= maxCopyBytes) return assessment;
   const size = formatBytes(assessment.bytes);

@@ -24,7 +24,7 @@ import { serverSettings } from './private/server-settings.ts';
 export type { PrivateServer } from './private/private-server.ts';
 
 /**
- * For assess(): why a second server with a copy of the target would be a danger here, however it is copied.
+ * Says why a second server with a copy of the target would be dangerous here, however it is copied; for assess().
  * Takes some 50 ms, and changes nothing.
  */
 export async function cageObstacle(
@@ -40,18 +40,18 @@ export async function cageObstacle(
 }
 
 function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Sandbox) {
-  // Places of the original that are not known are not hidden either.
+  // The sandbox hides only those places of the original that are known.
   if (wishes.allowExternalAccess || original.outward.length === 0 || (closed && !original.partly))
     return undefined;
   return cannotClose(original.outward);
 }
 
 /**
- * Makes, marks, starts and cages it; it ends with the run, with its watchdog, or by `safemigrate clean`.
+ * Creates, marks, starts and sandboxes the private server. It ends with the run, by its watchdog, or by `safemigrate clean`.
  *
- * The order is that of what could be left behind: an entry in the user's state folder, the watchdog, the folder with
- * its mark, the copy, the server. From the watchdog on, this process may die at any moment.
- * @throws SafemigrateError `PRIVILEGE`, `DISK`, `CLONE`, `CONFIGURATION`, `INTERRUPTED`; `LOST` when the watchdog ends it.
+ * Things are created in the order that makes each removable: an entry in the user's state folder, the watchdog, the folder with
+ * its mark, the copy, the server. Once the watchdog runs, this process may die at any moment.
+ * @throws SafemigrateError `PRIVILEGE`, `DISK`, `CLONE`, `CONFIGURATION`, `INTERRUPTED`; `LOST` if the watchdog ends it.
  */
 export async function startPrivateCluster(
   context: CloneContext,

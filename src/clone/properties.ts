@@ -3,12 +3,12 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
 /**
- * What CREATE DATABASE … TEMPLATE leaves behind: owner, privileges, settings, security labels, connection limit. A rehearsal without
- * the target's search_path or timeouts is not one.
+ * The properties that CREATE DATABASE … TEMPLATE does not copy: owner, privileges, settings, security labels, connection limit.
+ * A rehearsal needs the target's search_path and timeouts to be realistic.
  */
 export interface DatabaseProperties {
   readonly owner: string;
-  /** The role could still do with the clone what an owner may, once it is the owner's. */
+  /** The role has the owner's rights, and so keeps them once the clone belongs to the owner. */
   readonly sharesOwnership: boolean;
   readonly connectionLimit: number;
   /** Null for the default privileges. */
@@ -31,7 +31,7 @@ interface Label {
 }
 
 interface Setting {
-  /** Null for a setting of the database for everybody. */
+  /** Null for a setting that applies to all roles. */
   readonly role: string | null;
   readonly name: string;
   readonly value: string;
@@ -56,7 +56,7 @@ SELECT pg_get_userbyid(datdba) AS owner, pg_has_role(datdba, 'USAGE') AS shares_
        datconnlimit AS connection_limit, datacl IS NULL AS default_privileges
   FROM pg_database WHERE oid = ${oid}`;
 
-/** The owner's own grants first: others' grants may rest on them. */
+/** The owner's own grants come first, since others' grants may depend on them. */
 const GRANTS = (oid: number) => `
 SELECT pg_get_userbyid(a.grantor) AS grantor,
        CASE WHEN a.grantee <> 0 THEN pg_get_userbyid(a.grantee) END AS grantee,
@@ -100,7 +100,7 @@ interface Step {
   readonly statements: string[];
 }
 
-/** Settings whose stored value is a list of quoted words: each stands in SET by itself, a quoted whole would be one word. */
+/** Settings whose value is a list of quoted words: SET takes each word by itself, since the quoted whole would be one word. */
 const LIST_SETTINGS = new Set([
   'search_path',
   'temp_tablespaces',
@@ -110,7 +110,7 @@ const LIST_SETTINGS = new Set([
   'unix_socket_directories',
 ]);
 
-/** The statements for each property, with its name for people. */
+/** Lists the statements for each property, with its name for the report. */
 function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
   const database = identifier(name);
   const steps: Step[] = properties.settings.map(({ role, name: setting, value }) => ({
@@ -126,7 +126,7 @@ function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
       statements: [`SECURITY LABEL FOR ${identifier(provider)} ON DATABASE ${database} IS ${literal(label)}`],
     })),
   );
-  // Given to an owner whose rights this role has not, the clone could not be opened any more, nor dropped.
+  // If this role lacks the owner's rights, it could neither open nor drop the clone afterwards.
   if (properties.sharesOwnership) {
     steps.push({
       property: ownerProperty(properties),
@@ -138,7 +138,7 @@ function carryingSteps(name: string, properties: DatabaseProperties): Step[] {
   return steps;
 }
 
-/** `SET name TO value`, with the value as the catalogue has it. */
+/** Formats `SET name TO value` with the value of the catalog. */
 export function settingClause(name: string, value: string): string {
   const words = LIST_SETTINGS.has(name.toLowerCase()) ? listOfLiterals(value) : literal(value);
   return `SET ${identifier(name)} TO ${words}`;
@@ -149,8 +149,8 @@ function ownerProperty({ owner }: DatabaseProperties): string {
 }
 
 /**
- * What the owner granted is one step, so that a clone is never more open than the target because somebody else's grant
- * could not be repeated.
+ * The owner's grants are one step, so that the clone is never more open than the target because another role's grant could not
+ * be repeated.
  */
 function privilegeSteps(database: string, owner: string, grants: Grant[]): Step[] {
   const own = grants.filter(({ grantor }) => grantor === owner);
@@ -160,7 +160,7 @@ function privilegeSteps(database: string, owner: string, grants: Grant[]): Step[
       property: 'privileges',
       statements: [
         `REVOKE ALL ON DATABASE ${database} FROM PUBLIC, ${identifier(owner)}`,
-        // What the owner, a member of it or a superuser grants is recorded as the owner's.
+        // A grant by the owner, a member of it or a superuser is recorded as the owner's.
         ...own.map((grant) => grantStatement(database, grant)),
       ],
     },
@@ -188,8 +188,8 @@ function listOfLiterals(value: string): string {
 }
 
 /**
- * Gives the database these properties in one transaction that ends with the opening of the database.
- * A property that the role may not set is left out and returned, for the report; anything else that fails is thrown.
+ * Gives the database these properties in one transaction, which finally permits connections to it.
+ * @returns the properties that the role may not set, for the report. @throws any other failure.
  */
 export async function carryProperties(
   session: Session,
@@ -198,7 +198,7 @@ export async function carryProperties(
 ): Promise<NotCarried[]> {
   const notCarried: NotCarried[] = [];
   if (!properties.sharesOwnership) {
-    const reason = `this role has not the rights of ${properties.owner}, and could not drop a clone that belongs to it`;
+    const reason = `this role lacks the rights of ${properties.owner}, and could not drop a clone that belongs to it`;
     notCarried.push({ property: ownerProperty(properties), sqlstate: undefined, reason });
   }
   await session.query('BEGIN');
@@ -224,7 +224,7 @@ export async function carryProperties(
   return notCarried;
 }
 
-/** What carryProperties sends when nothing fails. */
+/** Lists the statements that carryProperties() sends if none fails. */
 export function carryingStatements(name: string, properties: DatabaseProperties): string[] {
   const steps = carryingSteps(name, properties).flatMap(({ statements }) => [
     'SAVEPOINT property',
@@ -239,7 +239,7 @@ function opening(name: string, { connectionLimit }: DatabaseProperties): string 
 }
 
 /**
- * A lacking privilege, a role or setting that is gone, a value that is no longer valid or that this session may not
- * judge: by class, since each setting has a check of its own. Not: lost connections, cancels, conflicts, full disks.
+ * Recognizes a missing privilege, role or setting, and a value that is no longer valid or that this session cannot check: by
+ * SQLSTATE class, since each setting has a check of its own. Lost connections, cancels, conflicts and full disks are not among them.
  */
 const MAY_BE_LEFT_OUT = /^(0L|0P|22|28|2B|42|55P02|58)/;

@@ -11,7 +11,7 @@ import { assessTemplate } from './template/assess-template.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
 import type { TemplateStrategy } from './template/estimate-template.ts';
 
-/** CREATE DATABASE … TEMPLATE inside the target's own server, or of a copy of the target inside another one. */
+/** Clones by CREATE DATABASE … TEMPLATE, on the target's server, or from a copy of the target on another server. */
 export const template: CloneMethod = {
   id: 'template',
   assess: async (context) => noCopy(context) ?? (await assessTemplate(onGround(context))),
@@ -19,12 +19,12 @@ export const template: CloneMethod = {
   describe: (context, assessment) => describe(onGround(context), assessment),
 };
 
-/** The database that was named on another server is a copy of the target that exists already: it is what is cloned. */
+/** The database that --rehearsal-url names is an existing copy of the target, which is cloned. */
 function onGround(context: CloneContext): CloneContext {
   return { ...context, ...context.rehearsal };
 }
 
-/** What every server has from its birth on is named to say which server, not which copy. */
+/** Databases that each server has: naming one selects the server, not a copy. */
 const NO_COPIES = ['postgres', 'defaultdb', 'template1'];
 
 function noCopy({ rehearsal, target }: CloneContext): Impossible | undefined {
@@ -66,13 +66,13 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     touched: context.rehearsal ? [] : touches(made),
     caveats: context.rehearsal ? [ANOTHER_SERVER] : [],
     uniqueBytes: async () => ({
-      unmeasured: 'the server does not tell how many blocks a database inside it shares with another',
+      unmeasured: 'the server does not report how many blocks a database shares with another one',
     }),
     keep: () => remark({ kept: true }),
   };
 }
 
-/** What is cloned there was copied some time ago, by somebody else. */
+/** The copy on the other server may be old. */
 const ANOTHER_SERVER: Caveat = {
   path: 'clone',
   kind: 'estimate',

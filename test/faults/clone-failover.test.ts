@@ -181,7 +181,7 @@ test.each([18, 15, 14] as const)(
       schema: { changes: [{ verb: 'create', object: 'public.added' }] },
       target: { changes: [], touched: [expect.stringContaining('nothing on the target')] },
       caveats: expect.arrayContaining([
-        expect.objectContaining({ reason: expect.stringMatching(/made from a standby, and is as far as/) }),
+        expect.objectContaining({ reason: expect.stringMatching(/made from a standby, and has the data/) }),
       ]),
     });
     await expectNothingLeft(primary, standby);
@@ -331,7 +331,7 @@ test('files of one server are not copied under the backup of another', settings,
     creating = true;
     await expect(create()).rejects.toMatchObject({
       code: 'CLONE',
-      message: expect.stringMatching(/Another server answers now than the one whose files are in .*data/),
+      message: expect.stringMatching(/The server that answers now is not the one whose files are in .*data/),
       hint: expect.stringContaining('The target was not touched'),
     });
   });

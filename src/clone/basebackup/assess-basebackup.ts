@@ -3,11 +3,11 @@ import type { Assessment, CloneContext } from '../method.ts';
 import { cageObstacle } from '../private-cluster.ts';
 import { probeBasebackup } from './probe.ts';
 
-/** The checkpoint, the end of the backup, the start of the second server and its recovery. */
+/** Time for the checkpoint, the end of the backup, the start of the second server and its recovery. */
 const FIXED_MS = 1_500;
-/** Of a fast network and a local disk; slower ones are common. */
+/** Rate of a fast network and a local disk; slower ones are common. */
 const BYTES_PER_MS = 100_000;
-/** Files are made and read one by one: as many small ones take longer. */
+/** Time per file: files are created and read one by one. */
 const PER_FILE_MS = 0.05;
 
 export async function assessBaseBackup(context: CloneContext): Promise<Assessment> {
@@ -32,8 +32,8 @@ export async function assessBaseBackup(context: CloneContext): Promise<Assessmen
 }
 
 /**
- * @param size of the cluster; where it is not known, that of the target is the least that it can be.
- * @returns milliseconds until the clone can be used.
+ * Estimates the milliseconds until the clone can be used.
+ * @param size of the cluster; if it is not known, the target's size is the lower limit.
  */
 export function estimateBasebackupMs(size: { readonly bytes: number; readonly files: number }): number {
   return Math.round(FIXED_MS + PER_FILE_MS * size.files + size.bytes / BYTES_PER_MS);

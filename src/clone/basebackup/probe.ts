@@ -11,17 +11,17 @@ import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Impossible } from '../method.ts';
 import { floorOf } from '../private/folder-location.ts';
 
-/** All that a base backup needs, found without changing anything. */
+/** The facts that a base backup needs, found without changing anything. */
 export interface BackupServer {
   readonly client: ClientPrograms;
-  /** The folder of a `postgres` of the target's major version, as it is installed. */
+  /** The folder in which a `postgres` of the target's major version is installed. */
   readonly binaries: string;
-  /** The same, where it can be used from: in the clone's folder where it has to be made usable first. */
+  /** The folder from which it is run: inside the clone's folder if it must be prepared first. */
   readonly programs: string;
   readonly folder: string;
   readonly owner: { readonly uid: number; readonly gid: number };
   readonly tablespaces: readonly { readonly oid: string; readonly location: string }[];
-  /** Of all databases whose size the role may ask for. */
+  /** Total size of the databases whose size the role may read. */
   readonly bytes: number;
 }
 
@@ -39,7 +39,7 @@ SELECT oid::text AS oid, pg_tablespace_location(oid) AS location
 /** PostgreSQL refuses to run as root; 65534 is `nobody` on Linux. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 
-/** One for the files, one for the WAL that is written meanwhile. */
+/** WAL senders: one for the files, one for the WAL written during the copy. */
 const SENDERS = 2;
 
 export async function probeBasebackup(context: CloneContext): Promise<BackupServer | Impossible> {
@@ -87,7 +87,7 @@ export async function probeBasebackup(context: CloneContext): Promise<BackupServ
 
 const NOT_LET_IN = '28000';
 
-/** The server's answer when it is asked: its pg_hba.conf can be read by superusers only, and is matched by nobody else. */
+/** Tries a replication connection: only superusers can read pg_hba.conf, and only the server can match it. */
 async function refusalOf(context: CloneContext): Promise<Impossible | undefined> {
   const { source, target, run, signal } = context;
   try {

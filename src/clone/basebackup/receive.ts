@@ -19,7 +19,7 @@ SELECT b.backup_streamed AS done, b.backup_total AS "of"
 const PROGRESS_EVERY_MS = 500;
 const ENDING_MS = 5_000;
 
-/** What makes `data` and `tablespaces/<oid>` in the folder, with all the WAL that its recovery needs. */
+/** Returns the function that creates `data` and `tablespaces/<oid>` in the folder, with the WAL that recovery needs. */
 export function receivingWords(
   { wishes, run }: CloneContext,
   { client, tablespaces }: BackupServer,
@@ -34,7 +34,7 @@ export function receivingWords(
     `--label=safemigrate ${run}`,
     '--no-password',
     '--no-manifest',
-    // Nothing of it has to outlive this machine.
+    // The clone need not survive a crash of this machine.
     '--no-sync',
     ...tablespaces.map(
       ({ oid, location }) =>
@@ -49,7 +49,7 @@ function mapped(place: string): string {
 
 /**
  * Runs pg_basebackup, as the user who will own the files, in a process group that ends with us, however we end.
- * @throws SafemigrateError `CLONE` with what it said; what the signal says.
+ * @throws SafemigrateError `CLONE` with its output; the signal's reason.
  */
 export async function receiveBasebackup(
   context: CloneContext,
@@ -88,7 +88,7 @@ export async function receiveBasebackup(
   }
 }
 
-/** Never settles without an abort; after one, a program that does not end is left to the guard. */
+/** Settles only after an abort; a program that does not end then is left to the process guard. */
 function afterAbort(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => {
     const late = () => void delay(ENDING_MS, undefined, { ref: false }).then(() => resolve(null));
@@ -97,7 +97,7 @@ function afterAbort(signal: AbortSignal): Promise<null> {
   });
 }
 
-/** A role that may not see it gets no progress. */
+/** Reads the progress; none if the role may not see it. */
 async function watch({ control, emit }: CloneContext, named: string, ended: Promise<unknown>): Promise<void> {
   let running = true;
   const settled = ended.then(() => {
@@ -122,7 +122,7 @@ async function failure(place: string): Promise<SafemigrateError> {
     {
       hint:
         'The target was not changed. Try again: two WAL senders must be free, pg_hba.conf must let the role in for the database ' +
-        '"replication", and the server must not be restarted, promoted or replaced by another one meanwhile.',
+        '"replication", and the server must not be restarted, promoted or replaced during the copy.',
     },
   );
 }

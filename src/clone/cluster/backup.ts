@@ -7,26 +7,26 @@ import { PG_15, type SourceServer } from './source-server.ts';
 import type { Survey } from './survey.ts';
 
 /**
- * A backup that the server knows of. It belongs to its session: when that ends, in whatever way, the server gives the
- * backup up, and drops the slot that holds its WAL.
+ * An online backup. It belongs to a session: when that ends, in whatever way, the server aborts the backup and drops the slot
+ * that retains its WAL.
  */
 export interface Backup {
-  /** Aborted by the run's end, and when the session is lost. */
+  /** Fires when the run ends or the session is lost. */
   readonly signal: AbortSignal;
-  /** A slot holds the WAL that the copy needs. */
+  /** Whether a slot retains the WAL that the copy needs. */
   readonly reserved: boolean;
-  /** @throws SafemigrateError `LOST` or `CLONE` when the server was restarted or promoted meanwhile. */
+  /** Ends the backup. @throws SafemigrateError `LOST` or `CLONE` if the server was restarted or promoted meanwhile. */
   stop(): Promise<BackupEnd>;
   /**
-   * A promotion renames the WAL of the former timeline, which the copy needs: to be asked once that is copied.
-   * @throws SafemigrateError `LOST`; `CLONE` for a standby that is none any more.
+   * Checks, once the WAL is copied, that the server was not promoted: a promotion renames WAL of the former timeline.
+   * @throws SafemigrateError `LOST`; `CLONE` for a standby that was promoted.
    */
   refusePromoted(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface BackupEnd {
-  /** Recovery has to come as far as this position. */
+  /** Recovery must reach this position. */
   readonly lsn: string;
   /** The content of the file `backup_label`. */
   readonly label: string;
@@ -55,7 +55,7 @@ export function slotName({ run }: Pick<CloneContext, 'run'>): string {
   return `safemigrate_${run}`;
 }
 
-/** Starts a backup; the session that it depends on is the scope's. Waits for the checkpoint. */
+/** Starts a backup over a session that the scope owns. Waits for the checkpoint. */
 export async function startBackup(context: CloneContext, survey: Survey, scope: Scope): Promise<Backup> {
   const { run, signal, wishes } = context;
   const { server } = survey;
@@ -68,7 +68,7 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   session.onLost((reason) =>
     lost.abort(new SafemigrateError('LOST', `The server ended the backup: ${reason}.`, { hint: RESTARTED })),
   );
-  // The checkpoint may take minutes, and nobody would want it any more.
+  // The checkpoint may take minutes: an interrupted run must not wait for it.
   await noticeOurEnd(session);
   const reserved = server.mayReserve && (await reserveWal(session, slotName(context)));
   const { start, stop } = backupStatements(server);
@@ -82,7 +82,7 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   };
 }
 
-/** What the end of the session does to a query says less than that it has ended. */
+/** Prefers the reason for the end of the session to the error of a query that it broke. */
 async function orLoss<T>(lost: AbortSignal, work: T | Promise<T>): Promise<T> {
   try {
     return await work;
@@ -92,8 +92,8 @@ async function orLoss<T>(lost: AbortSignal, work: T | Promise<T>): Promise<T> {
 }
 
 /**
- * Where the address leads to may change, as after a failover, and the files that are copied are one server's alone.
- * @throws SafemigrateError `CLONE` when another server answers than the one that was looked at.
+ * Checks that the address still belongs to the server whose files are copied: a failover may have moved it.
+ * @throws SafemigrateError `CLONE` if another server answers.
  */
 export async function openBackupSession(
   { run, audit, signal }: CloneContext,
@@ -105,19 +105,19 @@ export async function openBackupSession(
   await session.close();
   throw new SafemigrateError(
     'CLONE',
-    `Another server answers now than the one whose files are in ${directory.folder}.`,
+    `The server that answers now is not the one whose files are in ${directory.folder}.`,
     { hint: RESTARTED },
   );
 }
 
 const STARTED_AT = 'SELECT extract(epoch FROM pg_postmaster_start_time())::float8 AS "startedAt"';
 
-const REMOVED = 'The target was not touched, and what was made of the clone was removed.';
+const REMOVED = 'The target was not touched, and the incomplete clone was removed.';
 const RESTARTED = `Was it restarted, or did it fail over? ${REMOVED} Run it again.`;
 const NO_FREE_SLOT = '53400';
 const WRONG_STATE = '55000';
 
-/** Without it a checkpoint meanwhile might recycle WAL that the copy needs; then it is found missing at the end. */
+/** Creates the slot. Without it a checkpoint may recycle WAL that the copy needs, which is detected at the end. */
 async function reserveWal(session: Session, name: string): Promise<boolean> {
   const [slots] = await session.query<{ free: number }>(FREE_SLOTS);
   if (!slots || slots.free <= 0) return false;
@@ -125,7 +125,7 @@ async function reserveWal(session: Session, name: string): Promise<boolean> {
     await session.query(RESERVE_WAL, [name]);
     return true;
   } catch (error) {
-    // Somebody else took the last one.
+    // Another session took the last slot.
     if (sqlstateOf(error) !== NO_FREE_SLOT) throw error;
     return false;
   }
@@ -142,7 +142,7 @@ async function stopBackup(
     return end;
   } catch (error) {
     if (sqlstateOf(error) !== WRONG_STATE) throw error;
-    // A promotion is one of several reasons for it.
+    // A promotion is one of several reasons for this state.
     if (inRecovery) await refusePromoted(session);
     throw new SafemigrateError('CLONE', `The server did not complete the backup: ${messageOf(error)}.`, {
       hint: `${REMOVED} Run it again.`,

@@ -6,17 +6,18 @@ import { inside } from './cluster-layout.ts';
 import { CopyObstacle } from './obstacle.ts';
 import { codeOf } from './reflink.ts';
 
-/** Where the folder of a copy goes. */
+/** The place for the folder of a copy. */
 export interface CloneFolder {
-  /** The copy's own folder is made in there; without symbolic links. */
+  /** The folder in which the copy's own folder is created; without symbolic links. */
   readonly parent: string;
   readonly freeBytes: number;
   readonly totalBytes: number;
 }
 
 /**
- * @param wished by --clone-dir.
- * @throws Obstacle with the reason why there is no such place.
+ * Chooses the place for a copy.
+ * @param wished the folder of --clone-dir.
+ * @throws Obstacle with the reason if there is none.
  */
 export async function findPlace(data: string, wished: string | undefined): Promise<CloneFolder> {
   const parent = wished === undefined ? path.dirname(data) : await resolve(wished);
@@ -26,7 +27,7 @@ export async function findPlace(data: string, wished: string | undefined): Promi
     await access(parent, constants.W_OK | constants.X_OK);
   } catch {
     throw new CopyObstacle(
-      `no folder can be made in ${parent} by this user`,
+      `this user cannot create a folder in ${parent}`,
       'name a folder on the same file system, where this user may write, with --clone-dir',
     );
   }
@@ -42,13 +43,13 @@ async function resolve(wished: string): Promise<string> {
   }
 }
 
-/** @throws Obstacle for a data directory that is a mount point, so that nothing beside it is on its file system. */
+/** Finds the folder beside the data directory. @throws Obstacle if the data directory is a mount point: no folder beside it shares its file system. */
 export async function refuseMountPoint(data: string, { parent }: CloneFolder): Promise<void> {
   const [of, above] = await Promise.all([stat(data), stat(parent)]);
   if (of.dev === above.dev) return;
   throw new CopyObstacle(
-    `the data directory ${data} is itself where its file system is mounted, and ${parent} is on another one`,
-    'name a folder on the same file system with --clone-dir (mount it a second time somewhere else, if it has no other place)',
+    `the data directory ${data} is a mount point, and ${parent} is on another file system`,
+    'name a folder on the same file system with --clone-dir (if it has none, mount the file system a second time elsewhere)',
   );
 }
 

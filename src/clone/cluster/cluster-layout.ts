@@ -6,29 +6,29 @@ import type { SourceServer } from './source-server.ts';
 
 export interface Tablespace {
   readonly oid: string;
-  /** Where its link leads, without further links. */
+  /** The folder that its link points to, with all links resolved. */
   readonly folder: string;
 }
 
-/** Where the parts of a cluster lie. */
+/** The locations of the parts of a cluster. */
 export interface Layout {
   readonly data: string;
-  /** Where pg_wal really is. */
+  /** The folder of pg_wal, with links resolved. */
   readonly wal: string;
   readonly tablespaces: readonly Tablespace[];
-  /** Of the server's log, relative to the data directory, where it is inside of it. */
+  /** The folder of the server's log, relative to the data directory, if it is inside it. */
   readonly logFolder: string | undefined;
-  /** Entries of the data directory that are links, and that settings name: the copy gets its own. */
+  /** Entries of the data directory that are links and named by settings: the copy gets files of its own. */
   readonly replaced: ReadonlySet<string>;
   /** OIDs of the databases whose files are copied. */
   readonly databases: ReadonlySet<string>;
-  /** WAL, tablespaces and all folders are on the very file system (of btrfs: in the subvolume) of the data directory. */
+  /** WAL, tablespaces and all folders are on the same file system (btrfs: subvolume) as the data directory. */
   readonly onOneDevice: boolean;
 }
 
-/** @throws Obstacle for a link at the top of the data directory that leads out of it, and whose use is not known. */
+/** Reads the layout. @throws Obstacle for a link at the top of the data directory that points out of it and is not named by a setting. */
 export async function readLayout(data: string, server: SourceServer, targetOid: number): Promise<Layout> {
-  // The server names its folder as it was told to, perhaps through a link.
+  // The server reports the folder as it was configured, perhaps through a link.
   const asNamed = server.dataDirectory ?? data;
   const absolute = Object.entries(server.named).map(([name, value]) => {
     const place = path.resolve(asNamed, value);
@@ -50,7 +50,7 @@ export async function readLayout(data: string, server: SourceServer, targetOid: 
   return { data, wal, tablespaces, logFolder, replaced, databases, onOneDevice };
 }
 
-/** A tablespace made with allow_in_place_tablespaces is a folder, and is copied as one. */
+/** A tablespace created with allow_in_place_tablespaces is a folder, and is copied as one. */
 export async function readTablespaces(data: string): Promise<Tablespace[]> {
   const place = path.join(data, 'pg_tblspc');
   const links = (await readdir(place, { withFileTypes: true })).filter((entry) => entry.isSymbolicLink());
@@ -59,7 +59,7 @@ export async function readTablespaces(data: string): Promise<Tablespace[]> {
       try {
         return { oid, folder: await realpath(path.join(place, oid)) };
       } catch (error) {
-        // Dropped this moment, or lost long ago: then the server does without it as well.
+        // Dropped at this moment, or lost long ago: the server works without it, too.
         if (codeOf(error) === 'ENOENT') return undefined;
         throw error;
       }
@@ -68,24 +68,24 @@ export async function readTablespaces(data: string): Promise<Tablespace[]> {
   return found.filter((tablespace) => tablespace !== undefined);
 }
 
-/** A link whose copy would make the second server read or write what is not its own. @throws Obstacle */
+/** Refuses a link whose copy would make the second server use files of the first one. @throws Obstacle */
 export async function refuseLeadingOut(data: string, link: string): Promise<void> {
   const content = await readlink(link);
   const leadsTo = path.resolve(path.dirname(link), content);
   if (!path.isAbsolute(content) && inside(data, leadsTo) !== undefined) return;
   throw new CopyObstacle(
-    `${link} is a symbolic link to ${content}, and a copy of it would lead out of the clone`,
+    `${link} is a symbolic link to ${content}, and a copy of it would point out of the clone`,
     "replace it by what it leads to, or name that in the server's settings",
   );
 }
 
-/** @returns the path relative to the folder, if it is in there. */
+/** Returns the path relative to the folder, if it is inside. */
 export function inside(folder: string, place: string): string | undefined {
   const relative = path.relative(folder, place);
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? undefined : relative;
 }
 
-/** Each subvolume of btrfs has a device number of its own, so that this finds those within the data directory too. */
+/** Compares device numbers. Each btrfs subvolume has its own, so this also finds subvolumes inside the data directory. */
 async function areOnOneDevice(data: string, others: readonly string[]): Promise<boolean> {
   const folders: string[] = [];
   for (const parent of [data, path.join(data, 'base')]) {
@@ -106,7 +106,7 @@ async function areOnOneDevice(data: string, others: readonly string[]): Promise<
   return devices.every((device) => device === dev);
 }
 
-/** The root of a btrfs subvolume has this inode number, and nothing else has. */
+/** Only the root of a btrfs subvolume has this inode number. */
 const SUBVOLUME_ROOT = 256;
 const BTRFS = 0x9123683e;
 const ZFS = 0x2fc12fc1;
@@ -117,7 +117,7 @@ export type FileSystem = 'btrfs' | 'zfs' | 'xfs' | 'other';
 export async function fileSystemOf(folder: string): Promise<FileSystem> {
   if (process.platform !== 'linux') return 'other';
   const { type } = await statfs(folder);
-  // The kernel's number comes signed on some machines.
+  // Some machines report the number as signed.
   const known: Record<number, FileSystem> = { [BTRFS]: 'btrfs', [ZFS]: 'zfs', [XFS]: 'xfs' };
   return known[type >>> 0] ?? 'other';
 }

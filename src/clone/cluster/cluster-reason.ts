@@ -1,7 +1,7 @@
 import { formatBytes, plural } from '../../format.ts';
 import type { Survey } from './survey.ts';
 
-/** Why the cluster is copied in this way, in a sentence for the report. */
+/** Explains for the report why the cluster is copied in this way. */
 export function explainStrategy(survey: Survey): string {
   const { server, layout } = survey;
   const whose = server.inRecovery ? "the standby's" : "the server's";
@@ -23,7 +23,7 @@ const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
 
 const WHY_NOT: Record<Survey['fileSystem'], (parent: string) => string> = {
   xfs: (parent) =>
-    `files in ${parent} cannot share blocks with it: that XFS was made without reflink=1, or it is another file system`,
+    `files in ${parent} cannot share blocks with it: the XFS was created without reflink=1, or it is another file system`,
   btrfs: (parent) => `files in ${parent} cannot share blocks with it: it is another file system`,
   zfs: (parent) =>
     `files in ${parent} cannot share blocks with it: that needs OpenZFS 2.2 with block cloning, and the same dataset`,

@@ -6,19 +6,19 @@ import { formatBytes } from '../../format.ts';
 import { codeOf, NotShared, type Reflinker } from './reflink.ts';
 
 export interface CopierOptions {
-  /** Blocks are shared where the file system can. */
+  /** Share blocks if the file system can. */
   readonly share: boolean;
   readonly reflinker: Reflinker;
-  /** Of all that is made; null for the user that we are. */
+  /** Owner of everything that is created; null for our own user. */
   readonly owner: { readonly uid: number; readonly gid: number } | null;
-  /** What may be copied in full. */
+  /** Limit for bytes that are copied in full. */
   readonly maxCopyBytes: number;
   readonly signal: AbortSignal;
 }
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Copies single files and folders, each with its mode. Files that are not there any more are left out. */
+/** Copies single files and folders, each with its mode. Skips files that no longer exist. */
 export class Copier {
   readonly #options: CopierOptions;
   copiedBytes = 0;
@@ -28,7 +28,7 @@ export class Copier {
     this.#options = options;
   }
 
-  /** @throws SafemigrateError `DISK`, `CLONE` when more would be copied in full than allowed; the signal's reason. */
+  /** Copies a file. @throws SafemigrateError `DISK`; `CLONE` if more bytes would be copied in full than allowed; the signal's reason. */
   async file(from: string, to: string): Promise<void> {
     this.#options.signal.throwIfAborted();
     try {
@@ -36,13 +36,13 @@ export class Copier {
       this.own(to);
       this.files += 1;
     } catch (error) {
-      // Relations and their segments go while the server works; the folder that the copy goes to does not.
+      // Relations and their segments may disappear while the server works; the destination must not.
       if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return;
       throw explain(error, from, to);
     }
   }
 
-  /** @returns false when there is no such folder any more. */
+  /** Creates a folder like the original. @returns false if the original no longer exists. */
   async folder(from: string, to: string): Promise<boolean> {
     try {
       const { mode } = await stat(from);
@@ -55,7 +55,7 @@ export class Copier {
     }
   }
 
-  /** In this thread: it is one short call, and through the thread pool it would cost a third more for each file. */
+  /** Synchronous: it is one short call, and through the thread pool each file would take a third longer. */
   own(place: string): void {
     const { owner } = this.#options;
     if (owner) lchownSync(place, owner.uid, owner.gid);
@@ -88,7 +88,7 @@ export class Copier {
   }
 }
 
-/** copyFile cannot be stopped, and a segment of a relation may take seconds. */
+/** Copies in chunks, since copyFile cannot be stopped and a segment of a relation may take seconds. */
 async function copyInChunks(from: string, to: string, mode: number, signal: AbortSignal): Promise<void> {
   const source = await open(from, 'r');
   try {
@@ -122,11 +122,11 @@ function explain(error: unknown, from: string, to: string): unknown {
   if (error instanceof SafemigrateError || code === '') return error;
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new SafemigrateError('DISK', `There is no room left for the clone: ${to} could not be written.`, {
-      hint: 'What was made of it was removed. Free some space, or name another folder with --clone-dir.',
+      hint: 'The incomplete clone was removed. Free some space, or name another folder with --clone-dir.',
       cause: error,
     });
   return new SafemigrateError('CLONE', `${from} could not be copied to ${to}: ${code}.`, {
-    hint: 'The target was not changed, and what was made of the clone was removed.',
+    hint: 'The target was not changed, and the incomplete clone was removed.',
     cause: error,
   });
 }

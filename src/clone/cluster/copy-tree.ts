@@ -6,15 +6,15 @@ import { isEmptied, isExcluded } from './excluded.ts';
 import { isLeftOut } from './kept-databases.ts';
 import { codeOf } from './reflink.ts';
 
-/** A third of the time of one after the other, and that of `cp -r --reflink`; more at a time gain nothing. */
+/** Files copied at a time: this takes a third of the time of one by one, as long as `cp -r --reflink`; more gain nothing. */
 const AT_A_TIME = 16;
 
-/** The state of the cluster, as recovery starts from it: of all files it is copied last, as base backups do. */
+/** The state from which recovery starts: it is copied last, as by base backups. */
 const CONTROL = path.join('global', 'pg_control');
 
 /**
- * Copies the data directory without WAL and without the databases that are left out, and the tablespaces, which the copy gets
- * links of its own to.
+ * Copies the data directory, except WAL and the databases that are left out, and the tablespaces; the copy gets links of its
+ * own to them.
  */
 export async function copyCluster(
   layout: Layout,
@@ -40,7 +40,7 @@ interface Order {
 }
 
 async function copyAll(files: AsyncGenerator<Order>, copier: Copier, onFile: () => void): Promise<void> {
-  // Whoever fails closes the generator, and the others end with it.
+  // A worker that fails closes the generator, which ends the other workers.
   const work = async () => {
     for await (const { from, to } of files) {
       await copier.file(from, to);
@@ -52,7 +52,7 @@ async function copyAll(files: AsyncGenerator<Order>, copier: Copier, onFile: () 
   if (failed) throw failed.reason;
 }
 
-/** Makes the folders, and yields the files in them, folder by folder as they are found. */
+/** Creates the folders, and yields their files, folder by folder. */
 async function* walk(layout: Layout, relative: string, to: string, copier: Copier): AsyncGenerator<Order> {
   const from = path.join(layout.data, relative);
   if (!(await copier.folder(from, to)) || isEmptied(relative, layout.logFolder)) return;
@@ -75,7 +75,7 @@ async function copyLink(
   { from, to }: Order,
   copier: Copier,
 ): Promise<void> {
-  // Of tablespaces, those that came after the layout was read are looked for at the end.
+  // Tablespaces that were created after the layout was read are checked at the end.
   if (layout.replaced.has(relative) || path.dirname(relative) === 'pg_tblspc') return;
   if (relative === 'pg_wal') {
     await copier.folder(from, to);
@@ -85,7 +85,7 @@ async function copyLink(
   await symlink(await readlink(from), to);
 }
 
-/** Its folder may hold those of other versions, and of other servers: of each version there is one, `PG_18_202506291`. */
+/** A tablespace's folder may have a subfolder for each server version, such as `PG_18_202506291`. */
 async function copyTablespace(
   layout: Layout,
   { oid, folder: location }: Tablespace,
@@ -103,7 +103,7 @@ async function copyTablespace(
   await symlink(place, path.join(folder, 'data', 'pg_tblspc', oid));
 }
 
-/** @returns nothing for a folder that is there no more: its database was dropped. */
+/** Lists a folder; empty if it no longer exists, because its database was dropped. */
 async function listFolder(folder: string) {
   try {
     return await readdir(folder, { withFileTypes: true });

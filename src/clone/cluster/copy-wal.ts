@@ -8,8 +8,8 @@ import type { SourceServer } from './source-server.ts';
 import { neededWal, segmentNumber, segmentOfLsn, startSegment } from './wal.ts';
 
 /**
- * Copies the WAL that recovery needs, after the backup has ended. On another file system these segments are copied in full.
- * @throws SafemigrateError `CLONE` when some of it is gone.
+ * Copies the WAL that recovery needs, after the backup has ended. Segments on another file system are copied in full.
+ * @throws SafemigrateError `CLONE` if some of it was recycled.
  */
 export async function copyWal(
   { wal }: Pick<Layout, 'wal'>,

@@ -11,7 +11,7 @@ export function clusterFolder({ run }: CloneContext, { place }: Survey): string 
   return path.join(place.parent, `safemigrate_${run}`);
 }
 
-/** Statements as they are sent, and file operations in words after `--`, as SQL has its comments. */
+/** Describes the steps for --plan: statements as they are sent, file operations as SQL comments. */
 export function describeCluster(context: CloneContext, survey: Survey): string[] {
   const folder = clusterFolder(context, survey);
   const made = [`-- make the folder ${folder}`];

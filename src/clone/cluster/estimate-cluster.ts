@@ -1,10 +1,10 @@
 /**
- * What a copy of the cluster costs, per strategy. Measured on PostgreSQL 18 with local disks (XFS and btrfs, 1,000 to
- * 42,000 files); they serve to choose and to warn.
+ * Estimates the cost of a copy of the cluster, per strategy. The coefficients were measured on PostgreSQL 18 with local disks
+ * (XFS and btrfs, 1,000 to 42,000 files); they serve to choose and to warn.
  */
 export type ClusterStrategy = 'btrfs snapshot' | 'zfs snapshot' | 'reflink' | 'copy';
 
-/** A checkpoint that is hurried, the end of the backup, the start of the second server and its recovery. */
+/** An immediate checkpoint, the end of the backup, the start of the second server and its recovery. */
 const CHECKPOINT_MS = 400;
 const STOP_MS = 80;
 const START_MS = 500;
@@ -14,13 +14,13 @@ const COPY_BYTES_PER_MS = 300_000;
 
 export interface Size {
   readonly files: number;
-  /** That are copied in full. */
+  /** Bytes that are copied in full. */
   readonly bytes: number;
-  /** Of the checkpoint, where it is spread: so long at most. */
+  /** Upper limit for a spread checkpoint. */
   readonly spreadMs: number;
 }
 
-/** @returns milliseconds until the clone can be used. */
+/** Estimates the milliseconds until the clone can be used. */
 export function estimateClusterMs(
   strategy: ClusterStrategy,
   checkpoint: 'fast' | 'spread',

@@ -1,9 +1,9 @@
 /**
- * What the copy of a data directory comes without: what belongs to the running server, what the documentation of base
- * backups says to leave out, and logs. Paths are relative to the data directory.
+ * Lists what is not copied of a data directory: files of the running server, what the documentation of base backups says to
+ * exclude, and logs. Paths are relative to the data directory.
  */
 
-/** Folders that have to be there, and are filled by a server for itself. pg_wal is copied apart. */
+/** Folders that must exist, and that a server fills itself. pg_wal is copied separately. */
 const EMPTIED = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -17,7 +17,7 @@ const EMPTIED = new Set([
 
 const AT_TOP = new Set([
   'postmaster.opts',
-  // From here on these are of our own backup, or of none.
+  // Our own backup writes its own.
   'backup_label',
   'backup_label.old',
   'tablespace_map',
@@ -34,14 +34,14 @@ const AT_TOP = new Set([
 
 const TEMPORARY_RELATION = /^t\d+_\d+(_(fsm|vm|init))?(\.\d+)?$/;
 
-/** @returns whether an entry of the folder (`''` for the data directory itself) is left out. */
+/** Says whether an entry of the folder (`''` for the data directory itself) is excluded. */
 export function isExcluded(folder: string, name: string): boolean {
   if (name.startsWith('pgsql_tmp') || name.startsWith('pg_internal.init')) return true;
   if (folder === '') return AT_TOP.has(name) || name.endsWith('.pid') || /^core(\.\d+)?$/.test(name);
   return TEMPORARY_RELATION.test(name);
 }
 
-/** @param logFolder of the server, relative to the data directory, where it is inside of it. */
+/** @param logFolder of the server, relative to the data directory, if it is inside it. */
 export function isEmptied(folder: string, logFolder: string | undefined): boolean {
   return EMPTIED.has(folder) || folder === logFolder;
 }

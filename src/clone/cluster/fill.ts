@@ -15,7 +15,7 @@ import { Reflinker } from './reflink.ts';
 import { pruneSnapshot, snapshotBtrfs, snapshotZfs } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 
-/** Makes `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
+/** Creates `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
 export async function fillFolder(
   context: CloneContext,
   survey: Survey,
@@ -88,7 +88,7 @@ function progress({ emit }: CloneContext, { files }: Survey): () => void {
 }
 
 /**
- * Recovery repeats a CREATE TABLESPACE to the letter: with a link to the very folder that the original uses.
+ * Refuses a tablespace created during the copy: recovery would replay CREATE TABLESPACE with a link to the original's folder.
  * @throws SafemigrateError `CLONE`
  */
 async function refuseNewTablespaces({ layout }: Survey): Promise<void> {
@@ -96,7 +96,7 @@ async function refuseNewTablespaces({ layout }: Survey): Promise<void> {
   const known = new Set(layout.tablespaces.map(({ oid }) => oid));
   if (now.every(({ oid }) => known.has(oid))) return;
   throw new SafemigrateError('CLONE', 'A tablespace was created on the server while it was copied.', {
-    hint: 'What was made of the clone was removed; try again.',
+    hint: 'The incomplete clone was removed; try again.',
   });
 }
 
@@ -119,7 +119,7 @@ async function fillBySnapshot(context: CloneContext, survey: Survey, folder: str
   };
 }
 
-/** Without one, recovery of the copy would begin at the last that the server made by itself. */
+/** Runs a checkpoint: otherwise recovery of the copy would start at the server's last automatic one. */
 export function hurriesCheckpoint({ wishes }: CloneContext, { ground }: Survey): boolean {
   return wishes.checkpoint === 'fast' && ground.role.mayCheckpoint;
 }
@@ -133,10 +133,11 @@ async function runCheckpoint(context: CloneContext, survey: Survey): Promise<voi
   }
 }
 
-/** In words for the report. A standby starts from its last restartpoint, and writes no WAL. */
+/** Describes for the report what the copy did to the server. A standby uses its last restartpoint, and writes no WAL. */
 function backupTraces({ wishes }: CloneContext, { server }: Survey, { reserved }: Backup): string[] {
   if (server.inRecovery) return ['a backup on the standby, with a restartpoint; nothing on the target'];
-  const checkpoint = wishes.checkpoint === 'fast' ? 'a checkpoint at once' : 'a checkpoint, spread over time';
+  const checkpoint =
+    wishes.checkpoint === 'fast' ? 'an immediate checkpoint' : 'a checkpoint, spread over time';
   return [
     `pg_backup_start: ${checkpoint}, and full-page writes until the files were copied`,
     'pg_backup_stop: a switch to the next WAL segment, and a backup history file in pg_wal (and in the archive)',
@@ -153,6 +154,6 @@ function leftOutCaveats({ layout, server }: Survey): Caveat[] {
 
 function standbyCaveats({ source }: CloneContext): Caveat[] {
   if (!source?.server.inRecovery) return [];
-  const reason = 'the clone was made from a standby, and is as far as that had come';
+  const reason = 'the clone was made from a standby, and has the data that the standby had received';
   return [{ path: 'clone', kind: 'estimate', reason }];
 }

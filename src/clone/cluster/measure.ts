@@ -5,19 +5,19 @@ import { setImmediate } from 'node:timers/promises';
 
 export interface MeasuredFiles {
   readonly files: number;
-  /** Sizes of the files, if they were asked for. */
+  /** Total size of the files, if requested. */
   readonly bytes: number;
 }
 
-/** All probing together is to take less than 300 ms. */
+/** All probes together should take less than 300 ms. */
 const BUDGET_MS = 120;
-/** After so many files others have their turn: one folder may hold all of a server's. */
+/** Number of files after which it yields to the event loop, since one folder may hold all files of a server. */
 const AT_ONCE = 1_000;
 
 /**
- * Counts files, and adds up their sizes if asked to. Where that would take too long, sizes are what the whole file system
- * holds, which is no less, and the files that were seen stand for all.
- * @param isSkipped for folders, by their whole paths.
+ * Counts files, and adds up their sizes if requested. If that takes too long, it returns the used space of the whole file system
+ * as an upper limit, and the number of files seen so far.
+ * @param isSkipped decides about a folder by its full path.
  */
 export async function measureFolder(
   folder: string,
@@ -37,7 +37,7 @@ export async function measureFolder(
         if (!isSkipped(place)) waiting.push(place);
       } else if (entry.isFile()) {
         sum.files += 1;
-        // One by one in this thread: a tenth of the time that the same takes through the thread pool.
+        // Synchronous: through the thread pool this takes ten times as long.
         if (withSizes) sum.bytes += sizeOf(place);
       }
     }
@@ -45,7 +45,7 @@ export async function measureFolder(
   return sum;
 }
 
-/** 0 for what is gone by now, or hidden. */
+/** Returns 0 for a file that no longer exists, or cannot be read. */
 function sizeOf(place: string): number {
   try {
     return lstatSync(place, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,4 +1,4 @@
-/** Why the cluster cannot be copied here, found by one of the checks; assess() makes an answer of it. */
+/** The reason why the cluster cannot be copied here; assess() turns it into its result. */
 export class CopyObstacle extends Error {
   override readonly name = 'Obstacle';
   /** What would make it possible: an exact statement, command or option. */

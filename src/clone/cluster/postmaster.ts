@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** What a running server has written to `postmaster.pid`. */
+/** The content of `postmaster.pid`. */
 export interface PostmasterFile {
   readonly pid: number;
   /** Seconds since 1970. */
@@ -13,7 +13,7 @@ export interface PostmasterFile {
   readonly port: number;
 }
 
-/** The lines are: process, data directory, start time, port, socket folder, address, shared memory, state. */
+/** The lines are process, data directory, start time, port, socket folder, address, shared memory, state. */
 export function parsePostmasterFile(text: string): PostmasterFile | undefined {
   const lines = text.split('\n');
   const [pid, startedAt, port] = [0, 2, 3].map((line) => Number.parseInt(lines[line] ?? '', 10));
@@ -30,12 +30,12 @@ function littleEndian(): boolean {
   return new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 }
 
-/** @returns undefined when there is no such process here. */
+/** Reads a process's state. @returns undefined if there is no such process here. */
 export async function parentOf(pid: number): Promise<number | undefined> {
   try {
     if (process.platform === 'linux') {
       const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-      // The program's name, in parentheses, may hold anything; the fields after it are state and parent.
+      // The program's name, in parentheses, may contain anything; the fields after it are state and parent.
       return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
     }
     const { stdout } = await run('ps', ['-o', 'ppid=', '-p', String(pid)]);
@@ -45,7 +45,7 @@ export async function parentOf(pid: number): Promise<number | undefined> {
   }
 }
 
-/** A server works in its data directory. @returns null where that cannot be told. */
+/** Reads a server's working directory, which is its data directory. @returns null if it cannot be read. */
 export async function worksIn(pid: number, folder: string): Promise<boolean | null> {
   try {
     const [there, here] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(folder)]);
@@ -55,10 +55,10 @@ export async function worksIn(pid: number, folder: string): Promise<boolean | nu
   }
 }
 
-/** The folder of the program that the process runs. @returns undefined where that cannot be told. */
+/** Finds the folder of the process's program. @returns undefined if it cannot be read. */
 export async function programsOf(pid: number): Promise<string | undefined> {
   try {
-    // An upgrade of the package takes the file away under the running server.
+    // An upgrade of the package removes the file while the server runs.
     const file = (await readlink(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
     await stat(file);
     return path.dirname(file);

@@ -6,22 +6,21 @@ import { CopyObstacle } from './obstacle.ts';
 import { parentOf, parsePostmasterFile, parseSystemIdentifier, worksIn } from './postmaster.ts';
 import type { SourceServer } from './source-server.ts';
 
-/** A data directory on this machine of which it is certain whose it is. */
+/** A data directory on this machine that is known to be the target server's. */
 export interface DataDirectory {
-  /** Without symbolic links. */
+  /** Its path, with links resolved. */
   readonly folder: string;
   readonly owner: { readonly uid: number; readonly gid: number };
   readonly postmasterPid: number;
 }
 
-/** Between a server's first breath and the moment it calls its start, its libraries are loaded. */
+/** Time between the start of the process and the start time that the server reports, in which it loads its libraries. */
 const START_TOLERANCE_S = 120;
 
 /**
- * Finds the server's data directory on this machine. The path alone proves nothing: another server, or this one's
- * standby in a container, may have its own under the same name. Proof is that our own backend is a child of the very
- * process that holds the folder.
- * @throws Obstacle when it is elsewhere, another server's, or not readable.
+ * Finds the server's data directory on this machine. The path alone proves nothing: another server, or a standby in a container,
+ * may use the same path. The proof is that our own backend is a child of the process that uses the folder.
+ * @throws Obstacle if it is elsewhere, another server's, or not readable.
  */
 export async function recogniseDataDirectory(server: SourceServer): Promise<DataDirectory> {
   if (server.dataDirectory === null)

@@ -7,32 +7,32 @@ import { parseRunId, type RunId, startOf } from '../../ownership/run-id.ts';
 
 const run = promisify(execFile);
 
-/** Two files cannot share blocks; their bytes can still be copied. Nothing is left of the attempt. */
+/** Two files cannot share blocks; their bytes can still be copied. The attempt leaves nothing behind. */
 export class NotShared extends Error {
   override readonly name = 'NotShared';
 }
 
-/** The system's words for it. ZFS says EAGAIN for blocks that it has not written yet. */
+/** Error codes for it. ZFS returns EAGAIN for blocks that it has not written yet. */
 const REFUSALS = new Set(['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'ENOTTY', 'EXDEV', 'EINVAL', 'EAGAIN']);
 
 /**
- * Makes files that share all blocks with the file they come from.
+ * Creates files that share all blocks with their original.
  *
- * btrfs lets a file with the attribute nodatacow (`chattr +C`) share blocks with its like only, and a new file gets the
- * attribute from its folder. So where a plain attempt meets that, the file is made in a folder that has the attribute, and
- * moved from there to its place, which keeps it.
+ * On btrfs a file with the attribute nodatacow (`chattr +C`) shares blocks only with files that have it, too, and a new file
+ * inherits the attribute from its folder. So if a plain attempt fails for that reason, the file is created in a folder with the
+ * attribute and then moved, which keeps it.
  */
 export class Reflinker {
   readonly #scratch: string;
   #nodatacow: Promise<void> | undefined;
   #count = 0;
 
-  /** @param scratch a folder that does not exist, on the file system that the files go to; it is made when it is needed. */
+  /** @param scratch a folder that does not exist, on the file system that the files go to; it is created on demand. */
   constructor(scratch: string) {
     this.#scratch = scratch;
   }
 
-  /** @throws NotShared, or the system's error (`ENOENT`, `ENOSPC`, …). */
+  /** Creates a file. @throws NotShared, or the system's error (`ENOENT`, `ENOSPC`, …). */
   async clone(from: string, to: string): Promise<void> {
     const refusal = await attempt(from, to);
     if (refusal === undefined) return;
@@ -50,10 +50,10 @@ export class Reflinker {
   }
 }
 
-/** As root we write into folders of the server's user: nothing that may stand there already is written through. */
+/** As root we write into folders of the server's user: O_EXCL keeps us from writing through a link that exists there. */
 const SHARED_AND_NEW = constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL;
 
-/** @returns the refusal, if it was one. */
+/** Returns the refusal, if the error is one. */
 async function attempt(from: string, to: string): Promise<string | undefined> {
   try {
     await copyFile(from, to, SHARED_AND_NEW);
@@ -73,11 +73,11 @@ async function makeNodatacow(folder: string): Promise<void> {
   });
 }
 
-/** A probe lives for milliseconds: one whose run began so long ago was left by a tool that was killed meanwhile. */
+/** A probe exists for milliseconds: an older one was left by a run that was killed. */
 const STALE_MS = 10 * 60_000;
 const PROBE = /^\.safemigrate_([0-9a-z]{13})_probe(_nodatacow)?$/;
 
-/** Whether a file can share blocks with files in `parent`, found out by doing it. Removes what a killed run left of that. */
+/** Tries whether a file can share blocks with files in `parent`. Removes probes that killed runs have left. */
 export async function probeReflink(file: string, parent: string, run: RunId): Promise<boolean> {
   await removeStaleProbes(parent);
   const place = path.join(parent, `.safemigrate_${run}_probe`);
@@ -102,7 +102,7 @@ async function removeStaleProbes(parent: string): Promise<void> {
   }
 }
 
-/** The system's code of an error: `ENOENT`; empty for anything else. */
+/** Returns the system's code of an error, such as `ENOENT`; empty for other errors. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }

@@ -8,11 +8,11 @@ import type { Layout } from './cluster-layout.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
 
 /**
- * Snapshots of a whole file system: one call whatever the number of files. They hold what a crash would leave behind, and
- * recovery from that is PostgreSQL's daily bread; no backup has to be started for it.
+ * Snapshots of a whole file system: one call, whatever the number of files. A snapshot has the state that a crash would leave, from
+ * which PostgreSQL recovers without a backup.
  *
- * A btrfs snapshot is a folder like any other for its removal: `rm -rf` by its owner works (Linux 4.18).
- * A ZFS clone is mounted in its folder, and has to be destroyed before that can go: `release` does it.
+ * A btrfs snapshot is removed like a folder: `rm -rf` by its owner works (Linux 4.18).
+ * A ZFS clone is mounted in its folder, and must be destroyed before the folder is removed: `release` does that.
  */
 const execute = promisify(execFile);
 
@@ -31,7 +31,7 @@ export interface ZfsDataset {
   readonly name: string;
 }
 
-/** The dataset that is mounted at the folder. @returns undefined where there is none, or no `zfs` to ask. */
+/** Finds the dataset that is mounted at the folder. @returns undefined if there is none, or no `zfs` program. */
 export async function zfsDatasetOf(folder: string): Promise<ZfsDataset | undefined> {
   try {
     const { stdout } = await execute('zfs', ['list', '-H', '-o', 'name,mountpoint', folder]);
@@ -63,7 +63,7 @@ export async function snapshotZfs(dataset: ZfsDataset, run: RunId, to: string): 
   await command('zfs', commands.clone);
 }
 
-/** Takes out of a snapshot what a copy comes without. */
+/** Removes from a snapshot what a copy excludes. */
 export async function pruneSnapshot(data: string, { logFolder, replaced }: Layout): Promise<void> {
   const entries = await readdir(data, { withFileTypes: true });
   for (const { name } of entries) {
@@ -71,7 +71,7 @@ export async function pruneSnapshot(data: string, { logFolder, replaced }: Layou
       await rm(path.join(data, name), { recursive: true, force: true });
   }
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  // Recovery wants the WAL that is there; what waits to be archived is not the copy's business.
+  // Recovery needs the WAL; the list of segments to archive is the original's.
   const emptied = folders.filter((name) => name !== 'pg_wal' && isEmptied(name, logFolder));
   for (const name of [...emptied, 'pg_wal/archive_status']) await emptyFolder(path.join(data, name));
   if (logFolder !== undefined) await emptyFolder(path.join(data, logFolder));

@@ -1,39 +1,39 @@
 import type { Session } from '../../postgres/connection/session.ts';
 import { NEEDED_DATABASES } from './kept-databases.ts';
 
-/** What the server to be copied tells about itself. */
+/** Facts about the server to copy. */
 export interface SourceServer {
   readonly versionNum: number;
-  /** null where the role may not read it. */
+  /** null if the role may not read it. */
   readonly dataDirectory: string | null;
   readonly systemIdentifier: string | null;
   /** Seconds since 1970. */
   readonly startedAt: number;
   readonly port: number;
-  /** Of the session that asked: a child of the server's first process. */
+  /** Process id of our own session, a child of the postmaster. */
   readonly backendPid: number;
   readonly inRecovery: boolean;
-  /** `minimal` allows no backup. */
+  /** `minimal` permits no backup. */
   readonly walLevel: string;
   readonly walSegmentBytes: number;
   readonly fsync: boolean;
-  /** May call the functions that start and stop a backup, in this database: rights to functions are a database's own. */
+  /** May call the backup functions in this database; privileges on functions are per database. */
   readonly mayBackUp: boolean;
-  /** May make a replication slot. */
+  /** May create a replication slot. */
   readonly mayReserve: boolean;
   readonly role: string;
   readonly database: string;
   /** Files and folders that settings name; relative ones are relative to the data directory. */
   readonly named: Readonly<Record<'log_directory' | string, string>>;
-  /** OIDs of the databases that its copy cannot do without, beside the target. */
+  /** OIDs of the databases that its copy needs besides the target. */
   readonly neededDatabases: readonly string[];
-  /** How many databases it has. */
+  /** Number of databases. */
   readonly databases: number;
-  /** In milliseconds: over so long a checkpoint that is not hurried is spread at most. */
+  /** Milliseconds over which a spread checkpoint lasts at most. */
   readonly spreadMs: number;
 }
 
-/** A link in the data directory that stands for one of these is not needed by the copy, which gets its own. */
+/** The copy gets its own files for these settings, and so does not need links to them in the data directory. */
 const NAMING_SETTINGS = [
   'config_file',
   'hba_file',
@@ -52,14 +52,14 @@ const NAMING_SETTINGS = [
 
 export const PG_15 = 150000;
 
-/** The signatures of the functions, as GRANT takes them. Before 15 they had other names. */
+/** Signatures of the backup functions. Before version 15 they had other names. */
 export function backupFunctions(versionNum: number): { start: string; stop: string } {
   return versionNum >= PG_15
     ? { start: 'pg_backup_start(text, boolean)', stop: 'pg_backup_stop(boolean)' }
     : { start: 'pg_start_backup(text, boolean, boolean)', stop: 'pg_stop_backup(boolean, boolean)' };
 }
 
-// A statement that is refused would stand in the server's log, so rights are asked for first.
+// Privileges are checked first, since a refused statement would appear in the server's log.
 const FACTS = `
 SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') END AS "dataDirectory",
        extract(epoch FROM pg_postmaster_start_time())::float8 AS "startedAt",

@@ -19,9 +19,9 @@ import { probeReflink } from './reflink.ts';
 import { hasBtrfs, type ZfsDataset, zfsDatasetOf } from './snapshot.ts';
 import { grantBackup, readSourceServer, type SourceServer } from './source-server.ts';
 
-/** Everything that is to be known before a cluster is copied; found without changing anything. */
+/** The facts needed before a cluster is copied, found without changing anything. */
 export interface Survey {
-  /** The server that is copied: the target's, or the standby that --source names. */
+  /** The server to copy: the target's, or the standby of --source. */
   readonly ground: Target;
   readonly server: SourceServer;
   readonly directory: DataDirectory;
@@ -31,16 +31,16 @@ export interface Survey {
   readonly place: CloneFolder;
   readonly fileSystem: FileSystem;
   readonly strategy: ClusterStrategy;
-  /** Of a ZFS snapshot. */
+  /** For a ZFS snapshot. */
   readonly dataset?: ZfsDataset;
   readonly files: number;
-  /** Copied in full, because they cannot share blocks with the clone's folder. */
+  /** Bytes to copy in full, because they cannot share blocks with the clone's folder. */
   readonly bytes: number;
-  /** Tablespaces of which that is so. */
+  /** Tablespaces to copy in full. */
   readonly unshared: readonly string[];
 }
 
-/** @throws Obstacle */
+/** Surveys the cluster. @throws Obstacle */
 export async function surveyCluster(context: CloneContext): Promise<Survey> {
   if (context.rehearsal)
     throw new CopyObstacle(
@@ -48,7 +48,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
       'leave --rehearsal-url out',
     );
   const ground = context.source ?? context.target;
-  // The proof needs the session's own backend: it must not end before.
+  // The proof needs the session's own backend, so the session must not end before.
   const { server, directory } = await withSession(context, async (session) => {
     const server = await readSourceServer(session, ground.server.versionNum);
     return { server, directory: await recogniseDataDirectory(server) };
@@ -106,7 +106,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   refuseWithoutBackup(server);
   const { database } = found.ground;
   const notCopied = ['pg_wal', layout.logFolder ?? ''].map((name) => path.join(layout.data, name));
-  // The server has counted the target's own files, and those of databases that are left out are not copied.
+  // The server has counted the target's files; those of databases that are left out are not copied.
   const isSkipped = (folder: string) =>
     notCopied.includes(folder) ||
     databaseOfFolder(folder) === String(database.oid) ||
@@ -133,8 +133,8 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
 }
 
 /**
- * A snapshot is the state that a crash would leave, so the server's word that WAL was on disk before what depends on it
- * must hold (fsync), and it has to be of everything at the same moment.
+ * Says why no snapshot can be taken. A snapshot is the state that a crash would leave: WAL must have been flushed before the data
+ * that depends on it (fsync), and the snapshot must be of everything at the same moment.
  */
 async function findSnapshot(
   { layout, server }: Found,
@@ -143,7 +143,7 @@ async function findSnapshot(
 ): Promise<{ strategy: ClusterStrategy; dataset?: ZfsDataset } | undefined> {
   if (!server.fsync || !layout.onOneDevice) return undefined;
   if (fileSystem === 'zfs') {
-    // Nobody else may mount on Linux.
+    // On Linux only root may mount.
     if (process.getuid?.() !== 0) return undefined;
     const dataset = await zfsDatasetOf(layout.data);
     return dataset && { strategy: 'zfs snapshot', dataset };
@@ -181,7 +181,7 @@ async function measureUnshared(
   return { bytes, unshared };
 }
 
-/** One that will stay: not a relation's, whose file may go at any moment, but where there is no other. */
+/** Picks a file that will stay: a relation's may disappear at any moment, so it is the last choice. */
 async function anyFile(tablespace: string): Promise<string | undefined> {
   for (const version of await readdir(tablespace)) {
     if (!version.startsWith('PG_')) continue;

@@ -1,17 +1,17 @@
 import type { SourceServer } from './source-server.ts';
 
-/** Where a backup began, from its label: `START WAL LOCATION: 0/9000028 (file 000000010000000000000009)`. */
+/** Finds where a backup began, from its label: `START WAL LOCATION: 0/9000028 (file 000000010000000000000009)`. */
 export function startSegment(label: string): string | undefined {
   return /^START WAL LOCATION: [0-9A-F]+\/[0-9A-F]+ \(file ([0-9A-F]{24})\)$/m.exec(label)?.[1];
 }
 
-/** Segments are counted through: their names have the count in two halves, the lower one as far as 4 GB go. */
+/** The number of a segment is in its name, in two halves: the lower one counts the segments of 4 GB. */
 export function segmentNumber(name: string, walSegmentBytes: number): bigint {
   const perId = 0x1_0000_0000n / BigInt(walSegmentBytes);
   return BigInt(`0x${name.slice(8, 16)}`) * perId + BigInt(`0x${name.slice(16, 24)}`);
 }
 
-/** Of the segment that holds the last byte before the position. @param lsn `0/9000028`. */
+/** Numbers the segment with the last byte before the position. @param lsn such as `0/9000028`. */
 export function segmentOfLsn(
   lsn: string,
   { walSegmentBytes }: Pick<SourceServer, 'walSegmentBytes'>,
@@ -22,8 +22,8 @@ export function segmentOfLsn(
 }
 
 /**
- * The files of pg_wal that recovery from a backup needs: its segments, of whatever timeline (a standby's backup may
- * cross from one to the next), and the histories of timelines.
+ * Selects the files of pg_wal that recovery from a backup needs: its segments, on any timeline (a standby's backup may cross from
+ * one to the next), and the histories of timelines.
  */
 export function neededWal(
   names: readonly string[],

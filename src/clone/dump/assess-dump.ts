@@ -8,9 +8,9 @@ import type { Assessment, CloneContext } from '../method.ts';
 import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
 import { unreadableTables } from './dump-facts.ts';
 
-/** Beyond what is transferred: starting programs, reading the catalogue, making each relation again. */
+/** Fixed costs: starting the programs, reading the catalogs, re-creating each relation. */
 const FIXED_MS = 700;
-/** Measured: 9.9 s for 10,300 of them, half of them tables, while others kept the server busy. */
+/** Measured: 9.9 s for 10,300 relations, half of them tables, on a busy server. */
 const PER_RELATION_MS = 1;
 const OWN_SERVER_MS = 1_500;
 /** Measured on 2 cores: 450 MB with indexes in 7 s. */
@@ -49,7 +49,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
   };
 }
 
-/** @returns milliseconds until the clone can be used. */
+/** Estimates the milliseconds until the clone can be used. */
 function estimateDumpMs(context: CloneContext): number {
   const { sizeBytes, relations } = context.target.database;
   const bytes = context.wishes.schemaOnly ? 0 : sizeBytes;
@@ -57,12 +57,12 @@ function estimateDumpMs(context: CloneContext): number {
   return Math.round(FIXED_MS + serverMs + relations * PER_RELATION_MS + bytes / BYTES_PER_MS);
 }
 
-/** Where dumps and logs go. */
+/** The folder for dumps and logs. */
 export function workFolder({ wishes }: CloneContext): string {
   return wishes.folder ?? tmpdir();
 }
 
-/** Not older than the server that is dumped, and understood by the one that is restored into. */
+/** Picks programs that are not older than the dumped server, and whose output the other server accepts. */
 export function clientPrograms(
   { target, rehearsal }: CloneContext,
   kind: DestinationKind,
@@ -122,6 +122,6 @@ async function obstacleTo(
   const name = identifier(target.role.name);
   return {
     reason: `the role ${target.role.name} may not read all of ${first}${more.length > 0 ? ' and other tables' : ''}`,
-    enable: `GRANT pg_read_all_data TO ${name}; where tables have row-level security: ALTER ROLE ${name} BYPASSRLS;`,
+    enable: `GRANT pg_read_all_data TO ${name}; if tables have row-level security: ALTER ROLE ${name} BYPASSRLS;`,
   };
 }

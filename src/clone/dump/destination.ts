@@ -12,19 +12,19 @@ import type { Scope } from '../../scope.ts';
 import type { CloneContext, CloneServer } from '../method.ts';
 import { repeatRoles } from './roles.ts';
 
-/** Where a dump is restored: the target's server, the one of --rehearsal-url, or one of our own. */
+/** The server on which a dump is restored: the target's, the one of --rehearsal-url, or a private one. */
 export type DestinationKind = 'same-server' | 'rehearsal-server' | 'embedded-server';
 
 export interface Destination extends CloneServer {
   readonly kind: DestinationKind;
-  /** As whom the database is made, restored and analysed there. */
+  /** The connection with which the database is created, restored and analyzed. */
   readonly owner: ConnectionSettings;
-  /** As whom the command arrives there. */
+  /** The connection with which the command arrives. */
   readonly login: ConnectionSettings;
   readonly caveats: readonly Caveat[];
 }
 
-/** The target's own server if databases can be made there; a server that was named comes before it. */
+/** Chooses the server of --rehearsal-url if there is one, else the target's if databases can be created there. */
 export function destinationKind({ target, rehearsal }: CloneContext): DestinationKind {
   if (rehearsal) return 'rehearsal-server';
   return target.role.superuser || target.role.createdb ? 'same-server' : 'embedded-server';
@@ -34,7 +34,7 @@ export function majorOf({ server }: Pick<Target, 'server'>): number {
   return Math.floor(server.versionNum / 10_000);
 }
 
-/** @throws SafemigrateError `SERVER` where no server of our own can be started. */
+/** Opens the destination. @throws SafemigrateError `SERVER` if no private server can be started. */
 export async function openDestination(
   context: CloneContext,
   kind: DestinationKind,
@@ -43,7 +43,7 @@ export async function openDestination(
   if (kind === 'embedded-server') return startOwn(context, scope);
   const ground = context.rehearsal ?? context;
   const { target, control, lockDatabaseOid } = ground;
-  // The name of the clone, and what it is a clone of, are the target's wherever it lies.
+  // The clone's name and mark refer to the target on any server.
   const named = { ...target, database: { ...target.database, name: context.target.database.name } };
   const { settings } = target;
   return {
@@ -53,7 +53,7 @@ export async function openDestination(
   };
 }
 
-/** Whether a server of the target's major version can be started here. @throws SafemigrateError `SERVER` */
+/** Checks that a server of the target's major version can be started here. @throws SafemigrateError `SERVER` */
 export async function requireOwnServer({ target }: CloneContext): Promise<void> {
   await embeddedBinaries(majorOf(target) as ServerVersion);
 }
@@ -66,7 +66,7 @@ async function startOwn(context: CloneContext, scope: Scope): Promise<Destinatio
       startServer({
         version: majorOf(found) as ServerVersion,
         place: await makeWorkFolder(tmpdir(), 'clone', nameTarget(found)),
-        // Not a name that a role of the target could have: it is more than any of them.
+        // This superuser's name must not be one that a role of the target could have.
         user: `safemigrate_${run}`,
         openSocket: true,
       }),

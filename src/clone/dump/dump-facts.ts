@@ -1,13 +1,13 @@
 import type { Session } from '../../postgres/connection/session.ts';
 import { readInTarget, type TargetAccess } from '../read-in-target.ts';
 
-/** What a restored copy of the target needs. */
+/** Facts that a restored copy of the target depends on. */
 export interface DumpFacts {
-  /** Roles that own something in the target. */
+  /** Roles that own objects in the target. */
   readonly owners: readonly string[];
-  /** Roles that something was granted to, or that a policy names. */
+  /** Roles that have privileges, or that a policy names. */
   readonly grantees: readonly string[];
-  /** Owners of something in a schema in which they may create by a grant only; a restore repeats grants last. */
+  /** Owners of objects in a schema in which only a grant lets them create; a restore repeats grants last. */
   readonly guests: readonly string[];
   readonly subscriptions: number;
 }
@@ -21,8 +21,7 @@ SELECT format('%I.%I', n.nspname, c.relname) AS name
         OR c.relrowsecurity AND row_security_active(c.oid))
  ORDER BY 1 LIMIT 4`;
 
-// Members of extensions come with CREATE EXTENSION and keep the owner that this gives them; the system's own objects
-// have OIDs below 16384.
+// CREATE EXTENSION creates members of extensions and sets their owner; OIDs below 16384 are the system's own.
 const OWNERS = `
 SELECT DISTINCT pg_get_userbyid(o.owner) AS name
   FROM (SELECT 'pg_class'::regclass::oid, oid, relowner FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
@@ -34,7 +33,7 @@ SELECT DISTINCT pg_get_userbyid(o.owner) AS name
  WHERE o.oid >= 16384
    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.class AND d.objid = o.oid AND d.deptype = 'e')`;
 
-// Only who may create in a schema can be given what is in it. Before 15 everybody could in public, in new databases too.
+// Only a role that may create in a schema can become owner of its objects. Before version 15 each could in public.
 const GUESTS = `
 SELECT DISTINCT pg_get_userbyid(o.owner) AS name
   FROM (SELECT oid, relnamespace, relowner FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
@@ -76,7 +75,7 @@ async function namesIn(session: Session, sql: string): Promise<string[]> {
   return (await session.query<{ name: string }>(sql)).map(({ name }) => name);
 }
 
-/** Version 16 made it a right of its own to take on a role; before, every member may. */
+/** Since version 16 SET ROLE needs a privilege of its own; before, each member may. */
 const SET_SINCE = 160000;
 
 function unusable(right: 'SET' | 'MEMBER'): string {
@@ -92,7 +91,7 @@ SELECT w.name FROM unnest($1::text[]) AS w(name)
 const IS_SUPERUSER = 'SELECT rolsuper AS is FROM pg_roles WHERE rolname = current_user';
 
 /**
- * Roles that the restoring role could not hand objects over to, or that do not exist on that server.
+ * Finds roles that the restoring role cannot make owner of objects, or that do not exist on that server.
  * @param session on the server that is restored into.
  */
 export async function rolesOutOfReach(

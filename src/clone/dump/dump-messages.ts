@@ -4,7 +4,7 @@ import type { CloneContext } from '../method.ts';
 import type { DestinationKind } from './destination.ts';
 import type { DumpFacts } from './dump-facts.ts';
 
-/** What it did to the target's server, in words for the report. */
+/** Describes for the report what the dump did to the target's server. */
 export function touches(context: CloneContext, kind: DestinationKind, transferMs: number): string[] {
   const time = formatDuration(transferMs);
   const restored = `a copy was restored on its server, through WAL, in ${time}`;
@@ -14,7 +14,7 @@ export function touches(context: CloneContext, kind: DestinationKind, transferMs
   return [...(context.source ? [] : [dumped]), ...(kind === 'same-server' ? [restored] : [])];
 }
 
-/** What makes a restored copy differ from the target. */
+/** Describes how a restored copy differs from the target. */
 export function dumpCaveats(
   { wishes, source }: CloneContext,
   { subscriptions }: DumpFacts,
@@ -26,7 +26,7 @@ export function dumpCaveats(
   if (source) reasons.push('it was dumped from a standby, which may be behind');
   if (missing.length > 0)
     reasons.push(
-      `its objects belong to the role that made it, and it has no privileges of others: ${missing.join(', ')} ` +
+      `its objects belong to the role that created it, and it has no privileges of others: ${missing.join(', ')} ` +
         'cannot be used there',
     );
   if (!sameLocale)

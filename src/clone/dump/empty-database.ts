@@ -2,18 +2,18 @@ import { sqlstateOf } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
 
-/** How the target's text is encoded and sorted, by the names that CREATE DATABASE gives to these. */
+/** Encoding and collation of the target, by the names of CREATE DATABASE's options. */
 export interface DatabaseLocale {
   readonly encoding: string;
   readonly collate: string;
   readonly ctype: string;
   readonly provider: 'libc' | 'icu' | 'builtin';
-  /** Of ICU and the built-in provider. */
+  /** Locale of ICU or the built-in provider. */
   readonly locale: string | null;
   readonly icuRules: string | null;
 }
 
-/** Providers exist from 15 on, rules from 16; 17 renamed the column of the locale and brought the built-in provider. */
+/** Providers exist since version 15, rules since 16; 17 renamed the column of the locale and has the built-in provider. */
 function localeQuery(versionNum: number): string {
   const columns =
     versionNum >= 170000
@@ -34,7 +34,7 @@ const PROVIDERS: Readonly<Record<string, DatabaseLocale['provider']>> = {
   b: 'builtin',
 };
 
-/** @param session on the target's server. */
+/** Reads the locale. @param session on the target's server. */
 export async function readLocale(
   session: Session,
   versionNum: number,
@@ -53,7 +53,7 @@ export async function readLocale(
   return { ...rest, icuRules, provider: PROVIDERS[provider] ?? 'libc' };
 }
 
-/** Providers can be named from 15 on. @param versionNum of the server that makes it. */
+/** Formats the clause; providers can be named since version 15. @param versionNum of the server that creates the database. */
 export function localeClause(locale: DatabaseLocale, versionNum: number): string {
   const { encoding, collate, ctype, provider, icuRules } = locale;
   const words = [`ENCODING ${literal(encoding)} LC_COLLATE ${literal(collate)} LC_CTYPE ${literal(ctype)}`];
@@ -65,15 +65,15 @@ export function localeClause(locale: DatabaseLocale, versionNum: number): string
   return words.join(' ');
 }
 
-/** An empty database, from template0: template1 may hold things that the target does not. */
+/** Formats the statement for an empty database, from template0, since template1 may have objects that the target lacks. */
 export function creatingStatement(name: string, clauses: string): string {
   return `CREATE DATABASE ${identifier(name)} TEMPLATE template0 ${clauses}`;
 }
 
 /**
- * Makes it; a server that does not know the target's locale makes it with its own.
+ * Creates the database; a server that does not know the target's locale uses its default.
  * @param clauses beyond the locale.
- * @returns whether it sorts text as the target does.
+ * @returns whether it has the target's locale.
  */
 export async function createEmpty(
   session: Session,
@@ -97,8 +97,8 @@ export function givingStatement(name: string, owner: string): string {
 }
 
 /**
- * Makes it the owner's before anything is restored: from 15 on only the owner of the database may create in its schema
- * public, or be given what is there. Leaves it as it is where this role may not.
+ * Gives the database to its owner before anything is restored: since version 15 only the owner of the database may create, or
+ * own, objects in its schema public. Without the privilege it changes nothing.
  */
 export async function giveToOwner(session: Session, name: string, owner: string): Promise<void> {
   try {
@@ -110,5 +110,5 @@ export async function giveToOwner(session: Session, name: string, owner: string)
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** A name that this system does not know, a provider that this build or version does not have. */
+/** Recognizes an unknown locale, or a provider that this build or version lacks. */
 const UNKNOWN_HERE = /^(0A000|22023|42601|42704|42809)$/;

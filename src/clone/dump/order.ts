@@ -4,17 +4,17 @@ import type { CloneWishes } from '../method.ts';
 
 export interface Transfer {
   readonly programs: ClientPrograms;
-  /** A new one of its own, for logs and, where there is room, the dump; it is removed at the end. */
+  /** A new folder for the logs and, if there is space, the dump; it is removed at the end. */
   readonly place: GuardedFolder;
-  /** The environments in which the programs connect, and the databases there. */
+  /** The environments with which the programs connect, and the databases. */
   readonly from: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
   readonly to: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
-  /** What the target holds; the dump takes at most that much. */
+  /** Size of the target, the upper limit of the dump's. */
   readonly sizeBytes: number;
   readonly wishes: Pick<CloneWishes, 'schemaOnly' | 'excludeTableData'>;
-  /** Roles of the target cannot be used there. */
+  /** The target's roles cannot be used there. */
   readonly withoutRoles: boolean;
-  /** On another server there may be no such tablespaces. */
+  /** Another server may lack the tablespaces. */
   readonly withoutTablespaces: boolean;
   readonly signal: AbortSignal;
   /** Called several times a second, with the size of the dump so far. */
@@ -22,7 +22,7 @@ export interface Transfer {
 }
 
 export interface Transferred {
-  /** `directory`: dumped, then restored, each by several processes. `pipe`: both at once, by one each. */
+  /** `directory`: dumped, then restored, each by several processes. `pipe`: both at the same time, by one process each. */
   readonly mode: 'directory' | 'pipe';
   readonly jobs: number;
 }

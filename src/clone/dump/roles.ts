@@ -8,7 +8,7 @@ SELECT rolname AS name, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcan
        rolconnlimit AS "limit"
   FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY oid`;
 
-/** Version 16 made it a choice of each membership whether rights are inherited and whether the role can be taken on. */
+/** Since version 16 each membership has its own INHERIT and SET options. */
 const OPTIONS_SINCE = 160000;
 
 function membershipsQuery(versionNum: number): string {
@@ -56,8 +56,8 @@ const ATTRIBUTES = [
 ] as const satisfies readonly (readonly [keyof Role, string])[];
 
 /**
- * Makes the roles of one server on another of the same version, with attributes, memberships and settings; nobody but
- * superusers may read passwords, so they have none.
+ * Creates the roles of one server on another of the same version, with attributes, memberships and settings, but without
+ * passwords, which only superusers may read.
  * @returns settings that the other server does not know.
  */
 export async function repeatRoles(from: Session, to: Session, versionNum: number): Promise<string[]> {

@@ -2,12 +2,12 @@ import path from 'node:path';
 import { databaseArgument } from '../../postgres/connection/client-environment.ts';
 import type { Transfer, Transferred } from './order.ts';
 
-/** As long as our own sessions wait for a lock, pg_dump does for each of its tables. */
+/** pg_dump waits for the lock of each table as long as our own sessions do. */
 const LOCK_WAIT_MS = 5_000;
 
 /**
- * A shell script that runs both programs, each with its own side's variables. Both write their complaints to the one log.
- * A pipe's exit code is its last program's, so the first one leaves a file behind when it fails.
+ * Builds a shell script that runs both programs, each with the variables of its side, and one log for both. A pipe has the exit
+ * code of its last program, so the first one creates a file if it fails.
  */
 export function transferScript(
   order: Pick<Transfer, 'programs' | 'from' | 'to' | 'wishes' | 'withoutRoles' | 'withoutTablespaces'>,
@@ -32,7 +32,7 @@ export function dumpWords(
     path.join(programs.folder, 'pg_dump'),
     '--no-password',
     `--lock-wait-timeout=${LOCK_WAIT_MS}`,
-    // A restored subscription would keep its database from being dropped, and its owner could let it connect.
+    // A restored subscription would prevent DROP DATABASE, and its owner could enable it.
     '--no-subscriptions',
     '--compress=0',
     ...(mode === 'directory'

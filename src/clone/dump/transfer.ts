@@ -8,14 +8,14 @@ import { endGroup } from '../../local-server/folder-cleaner.ts';
 import type { Transfer, Transferred } from './order.ts';
 import { transferScript } from './script.ts';
 
-/** More than that helps no server that also does its work. */
+/** More jobs would slow down a server that is in use. */
 const MAX_JOBS = 8;
 const PROGRESS_EVERY_MS = 300;
 const ENDING_MS = 5_000;
 
 /**
  * Runs pg_dump and pg_restore, in a process group that ends with us, however we end.
- * @throws SafemigrateError `CLONE` with what the programs said; `INTERRUPTED` and its like by the signal.
+ * @throws SafemigrateError `CLONE` with the programs' output; the signal's reason.
  */
 export async function transfer(order: Transfer): Promise<Transferred> {
   const { signal, place } = order;
@@ -23,7 +23,7 @@ export async function transfer(order: Transfer): Promise<Transferred> {
   try {
     signal.throwIfAborted();
     const jobs = Math.min(availableParallelism(), MAX_JOBS);
-    // Measured on 2 cores with 450 MB: 7.3 s by way of a folder, 9 to 12 s through a pipe; more cores widen the gap.
+    // Measured on 2 cores with 450 MB: 7.3 s by a folder, 9 to 12 s by a pipe; more cores widen the gap.
     const mode = jobs > 1 && (await freeBytes(folder)) > order.sizeBytes * 1.1 ? 'directory' : 'pipe';
     const log = await open(path.join(folder, 'log'), 'wx', 0o600);
     try {
@@ -52,7 +52,7 @@ export async function transfer(order: Transfer): Promise<Transferred> {
   }
 }
 
-/** The variables of both sides in one environment, each under its side's name until its program starts. */
+/** Puts the variables of both sides into one environment, prefixed with the side until its program starts. */
 function bothEnvironments({ from, to }: Transfer): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [prefix, { environment }] of [['FROM_', from] as const, ['TO_', to] as const])
@@ -61,7 +61,7 @@ function bothEnvironments({ from, to }: Transfer): Record<string, string> {
   return all;
 }
 
-/** Never settles without an abort; after one, programs that do not end are left to the guard. */
+/** Settles only after an abort; programs that do not end then are left to the process guard. */
 function afterAbort(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => {
     const late = () => void delay(ENDING_MS, undefined, { ref: false }).then(() => resolve(null));
@@ -111,7 +111,7 @@ async function failure(folder: string): Promise<SafemigrateError> {
     `The target could not be dumped and restored:\n${lines.map((line) => `  ${line}`).join('\n')}`,
     {
       hint:
-        'The target was not changed, and what was restored so far is removed. Try again if the server was restarted or failed over ' +
+        'The target was not changed, and the incomplete clone is removed. Try again if the server was restarted or failed over ' +
         'meanwhile.',
     },
   );

@@ -1,7 +1,7 @@
 import type { Session } from '../../postgres/connection/session.ts';
 import type { Impossible } from '../method.ts';
 
-// Whatever makes a statement in the database reach another system: in a clone it would reach the real ones.
+// Objects that make a statement in the database reach another system: in a clone they would reach the real one.
 const OUTWARD = `
 SELECT 'foreign server ' || quote_ident(srvname) AS what FROM pg_foreign_server
 UNION ALL
@@ -17,7 +17,7 @@ SELECT 'untrusted language ' || quote_ident(lanname) FROM pg_language
  WHERE NOT lanpltrusted AND lanispl
 ORDER BY 1`;
 
-/** Objects in the session's database through which other systems could be reached, in words. */
+/** Describes the objects in the session's database through which other systems could be reached. */
 export async function externalAccessObjects(session: Session): Promise<string[]> {
   const rows = await session.query<{ what: string }>(OUTWARD);
   return rows.map(({ what }) => what);

@@ -11,23 +11,23 @@ import type { PrivateServer } from './private-server.ts';
 
 export interface FolderLocation {
   readonly socketFolder: string;
-  /** Free space below which the clone ends. */
+  /** Free space below which the clone is ended. */
   readonly floorBytes: number;
 }
 
-/** Of the path of a Unix socket, on Linux; macOS has 103. */
+/** Longest path of a Unix socket on Linux; macOS has 103. */
 const MAX_SOCKET_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
 
 /**
- * The floor: 5 % of the file system, at least 1 GB and at most 10 GB, so that the original has room for the minutes
- * until somebody looks; but never above a tenth, or small file systems could hold no clone.
+ * Computes the floor: 5 % of the file system, at least 1 GB and at most 10 GB, so that the original has space until a person
+ * reacts; but never more than a tenth, or small file systems could have no clone.
  */
 export function floorOf(sizeBytes: number): number {
   const GB = 2 ** 30;
   return Math.floor(Math.min(Math.max(sizeBytes / 20, GB), 10 * GB, sizeBytes / 10));
 }
 
-/** @throws SafemigrateError `PRIVILEGE` for another user's cluster, `DISK` where there is no room to begin with. */
+/** Checks the place. @throws SafemigrateError `PRIVILEGE` for another user's cluster, `DISK` if there is too little space. */
 export async function placeFor(
   { run }: CloneContext,
   { folder, owner }: PrivateServer,
@@ -63,7 +63,7 @@ export async function placeFor(
   return { socketFolder, floorBytes };
 }
 
-/** Its user is the target's, whose password nobody asks for there. */
+/** Connects as the target's user, without a password. */
 export function loginThere(settings: ConnectionSettings, place: FolderLocation): ConnectionSettings {
   const { options, client_encoding, application_name } = settings.parameters;
   const parameters = { options, client_encoding, application_name };
@@ -78,7 +78,7 @@ export function loginThere(settings: ConnectionSettings, place: FolderLocation):
   };
 }
 
-/** The target's copy, for sessions of our own as a superuser: it is asked for locks and WAL of all roles. */
+/** Connects our own sessions as a superuser, since they read locks and WAL of all roles. */
 export function targetThere(target: Target, place: FolderLocation, superuser: string): Target {
   const { hosts, database, sslmode } = loginThere(target.settings, place);
   return { ...target, settings: { hosts, database, sslmode, user: superuser, parameters: {} } };

@@ -21,21 +21,21 @@ import type { CloneContext } from '../method.ts';
 import type { FolderLocation } from './folder-location.ts';
 import type { PrivateServer } from './private-server.ts';
 
-/** How long a watchdog that ended the server may take to have said why. */
+/** How long a watchdog that ended the server may take to write its reason. */
 const REASON_MS = 500;
 
-/** The right to a folder, and to the space in it, for a time: given back by the scope, or taken by the watchdog. */
+/** A lease on a folder and its space: the scope gives it back, or the watchdog revokes it. */
 export interface Lease {
-  /** Work on the folder; when it fails because the watchdog took the folder away, that is the failure. */
+  /** Works on the folder. If the watchdog removes the folder meanwhile, the failure says so. */
   during<T>(work: () => Promise<T>): Promise<T>;
-  /** From now on the end of this server is the end of the run. */
+  /** Ends the run when this server ends. */
   watch(server: CopiedServer): void;
-  /** Ends the run, with the watchdog's reason if it has one. */
+  /** Ends the run, with the watchdog's reason if there is one. */
   lost(reason: string): void;
   keep(): Promise<void>;
 }
 
-/** Records, watches, makes and marks the folder, in this order, each owned by the scope. */
+/** Records, watches, creates and marks the folder, in this order, each step owned by the scope. */
 export async function takeLease(
   context: CloneContext,
   { folder, owner, release }: PrivateServer,
@@ -103,7 +103,7 @@ export async function takeLease(
     },
     lost,
     async keep() {
-      // In this order a death in between leaves a clone that ends, never one that nobody lists as kept.
+      // In this order a kill in between leaves a clone that ends by itself, never a kept one that `list` does not know.
       entry = { ...entry, kept: true };
       await writeEntry(entry);
       await watchdog.keep();

@@ -3,17 +3,17 @@ import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 
 /*
- * What recovery makes of databases whose files were not copied.
+ * Recovery and the databases whose files were not copied.
  */
 
 /**
- * Recovery goes on if WAL refers to pages that do not exist (`ignore_invalid_pages`), because databases that were not copied
- * have none. It names each of them in the server's log, in English by sanitizeDataDirectory()'s settings.
+ * Recovery continues if WAL refers to missing pages (`ignore_invalid_pages`), since databases that were not copied have none. It
+ * reports each of them in the server's log, in English by the settings of sanitizeDataDirectory().
  */
 const INVALID_PAGE = /WARNING:\s+page \d+ of relation (\S+) (?:does not exist|is uninitialized)/g;
 const OF_DATABASE = /(?:^base|PG_\d+_\d+)\/(\d+)\/\d/;
 
-/** @returns relations (paths of files) with invalid pages that belong to one of the databases, or to all of them (`global`). */
+/** Finds relations (paths of files) with invalid pages in these databases, or in `global`. */
 export function invalidRelations(log: string, databases: ReadonlySet<string>): string[] {
   const relations = [...log.matchAll(INVALID_PAGE)].map(([, relation = '']) => relation);
   return relations.filter((relation) => {
@@ -23,7 +23,7 @@ export function invalidRelations(log: string, databases: ReadonlySet<string>): s
 }
 
 /**
- * Gives up a clone whose recovery met invalid pages in a database that was copied.
+ * Refuses a clone whose recovery found invalid pages in a database that was copied.
  * @param databases OIDs of the databases that were copied.
  * @throws SafemigrateError `CLONE`
  */
@@ -40,10 +40,10 @@ export async function refuseInvalidPages(folder: string, databases: ReadonlySet<
 }
 
 /**
- * Removes the files that recovery has made for databases that were not copied. Without its folder the server says of such a
- * database that it does not exist (3D000); with some of the files it says that the data directory is not valid.
+ * Removes the files that recovery has created for databases that were not copied. Without its folder the server reports that such a
+ * database does not exist (3D000); with some of the files it would report an invalid data directory.
  *
- * The server must have recovered: its last checkpoint has written every page of theirs, and no session can change one.
+ * The server must have recovered: then its last checkpoint has written their pages, and no session can change one.
  */
 export async function removeRemains(folder: string, databases: ReadonlySet<string>): Promise<void> {
   for (const parent of await databaseFolders(folder))
@@ -52,7 +52,7 @@ export async function removeRemains(folder: string, databases: ReadonlySet<strin
         await rm(path.join(parent, name), { recursive: true, force: true });
 }
 
-/** Folders with one folder for each database: `base`, and of each tablespace those of each version. */
+/** Lists the folders with one subfolder for each database: `base`, and one of each tablespace for each version. */
 async function databaseFolders(folder: string): Promise<string[]> {
   const tablespaces = path.join(folder, 'tablespaces');
   const found = [path.join(folder, 'data', 'base')];

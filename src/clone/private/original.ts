@@ -6,22 +6,21 @@ import { readInTarget } from '../read-in-target.ts';
 import { externalAccessObjects } from './external-access.ts';
 import type { Places } from './sandbox.ts';
 
-/** What a second server has to know of the first one. */
+/** Facts about the first server that the second one depends on. */
 export interface Original {
   readonly settings: ReadonlyMap<string, string>;
   readonly sharedBuffersBytes: number;
-  /** A role that may do everything and may log in. */
+  /** A superuser that may log in. */
   readonly superuser: string;
-  /** The role that looked may not read every setting: preloaded libraries and places are unknown. */
+  /** Our role may not read all settings: preloaded libraries and file locations are unknown. */
   readonly partly: boolean;
-  /** Of the original, and of the standby that is copied in its place. */
+  /** Files and sockets of the original, and of the standby that is copied instead of it. */
   readonly places: readonly Places[];
   /** Objects in the target through which a clone of it could reach other systems. */
   readonly outward: readonly string[];
 }
 
-// Our own session hides what it has set behind its own values. What ALTER ROLE and ALTER DATABASE have set is carried by
-// the copy itself.
+// Settings of our own session hide the server's values. Those of ALTER ROLE and ALTER DATABASE are part of the copy.
 const SETTINGS = `
 SELECT name, CASE source WHEN 'session' THEN reset_val ELSE setting END AS value
   FROM pg_settings
@@ -56,7 +55,7 @@ interface PlacesRow {
   tablespaces: string[];
 }
 
-/** @throws SafemigrateError `CLONE` where no superuser may log in. */
+/** Reads the facts. @throws SafemigrateError `CLONE` if no superuser may log in. */
 export async function readOriginal(context: CloneContext): Promise<Original> {
   const { control, source, run, audit, signal } = context;
   const rows = await control.query<{ name: string; value: string }>(SETTINGS);

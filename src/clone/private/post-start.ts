@@ -11,13 +11,13 @@ SELECT p.gid, p.database, d.oid::text
 const UNLOGGED = `
 SELECT count(*)::int AS count FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm')`;
 
-// Databases that the command makes later are open, which a line in pg_hba.conf could not say.
+// Not by pg_hba.conf, since databases that the command creates later must be open.
 const CLOSE_OTHERS = `
 UPDATE pg_database SET datallowconn = false
  WHERE datallowconn AND datname <> ALL (ARRAY[$1, 'postgres', 'template1'])`;
 
 /**
- * Does to a cluster that has just recovered what makes it a clone of one database.
+ * Turns a cluster that has just recovered into a clone of one database.
  * @param copied OIDs of the databases whose files the clone has; null for all.
  * @param enter opens a superuser's session in one of its databases.
  */
@@ -29,7 +29,7 @@ export async function prepareStartedServer(
 ): Promise<Caveat[]> {
   const caveats: Caveat[] = [];
   const found = await control.query<{ gid: string; database: string; oid: string }>(PREPARED);
-  // Those of databases that were left out hold no lock on anything that is here.
+  // Prepared transactions of databases that were left out hold no lock on anything here.
   const prepared = found.filter(({ oid }) => copied?.has(oid) ?? true);
   for (const place of new Set(prepared.map((transaction) => transaction.database))) {
     const here = prepared.filter((transaction) => transaction.database === place);

@@ -2,13 +2,12 @@ import type { Caveat } from '../../model/report.ts';
 import type { Possible } from '../method.ts';
 import type { MethodId } from '../method-id.ts';
 
-/** A copy of a whole cluster that is about to be made in a folder of its own and started as a second server. */
+/** Describes a copy of a whole cluster that will be created in a folder of its own and started as a second server. */
 export interface PrivateServer {
   readonly method: MethodId;
   readonly assessment: Possible;
   /**
-   * The folder that everything of the clone goes into: `<parent>/safemigrate_<run>`, without symbolic links; it does not
-   * exist yet.
+   * The folder for the whole clone: `<parent>/safemigrate_<run>`, without symbolic links; it does not exist yet.
    */
   readonly folder: string;
   /** Owner of the original's data directory: the second server runs as this user. */
@@ -16,20 +15,20 @@ export interface PrivateServer {
   /** The folder of the original's programs (`postgres`). */
   readonly programs: string;
   /**
-   * A shell command that gives back what removing the folder does not (`zfs destroy …`), harmless where there is nothing
-   * yet. The watchdog runs it, after the server has ended and before the folder is removed.
+   * A shell command that releases what removing the folder does not (`zfs destroy …`), harmless if there is nothing yet. The watchdog
+   * runs it after the server has ended, before the folder is removed.
    */
   readonly release?: string;
   /**
-   * Makes `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
+   * Creates `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
    */
   fill(folder: string): Promise<FilledFolder>;
 }
 
 export interface FilledFolder {
-  /** What copying did to the original server, in words for the report. */
+  /** Describes for the report what copying did to the original server. */
   readonly touched: string[];
-  /** What makes the copy differ from the original. */
+  /** Describes how the copy differs from the original. */
   readonly caveats: Caveat[];
   /** OIDs of the databases whose files were copied; null for all. */
   readonly databases: ReadonlySet<string> | null;

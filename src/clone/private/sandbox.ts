@@ -4,21 +4,21 @@ import type { Caveat } from '../../model/report.ts';
 
 const run = promisify(execFile);
 
-/** What a second server is started through, so that it cannot reach what the original reaches. */
+/** The way to start a second server so that it cannot reach other systems. */
 export interface Sandbox {
-  /** Words in front of the server's own. */
+  /** Words before the server's own command line. */
   readonly through: readonly string[];
-  /** For spawn, where `through` does not change the user itself. */
+  /** User for spawn, if `through` does not change it. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
-  /** No network at all, and none of the original's sockets and files: nothing in the clone can reach other systems. */
+  /** No network, and no access to the original's sockets and files: nothing in the clone can reach other systems. */
   readonly closed: boolean;
   readonly caveats: Caveat[];
 }
 
 /**
- * Runs in new network and mount namespaces, as root: folders that are hidden, `--`, and the program. The loopback device
- * is the namespace's own, and PostgreSQL 14 wants it for its statistics. Sockets by path reach into other
- * network namespaces, hence the hiding: a dblink without a host would log in to the original as its own superuser.
+ * Script that runs in new network and mount namespaces, as root. Its arguments: folders to hide, `--`, the program. The namespace
+ * has a loopback device of its own, which PostgreSQL 14 needs for its statistics. Sockets in the file system are reachable from other
+ * network namespaces, so they are hidden: a dblink without a host would log in to the original as a superuser.
  */
 const HIDING = `ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null
 while [ "$1" != -- ]; do
@@ -38,7 +38,7 @@ const POLITE = [
 ] as const;
 
 /**
- * Finds out by doing it, with a program that does nothing (some 20 ms).
+ * Tries the sandbox with a program that does nothing (some 20 ms).
  * @param hidden folders of the original, and its sockets.
  */
 export async function findSandbox(
@@ -69,7 +69,7 @@ export async function findSandbox(
   return { through: polite, user: owner, closed: false, caveats: [OPEN] };
 }
 
-/** A user has a network namespace only within a user namespace, and may hide nothing there and stay who it is. */
+/** An ordinary user gets a network namespace only in a user namespace, in which it cannot hide folders and keep its identity. */
 const OF_A_USER = [
   ['unshare', '--map-current-user', '--net'],
   ['unshare', '--user', '--net'],
@@ -90,17 +90,17 @@ const OFFLINE: Caveat = {
     "sockets of the target's user",
 };
 
-/** Folders that everybody writes to: the clone keeps them, without the original's sockets. */
+/** Shared folders, which stay visible; only the original's sockets in them are hidden. */
 const COMMON = ['/tmp', '/var/tmp', '/dev/shm'];
 
-/** Where the original is found on this machine. */
+/** The locations of the original on this machine. */
 export interface Places {
   readonly folders: readonly string[];
   readonly socketFolders: readonly string[];
   readonly port: number;
 }
 
-/** What is hidden from a clone; no folder that it needs itself, such as its own and that of its programs, is in it. */
+/** Lists what is hidden from a clone, except folders that it needs, such as its own and that of its programs. */
 export function hiddenFrom(needed: readonly string[], places: readonly Places[]): string[] {
   const stays = (outer: string) =>
     COMMON.includes(outer) || needed.some((folder) => `${folder}/`.startsWith(`${outer}/`));

@@ -5,7 +5,7 @@ import { SafemigrateError } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 
-/** Files of the original's that must not be obeyed, and those of the server that it was; a link is removed as such. */
+/** The original's configuration and state files, which the copy must not use. Of a link, the link itself is removed. */
 const FOREIGN = [
   'postmaster.pid',
   'postmaster.opts',
@@ -24,12 +24,12 @@ const FOREIGN = [
 ];
 
 /**
- * Settings for the time of recovery only. A server that recovers opens and syncs each of its files once: of 43,000 files that took
- * 5.6 s, and 0.13 s with fsync off (PostgreSQL 18, XFS). Its log is read (left-out-databases.ts), so it has to be in English.
+ * Settings during recovery only. Recovery opens and syncs each file once: with 43,000 files that took 5.6 s, and 0.13 s with fsync
+ * off (PostgreSQL 18, XFS). left-out-databases.ts reads its log, so the messages must be in English.
  */
 const WHILE_RECOVERING = "fsync = off\nlc_messages = 'C'\n";
 
-const HBA = '# Only the socket, in a folder that nobody else may enter.\nlocal all all trust\n';
+const HBA = '# Only the socket, in a folder that no other user may enter.\nlocal all all trust\n';
 
 export async function hasInPlaceTablespaces(folder: string): Promise<boolean> {
   const entries = await readdir(path.join(folder, 'data', 'pg_tblspc'), { withFileTypes: true });
@@ -37,9 +37,9 @@ export async function hasInPlaceTablespaces(folder: string): Promise<boolean> {
 }
 
 /**
- * Makes a copied data directory one that a second server can be started on without danger to the original.
+ * Prepares a copied data directory so that a second server can be started on it without danger to the original.
  * @param configuration the text of its postgresql.conf.
- * @throws SafemigrateError `CLONE` for a symbolic link that leads out of the clone.
+ * @throws SafemigrateError `CLONE` for a symbolic link that points out of the clone.
  */
 export async function sanitizeDataDirectory(
   folder: string,
@@ -49,7 +49,7 @@ export async function sanitizeDataDirectory(
   const data = path.join(folder, 'data');
   await Promise.all(FOREIGN.map((name) => rm(path.join(data, name), { recursive: true, force: true })));
   await refuseWaysOut(folder);
-  // A slot would hold back WAL for somebody who never comes.
+  // A slot would retain WAL for a consumer that never connects.
   const slots = path.join(data, 'pg_replslot');
   for (const name of await readdir(slots)) await rm(path.join(slots, name), { recursive: true });
   const write = async (place: string, text: string) => {
@@ -62,7 +62,7 @@ export async function sanitizeDataDirectory(
   await write(path.join(folder, 'pg_ident.conf'), '');
 }
 
-/** Through a link that leads out, the second server would write into the first one's files. */
+/** Checks links: through one that points out, the second server would write to the first one's files. */
 async function refuseWaysOut(folder: string): Promise<void> {
   const root = await realpath(folder);
   const visit = async (at: string): Promise<void> => {
@@ -84,16 +84,20 @@ async function refuseWayOut(place: string, root: string): Promise<void> {
 }
 
 function wayOut(place: string, end: string): SafemigrateError {
-  return new SafemigrateError('CLONE', `The copy of the cluster was not started: ${place} leads to ${end}.`, {
-    hint: 'A server on it could write into files of the original. The target was not touched by it.',
-  });
+  return new SafemigrateError(
+    'CLONE',
+    `The copy of the cluster was not started: ${place} points to ${end}.`,
+    {
+      hint: 'A server on it could write into files of the original. The target was not touched by it.',
+    },
+  );
 }
 
 const RELOAD_MS = 10_000;
 const POLL_MS = 5;
 
 /**
- * Gives a recovered server the settings of the target in place of those for recovery, before anything is measured on it.
+ * Replaces the settings for recovery by the target's, before anything is measured.
  * @param fsync the target's value.
  * @throws SafemigrateError `CLONE` if the server does not reload its configuration.
  */

@@ -6,8 +6,8 @@ import { CLONE_PORT } from '../../ownership/folder-records.ts';
 import type { Original } from './original.ts';
 
 /**
- * Settings of the original that its copy does not take over: where it is reached and with which files, whom it sends
- * what, how it logs, and what memory it reserves. All others count for plans, locks, WAL or results.
+ * Settings of the original that its copy does not get: addresses, files, replication, logging and reserved memory. All others
+ * affect plans, locks, WAL or results.
  */
 const LEFT_OUT = new RegExp(
   `^(${[
@@ -24,7 +24,7 @@ const LEFT_OUT = new RegExp(
 
 const MAX_SHARED_BUFFERS = 128 * 2 ** 20;
 
-/** Libraries whose background workers, if they have any, do nothing outside of their own server. */
+/** Libraries whose background workers, if any, affect nothing outside their own server. */
 const HARMLESS = new Set([
   'auth_delay',
   'auto_explain',
@@ -46,7 +46,7 @@ const HARMLESS = new Set([
   'set_user',
 ]);
 
-/** Of a version on: one that does not know a setting would not start. */
+/** Settings by the version that introduced them: an older server would not start with them. */
 const SINCE: Readonly<Record<string, number>> = {
   archive_library: 15,
   sync_replication_slots: 17,
@@ -55,9 +55,9 @@ const SINCE: Readonly<Record<string, number>> = {
 };
 
 export interface ServerSettings {
-  /** The text of postgresql.conf: what the original has set. */
+  /** Text of postgresql.conf: the original's settings. */
   readonly file: string;
-  /** On the command line, where nothing can change them: what keeps the copy from acting as the original. */
+  /** Settings for the command line, where nothing can change them: they keep the copy from acting as the original. */
   readonly fixed: Readonly<Record<string, string>>;
   readonly caveats: Caveat[];
 }
@@ -68,9 +68,9 @@ export interface SettingsPlace {
   readonly programs: string;
   readonly run: string;
   readonly versionNum: number;
-  /** There are tablespaces made with allow_in_place_tablespaces. */
+  /** There are tablespaces created with allow_in_place_tablespaces. */
   readonly inPlaceTablespaces: boolean;
-  /** Databases were left out, to whose pages WAL may refer. */
+  /** Databases were left out, and WAL may refer to their pages. */
   readonly ignoreInvalidPages: boolean;
 }
 
@@ -103,7 +103,7 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
       ...caged(place),
       shared_buffers: `${Math.floor(Math.min(sharedBuffersBytes, MAX_SHARED_BUFFERS) / 1024)}kB`,
       ...(workers ? {} : { max_worker_processes: '0' }),
-      // Recovery takes tablespaces that are no links for damage, unless it is told.
+      // Without this setting recovery treats a tablespace that is not a link as damage.
       ...(place.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
       ...(place.ignoreInvalidPages ? { ignore_invalid_pages: 'on' } : {}),
     }),
@@ -145,19 +145,19 @@ function knownTo(versionNum: number, settings: Record<string, string>): Record<s
   return Object.fromEntries(Object.entries(settings).filter(([name]) => (SINCE[name] ?? 0) <= major));
 }
 
-/** As postgresql.conf wants it: backslashes are escapes there too. */
+/** Quotes a value for postgresql.conf, where backslashes are escapes, too. */
 function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
-/** Those that this machine has; a server that misses one does not start. */
+/** Keeps the libraries that this machine has; a server without one of them would not start. */
 async function preloadedLibraries(
   settings: ReadonlyMap<string, string>,
   programs: string,
 ): Promise<{ loaded: string[]; caveats: Caveat[] }> {
   const wanted = listed(settings.get('shared_preload_libraries') ?? '');
   const folders = await libraryFolders(settings.get('dynamic_library_path') ?? '$libdir', programs);
-  // Where libraries are kept in a place that cannot be guessed, none can be called missing.
+  // If the folder of the libraries is not known, none can be called missing.
   if (wanted.length === 0 || folders === undefined) return { loaded: wanted, caveats: [] };
   const loaded: string[] = [];
   const caveats: Caveat[] = [];
@@ -167,13 +167,13 @@ async function preloadedLibraries(
       caveats.push({
         path: 'statements',
         kind: 'estimate',
-        reason: `the library ${name}, which the target preloads, is not installed here: what it does is missing`,
+        reason: `the library ${name}, which the target preloads, is not installed here`,
       });
   }
   return { loaded, caveats };
 }
 
-/** @returns undefined where `$libdir` is not found: it is compiled into the server. */
+/** Finds the library folder. @returns undefined if `$libdir`, which is compiled into the server, is not found. */
 async function libraryFolders(searchPath: string, programs: string): Promise<string[] | undefined> {
   const root = path.dirname(programs);
   for (const candidate of ['lib/postgresql', 'lib', 'lib64/pgsql', 'lib64']) {

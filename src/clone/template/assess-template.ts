@@ -6,7 +6,7 @@ import { type Estimate, rank, type TemplateStrategy } from './estimate-template.
 import { type FileSystems, inspectFileSystems } from './filesystem.ts';
 import { clientSessions } from './sessions.ts';
 
-/** Room that a copy must leave on the server's disk. */
+/** Space that a copy must leave on the server's disk. */
 const FREE_AFTER_COPY = 0.1;
 
 export async function assessTemplate(context: CloneContext): Promise<Assessment> {
@@ -52,8 +52,7 @@ export async function assessTemplate(context: CloneContext): Promise<Assessment>
 }
 
 /**
- * A prepared transaction is as much in the way as a session is. Sessions of our own look at the target for a moment, some of
- * them for the other methods, and go by themselves.
+ * Finds what prevents the clone: a prepared transaction does, as sessions do. Our own sessions in the target end by themselves.
  */
 async function isInUse({ control, target: { database } }: CloneContext): Promise<boolean> {
   const sessions = await clientSessions(control, database.oid);
@@ -61,7 +60,7 @@ async function isInUse({ control, target: { database } }: CloneContext): Promise
   return others.length > 0 || (await preparedTransactions(control, database.name)).length > 0;
 }
 
-/** All strategies that could be taken here, cheapest first by estimate. */
+/** Ranks the strategies that are possible here, cheapest first by estimate. */
 export function rankHere(context: CloneContext, sharesBlocks: boolean): Estimate[] {
   const { server, database } = context.target;
   return rank({
@@ -92,7 +91,7 @@ function explain(context: CloneContext, fileSystems: FileSystems, ranking: Estim
   else if (fileSystems.canShare === 'no') sentences.push(`${fileSystems.description} cannot share blocks`);
   else if (best?.strategy === 'clone' && fileSystems.canShare === 'perhaps')
     sentences.push(
-      `${fileSystems.description} shares blocks where it was made so, which cannot be seen from here`,
+      `${fileSystems.description} shares blocks if it was created with that feature, which cannot be seen from here`,
     );
   else if (fileSystems.canShare === 'unknown')
     sentences.push(`whether blocks can be shared is not known (${fileSystems.description})`);

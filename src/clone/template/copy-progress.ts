@@ -5,13 +5,13 @@ import type { TemplateStrategy } from './estimate-template.ts';
 const WAL_WRITTEN = `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::float8 AS bytes`;
 const WAL_POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 
-/** The new database is not in the catalogue before the statement ends, but its folder is there: superusers see it. */
+/** Until the statement ends the new database is not in the catalog, but superusers can see its folder. */
 const FOLDERS = `SELECT name::int8 AS oid FROM pg_ls_dir('base') AS name WHERE name ~ '^[0-9]+$'`;
 const FOLDER_SIZE = `
 SELECT coalesce(sum((pg_stat_file('base/' || $1 || '/' || name, true)).size), 0)::float8 AS bytes
   FROM pg_ls_dir('base/' || $1, true, false) AS name`;
 
-/** @returns a function that reads the progress of CREATE DATABASE once and emits it. */
+/** Returns a function that reads the progress of CREATE DATABASE once and emits it. */
 export async function reportProgress(
   context: CloneContext,
   session: Session,

@@ -20,20 +20,20 @@ import { stalled, timeLimit } from './stall.ts';
 
 export interface Made {
   readonly strategy: TemplateStrategy;
-  /** Duration of the successful CREATE DATABASE, in milliseconds: so long newcomers to the target waited. */
+  /** Duration of the successful CREATE DATABASE in milliseconds, for which new connections to the target waited. */
   readonly durationMs: number;
-  /** Sessions on the target that were ended for it. */
+  /** Number of sessions on the target that were terminated for it. */
   readonly ended: number;
-  /** What the first choice met, where another strategy had to be taken. */
+  /** Why another strategy than the first choice was used. */
   readonly notice?: string;
 }
 
 /**
- * Makes the database, half-born: marked by its name, its connection limit and its closed door in the very statement,
- * so that there is no moment at which something exists that nobody can judge.
+ * Creates the database, unmarked: the statement itself sets its name, its connection limit and ALLOW_CONNECTIONS false, by which
+ * `clean` recognizes it at any moment.
  *
- * While CREATE DATABASE waits for other sessions to go and while it copies, it holds a lock on the source, behind
- * which newcomers wait. That closes the race against clients that reconnect: their sessions are ended while it waits.
+ * While CREATE DATABASE waits for other sessions to end, and while it copies, it holds a lock on the source, for which new
+ * connections wait. So clients cannot reconnect after their sessions were terminated.
  */
 export async function createFromTemplate(
   context: CloneContext,
@@ -60,7 +60,7 @@ async function createOrFallBack(context: CloneContext, first: TemplateStrategy, 
   }
 }
 
-/** The statements of one attempt, in order. */
+/** Lists the statements of one attempt, in order. */
 async function creatingStatements(
   context: CloneContext,
   name: string,
@@ -82,15 +82,15 @@ SELECT datcollversion AS version FROM pg_database
  WHERE oid = $1 AND datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid)`;
 
 /**
- * A source whose collation changed with the operating system is refused as a template, unless the clone is told to
- * claim the old version too. That is what a faithful clone does: its indexes are as they are in the target.
+ * If the operating system's collation changed, the server refuses the source as a template unless the clone records the old
+ * version, too. A faithful clone does: its indexes are the same as in the target.
  */
 async function collationClause({ control, target }: CloneContext): Promise<string> {
   const [row] = await control.query<{ version: string | null }>(COLLATION_VERSION, [target.database.oid]);
   return row?.version == null ? '' : ` COLLATION_VERSION ${literal(row.version)}`;
 }
 
-/** What one attempt would send, with its time limit and the ending of sessions, in order. */
+/** Lists what one attempt would send, with its time limit and the termination of sessions. */
 export async function plannedStatements(
   context: CloneContext,
   name: string,
@@ -121,7 +121,7 @@ async function createBy(context: CloneContext, name: string, strategy: TemplateS
     } catch (error) {
       if (signal.aborted) throw error;
       const timedOut = sqlstateOf(error) === QUERY_CANCELED && limitMs > 0;
-      // CREATE DATABASE itself waits 5 s for sessions to go: a shorter time limit meets their presence first.
+      // CREATE DATABASE itself waits 5 s for sessions to end: with a shorter limit, they were the reason.
       const inUse = sqlstateOf(error) === OBJECT_IN_USE || (timedOut && (await haveStayed(context, present)));
       if (!inUse) throw timedOut && strategy !== 'clone' ? stalled(context, limitMs) : error;
       if (Date.now() >= deadline) throw await sessionsInTheWay(context);
@@ -133,7 +133,7 @@ async function createBy(context: CloneContext, name: string, strategy: TemplateS
 const OBJECT_IN_USE = '55006';
 const QUERY_CANCELED = '57014';
 
-/** Who came later has waited behind the lock, and is not the reason. */
+/** Sessions that started later have waited for the lock, and are not the reason. */
 async function haveStayed(context: CloneContext, before: readonly ActivitySession[]): Promise<boolean> {
   const now = await clientSessions(context.control, context.target.database.oid);
   return now.some(({ pid }) => before.some((session) => session.pid === pid));
@@ -150,10 +150,10 @@ async function attempt(
   const statements = await creatingStatements(context, name, strategy);
   for (const statement of statements.slice(0, -1)) await control.query(statement);
   await control.query(setTimeLimit(limitMs));
-  // Where the role is let into no other database a companion would wait behind the lock: then once, beforehand.
+  // If the role can connect to no other database, a second session would wait for the lock: so terminate once, beforehand.
   const alone = control.database === target.database.name;
   if (alone) tally.ended += await endSessions(control, context);
-  // A cancel that came too late for the statement before must not be forgotten.
+  // A cancel that came too late for the previous statement still counts.
   context.signal.throwIfAborted();
   const started = performance.now();
   const creating = control.query(statements.at(-1) ?? '');
@@ -173,7 +173,7 @@ function setTimeLimit(milliseconds: number): string {
   return `SET statement_timeout = ${Math.ceil(milliseconds)}`;
 }
 
-/** Ends sessions and reports progress over a second connection, for as long as the statement runs. */
+/** Terminates sessions and reports progress over a second connection while the statement runs. */
 async function accompany(
   context: CloneContext,
   strategy: TemplateStrategy,
@@ -205,7 +205,7 @@ async function accompany(
       await Promise.race([settled, pauseBetweenTries(100, context.signal)]);
     }
   } catch (error) {
-    // Without the right to end sessions the statement fails by itself, and says who is in the way.
+    // Without the privilege to terminate sessions the statement fails by itself, and its error names them.
     if (running && !context.signal.aborted) context.emit({ type: 'notice', message: messageOf(error) });
   } finally {
     await settled;
@@ -213,10 +213,10 @@ async function accompany(
   }
 }
 
-/** Below this no copy takes long enough to be watched. */
+/** Smaller copies are too fast to watch. */
 const PROGRESS_ABOVE_BYTES = 256 * 1024 * 1024;
 
-/** The file system said no (class 58, feature not supported), or the limit for a clone passed, so it was a copy. */
+/** The file system refused (class 58, feature not supported), or the time limit passed, so it was a full copy. */
 function saysCannotClone(error: unknown, signal: AbortSignal): boolean {
   const sqlstate = sqlstateOf(error) ?? '';
   if (signal.aborted) return false;

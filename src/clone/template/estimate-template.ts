@@ -1,7 +1,7 @@
 /**
- * What CREATE DATABASE … TEMPLATE costs, per strategy. The coefficients were measured on PostgreSQL 18 with local
+ * Estimates the cost of CREATE DATABASE … TEMPLATE, per strategy. The coefficients were measured on PostgreSQL 18 with local
  * disks (XFS and ext4; 7 MB to 1.5 GB, 300 to 40,000 files); disks differ by a factor of several, so they serve to
- * choose and to warn, and are called estimates wherever they are shown.
+ * choose and to warn, and are shown as estimates.
  */
 export type TemplateStrategy = 'clone' | 'copy' | 'wal_log';
 
@@ -12,7 +12,7 @@ export interface Estimate {
 
 interface Cost {
   readonly fixedMs: number;
-  /** Opening, creating and later syncing a file. */
+  /** Time to open, create and later sync a file. */
   readonly perFileMs: number;
   readonly bytesPerMs: number;
 }
@@ -20,7 +20,7 @@ interface Cost {
 const MB = 1024 * 1024;
 
 const COSTS: Record<TemplateStrategy, Cost> = {
-  /** Two checkpoints; blocks are shared, so that bytes hardly matter. */
+  /** Two checkpoints; blocks are shared, so the size hardly matters. */
   clone: { fixedMs: 50, perFileMs: 0.115, bytesPerMs: 20_000 * 1000 },
   /** Two checkpoints; 250 MB/s cold, 1,500 MB/s from the page cache. */
   copy: { fixedMs: 50, perFileMs: 0.14, bytesPerMs: (300 * MB) / 1000 },
@@ -36,7 +36,7 @@ export function estimate(strategy: TemplateStrategy, size: { bytes: number; file
   };
 }
 
-/** The strategies that this server has, cheapest first. */
+/** Ranks the strategies that this server has, cheapest first. */
 export function rank(options: {
   versionNum: number;
   sharesBlocks: boolean;

@@ -2,24 +2,24 @@ import { freeSpace, resolveHere } from '../../database/data-folders.ts';
 import type { Target } from '../../database/target.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 
-/** What can be known of the file systems under the target without asking the server to write anything. */
+/** Facts about the target's file systems, found without a write on the server. */
 export interface FileSystems {
   /**
-   * Whether files can share blocks there. `unknown` where the role may not read the server's mounts: then the
-   * clone is attempted under a time limit.
+   * Whether files can share blocks there. `unknown` if the role may not read the server's mounts: then the clone is attempted under
+   * a time limit.
    */
   readonly canShare: 'yes' | 'perhaps' | 'no' | 'unknown';
-  /** For people: `xfs`, `ext4`, or the reason why it is not known. */
+  /** For the report: `xfs`, `ext4`, or the reason why it is not known. */
   readonly description: string;
-  /** As the kernel calls them; empty where that is not known. */
+  /** The types by the kernel's names; empty if not known. */
   readonly types: readonly string[];
-  /** Bytes free for an ordinary user; null where the server's disk cannot be seen from here. */
+  /** Bytes free for an ordinary user; null if the server's disk cannot be seen from here. */
   readonly freeBytes: number | null;
 }
 
 /**
- * Folders that hold the target: the data directory and the tablespaces of its relations. The role's rights are asked
- * beforehand: a statement that is refused stands in the server's log.
+ * The target's folders: the data directory and the tablespaces of its relations. Privileges are checked first, since a refused
+ * statement would appear in the server's log.
  */
 const FOLDERS = `
 SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') END AS data_folder,
@@ -34,7 +34,7 @@ const MOUNTS = `SELECT pg_read_file('/proc/self/mountinfo') AS mounts`;
 
 /** ext4, tmpfs and overlay accept `file_copy_method = clone` and copy in full: the kernel's copy_file_range does that. */
 const SHARING: Record<string, FileSystems['canShare']> = {
-  // Made without reflink=1 an XFS cannot; the type alone does not tell.
+  // An XFS created without reflink=1 cannot, which its type does not show.
   xfs: 'perhaps',
   btrfs: 'yes',
   zfs: 'perhaps',
@@ -58,7 +58,7 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
   if (!row?.data_folder)
     return {
       canShare: 'unknown',
-      description: 'the role may not see where the data is',
+      description: 'the role may not read the path of the data directory',
       types: [],
       freeBytes: null,
     };
@@ -83,7 +83,7 @@ export async function inspectFileSystems(session: Session, target: Target): Prom
   return { ...judgeMounts(mounted.mounts, here ?? folders), freeBytes };
 }
 
-/** The file systems of these folders, from the text of a mountinfo file; the least able of them decides. */
+/** Finds the file systems of these folders in the text of a mountinfo file; the one with the fewest features decides. */
 export function judgeMounts(
   mountinfo: string,
   folders: string[],
@@ -96,7 +96,7 @@ export function judgeMounts(
   const abilities = types.map((type) => SHARING[type] ?? 'unknown');
   const order: FileSystems['canShare'][] = ['no', 'unknown', 'perhaps', 'yes'];
   const canShare = order.find((ability) => abilities.includes(ability)) ?? 'unknown';
-  // Blocks are not shared across file systems: relations in several tablespaces stay each in its own, so that is no obstacle.
+  // Blocks are not shared across file systems; that is no obstacle, since each relation stays in its own tablespace.
   return { canShare, description: types.join(' and '), types };
 }
 
@@ -105,7 +105,7 @@ interface Mount {
   type: string;
 }
 
-/** `42 27 7:0 / /var/lib rw,relatime shared:1 - xfs /dev/loop0 rw`: the fields after the lone dash are type and source. */
+/** `42 27 7:0 / /var/lib rw,relatime shared:1 - xfs /dev/loop0 rw`: type and source follow the lone dash. */
 function parseMount(line: string): Mount | undefined {
   const [before, after] = line.split(' - ');
   const folder = before
@@ -115,7 +115,7 @@ function parseMount(line: string): Mount | undefined {
   return folder !== undefined && type !== undefined ? { folder, type } : undefined;
 }
 
-/** The mount that holds the folder: the longest that is its prefix; of equals the last one lies on top. */
+/** Finds the mount of the folder: the longest that is a prefix of it; of equal ones, the last. */
 function typeOf(folder: string, mounts: Mount[]): string | undefined {
   let best: Mount | undefined;
   for (const mount of mounts) {

@@ -10,16 +10,16 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
 
-/** Who is in the way: the server itself ends autovacuum when a database is cloned, and parallel workers go with their leader. */
+/** Sessions that block a clone. The server itself ends autovacuum workers, and parallel workers end with their leader. */
 export async function clientSessions(session: Session, databaseOid: number): Promise<ActivitySession[]> {
   const others = await otherSessions(session, databaseOid);
-  // The type of others' sessions is hidden from most roles; that autovacuum works for no user is not.
+  // Most roles cannot see the type of others' sessions, but they see that autovacuum has no user.
   return others.filter(({ user, backendType }) => user !== null && backendType !== 'parallel worker');
 }
 
 /**
- * Sessions that the server lets this role end: those of its own roles, with pg_signal_backend those of everybody but
- * superusers. The state is part of the condition: a session that has begun to work since it was read is not ended.
+ * Sessions that this role may terminate: those of its own roles, and with pg_signal_backend all except superusers'. The state is
+ * part of the condition, so a session that has become active since then is not terminated.
  */
 const ENDABLE = `
   FROM pg_stat_activity a
@@ -38,7 +38,7 @@ export function endingStatement(disconnect: 'idle' | 'all'): string {
   return `SELECT pg_terminate_backend(a.pid) AS ended ${endableSessions(disconnect)}`;
 }
 
-/** Ends the sessions that the user allowed and the server lets us, once; returns how many it ended. */
+/** Terminates, once, the sessions that the user allowed and the role may terminate. @returns their number. */
 export async function endSessions(session: Session, context: CloneContext): Promise<number> {
   const { disconnect } = context.limits;
   if (disconnect === 'never') return 0;
@@ -50,7 +50,7 @@ export async function endSessions(session: Session, context: CloneContext): Prom
   return rows.filter(({ ended }) => ended).length;
 }
 
-/** What CREATE DATABASE … TEMPLATE does not tolerate on its source, and what we may not end. */
+/** Finds the sessions that block CREATE DATABASE … TEMPLATE and that we may not terminate. */
 export interface InTheWay {
   readonly sessions: ActivitySession[];
   readonly prepared: PreparedTransaction[];
@@ -67,7 +67,7 @@ async function inTheWay({ control, target, limits }: CloneContext): Promise<InTh
   return { sessions: sessions.filter(({ pid }) => !pids.has(pid)), prepared };
 }
 
-/** Waits until nobody is connected to the target whom we may not end; refuses when the time is up. */
+/** Waits until no session that we may not terminate is connected to the target; refuses when the time is up. */
 export async function waitForSessions(context: CloneContext, deadline: number): Promise<void> {
   for (let announced = false; ; ) {
     const obstacles = await inTheWay(context);
@@ -79,7 +79,7 @@ export async function waitForSessions(context: CloneContext, deadline: number): 
   }
 }
 
-/** The refusal for sessions that came back whenever they were ended, or came in between. */
+/** The refusal if terminated sessions reconnected, or others connected. */
 export async function sessionsInTheWay(context: CloneContext): Promise<SafemigrateError> {
   const { oid, name } = context.target.database;
   const sessions = await clientSessions(context.control, oid);
@@ -110,7 +110,7 @@ function advice({ limits, target }: CloneContext, { sessions, prepared }: InTheW
   if (limits.disconnect === 'never') {
     const more = 'or let safemigrate end them with --disconnect idle or --disconnect all.';
     return [
-      'The target was not touched, and nobody was disconnected.',
+      'The target was not touched, and no session was terminated.',
       `Try again when they are gone, wait longer with --wait SECONDS, ${more}`,
       ...lines,
     ];
@@ -159,7 +159,7 @@ export function pauseBetweenTries(milliseconds: number, signal: AbortSignal): Pr
   });
 }
 
-/** By the server's clock, which need not be ours. */
+/** By the server's clock, which may differ from ours. */
 function toTheSecond(time: string): string {
   return time.replace(/\.\d+/, '');
 }

@@ -20,7 +20,7 @@ export async function timeLimit(
     rankHere(context, true).find((estimate) => estimate.strategy === strategy)?.milliseconds ?? 0;
   const busy = maxStallMs < NO_LIMIT_MS && (present.length > 0 || (await isVisited(context, expected)));
   refuseLongStall(context, expected, busy);
-  // CREATE DATABASE itself waits up to 5 s for sessions to go; that is part of the statement's time.
+  // CREATE DATABASE itself waits up to 5 s for sessions to end, which is part of the statement's time.
   const cloneLimit = 5_000 + Math.max(5_000, expected * 8);
   if (strategy === 'clone') return busy ? Math.min(cloneLimit, maxStallMs) : cloneLimit;
   return busy ? maxStallMs : 0;
@@ -42,7 +42,7 @@ function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolea
   );
 }
 
-/** The refusal of a copy that was ended by its time limit. */
+/** The refusal after the time limit has ended a copy. */
 export function stalled(context: CloneContext, limitMs: number): SafemigrateError {
   return new SafemigrateError(
     'STALL',

@@ -257,7 +257,7 @@ describe('sessions on the target', () => {
             `pid ${rows[0]?.pid}: postgres, the shop from 127\\.0\\.0\\.1, idle in transaction since`,
           ),
         ),
-        hint: expect.stringMatching(/nobody was disconnected.*--wait.*--disconnect/s),
+        hint: expect.stringMatching(/no session was terminated.*--wait.*--disconnect/s),
       });
       expect(creating(sent)).toEqual([]);
     });
