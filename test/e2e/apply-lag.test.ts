@@ -66,7 +66,7 @@ describe.each([18, 14] as const)('a standby of PostgreSQL %i that is behind', (v
       typed: [
         [/it waits/, () => replay('pause').then(() => '\n')],
         [
-          /behind; the next transaction waits for it \(--max-lag\)/,
+          /behind: the next transaction waits for it \(--max-lag\)/,
           async () => {
             madeMeanwhile = await hasSecond();
             await replay('resume');
