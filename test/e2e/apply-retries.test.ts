@@ -167,7 +167,7 @@ describe('a command that does not get its lock within its transaction', () => {
       ],
     });
     expect(run.apply, run.stderr).toMatchObject({ outcome: 'failed', attempts: [{ failure: LOCKED }] });
-    expect(run.apply.reasons.join()).toContain('ended while it paused');
+    expect(run.apply.reasons.join()).toContain('the run ended during the pause');
     expect(run.exitCode).toBe(143);
   });
 });

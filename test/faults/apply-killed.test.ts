@@ -69,7 +69,7 @@ test(
     const told = await list();
     expect(told).toContain(`to ${target.name} on 127.0.0.1`);
     expect(told).toContain('was killed. A person must check the target.');
-    expect(told).toContain('neither the one before the command nor the one that the rehearsal led to');
+    expect(told).toContain('neither the one before the command nor the result of the rehearsal');
     expect(told).toMatch(/statements committed:\n.*\n\s+CREATE TABLE first/);
     expect(told).toMatch(/1 statement in transactions that had not ended.*\n\s+CREATE TABLE second/);
 

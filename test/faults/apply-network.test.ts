@@ -111,7 +111,7 @@ describe.skipIf(skipReason(networkObstacle()))('an apply whose network is cut', 
       expect(sent?.outcome).toBe('unknown');
       expect(run.apply.reasons.join()).toContain('The connection to the server was lost during the run');
       expect(run.apply.reasons.join()).toContain('could not be read');
-      expect(run.apply.reasons.join()).toContain('not known: CREATE TABLE made (id int)');
+      expect(run.apply.reasons.join()).toContain('not known whether this stayed: CREATE TABLE made (id int)');
       expect(run.exitCode).toBe(5);
       await relay.close();
       // The COMMIT must not arrive once the network is there again.

@@ -368,7 +368,9 @@ test('a statement that waits for a synchronous standby is not cancelled, since i
           }),
         );
         const reader = withClient(server.url, (own) => own.query('select count(*) from t'));
-        await until('it is noticed', async () => notices.some((notice) => notice.includes('left alone')));
+        await until('it is noticed', async () =>
+          notices.some((notice) => notice.includes('is not cancelled')),
+        );
         await wait('');
         expect((await altered).command).toBe('ALTER');
         await reader;
