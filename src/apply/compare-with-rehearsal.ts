@@ -5,10 +5,8 @@ import { identityOf, type Rehearsal } from '../rehearsal/receipts/receipt-file.t
 import { ignore } from '../rehearsal/slices.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
-import type { ApplyOptions } from './apply-options.ts';
+import { APPLY_DEFAULTS, type ApplyOptions } from './apply-options.ts';
 import type { LockedTarget } from './lock-target.ts';
-
-const DAY_MS = 86_400_000;
 
 /** Whether the target is the one that was rehearsed on. */
 export type RehearsalMatch =
@@ -27,7 +25,7 @@ export async function compareWithRehearsal(
   rehearsal: Rehearsal,
   options: ApplyOptions,
 ): Promise<RehearsalMatch> {
-  const { emit = ignore, maxAgeMs = DAY_MS } = options;
+  const { emit = ignore, maxAgeMs = APPLY_DEFAULTS.maxAgeMs } = options;
   if ('receipt' in rehearsal) {
     const identity = identityOf(target, logins, options);
     const expected = { ...identity, database: target.database.name, now: new Date(), maxAgeMs };

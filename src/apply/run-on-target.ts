@@ -12,7 +12,7 @@ import { ignore, toRun } from '../rehearsal/slices.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { ApplyOptions } from './apply-options.ts';
+import { APPLY_DEFAULTS, type ApplyOptions } from './apply-options.ts';
 import { type ApplyResult, applyBasis, NOT_STARTED } from './apply-section.ts';
 import { type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
 import { inspectOutcome } from './inspect-outcome.ts';
@@ -40,7 +40,7 @@ export async function runOnTarget(
   const { rehearsal, options, schema, fingerprint } = given;
   const { target, run, lockSession } = locked;
   const { report } = rehearsal;
-  const { emit = ignore, audit = ignore, retries = 0, timeoutMs = 0, signal } = options;
+  const { emit = ignore, audit = ignore, retries = APPLY_DEFAULTS.retries, timeoutMs = 0, signal } = options;
   const server = await readServerIdentity(lockSession);
   const transactions = new TransactionWatch(lockSession);
   const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
