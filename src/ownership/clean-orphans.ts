@@ -7,7 +7,7 @@ import { reopenTargets } from './reopen.ts';
 import { startOf } from './run-id.ts';
 
 export interface CleanResult {
-  /** Targets that a dead run had closed for its swap. */
+  /** Targets that a dead run had closed for a swap. */
   readonly reopened: OwnedDatabase[];
   readonly dropped: OwnedDatabase[];
   readonly left: { database: OwnedDatabase; reason: string }[];
@@ -15,18 +15,18 @@ export interface CleanResult {
 }
 
 export interface CleanOptions {
-  /** Drops the clones that were kept on request as well. */
+  /** Also drops clones that were kept with --keep. */
   readonly kept: boolean;
-  /** Drops originals of swaps as well: those older than that, or else those whose own time is over. */
+  /** Also drops originals of swaps: those older than this, or, without an age, those whose own time is over. */
   readonly originals?: { readonly olderThanMs?: number };
   readonly enter: DropOrder['enter'];
-  /** Nothing more is begun after it. */
+  /** After it fires, nothing more is dropped. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Opens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
- * half-born. Kept clones (`--keep`) and originals stay unless the options say otherwise.
+ * Reopens targets that a dead run left closed, and drops what has no living owner: clones and probes of dead runs, marked or
+ * unmarked. Kept clones (`--keep`) and originals stay unless the options say otherwise.
  */
 export async function clean(session: Session, options: CleanOptions): Promise<CleanResult> {
   const result: CleanResult = {
@@ -56,7 +56,7 @@ function reasonToLeave(database: OwnedDatabase, options: CleanOptions): string |
   if (database.standing === 'foreign') return database.doubt;
   if (database.standing === 'closed') return 'it is a target, closed for the swap of a run';
   if (database.owning === 'alive') return 'its run is still alive';
-  if (database.owning === 'unknown') return 'whether its run is alive cannot be told';
+  if (database.owning === 'unknown') return 'it is not known whether its run is alive';
   if (database.role === 'original') return reasonToKeep(database, options.originals);
   if (database.mark?.kept && !options.kept)
     return 'it was kept on request; `safemigrate clean --kept` drops it';

@@ -8,7 +8,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import { advisoryLockKey, newRunId, type RunId } from './run-id.ts';
 
-/** A run that has shown the server who owns it. */
+/** A run that holds its advisory lock on the server. */
 export interface Claim {
   readonly run: RunId;
   /** Holds the run's advisory lock as long as the run lives. */
@@ -20,15 +20,15 @@ const TAKE_LOCK = 'SELECT pg_try_advisory_lock($1::bigint) AS taken';
 const CURRENT_OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
 
 /**
- * Databases in which the owner's session may sit, in order: a session in the target would be in the way of clones,
- * renames and drops. Never template1: a session there blocks everybody's CREATE DATABASE.
+ * Databases for the owner's session, in order of preference: a session in the target would block clones, renames and drops, and one
+ * in template1 would block every CREATE DATABASE.
  */
 const MAINTENANCE_DATABASES = ['postgres', 'defaultdb'];
 
-/** Errors that say "not this database", so that the next one is tried: no such database, CONNECT refused, closed, pg_hba. */
+/** Errors after which the next database is tried: no such database, no CONNECT privilege, not accepting connections, pg_hba. */
 const NOT_THIS_ONE = new Set(['3D000', '42501', '55000', '28000', '53300']);
 
-/** Takes a run's advisory lock, before the run makes anything. @param options.run of a run that holds it elsewhere too. */
+/** Takes a run's advisory lock, before the run creates anything. @param options.run a run that holds its lock on another server, too. */
 export async function claimRun(
   target: Target,
   scope: Scope,
@@ -52,7 +52,7 @@ export function openControl(
   );
 }
 
-/** As claimRun, over this session. */
+/** Takes a run's advisory lock over this session. */
 export async function claimOver(control: Session, run: RunId): Promise<Claim> {
   const [lock] = await control.query<{ taken: boolean }>(TAKE_LOCK, [advisoryLockKey(run)]);
   if (!lock?.taken) throw new SafemigrateError('LOST', `Another process holds the lock of run ${run}.`);
@@ -62,21 +62,21 @@ export async function claimOver(control: Session, run: RunId): Promise<Claim> {
 }
 
 /**
- * A backend looks for its client only between statements, unless told otherwise: without this, the CREATE DATABASE of a
- * run that was killed would go on to its end, and newcomers to the target would wait for nothing.
+ * Makes the server check for its client during statements, too. Otherwise the CREATE DATABASE of a killed run would continue to its
+ * end, and new connections to the target would wait for nothing.
  */
 export async function noticeOurEnd(session: Session): Promise<void> {
   try {
     await session.query(CHECK_CLIENT);
   } catch (error) {
-    // Some platforms cannot.
+    // Some platforms do not support it.
     if (sqlstateOf(error) === undefined) throw error;
   }
 }
 
 const CHECK_CLIENT = "SELECT set_config('client_connection_check_interval', '500ms', false)";
 
-/** A server, and the database on it that the session should not sit in. */
+/** A server, and the database on it that the session should avoid. */
 export interface MaintenanceTarget {
   readonly settings: ConnectionSettings;
   readonly database: { readonly name: string };
@@ -89,7 +89,7 @@ export interface MaintenanceOptions {
   readonly signal?: AbortSignal;
 }
 
-/** As openMaintenanceSession, for a server that may be restarting: tries again for so long. */
+/** Like openMaintenanceSession(), but retries for so long, since the server may be restarting. */
 export async function openMaintenanceSessionPatiently(
   target: MaintenanceTarget,
   options: MaintenanceOptions,
@@ -107,7 +107,7 @@ export async function openMaintenanceSessionPatiently(
   }
 }
 
-/** A session outside the target where the role is let in anywhere else, in the target itself where it is not. */
+/** Opens a session outside the target, or in the target if the role can connect to no other database. */
 export async function openMaintenanceSession(
   target: MaintenanceTarget,
   options: MaintenanceOptions,
@@ -124,7 +124,7 @@ export async function openMaintenanceSession(
   return openSession(target.settings, { ...options, statementTimeoutMs: 0 });
 }
 
-/** A run whose control connection ended: nobody can tell any more that its clone is in use, so it must end too. */
+/** The error for a lost control connection: without its lock nobody can tell that the clone is in use, so the run must end. */
 export function lostControl(reason: string): SafemigrateError {
   return new SafemigrateError('LOST', `The connection to the server was lost during the run: ${reason}.`);
 }

@@ -2,7 +2,7 @@ import { SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
-/** Statements that open a database which was closed for a swap, and give it back its own comment. */
+/** Lists the statements that reopen a database which was closed for a swap, and restore its comment. */
 export function openingStatements(database: string, comment: string | null): string[] {
   return [
     `ALTER DATABASE ${identifier(database)} ALLOW_CONNECTIONS true`,
@@ -10,7 +10,7 @@ export function openingStatements(database: string, comment: string | null): str
   ];
 }
 
-/** Opens it whatever state it is in; once more does no harm. */
+/** Reopens a database. Idempotent. */
 export async function openDatabase(
   session: Session,
   { database, comment, timeoutMs }: { database: string; comment: string | null; timeoutMs: number },
@@ -21,9 +21,9 @@ export async function openDatabase(
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * Statements that belong together. An open transaction elsewhere that commented on the database or changed its settings
- * holds its row: nobody waits for that for ever.
- * @throws SafemigrateError `STALL` where a lock was not had in time; nothing is changed then.
+ * Runs the statements in one transaction with a lock timeout: another open transaction that commented on the database, or changed
+ * its settings, holds the lock on its row.
+ * @throws SafemigrateError `STALL` if the lock was not granted in time; nothing is changed then.
  */
 export async function inTransaction(
   session: Session,
@@ -38,11 +38,12 @@ export async function inTransaction(
     await beforeCommit();
     await session.query('COMMIT');
   } catch (error) {
+    // The first error counts: after a lost connection this one fails as well.
     await session.query('ROLLBACK').catch(() => {});
     if (sqlstateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
     throw new SafemigrateError('STALL', 'Another transaction holds the lock on the database itself.', {
       cause: error,
-      hint: 'It has run COMMENT ON DATABASE or ALTER DATABASE and is still open; nothing was changed by this step.',
+      hint: 'It has run COMMENT ON DATABASE or ALTER DATABASE and is still open. This step changed nothing.',
     });
   }
 }

@@ -6,24 +6,24 @@ import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
 
-/** What the caller believes it drops; all of it is checked again against the server at that moment. */
+/** What the caller expects to drop; each property is checked again on the server. */
 export interface DropOrder {
   readonly name: string;
   readonly run: RunId;
-  /** Undefined where the making was cut off before anybody could read the OID. */
+  /** undefined if the creation was cut off before the OID could be read. */
   readonly oid: number | undefined;
   readonly role: NonNullable<OwnedDatabase['role']>;
-  /** The run is our own, so its lock being held is no reason to leave the database alone. */
+  /** The run is our own, so the database may be dropped although the run's lock is held. */
   readonly ownRun: boolean;
-  /** Opens a session in that database: what PREPARE TRANSACTION left behind can be ended only from inside. */
+  /** Opens a session in that database: prepared transactions can be ended only from inside. */
   readonly enter: (database: string) => Promise<Session>;
 }
 
 /**
- * Drops a database that safemigrate made, and only that: name, mark (or the signs of a half-born one), OID, role and
- * the death of its owner are read from the server right before. Sessions inside are ended.
- * @returns false where there is no such database (any more).
- * @throws SafemigrateError `NOT_OURS` where a check fails; `PRIVILEGE` or `CLONE` where the server refuses.
+ * Drops a database that safemigrate created, and no other: name, mark (or the signs of an unmarked one), OID, role and the death of
+ * its owner are read from the server right before. Sessions inside are terminated.
+ * @returns false if there is no such database (any more).
+ * @throws SafemigrateError `NOT_OURS` if a check fails; `PRIVILEGE` or `CLONE` if the server refuses.
  */
 export async function dropOwnedDatabase(session: Session, order: DropOrder): Promise<boolean> {
   for (let tries = 1; ; tries++) {
@@ -43,7 +43,7 @@ export async function dropOwnedDatabase(session: Session, order: DropOrder): Pro
     } catch (error) {
       if (sqlstateOf(error) === UNDEFINED_DATABASE) return false;
       if (sqlstateOf(error) === undefined) throw error;
-      // Somebody else who cleans, at the same time, shows in many ways: look again before it is called a failure.
+      // Another `clean` at the same time causes various errors: it is a failure only if the database still exists.
       if (tries === TRIES) throw refusal(found, error);
       await pause(TRY_AGAIN_MS);
     }
@@ -55,17 +55,17 @@ const TRIES = 3;
 const TRY_AGAIN_MS = 300;
 
 /**
- * It ends the sessions inside while it holds a lock behind which newcomers wait, so the database need not be closed
- * first; and ALTER DATABASE of one that somebody else is dropping would be FATAL to our session.
+ * FORCE terminates the sessions inside while new connections wait for its lock, so the database need not be closed first. ALTER
+ * DATABASE of a database that is being dropped would be FATAL to our session.
  */
 export function droppingStatement(name: string): string {
   return `DROP DATABASE ${identifier(name)} WITH (FORCE)`;
 }
 
-/** DROP DATABASE refuses while there are prepared transactions or subscriptions, with FORCE as well. */
+/** Ends prepared transactions and subscriptions, with which DROP DATABASE refuses even with FORCE. */
 async function endWhatOutlivesSessions(session: Session, { name, role, enter }: DropOrder): Promise<void> {
   const prepared = await preparedTransactions(session, name);
-  // Those of what was a target once are somebody's: its DROP shall be refused.
+  // Those of a former target may be in use: its DROP must be refused.
   const subscriptions =
     role === 'original' ? [] : await session.query<{ name: string }>(SUBSCRIPTIONS, [name]);
   if (prepared.length === 0 && subscriptions.length === 0) return;
@@ -81,7 +81,7 @@ async function endWhatOutlivesSessions(session: Session, { name, role, enter }: 
 const SUBSCRIPTIONS = `SELECT s.subname AS name FROM pg_catalog.pg_subscription s
   JOIN pg_catalog.pg_database d ON d.oid = s.subdbid WHERE d.datname = $1`;
 
-/** The publisher is left alone: the slot there may be one that the subscription was told to use, and not its own. */
+/** Drops the subscriptions without the slots at the publisher, which may belong to others. */
 async function dropSubscription(inside: Session, subscription: string): Promise<void> {
   await inside.query(`ALTER SUBSCRIPTION ${subscription} DISABLE`);
   await inside.query(`ALTER SUBSCRIPTION ${subscription} SET (slot_name = NONE)`);
@@ -108,7 +108,7 @@ function doubtOf(found: OwnedDatabase, order: DropOrder): string | null {
   if (found.run !== order.run) return `it belongs to run ${found.run}, not ${order.run}`;
   if (found.role !== order.role) return `it is marked as ${found.role}, not as ${order.role}`;
   if (order.oid !== undefined && found.oid !== order.oid)
-    return `its OID is ${found.oid}, and the one that was made had ${order.oid}`;
-  if (!order.ownRun && found.owning !== 'dead') return `the run that made it is ${found.owning}`;
+    return `its OID is ${found.oid}, but the database that was created had ${order.oid}`;
+  if (!order.ownRun && found.owning !== 'dead') return `the run that created it is ${found.owning}`;
   return null;
 }

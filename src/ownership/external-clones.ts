@@ -38,12 +38,12 @@ function fileOf(run: RunId): string {
   return path.join(externalFolder(), `${run}.json`);
 }
 
-/** @throws SafemigrateError `CONFIGURATION` */
+/** Writes a record. @throws SafemigrateError `CONFIGURATION` */
 export async function writeExternal(written: ExternalEntry): Promise<void> {
   await writeStateFile(fileOf(written.run), { ...written, url: withoutPassword(written.url) });
 }
 
-/** What both commands are told. */
+/** The environment of both commands. */
 export function externalVariables({ run, target }: Pick<ExternalEntry, 'run' | 'target'>) {
   return {
     SAFEMIGRATE_RUN: run,
@@ -53,7 +53,7 @@ export function externalVariables({ run, target }: Pick<ExternalEntry, 'run' | '
   };
 }
 
-/** Runs the command that removes it; the entry goes only when that succeeds. @throws SafemigrateError `CLONE` */
+/** Runs the command that removes the clone, and removes the record if that succeeds. @throws SafemigrateError `CLONE` */
 export async function destroyExternal(found: ExternalEntry): Promise<void> {
   const { failure } = await runShell({
     command: found.destroy,
@@ -90,7 +90,7 @@ export interface ExternalCleaning {
   readonly failed: { name: string; reason: string }[];
 }
 
-/** Removes the clones whose run is dead. Kept ones stay unless `kept` says so. */
+/** Removes the clones of dead runs; kept ones only if `kept` is set. */
 export async function cleanExternals(options: { kept: boolean }): Promise<ExternalCleaning> {
   const result: ExternalCleaning = { removed: [], left: [], failed: [] };
   for (const found of await externalClones()) {
@@ -117,7 +117,7 @@ export async function cleanExternals(options: { kept: boolean }): Promise<Extern
 
 function reasonToLeave({ state }: ExternalClone, options: { kept: boolean }): string | null {
   if (state === 'alive') return 'its run is still alive';
-  if (state === 'unknown') return 'whether its run is alive cannot be told from here';
+  if (state === 'unknown') return 'it is not known here whether its run is alive';
   if (state === 'kept' && !options.kept)
     return 'it was kept on request; `safemigrate clean --kept` removes it';
   return null;

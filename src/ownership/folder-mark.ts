@@ -8,7 +8,7 @@ import { type RunId, runIdSchema } from './run-id.ts';
 const folderMark = z.object({
   version: z.literal(1),
   run: runIdSchema,
-  /** A copy of the folder has the same mark in it, and another path or number (inode). */
+  /** A copy of the folder has the same mark, but another path or inode. */
   at: z.object({ path: z.string(), inode: z.string() }),
 });
 
@@ -23,8 +23,8 @@ export interface Owner {
 }
 
 /**
- * A folder that only its owner may enter.
- * @param owner of the operating system, where we are root. Default: us.
+ * Creates a folder that only its owner may enter.
+ * @param owner user of the operating system, if we are root. Default: our own.
  * @throws SafemigrateError `CLONE`
  */
 export async function makeFolder(folder: string, owner?: Owner): Promise<void> {
@@ -32,7 +32,7 @@ export async function makeFolder(folder: string, owner?: Owner): Promise<void> {
     await mkdir(folder, { mode: 0o700 });
     if (owner && process.getuid?.() === 0) await chown(folder, owner.uid, owner.gid);
   } catch (error) {
-    throw new SafemigrateError('CLONE', `The folder ${folder} could not be made: ${messageOf(error)}.`, {
+    throw new SafemigrateError('CLONE', `The folder ${folder} could not be created: ${messageOf(error)}.`, {
       cause: error,
       hint: 'Set TMPDIR to a folder of yours, or name one for clones with --clone-dir. The target was not touched by it.',
     });
@@ -40,8 +40,8 @@ export async function makeFolder(folder: string, owner?: Owner): Promise<void> {
 }
 
 /**
- * Marks a new folder, which may belong to another user already: nothing that may stand there is written through.
- * @param owner whom the mark is to belong to, where we are root.
+ * Marks a new folder, which may belong to another user already: an existing file or link is never written through.
+ * @param owner of the mark, if we are root.
  */
 export async function markFolder(folder: string, run: RunId, owner?: Owner): Promise<void> {
   const { ino } = await lstat(folder);
@@ -58,7 +58,7 @@ export async function markFolder(folder: string, run: RunId, owner?: Owner): Pro
   await rename(fresh, path.join(folder, NAME));
 }
 
-/** Why the folder cannot be said to be the one that was marked for this run; null where it is, or is not there. */
+/** Says why the folder cannot be the one that was marked for this run; null if it is, or does not exist. */
 export async function doubtOfFolder(folder: string, run: RunId): Promise<string | null> {
   const found = await lstat(folder).catch(() => undefined);
   if (!found) return null;
@@ -73,7 +73,7 @@ export async function doubtOfFolder(folder: string, run: RunId): Promise<string 
   return null;
 }
 
-/** Its making was cut off before its mark was in place. */
+/** Says whether the creation of the folder was cut off before it was marked. */
 async function isBarelyMade(folder: string): Promise<boolean> {
   return (await readdir(folder)).every((name) => name === UNFINISHED);
 }

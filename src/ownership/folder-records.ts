@@ -18,8 +18,8 @@ export const processStampSchema = z.object({
 export const absolutePath = z.string().check(z.startsWith('/'));
 
 /**
- * Clones that are servers of their own, and dumps, live in folders anywhere on the machine, so the user's state folder
- * holds an entry for each, written before the folder is made and removed after it is gone.
+ * Private servers and dumps have folders anywhere on the machine, so the user's state folder has a record of each, written before the
+ * folder is created and removed after the folder.
  */
 const folderEntry = z.object({
   version: z.literal(1),
@@ -28,24 +28,24 @@ const folderEntry = z.object({
   folder: absolutePath,
   /** In the folder, or apart from it if that path would be too long for a socket. */
   socketFolder: absolutePath,
-  /** The target's host and database, or the file that was restored; for people. */
+  /** The target's host and database, or the restored file; for display. */
   target: z.string(),
-  /** ISO 8601; null: with its run. */
+  /** End of its life, ISO 8601; null: it ends with its run. */
   endsAt: z.nullable(z.string()),
   kept: z.boolean(),
   owner: processStampSchema,
   /** The reaper or the folder cleaner (local-server/); null until it is started. */
   watchdog: z.nullable(processStampSchema),
-  /** A shell command that gives back what removing the folder does not. */
+  /** A shell command that releases what removing the folder does not. */
   release: z.nullable(z.string()),
 });
 
 export type FolderEntry = Readonly<z.infer<typeof folderEntry>>;
 
-/** Nobody listens on it: it is part of the socket's name. */
+/** No TCP port is open: it is part of the socket's name. */
 export const CLONE_PORT = 5432;
 
-/** `$XDG_STATE_HOME/safemigrate/clones`, or its place under the home folder. */
+/** Returns `$XDG_STATE_HOME/safemigrate/clones`, or its place under the home folder. */
 export function registryFolder(environment: NodeJS.ProcessEnv = process.env): string {
   return path.join(stateFolder(environment), 'clones');
 }
@@ -54,7 +54,7 @@ export function entryFile(run: RunId): string {
   return path.join(registryFolder(), `${run}.json`);
 }
 
-/** @throws SafemigrateError `CONFIGURATION` */
+/** Writes a record. @throws SafemigrateError `CONFIGURATION` */
 export async function writeEntry(written: FolderEntry): Promise<void> {
   await writeStateFile(entryFile(written.run), written);
 }
@@ -63,18 +63,18 @@ export async function removeEntry(run: RunId): Promise<void> {
   await rm(entryFile(run), { force: true });
 }
 
-/** @returns every entry of this user, the oldest first; those that cannot be read with the reason. */
+/** Lists the records of this user, the oldest first; those that cannot be read with the reason. */
 export async function readEntries(): Promise<(FolderEntry | UnreadableFile)[]> {
   return readStateFiles(registryFolder(), folderEntry);
 }
 
-/** For people. */
+/** Names the folder's content for display. */
 export function nameTarget({ settings, database }: Pick<Target, 'settings' | 'database'>): string {
   const [address] = settings.hosts;
   return `${address?.host}:${address?.port}/${database.name}`;
 }
 
-/** This process, as the owner of what it makes. */
+/** Describes this process as the owner of what it creates. */
 export async function ourStamp(): Promise<ProcessStamp> {
   const stamp = await stampOf(process.pid);
   if (stamp === undefined) throw new Error('a process that runs is found by its number');

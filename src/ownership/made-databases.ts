@@ -3,7 +3,7 @@ import { birthLimit, type RunId } from './run-id.ts';
 
 const LIMIT = 'SELECT datconnlimit AS "limit" FROM pg_database WHERE datname = $1';
 
-/** Databases that the command makes for itself beside its own (shadow databases), dropped at the end of the run. */
+/** Databases that the command creates for itself (shadow databases); they are dropped at the end of the run. */
 export class MadeDatabases {
   readonly #names = new Set<string>();
   readonly #limit: number;
@@ -17,7 +17,7 @@ export class MadeDatabases {
     this.#record = record;
   }
 
-  /** The CONNECTION LIMIT that marks them from the statement on that makes them. */
+  /** The CONNECTION LIMIT with which the statement that creates them marks them. */
   get limit(): number {
     return this.#limit;
   }
@@ -30,14 +30,14 @@ export class MadeDatabases {
     return this.#names.has(name);
   }
 
-  /** `absent`: there is no database of this name now. `made`: by the command. */
+  /** Says whose a database is. `absent`: none has this name. `made`: the command has created it. */
   async standing(name: string): Promise<'absent' | 'made' | 'others'> {
     const [row] = await this.#control.query<{ limit: number }>(LIMIT, [name]);
     if (!row) return 'absent';
     return this.#names.has(name) && row.limit === this.#limit ? 'made' : 'others';
   }
 
-  /** Before one is made, so that it is known whatever happens next; a name that is taken already is nobody's of ours. */
+  /** Records a name before the database is created. A name that is taken already is not ours. */
   async announce(name: string): Promise<void> {
     if (this.#names.has(name) || (await this.standing(name)) !== 'absent') return;
     this.#names.add(name);

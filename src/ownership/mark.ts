@@ -16,21 +16,21 @@ const mark = z.object({
   targetOid: oid,
   state: z.enum(['creating', 'ready', 'fenced', 'migrated', 'renamed']),
   at: z.object({ database: z.string(), oid }),
-  /** Advisory locks are per database: the OID of the one in which the owner holds the run's lock. */
+  /** OID of the database in which the owner holds the run's lock: advisory locks are per database. */
   lockDatabaseOid: oid,
   /** The user asked to keep it (`--keep`): `clean` leaves it unless a flag says otherwise. */
   kept: z.exactOptional(z.boolean()),
-  /** Of a clone: databases that the command made for itself there, each named before it was made. */
+  /** Of a clone: databases that the command created for itself, each recorded before it was created. */
   databases: z.exactOptional(z.readonly(z.array(z.string()))),
   /** Of a closed target: consoles of the PgBouncers that were paused for it, each as `host:port`. */
   pgbouncer: z.exactOptional(z.readonly(z.array(z.string()))),
   /** Of an original: the target's own comment, which the mark replaced; absent if it had none. */
   comment: z.exactOptional(z.string()),
-  /** Of a kept original: OID of the database that has its name since. */
+  /** Of a kept original: OID of the database that has its name now. */
   successor: z.exactOptional(oid),
-  /** Of a kept original: rows that were written in its successor until it took the name (swap/writes.ts). */
+  /** Of a kept original: rows written in its successor before that took the name (swap/writes.ts). */
   writes: z.exactOptional(z.string()),
-  /** Since when the server had counted them. */
+  /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),
   /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent if nobody said. */
   keepUntil: z.exactOptional(z.string().check(z.refine((time) => !Number.isNaN(Date.parse(time))))),
@@ -44,7 +44,7 @@ export function formatMark(content: Mark): string {
   return PREFIX + JSON.stringify(content);
 }
 
-/** @returns the mark, `'foreign'` for a text that is none of ours, `'unreadable'` for one of ours that we cannot judge. */
+/** Parses a comment. @returns the mark; `'foreign'` for other texts; `'unreadable'` for a mark that this version cannot read. */
 export function parseMark(content: string | null): Mark | 'foreign' | 'unreadable' {
   if (content === null || !content.startsWith(PREFIX)) return 'foreign';
   try {
@@ -58,7 +58,7 @@ export function parseMark(content: string | null): Mark | 'foreign' | 'unreadabl
 const NAME_BYTES = 63;
 const NAME = new RegExp(`_(rehearsal|before|probe)_([0-9a-z]{${RUN_ID_LENGTH}})$`);
 
-/** `<target>_rehearsal_<run>` and its like, cut to 63 bytes between characters and never inside the run id. */
+/** Builds names such as `<target>_rehearsal_<run>`, cut to 63 bytes, between characters and never inside the run id. */
 export function ownedName(target: string, kind: 'rehearsal' | 'before' | 'probe', run: RunId): string {
   const suffix = `_${kind}_${run}`;
   let stem = '';

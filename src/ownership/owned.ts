@@ -2,25 +2,25 @@ import type { Session } from '../postgres/connection/session.ts';
 import { type Mark, parseMark, parseOwnedName } from './mark.ts';
 import { advisoryLockKey, birthLimit, RUN_ID_LENGTH, type RunId } from './run-id.ts';
 
-/** A database that carries one of our names or marks, and what can be said of it. */
+/** A database with one of our names or marks, and what is known of it. */
 export interface OwnedDatabase {
   readonly name: string;
   readonly oid: number;
   readonly owner: string;
   readonly run: RunId | null;
-  /** `made`: by the command of a run, for itself, and listed in the mark of that run's clone. */
+  /** `made`: created by the command of a run for itself, and listed in the mark of that run's clone. */
   readonly role: Mark['role'] | 'made' | null;
   /**
-   * `half-born`: made by us, and cut off before it was marked. `closed`: the target itself, closed for a swap, never
+   * `half-born`: created by us, and cut off before it was marked. `closed`: the target itself, closed for a swap, never
    * dropped. `foreign`: not provably ours, never dropped.
    */
   readonly standing: 'marked' | 'half-born' | 'closed' | 'foreign';
-  /** Why it is not ours, for `foreign`. */
+  /** For `foreign`: why it is not ours. */
   readonly doubt: string | null;
   readonly mark: Mark | null;
-  /** Of the run that made it. `unknown` is treated as alive by everything that drops. */
+  /** Liveness of the run that created it. Everything that drops treats `unknown` as alive. */
   readonly owning: 'alive' | 'dead' | 'unknown';
-  /** Bytes; null where the role may not ask. */
+  /** Bytes; null if the role may not read it. */
   readonly sizeBytes: number | null;
   readonly sessions: number;
 }
@@ -37,7 +37,7 @@ interface Row {
   sessions: string;
 }
 
-/** Sizes only where CONNECT is granted: pg_database_size fails otherwise. */
+/** Without the CONNECT privilege pg_database_size fails. */
 const DATABASES = `
 SELECT d.datname AS name, d.oid::int8 AS oid, pg_get_userbyid(d.datdba) AS owner,
        pg_has_role(d.datdba, 'USAGE') AS ours,
@@ -53,14 +53,14 @@ const CANDIDATES = `${DATABASES}
 
 const NAMED = `${DATABASES} WHERE d.datname = ANY ($2) ORDER BY d.datname`;
 
-/** Every advisory lock with a bigint key that any session holds, as database OID and key. */
+/** All advisory locks with a bigint key, as database OID and key. */
 const HELD_LOCKS = `
 SELECT database::int8 AS database, ((classid::int8 << 32) | objid::int8)::text AS key
   FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted`;
 
-/** Databases on this server that safemigrate made, or seems to have made. */
+/** Lists the databases on this server that safemigrate created, or seems to have created. */
 export async function ownedDatabases(session: Session, options = { sizes: true }): Promise<OwnedDatabase[]> {
-  // Candidates first: a run that starts between the two queries then shows its lock, never a false death.
+  // Candidates are read before the locks, so that a run which starts in between never looks dead.
   const rows = await session.query<Row>(CANDIDATES, [options.sizes]);
   const locks = await session.query<Lock>(HELD_LOCKS);
   const found = rows.map((row) => judge(row, locks));
@@ -68,11 +68,11 @@ export async function ownedDatabases(session: Session, options = { sizes: true }
   if (clones.length === 0) return found;
   const names = clones.flatMap(({ mark }) => mark?.databases ?? []);
   const made = await session.query<Row>(NAMED, [options.sizes, names]);
-  // They come first: what proves them is the clone's mark, which goes with the clone.
+  // These come first: the clone's mark proves them, and is dropped with the clone.
   return [...made.flatMap((row) => judgeMade(row, clones)), ...found];
 }
 
-/** Whether anybody holds the run's advisory lock. */
+/** Says whether any session holds the run's advisory lock. */
 export async function runIsAlive(session: Session, run: RunId, lockDatabaseOid: number): Promise<boolean> {
   return liveness(run, lockDatabaseOid, await session.query<Lock>(HELD_LOCKS)) === 'alive';
 }
@@ -82,7 +82,7 @@ interface Lock {
   readonly key: string;
 }
 
-/** A database of a name that the command was about to take: its limit shows that it was the command that did. */
+/** Finds databases with names recorded for the command; the limit proves that the command has created them. */
 function judgeMade(row: Row, clones: readonly OwnedDatabase[]): OwnedDatabase[] {
   const clone = clones.find(({ mark, run }) => {
     const named = mark?.databases?.includes(row.name) ?? false;
@@ -132,7 +132,7 @@ function judge(row: Row, locks: readonly Lock[]): OwnedDatabase {
   return { ...facts, run, role, mark: null, doubt, standing: 'foreign', owning };
 }
 
-/** Its own name and OID stand in the mark: a clone of it carries no comment, and a renamed original another state. */
+/** Recognizes a closed target: the mark has its own name and OID. A clone of it has no comment, a renamed original another state. */
 function isClosedTarget({ role, state, at }: Mark, row: Row): boolean {
   if (role !== 'original' || state !== 'fenced' || !('oid' in at) || !row.ours) return false;
   return at.database === row.name && at.oid === Number(row.oid);
@@ -153,15 +153,15 @@ function doubtOfMark(
 }
 
 /**
- * Named, limited and closed as CREATE DATABASE of that run made it: nothing else has all of these. A DROP DATABASE that
- * was cut off has overwritten the limit.
+ * Recognizes a database as CREATE DATABASE of that run has left it: no other has this name and limit and accepts no connections. A
+ * DROP DATABASE that was cut off has overwritten the limit.
  */
 function isHalfBorn(row: Row, run: RunId | null): boolean {
   if (run === null || !row.ours || row.allows_connections) return false;
   return [birthLimit(run), INVALID].includes(row.connection_limit);
 }
 
-/** PostgreSQL's DATCONNLIMIT_INVALID_DB: such a database can be dropped, and nothing else. */
+/** PostgreSQL's DATCONNLIMIT_INVALID_DB: such a database can only be dropped. */
 const INVALID = -2;
 
 function liveness(

@@ -5,21 +5,21 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A process as another one can recognise it later: numbers are used again, numbers with a start time are not. */
+/** Identifies a process for later: process ids are reused, but not together with the start time. */
 export interface ProcessStamp {
   readonly pid: number;
-  /** As the system tells it; compared, never read. */
+  /** Start time in the system's format, only compared. */
   readonly started: string;
-  /** Which start of which machine, and which of its worlds of process numbers (containers have their own). */
+  /** Boot of the machine and its pid namespace (containers have their own). */
   readonly machine: string;
   readonly boot: string;
   readonly world: string;
 }
 
-/** `unknown`: it lived where this process cannot look. */
+/** `unknown`: the process was in a pid namespace that this process cannot see. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
 
-/** @returns undefined when there is no such process. */
+/** Reads the stamp. @returns undefined if there is no such process. */
 export async function stampOf(pid: number): Promise<ProcessStamp | undefined> {
   const started = await startOf(pid);
   if (started === undefined) return undefined;
@@ -44,12 +44,12 @@ async function here(): Promise<Pick<ProcessStamp, 'machine' | 'boot' | 'world'>>
   return { machine: machine || hostname(), boot, world };
 }
 
-/** A process that ended and that nobody has collected yet counts as gone. */
+/** A zombie counts as gone. */
 async function startOf(pid: number): Promise<string | undefined> {
   if (process.platform !== 'linux') return startByPs(pid);
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The name of the program, in parentheses, may hold anything; state is the field after it, start time the 22nd.
+    // The name of the program, in parentheses, may contain anything; the state follows it, the start time is field 22.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return fields[0] === 'Z' ? undefined : fields[19];
   } catch {

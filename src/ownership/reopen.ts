@@ -8,12 +8,12 @@ import { openDatabase } from './database-access.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
 
-/** For a lock on the database's row, which somebody who has just commented on it may hold. */
+/** Time limit for the lock on the database's row. */
 const LOCK_MS = 5_000;
 
 /**
- * Opens the targets that a run closed for its swap and could not open again, and gives them back their comments: not
- * renamed, such a target is as it was. Those of a living run stay closed.
+ * Reopens the targets that a dead run has closed for a swap, and restores their comments. Such a target was not renamed, and is
+ * unchanged. Those of a living run stay closed.
  * @param session in another database of that server.
  */
 export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> {
@@ -28,8 +28,8 @@ export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> 
 const CLOSED = '55000';
 
 /**
- * As visitTarget, for a target that a dead run may have left closed: then it is opened first.
- * @param onReopened is told what was opened, in a sentence.
+ * Like visitTarget(), but first reopens a target that a dead run has left closed.
+ * @param onReopened gets a sentence about a target that was reopened.
  */
 export async function visitOrReopen(
   settings: ConnectionSettings,
@@ -56,7 +56,7 @@ export async function visitOrReopen(
   }
 }
 
-/** Behind what is said of a target that was closed: whose clients may have been waiting since. Empty where nobody's. */
+/** Describes the PgBouncers whose clients may still wait for a reopened target; empty if there are none. */
 export function whoMayWait({ mark }: Pick<OwnedDatabase, 'mark'>): string {
   const consoles = mark?.pgbouncer ?? [];
   if (consoles.length === 0) return '';

@@ -2,9 +2,8 @@ import { createHash, randomInt } from 'node:crypto';
 import * as z from 'zod/mini';
 
 /**
- * A run's name: 9 characters of time (milliseconds since 1970, so that names sort by time), 3 of chance, and a
- * check character, all in Crockford's alphabet in lower case: short enough for a database name of 63 bytes, and
- * a mistyped or made-up one is recognised.
+ * A run's id: 9 characters of time (milliseconds since 1970, so that ids sort by time), 3 random ones, and a check character, all in
+ * Crockford's alphabet in lower case. It fits into database names of 63 bytes, and a mistyped or invented one is recognized.
  */
 export type RunId = string & { readonly brand: 'RunId' };
 
@@ -30,19 +29,19 @@ export const runIdSchema = z.custom<RunId>(
   (value) => typeof value === 'string' && parseRunId(value) !== undefined,
 );
 
-/** When the run was named, in milliseconds since 1970. */
+/** Returns the time of the id, in milliseconds since 1970. */
 export function startOf(run: RunId): number {
   return [...run.slice(0, TIME_LENGTH)].reduce((sum, character) => sum * 32 + ALPHABET.indexOf(character), 0);
 }
 
-/** The key of the advisory lock that the run's owner holds, as PostgreSQL's bigint in decimal. */
+/** Returns the key of the run's advisory lock, a bigint in decimal. */
 export function advisoryLockKey(run: RunId): string {
   return digest(run, 'advisory lock').readBigInt64BE(0).toString();
 }
 
 /**
- * The CONNECTION LIMIT that marks a database in the very statement that makes it: between 1,000,000,000 and
- * 1,999,999,999, which nobody sets by hand.
+ * Returns the CONNECTION LIMIT with which CREATE DATABASE marks a database of the run: between 1,000,000,000 and 1,999,999,999,
+ * which nobody sets by hand.
  */
 export function birthLimit(run: RunId): number {
   return 1_000_000_000 + (digest(run, 'connection limit').readUInt32BE(0) % 1_000_000_000);
@@ -56,15 +55,15 @@ function encode(value: number, length: number): string {
 }
 
 /**
- * A sum in the field of 32 elements, each character with a weight of its own: any one character that is wrong, and any
- * two that changed places, change it. (Sums modulo 31 would take the first and the last character for the same.)
+ * Computes the check character: a sum in the field of 32 elements, with a different weight for each position, so that one wrong
+ * character, or two swapped ones, change it. (Sums modulo 31 could not distinguish the first and the last character.)
  */
 function checkCharacter(text: string): string {
   const sum = [...text].reduce((total, character) => timesGenerator(total) ^ ALPHABET.indexOf(character), 0);
   return ALPHABET.charAt(timesGenerator(sum));
 }
 
-/** Modulo x^5 + x^2 + 1, whose root generates the field. */
+/** Multiplies modulo x^5 + x^2 + 1, whose root generates the field. */
 function timesGenerator(element: number): number {
   const doubled = element << 1;
   return doubled < 32 ? doubled : doubled ^ 0b100101;

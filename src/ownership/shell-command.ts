@@ -6,7 +6,7 @@ import { formatDuration } from '../format.ts';
 export interface ShellOrder {
   readonly command: string;
   readonly folder: string;
-  /** Beside our own environment. */
+  /** Variables added to our own environment. */
   readonly variables: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -14,16 +14,16 @@ export interface ShellOrder {
 
 export interface ShellResult {
   readonly stdout: string;
-  /** null for success, else what went wrong, with the end of what it wrote to standard error. */
+  /** null for success, else the failure with the end of its standard error. */
   readonly failure: string | null;
 }
 
 const GRACE_MS = 5_000;
 const MAX_OUTPUT = 1_000_000;
-/** What it left running in the background may hold its output open for ever. */
+/** A background process may keep its output open forever. */
 const DRAIN_MS = 500;
 
-/** Runs a command of the user's by `sh -c` and waits for its end; what it prints is not shown. */
+/** Runs a command of the user by `sh -c` and waits for its end; its output is not shown. */
 export async function runShell({
   command,
   folder,
@@ -73,7 +73,7 @@ function explained(ended: string, stderr: string): string {
   return lines === '' ? ended : `${ended}:\n  ${lines}`;
 }
 
-/** Programs that fail often repeat the URL that they were given. */
+/** Removes passwords: programs that fail often repeat their URL. */
 function withoutPasswords(text: string): string {
   return text.replace(/(:\/\/[^:@/\s]*):[^@/\s]*@/g, '$1:***@');
 }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type * as z from 'zod/mini';
 import { messageOf, SafemigrateError } from '../errors.ts';
 
-/** `$XDG_STATE_HOME/safemigrate`, or its place under the home folder. */
+/** Returns `$XDG_STATE_HOME/safemigrate`, or its place under the home folder. */
 export function stateFolder(environment: NodeJS.ProcessEnv = process.env): string {
   const state = environment.XDG_STATE_HOME;
   const base = state?.startsWith('/') ? state : path.join(environment.HOME || homedir(), '.local', 'state');
@@ -12,8 +12,7 @@ export function stateFolder(environment: NodeJS.ProcessEnv = process.env): strin
 }
 
 /**
- * One line for each state of it, of which the last counts: a line is there in full or not at all, and nothing has to be
- * removed beside the file.
+ * Appends a state as one line; the last complete line counts, so a kill leaves the former state and no other file.
  * @throws SafemigrateError `CONFIGURATION`
  */
 export async function writeStateFile(file: string, content: unknown): Promise<void> {
@@ -23,12 +22,12 @@ export async function writeStateFile(file: string, content: unknown): Promise<vo
   } catch (error) {
     throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}`, {
       cause: error,
-      hint: 'It is where clones are recorded before they are made. Set XDG_STATE_HOME to a folder of yours.',
+      hint: 'Clones are recorded there before they are created. Set XDG_STATE_HOME to a folder that you can write to.',
     });
   }
 }
 
-/** @returns what is in a folder of the state folder; nothing where it was not made yet. @throws SafemigrateError `CONFIGURATION` */
+/** Lists a folder in the state folder; empty if it does not exist yet. @throws SafemigrateError `CONFIGURATION` */
 export async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
@@ -36,7 +35,7 @@ export async function namesIn(folder: string): Promise<string[]> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
     throw new SafemigrateError('CONFIGURATION', `${folder} cannot be read: ${messageOf(error)}.`, {
       cause: error,
-      hint: 'It is where runs are recorded. Set HOME or XDG_STATE_HOME to a folder of yours.',
+      hint: 'Runs are recorded there. Set HOME or XDG_STATE_HOME to a folder that you can read.',
     });
   }
 }
@@ -46,7 +45,7 @@ export interface UnreadableFile {
   readonly unreadable: string;
 }
 
-/** @returns what the folder's files hold, by name; those that cannot be read with the reason. */
+/** Reads the folder's files, by name; those that cannot be read with the reason. */
 export async function readStateFiles<T>(
   folder: string,
   schema: z.ZodMiniType<T>,

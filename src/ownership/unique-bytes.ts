@@ -5,14 +5,13 @@ import { createInterface } from 'node:readline';
 const EVERY_FILE = `find "$1" -type f -size +0 -print0 | xargs -0 -r filefrag -v -b1024`;
 
 /**
- * An extent: number, first and last block in the file, first and last on the disk, length, perhaps where it was expected,
- * flags. One that has no place on the disk yet has length 0.
+ * An extent in filefrag's output: number, first and last block in the file, first and last on the disk, length, perhaps the expected
+ * position, flags. One that has no place on the disk yet has length 0.
  */
 const EXTENT = /^\s*\d+:\s+(\d+)\.\.\s*(\d+):\s+\d+\.\.\s*\d+:\s+\d+:(.*)$/;
 
 /**
- * Space of the files in a folder that they share with no other file, in bytes: the file system says of each extent
- * whether it is shared.
+ * Measures the bytes of the files in a folder that they share with no other file: the file system marks each shared extent.
  */
 export async function uniqueBytesOf(folder: string): Promise<number | { readonly unmeasured: string }> {
   const shell = spawn('/bin/sh', ['-c', EVERY_FILE, 'sh', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
