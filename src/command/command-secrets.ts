@@ -5,21 +5,21 @@ const MASK = '***';
 
 /** `--password`, `-pass`, `--db_pwd`: the next word is one. */
 const PASSWORD_OPTION = /^--?[\w-]*pass(word|wd|phrase)?$|^--?[\w-]*pwd$/i;
-/** `--password=…`, `PGPASSWORD=…`, `flyway.password=…`, also where it stands among other words. */
+/** `--password=…`, `PGPASSWORD=…`, `flyway.password=…`, also among other words. */
 const PASSWORD_PAIR = /([\w.-]*(?:password|passwd|pwd)\s*=\s*)('[^']*'|"[^"]*"|[^\s&;'"]+)/gi;
 /** `PASSWORD '…'` of CREATE ROLE, ALTER ROLE and user mappings, in SQL on the command line. */
 const PASSWORD_LITERAL =
   /(\b(?:ssl)?password\b"?\s+)(?:(?:E|U&)?'(?:[^'\\]|''|\\.)*'|\$(\w*)\$[\s\S]*?\$\2\$)/gi;
-/** Not `user:password@`, which is what our own examples say. */
+/** Except `user:password@`, which our own examples contain. */
 const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):(?!password@)[^\s@]*@/gi;
 
-/** The command's words as a report may show them: the passwords of its logins, and what looks like one, are masked. */
+/** Masks the command's words for a report: the passwords of its logins, and whatever looks like one. */
 export function commandWithoutSecrets(
   argv: readonly string[],
   logins: readonly Pick<CommandLogin, 'password'>[],
 ): string[] {
   const known = [...new Set(logins.flatMap(({ password }) => (password ? writings(password) : [])))];
-  // The longest first: a password's short writing may be a part of a longer one.
+  // The longest first, since one form of a password may be part of another one.
   known.sort((one, other) => other.length - one.length);
   return argv.map((word, index) => {
     if (index > 0 && PASSWORD_OPTION.test(argv[index - 1] ?? '')) return MASK;
@@ -29,7 +29,7 @@ export function commandWithoutSecrets(
   });
 }
 
-/** Masks what looks like a password in a text for people, which may quote what a user typed. */
+/** Masks whatever looks like a password in a message, which may quote what a user typed. */
 export function maskPasswords(text: string): string {
   return text
     .replace(URL_CREDENTIALS, `$1:${MASK}@`)
@@ -37,7 +37,7 @@ export function maskPasswords(text: string): string {
     .replace(PASSWORD_LITERAL, `$1'${MASK}'`);
 }
 
-/** As it is, and percent-encoded; very short ones would mask half the text. */
+/** Lists a password's forms: plain and percent-encoded. Very short ones would mask half the text. */
 function writings(password: string): string[] {
   return [password, encodeURIComponent(password), encodeURI(password)].filter(({ length }) => length >= 4);
 }

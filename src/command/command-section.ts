@@ -3,8 +3,7 @@ import type { Rewritten } from './rewrite.ts';
 import type { CommandResult } from './run-command.ts';
 
 /**
- * The report's command section; `argv` is what the user wrote, without passwords, before anything was pointed at the
- * clone.
+ * Builds the report's command section. `argv` is what the user wrote, without passwords, before it was rewritten for the clone.
  */
 export function describeCommand(
   argv: readonly string[],

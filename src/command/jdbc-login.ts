@@ -1,13 +1,13 @@
 import type { Child } from './mention.ts';
 
-/** One part of a login that stands apart from its URL. */
+/** A part of a login that is given separately from its URL. */
 interface Part {
-  /** What the command was given; undefined where nothing stands there yet. */
+  /** The given value; undefined if there is none yet. */
   readonly value: string | undefined;
   write(child: Child, value: string): void;
 }
 
-/** User and password beside a JDBC URL, which as a rule holds neither. */
+/** User and password that accompany a JDBC URL, which rarely contains them. */
 export interface JdbcLogin {
   readonly user: Part | undefined;
   readonly password: Part | undefined;
@@ -15,7 +15,7 @@ export interface JdbcLogin {
 
 type Variables = Readonly<Record<string, string>>;
 
-/** The part of a name that says "this is the URL", before which its siblings' prefix stands. */
+/** The part of a name that means "URL"; before it is the prefix shared with the other variables. */
 const URL_PART = /(?:URL|URI|DSN)$/;
 const USER_PARTS = ['USERNAME', 'USER'];
 const PASSWORD_PARTS = ['PASSWORD', 'PASS'];
@@ -24,13 +24,13 @@ const PASSWORD_PARTS = ['PASSWORD', 'PASS'];
 const USER_OPTION = /^--?(?:[DP][\w.]*\.)?user(?:name)?(=|$)/i;
 const PASSWORD_OPTION = /^--?(?:[DP][\w.]*\.)?password(=|$)/i;
 
-/** Variables that rank above the tool's files, for those that are named in no other way: by the tool's own words. */
+/** The tools' own variables, which take precedence over their files. */
 const TOOLS: readonly { word: RegExp; prefix: string; user: string }[] = [
   { word: /flyway/i, prefix: 'FLYWAY_', user: 'USER' },
   { word: /liquibase/i, prefix: 'LIQUIBASE_COMMAND_', user: 'USERNAME' },
 ];
 
-/** What belongs to the JDBC URL of a variable: SPRING_DATASOURCE_URL, …_USERNAME, …_PASSWORD; or options of the command. */
+/** Finds the login of a JDBC URL in a variable: SPRING_DATASOURCE_URL, …_USERNAME, …_PASSWORD; or options of the command. */
 export function loginOfVariable(name: string, values: Variables, argv: readonly string[]): JdbcLogin {
   const prefix = prefixOf(name, values);
   if (prefix === undefined) return { user: undefined, password: undefined };
@@ -44,8 +44,8 @@ export function loginOfVariable(name: string, values: Variables, argv: readonly 
 }
 
 /**
- * JDBC_URL goes with JDBC_USER, and DATASOURCE_JDBC_URL with DATASOURCE_USERNAME. Without a prefix there are no siblings:
- * USER is whoever has logged in to the machine.
+ * JDBC_URL belongs to JDBC_USER, and DATASOURCE_JDBC_URL to DATASOURCE_USERNAME. Without a prefix there is nothing to find: USER is
+ * the user of the operating system.
  */
 function prefixOf(name: string, values: Variables): string | undefined {
   if (!URL_PART.test(name)) return undefined;
@@ -55,7 +55,7 @@ function prefixOf(name: string, values: Variables): string | undefined {
   return prefixes.find(has) ?? prefixes[0];
 }
 
-/** What belongs to the JDBC URL in an argument: other options, or the variables that the tool knows. */
+/** Finds the login of a JDBC URL in an argument: other options, or the tool's own variables. */
 export function loginOfArgument(argv: readonly string[], values: Variables): JdbcLogin {
   const tool = TOOLS.find(({ word }) => argv.some((argument) => word.test(argument)));
   const inVariables = (parts: readonly string[], own: string) =>
@@ -71,7 +71,7 @@ function variable(prefix: string, parts: readonly string[], values: Variables): 
   return name === undefined ? undefined : { ...absent(name), value: values[name] };
 }
 
-/** A file of the tool's may hold another value, above which a variable ranks. */
+/** Sets the variable, which takes precedence over a value in the tool's files. */
 function absent(name: string): Part {
   return {
     value: undefined,

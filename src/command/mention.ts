@@ -1,17 +1,17 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
-/** What the child process is given; the mentions write into it. */
+/** Environment and arguments of the child process, which the mentions rewrite. */
 export interface Child {
   readonly argv: string[];
   readonly env: Record<string, string>;
 }
 
-/** A place in the environment or the arguments where a connection stands. */
+/** A place in the environment or the arguments that contains a connection. */
 export interface Mention {
   /** For the report: `DATABASE_URL`, `DATABASE_URL (from .env)`, `argument 3`, `DB_HOST, DB_NAME`. */
   readonly label: string;
   readonly settings: ConnectionSettings;
-  /** Writes another connection into the same place. */
+  /** Replaces the connection by another one. */
   apply(child: Child, entry: ConnectionSettings): void;
 }
 
@@ -20,7 +20,7 @@ export interface Undecided {
   readonly reason: string;
 }
 
-/** The variables that the command sees: those of `./.env`, which many tools read themselves, rank below the environment. */
+/** The variables that the command sees. The environment takes precedence over `./.env`, which many tools read themselves. */
 export interface Variables {
   readonly env: Readonly<Record<string, string>>;
   readonly dotenv: ReadonlyMap<string, string>;

@@ -8,12 +8,12 @@ import { isSameServer } from './url-mentions.ts';
 
 const ABOUT_PLACE = ['PGHOST', 'PGHOSTADDR', 'PGPORT', 'PGDATABASE', 'PGSERVICE'];
 const NAME_OF_SETTINGS = 'PG* variables';
-/** Set only where the command has no value of its own: they are not about where and who. */
+/** Set only if the command has no value of its own, since they name neither server nor user. */
 const OPTIONAL = new Set(['options', 'application_name', 'connect_timeout']);
 
 /**
- * libpq's own variables. A command that names no database of its own falls back to them, so they are set to the clone
- * even if they were not set at all; they are left alone when they name something else than the target.
+ * libpq's own variables. A command that names no database uses them, so they are set to the clone even if they were not set; they
+ * are not changed if they name something other than the target.
  */
 export async function findPgVariables(
   variables: Variables,
@@ -28,7 +28,7 @@ export async function findPgVariables(
   let settings: ConnectionSettings;
   try {
     const read = parseSettings(undefined, { ...around, env: values });
-    // Which database is left to whoever connects: the name of the user, which libpq falls back to, is meant by nobody.
+    // Without a database: libpq would use the user's name, which nobody intends.
     settings = namesDatabase ? read : { ...read, database: target.database };
   } catch (error) {
     return { undecided: { name: NAME_OF_SETTINGS, reason: messageOf(error) } };
@@ -53,7 +53,7 @@ function mention(settings: ConnectionSettings, values: Readonly<Record<string, s
     apply: (child, entry) => {
       const wanted = connectionValues(entry);
       const keepsServer = isSameServer(settings, entry);
-      // A service ranks above the variables, so it would lead back to the target.
+      // A service takes precedence over the variables, so it would redirect to the target.
       delete child.env.PGSERVICE;
       for (const [key, variable] of Object.entries(VARIABLES)) {
         if (key === 'service' || key === 'passfile') continue;

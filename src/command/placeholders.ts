@@ -5,7 +5,7 @@ import { type Child, effective, type Variables } from './mention.ts';
 
 const PLACEHOLDER = /\{safemigrate:(url|jdbc-url|host|port|user|password|database)\}/g;
 
-/** Writes the clone's connection where the user asked for it, in arguments and in variables. */
+/** Replaces the user's placeholders, in arguments and variables, by the clone's connection. */
 export function fillPlaceholders(child: Child, variables: Variables, entry: ConnectionSettings): void {
   const values = placeholderValues(entry);
   const fill = (text: string) => text.replace(PLACEHOLDER, (_all, name: keyof typeof values) => values[name]);

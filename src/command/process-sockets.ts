@@ -3,21 +3,21 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { livingTree } from './process-tree.ts';
 
-/** A TCP connection that a process of the command holds. */
+/** A TCP connection of a process of the command. */
 export interface ProcessSocket {
   readonly pid: number;
-  /** The process's own end, as its peer sees it where nothing translates addresses in between. */
+  /** The process's own address, which its peer sees if no NAT is in between. */
   readonly address: string;
   readonly port: number;
 }
 
-/** The connections of a process and of everything that came from it. Processes of other users are not seen. */
+/** Lists the connections of a process and its descendants. Processes of other users cannot be read. */
 export async function socketsOfTree(root: number): Promise<ProcessSocket[]> {
   const pids = await livingTree(root);
   return process.platform === 'linux' ? await fromProc(pids) : await fromLsof(pids);
 }
 
-/** For people: the process's command line, or its number where it is gone. */
+/** For display: the process's command line, or its id if it has ended. */
 export async function nameOfProcess(pid: number): Promise<string> {
   try {
     if (process.platform === 'linux') {
@@ -32,7 +32,7 @@ export async function nameOfProcess(pid: number): Promise<string> {
   }
 }
 
-/** The sockets of a network namespace are listed with their inodes, which the descriptors of its processes lead to. */
+/** The kernel lists the sockets of a network namespace with their inodes, to which the file descriptors of processes link. */
 async function fromProc(pids: readonly number[]): Promise<ProcessSocket[]> {
   const found = await Promise.all(
     pids.map(async (pid) => {
@@ -70,7 +70,7 @@ export function parseSocketTables(text: string): { address: string; port: number
   });
 }
 
-/** Each group of eight digits is a word of the machine (little-endian on all that Node runs on but s390x). */
+/** Each group of eight digits is a machine word (little-endian on all of Node's platforms except s390x). */
 function readAddress(hex: string): string {
   const bytes = Buffer.from(hex, 'hex');
   if (LITTLE_ENDIAN) bytes.swap32();
@@ -96,12 +96,12 @@ async function fromLsof(pids: readonly number[]): Promise<ProcessSocket[]> {
     ]);
     return parseLsof(stdout);
   } catch {
-    // It exits with 1 where there is nothing to list.
+    // It exits with 1 if there is nothing to list.
     return [];
   }
 }
 
-/** `p123` begins a process; `n127.0.0.1:5000->127.0.0.1:5432` is one of its connections. */
+/** `p123` starts a process; `n127.0.0.1:5000->127.0.0.1:5432` is one of its connections. */
 export function parseLsof(text: string): ProcessSocket[] {
   let pid = 0;
   return text.split('\n').flatMap((line) => {

@@ -7,21 +7,21 @@ interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
-  /** Tells a process from a later one with the same number. */
+  /** Distinguishes a process from a later one with the same id. */
   readonly started: string;
 }
 
 const LOOK_EVERY_MS = 50;
-/** The numbers of fields in /proc/PID/stat, counted from the state, which follows the name in parentheses. */
+/** Indexes of fields in /proc/PID/stat, counted from the state, which follows the name in parentheses. */
 const STATE = 0;
 const PARENT = 1;
 const GROUP = 2;
 const START_TIME = 19;
 
 /**
- * Ends a process with everything that came from it: SIGTERM, and after `graceMs` SIGKILL. It remembers whom it has
- * seen, since the children of a process that is gone are nobody's any more; where the root leads a process group of
- * its own, they are found by that too. Resolves when none is left.
+ * Ends a process and its descendants: SIGTERM, and after `graceMs` SIGKILL. It remembers the processes it has seen, since children
+ * of a process that has ended get another parent; if the root leads a process group of its own, they are found by that, too.
+ * Resolves when none is left.
  */
 export async function endTree(root: number, graceMs: number): Promise<void> {
   const family = new Map<string, Process>();
@@ -34,7 +34,7 @@ export async function endTree(root: number, graceMs: number): Promise<void> {
     await pause(LOOK_EVERY_MS);
     const known = new Set(living.map(keyOf));
     living = await remember(root, family);
-    // Who was born since has not heard of the end yet.
+    // Processes that started since then have not got the signal.
     if (!late)
       send(
         living.filter((process) => !known.has(keyOf(process))),
@@ -43,12 +43,12 @@ export async function endTree(root: number, graceMs: number): Promise<void> {
   }
 }
 
-/** The root with everything that came from it and lives, by what can be seen now. */
+/** Lists the root and its descendants that are alive now. */
 export async function livingTree(root: number): Promise<number[]> {
   return (await remember(root, new Map())).map(({ pid }) => pid);
 }
 
-/** Adds the root's present descendants to the family, and returns those of the family that live. */
+/** Adds the root's current descendants to the family, and returns the members that are alive. */
 async function remember(root: number, family: Map<string, Process>): Promise<Process[]> {
   const all = await listProcesses();
   const pids = new Set<number>();
@@ -70,7 +70,7 @@ function send(processes: readonly Process[], signal: NodeJS.Signals): void {
   for (const { pid } of processes) signalProcess(pid, signal);
 }
 
-/** Sends a signal to a process (or with a negative number to a group) that may be gone already. */
+/** Sends a signal to a process (or with a negative id to a group) that may have ended. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -84,7 +84,7 @@ function keyOf({ pid, started }: Process): string {
   return `${pid} ${started}`;
 }
 
-/** Zombies are left out: they have ended, and wait only for their parent. */
+/** Lists processes without zombies, which have ended. */
 async function listProcesses(): Promise<Process[]> {
   return process.platform === 'linux' ? await fromProc() : await fromPs();
 }

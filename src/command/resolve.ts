@@ -11,14 +11,14 @@ export interface Where {
 }
 
 /**
- * The file that a shell would run for the first word of the command; found out before anything is touched.
- * @throws SafemigrateError `COMMAND` when it cannot be started.
+ * Finds the file that a shell would run for the first word of the command, before anything is touched.
+ * @throws SafemigrateError `COMMAND` if it cannot be started.
  */
 export function resolveCommand(argv: readonly string[], where: Where): string {
   const [program = ''] = argv;
   if (program === '')
     throw new SafemigrateError('COMMAND', 'The command after -- is empty.', {
-      hint: 'Look at the variable that stands there: it may not be set.',
+      hint: 'A variable used there may not be set.',
     });
   const file = program.includes('/') ? direct(program, where) : searched(program, where);
   checkInterpreter(program, file, where);
@@ -39,7 +39,7 @@ function searched(program: string, where: Where): string {
     const file = resolve(where.folder, folder, program);
     const found = troubleWith(file);
     if (found === undefined) return file;
-    // PATH often leads past folders of other users; a shell goes on to the next as well.
+    // PATH often contains unreadable folders of other users, which a shell skips as well.
     if (found !== MISSING && found !== OUT_OF_REACH) trouble ??= `${file} ${found}`;
   }
   throw cannotStart(program, trouble ?? 'it is not in PATH', hintFor(program, where));
@@ -50,7 +50,7 @@ function adviceOn(trouble: string, program: string): string {
 }
 
 const MISSING = 'does not exist';
-const OUT_OF_REACH = 'lies where this user may not look';
+const OUT_OF_REACH = 'is in a folder that this user may not read';
 const NOT_EXECUTABLE = 'is not executable';
 
 function troubleWith(file: string): string | undefined {
@@ -71,7 +71,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** A script whose interpreter is missing fails with the same error as a missing script, which misleads. */
+/** Checks a script's interpreter: if it is missing, the error is the same as for a missing script, which would mislead. */
 function checkInterpreter(program: string, file: string, where: Where): void {
   const line = firstLine(file);
   if (!line.startsWith('#!')) return;

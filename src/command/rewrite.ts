@@ -10,16 +10,16 @@ import type { Route } from './route.ts';
 import { findSplitVariables } from './split-variables.ts';
 import { findUrls } from './url-mentions.ts';
 
-/** What the command would be started with, if it were not for us. */
+/** The command as the user gave it. */
 export interface CommandInput {
   readonly argv: readonly string[];
   readonly around: Environment;
   readonly target: ConnectionSettings;
-  /** The variable that the command reads its URL from: set in any case. */
+  /** The variable from which the command reads its URL; always set. */
   readonly urlVariable: string;
 }
 
-/** Where the command knows the target from, and under which logins. */
+/** The places that name the target to the command, and the logins there. */
 export interface Logins {
   /** The target's own login first, then one for each further user. */
   readonly logins: readonly CommandLogin[];
@@ -33,7 +33,7 @@ export type CommandLogin = Pick<ConnectionSettings, 'user' | 'password' | 'datab
 export interface Rewritten {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** `DATABASE_URL`, `DIRECT_URL (from .env)`, `argument 3`: what differs from what the user gave. */
+  /** `DATABASE_URL`, `DIRECT_URL (from .env)`, `argument 3`: what was rewritten. */
   readonly rewritten: readonly string[];
   readonly undecided: readonly Undecided[];
 }
@@ -52,7 +52,7 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   if (pg.undecided) undecided.push(pg.undecided);
   for (const mention of [...found.mentions, ...split]) {
     const verdict = await compare(mention.settings);
-    // The variable of the target's URL is the command's way in, whatever it held.
+    // The variable of the target's URL is rewritten whatever its value was.
     const isUrlVariable = mention.label === labelOf(input.urlVariable, variables);
     if (verdict.kind === 'same') mentions.push(mention);
     else if (isUrlVariable) continue;
@@ -66,9 +66,9 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
 }
 
 /**
- * One way in for each user.
- * @param clone leads to the clone as the target's own user, or as the only one that is known there.
- * @param sharesRoles the clone's server knows the target's roles.
+ * Builds one route for each user.
+ * @param clone connects to the clone as the target's own user, or as the only one that exists there.
+ * @param sharesRoles the clone's server has the target's roles.
  */
 export function planRoutes(
   logins: readonly CommandLogin[],
@@ -83,7 +83,7 @@ export function planRoutes(
   });
 }
 
-/** The command as it is started, with the routes' entries in the place of the target. */
+/** Rewrites the command: the routes' entries replace the target. */
 export function rewriteCommand(
   input: CommandInput,
   { mentions, undecided, variables }: Logins,
@@ -113,7 +113,7 @@ function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): Com
   return [...logins.values()];
 }
 
-/** `psql -h db shop`: nobody but psql knows what such a word means. */
+/** `psql -h db shop`: only psql knows what such words mean. */
 function bareNames(argv: readonly string[], { database }: ConnectionSettings): Undecided[] {
   const reason =
     "it is the target's name; if it is meant as the database, write {safemigrate:database} there, and " +

@@ -1,12 +1,11 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
 /**
- * One way into the clone that the command is given, for one login that it knows of the target (a migration user and
- * an application user are two routes). The command is told `entry`; `upstream` is where that leads. While nothing
- * observes in between, both are the clone itself.
+ * A way into the clone for one login of the command (a migration user and an application user are two routes). The command connects to
+ * `entry`, which is forwarded to `upstream`. Without a proxy in between, both are the clone itself.
  */
 export interface Route {
-  /** The user that the command logs in as, unchanged by the rewriting. */
+  /** The user with which the command logs in; it is not rewritten. */
   readonly user: string;
   /** The database's name as the command knows it. */
   readonly database: string;

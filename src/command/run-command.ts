@@ -5,30 +5,30 @@ import { endTree, signalProcess } from './process-tree.ts';
 
 export type InterruptSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT';
 
-/** The signals that our own process gets, passed on by whoever listens to them. */
+/** The signals that our own process gets, as events of the CLI. */
 export type Interrupts = EventEmitter<{ signal: [InterruptSignal] }>;
 
 export interface RunOptions {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly folder: string;
-  /** `stderr` where our own stdout is taken by the report. */
+  /** `stderr` if the report uses our own stdout. */
   readonly stdout: 'inherit' | 'stderr';
-  /** There is a terminal, so that the command must stay in our process group to be able to use it. */
+  /** There is a terminal: the command must stay in our process group to use it. */
   readonly terminal: boolean;
   /** 0 is no limit. */
   readonly timeoutMs: number;
   readonly interrupts: Interrupts;
   /** Ends the command as the timeout does. */
   readonly signal?: AbortSignal;
-  /** Told the process's number as soon as it runs. */
+  /** Gets the process id as soon as the command runs. */
   readonly onStart?: (pid: number) => void;
   /** Between SIGTERM and SIGKILL; default 10,000. */
   readonly graceMs?: number;
 }
 
 export interface CommandResult {
-  /** null when a signal ended it. */
+  /** null if a signal ended it. */
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly timedOut: boolean;
@@ -42,10 +42,10 @@ const STDERR = 2;
 /**
  * Runs the command with our own stdin, stdout and stderr until it ends.
  *
- * On a terminal it shares our process group: a group of its own would lose /dev/tty, and Ctrl-C reaches it by
- * itself. Elsewhere it leads its own group, and gets it from us. The first SIGINT lets it end in its own way; SIGTERM,
- * SIGHUP, SIGQUIT, the timeout and the abort end it with everything that it started, politely first; a second signal kills.
- * @throws SafemigrateError `COMMAND` when it cannot be started.
+ * On a terminal it shares our process group: in a group of its own it would lose /dev/tty, and Ctrl-C reaches it directly. Otherwise
+ * it leads a group of its own, to which we pass signals on. The first SIGINT lets it end by itself; SIGTERM, SIGHUP, SIGQUIT, the
+ * timeout and the abort end it and its descendants, by SIGTERM first; a second signal kills.
+ * @throws SafemigrateError `COMMAND` if it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
   const { argv, env, folder, terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS } = options;
@@ -62,7 +62,7 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
     detached: !terminal,
     reject: false,
     buffer: false,
-    // Otherwise execa listens for the end of our process, which is the command line's business.
+    // By default execa listens for the end of our process, which the CLI handles.
     cleanup: false,
   });
   const { pid } = child;
@@ -107,7 +107,7 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
   }
 }
 
-/** Whether our process has a terminal, even if stdin, stdout and stderr are all redirected. */
+/** Says whether our process has a terminal, even if stdin, stdout and stderr are redirected. */
 export function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r+'));

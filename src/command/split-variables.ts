@@ -3,7 +3,7 @@ import { effective, labelOf, type Mention, type Variables } from './mention.ts';
 
 type Part = 'host' | 'port' | 'database' | 'user' | 'password' | 'sslmode' | 'ssl';
 
-/** What the last words of a variable's name say, the longer ones first; what stands before is the group. */
+/** Suffixes of variable names and their meaning, the longer ones first; the prefix names the group. */
 const PARTS: readonly (readonly [ending: string, part: Part])[] = [
   ['HOSTNAME', 'host'],
   ['HOST', 'host'],
@@ -35,7 +35,7 @@ const DEFAULT_PORT = 5432;
 type Group = Map<Part, string[]>;
 
 /**
- * Connections that are spread over variables with a common beginning: DB_HOST, DB_PORT, DB_NAME; POSTGRES_DB, …
+ * Finds connections that are spread over variables with a common prefix: DB_HOST, DB_PORT, DB_NAME; POSTGRES_DB, …
  * A group without a database, or with neither host nor user, names nothing.
  */
 export function findSplitVariables(variables: Variables, target: ConnectionSettings): Mention[] {
@@ -51,7 +51,7 @@ export function findSplitVariables(variables: Variables, target: ConnectionSetti
     if (!Number.isInteger(port)) continue;
     const password = read('password');
     const settings: ConnectionSettings = {
-      // Without a host the group is about the server that everything else here is about.
+      // Without a host the group uses the server of the other connections.
       hosts: host ? [{ host, port }] : target.hosts,
       user: user || target.user,
       ...(password ? { password } : target.password === undefined ? {} : { password: target.password }),
@@ -102,7 +102,7 @@ function groupsOf(values: Readonly<Record<string, string>>): Map<string, Group> 
   const groups = new Map<string, Group>();
   for (const name of Object.keys(values)) {
     for (const [ending, part] of PARTS) {
-      // A beginning is needed: HOST, PORT and USER alone are about other things.
+      // A prefix is required: HOST, PORT and USER alone mean other things.
       if (!name.endsWith(`_${ending}`)) continue;
       const prefix = name.slice(0, -ending.length);
       const group = groups.get(prefix) ?? new Map<Part, string[]>();

@@ -15,13 +15,13 @@ interface Found {
   readonly undecided: readonly Undecided[];
 }
 
-/** A value that is one connection as a whole, perhaps behind `--flag=`. */
+/** A value that is a single connection, perhaps after `--flag=`. */
 const WHOLE = /^(\s*(?:-{1,2}[\w.-]*=|[\w.]+=(?=(?:jdbc:)?[a-z+\d]+:\/\/))?)([\s\S]*)$/i;
 /** A URL inside other text, such as a shell's command or JSON. */
 const INSIDE = /\b(?:jdbc:)?(?:postgres(?:ql)?|postgis|pg)(?:\+\w+)?:\/\/[^\s"'`<>|;\\]+/gi;
 
 const PG_NAMES = new Set(Object.values(VARIABLES));
-/** Every connection to PostgreSQL that is written as one string, in the variables and in the arguments. */
+/** Finds the PostgreSQL connections that are written as one string, in variables and arguments. */
 export function findUrls(
   argv: readonly string[],
   variables: Variables,
@@ -57,13 +57,13 @@ export function findUrls(
 interface Place {
   read(child: Child): string;
   write(child: Child, text: string): void;
-  /** Arguments are seen by everybody on the machine, so that no password may come in there that was not. */
+  /** All users of the machine can read arguments, so a password may appear there only if it did before. */
   readonly public: boolean;
 }
 
 function inVariable(name: string, value: string): Place {
   return {
-    // A variable of .env is not in the environment before it is written there.
+    // A variable of .env is not in the environment until it is rewritten.
     read: (child) => child.env[name] ?? value,
     write: (child, text) => {
       child.env[name] = text;
@@ -104,7 +104,7 @@ interface Mentioned {
   defaultUser: string;
 }
 
-/** Applied from the last to the first of a place, so that what stands before keeps its position. */
+/** Replaces from the last to the first of a place, so that earlier positions stay valid. */
 function mention(it: Mentioned): Mention {
   const { read, start, end, label, apart, place, around } = it;
   const settings = parseSettings(completed(it), around);
@@ -135,12 +135,12 @@ function completed({ read, apart, defaultUser }: Mentioned): ConnectionText {
   return { ...read, values };
 }
 
-/** Parameters that belong to the server's address, and mean nothing or harm at another one. */
+/** Parameters of the server's address, which are wrong or harmful for another server. */
 const ABOUT_SERVER =
   /^(ssl.*|channel_binding|hostaddr|target_session_attrs|targetServerType|load_balance_hosts|loadBalanceHosts|gssencmode|require_auth|service|passfile)$/;
 const ABOUT_LOGIN = ['user', 'password'];
 
-/** The same string for another address and database, with every parameter that still makes sense. */
+/** Rewrites the string for another address and database, and keeps each parameter that is still valid. */
 export function rewriteText(
   text: ConnectionText,
   settings: ConnectionSettings,
@@ -173,7 +173,7 @@ export function rewriteText(
   return writeConnectionText({ ...text, values });
 }
 
-/** The entry leads to one of the hosts that the connection names, so that its TLS settings hold. */
+/** The entry is one of the hosts of the connection, so its TLS settings are valid. */
 export function isSameServer(settings: ConnectionSettings, entry: ConnectionSettings): boolean {
   return entry.hosts.every(({ host, port }) =>
     settings.hosts.some((other) => other.host === host && other.port === port),

@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 
-/** Somebody connected to a database. What the role may not see is null. */
+/** A session in a database. Values that the role may not read are null. */
 export interface ActivitySession {
   readonly pid: number;
   /** null for processes of the server itself, such as autovacuum workers. */
@@ -9,7 +9,7 @@ export interface ActivitySession {
   readonly clientAddress: string | null;
   /** `active`, `idle`, `idle in transaction`, … */
   readonly state: string | null;
-  /** When it came into that state, ISO 8601. */
+  /** Start of that state, ISO 8601. */
   readonly since: string | null;
   /** The running statement, or the last one. */
   readonly query: string | null;
@@ -26,7 +26,7 @@ SELECT pid, usename::text AS "user", coalesce(application_name, '') AS applicati
  WHERE datid = $1 AND pid <> pg_backend_pid() AND pid <> ALL ($2::int[])
  ORDER BY backend_start, pid`;
 
-/** Who is connected to the database (by OID), but for the session itself and the backends named as ours. */
+/** Lists the sessions in the database (by OID), except this one and those named as ours. */
 export function otherSessions(
   session: Session,
   databaseOid: number,
@@ -35,7 +35,7 @@ export function otherSessions(
   return session.query<ActivitySession>(OTHER_SESSIONS, [databaseOid, ourPids]);
 }
 
-/** A transaction that PREPARE TRANSACTION left behind; it holds its locks until somebody ends it. */
+/** A prepared transaction; it holds its locks until it is ended. */
 export interface PreparedTransaction {
   readonly gid: string;
   readonly owner: string;

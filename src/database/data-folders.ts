@@ -3,20 +3,20 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { Target } from './target.ts';
 
 /**
- * The data directory, and where the database's default tablespace lies if that is elsewhere. The role's rights are asked
- * beforehand: a statement that is refused stands in the server's log.
+ * Reads the data directory, and the folder of the database's default tablespace if that is elsewhere. Privileges are checked first,
+ * since a refused statement would appear in the server's log.
  */
 const DEFAULT_PLACE = `
 SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') END AS data_folder,
        pg_has_role('pg_read_server_files', 'USAGE') AND has_function_privilege('pg_stat_file(text)', 'EXECUTE') AS reads_files,
        (SELECT pg_tablespace_location(d.dattablespace) FROM pg_database d WHERE d.oid = $1::oid) AS tablespace`;
 
-/** The data directory's own times, to recognise the same folder from here. */
+/** Timestamps of the data directory, to recognize the same folder from here. */
 const FOLDER_TIMES = `SELECT extract(epoch FROM modification)::float8 AS modified FROM pg_stat_file('.')`;
 
 /**
- * Bytes free for an ordinary user on the file system where what the database gets anew will lie: its default tablespace.
- * null where that cannot be seen from this machine, or by this role.
+ * Reads the bytes free for an ordinary user on the file system of the database's default tablespace, which new files will use.
+ * null if this machine or this role cannot see it.
  */
 export async function freeDiskBytes(session: Session, target: Target): Promise<number | null> {
   const [row] =
@@ -34,8 +34,8 @@ export async function freeDiskBytes(session: Session, target: Target): Promise<n
 }
 
 /**
- * The folders without symbolic links, which mounts know nothing of; the server itself cannot resolve them. Only where
- * its data directory, the first of them, is provably this machine's (the same path may exist on both), else null.
+ * Resolves symbolic links in the folders' paths, which the server cannot do. null unless the data directory, the first of them, is
+ * proved to be on this machine (the same path may exist on both).
  */
 export async function resolveHere(
   session: Session,
@@ -51,7 +51,7 @@ export async function resolveHere(
   return (await attempt(() => Promise.all(folders.map((folder) => realpath(folder))))) ?? null;
 }
 
-/** Bytes free for an ordinary user on the fullest of their file systems; null where one cannot be asked. */
+/** Reads the bytes free for an ordinary user on the fullest of their file systems; null if one cannot be read. */
 export async function freeSpace(folders: string[]): Promise<number | null> {
   const spaces = await attempt(() => Promise.all(folders.map((folder) => statfs(folder))));
   return spaces ? Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize)) : null;

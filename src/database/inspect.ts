@@ -9,20 +9,20 @@ export interface InspectOptions {
   readonly run?: string;
   readonly audit?: Audit;
   readonly signal?: AbortSignal;
-  /** A standby is what is looked for as well. */
+  /** Accepts a standby. */
   readonly standbyToo?: boolean;
   /** Called when the login has succeeded, with the settings of the host that answered: whoever wants to connect as well need not wait. */
   readonly onLogin?: (settings: ConnectionSettings) => void;
 }
 
-/** The target, and a session in it for reading. */
+/** The target, and a read-only session in it. */
 export interface Visit {
   readonly target: Target;
   readonly session: Session;
 }
 
 /**
- * Connects, and reads what there is to know.
+ * Connects, and reads the facts about server, role and database.
  * @throws SafemigrateError `CONNECTION`, `SERVER`, `CONFIGURATION`, `INTERRUPTED`
  */
 export async function visitTarget(
@@ -42,7 +42,7 @@ export async function visitTarget(
   }
 }
 
-/** As visitTarget, and closes. */
+/** Like visitTarget(), but closes the session. */
 export async function inspectTarget(
   settings: ConnectionSettings,
   source: string,
@@ -53,7 +53,7 @@ export async function inspectTarget(
   return target;
 }
 
-/** The settings of the one host that answered: from here on there must be no second choice. */
+/** Reduces the settings to the host that answered, so that later connections go to the same server. */
 export function onlyHost(settings: ConnectionSettings, address: HostAndPort): ConnectionSettings {
   const { target_session_attrs, load_balance_hosts, hostaddr, ...parameters } = settings.parameters;
   const index = settings.hosts.indexOf(address);

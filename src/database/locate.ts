@@ -18,8 +18,8 @@ interface TargetFlags {
 }
 
 /**
- * Which database is the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
- * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` when it is wrong, or there is none.
+ * Locates the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
+ * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` if it is wrong, or there is none.
  */
 export function locateTarget(flags: TargetFlags, around: Environment): Located {
   const located = findTarget(flags, around);
@@ -36,7 +36,7 @@ export function locateTarget(flags: TargetFlags, around: Environment): Located {
   });
 }
 
-/** As locateTarget. @returns undefined when none is named. */
+/** Like locateTarget(). @returns undefined if no target is named. */
 export function findTarget(flags: TargetFlags, around: Environment): Located | undefined {
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
   const { env } = around;
@@ -47,7 +47,7 @@ export function findTarget(flags: TargetFlags, around: Environment): Located | u
   return inFile ? from(`${variable} in .env`, inFile, around) : undefined;
 }
 
-/** The variables of `./.env`, none if there is no such file. */
+/** Reads the variables of `./.env`; none if there is no such file. */
 export function readDotenv(around: Environment): Map<string, string> {
   return parseDotenv(around.readFile(`${around.folder}/.env`) ?? '', around.env);
 }

@@ -2,13 +2,13 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Target } from './target.ts';
 
-/** A right that one of safemigrate's ways needs, whether the role has it, and the statement that gives it. */
+/** A privilege that a clone method needs, whether the role has it, and the statement that grants it. */
 export interface Privilege {
   readonly right: string;
-  /** What it is for, in words for the user. */
+  /** Its purpose, for display. */
   readonly purpose: string;
   readonly held: boolean;
-  /** To be run by a superuser, or whoever administers the roles. */
+  /** Statement for a superuser, or another administrator of roles. */
   readonly grant: string;
 }
 
@@ -38,12 +38,12 @@ interface Row {
   stops: boolean;
 }
 
-/** Version 15 renamed the functions of a backup. */
+/** Version 15 renamed the backup functions. */
 const BACKUP_RENAMED = 150000;
 
 /**
- * The least that each way to rehearse needs of the role, and what of it is there.
- * @param session in the database that safemigrate sits in: rights to functions are a database's own.
+ * Reads the least privileges that each clone method needs, and which of them the role has.
+ * @param session in the database of our control session: privileges on functions are per database.
  */
 export async function readPrivileges(
   session: Session,
@@ -69,7 +69,7 @@ export async function readPrivileges(
       right: `membership in ${database.owner}, the owner of ${database.name}`,
       purpose: '--clone template',
       held: held(database.owned || database.isTemplate),
-      // Nobody should become a superuser for a rehearsal.
+      // A rehearsal should not require a superuser.
       grant: row.superuser_owns
         ? `ALTER DATABASE ${identifier(database.name)} OWNER TO ${name};`
         : member(database.owner),

@@ -3,10 +3,10 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { isSocketFolder } from '../postgres/connection/link.ts';
 
-/** What a connection that the command knows of is, compared with the target. */
+/** How a connection of the command relates to the target. */
 export type SameTargetVerdict =
   | { readonly kind: 'same' }
-  /** The target's server, but another database there. */
+  /** Another database on the target's server. */
   | { readonly kind: 'other-database' }
   | { readonly kind: 'other-server' }
   | { readonly kind: 'undecided'; readonly reason: string };
@@ -15,7 +15,7 @@ export type Compare = (settings: ConnectionSettings) => Promise<SameTargetVerdic
 
 const CONNECT_TIMEOUT_S = '3';
 
-// The start time tells a server from its standbys and from file-level copies, which have the same identifier and OIDs.
+// The start time distinguishes a server from its standbys and file-level copies, which have the same identifier and OIDs.
 const IDENTITY = `SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text AS started,
        (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())::pg_catalog.int8 AS oid,
        CASE WHEN pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') THEN 1 END AS control`;
@@ -28,7 +28,7 @@ interface Identity {
   readonly systemIdentifier: string | null;
 }
 
-/** Decides by text where that is enough, else by asking both servers; each connection is asked about once. */
+/** Compares by text if that is enough, else by queries on both servers; each connection is compared once. */
 export function comparer(target: ConnectionSettings, signal?: AbortSignal): Compare {
   const known = new Map<string, Promise<SameTargetVerdict>>();
   let own: Promise<Identity> | undefined;
@@ -43,7 +43,7 @@ export function comparer(target: ConnectionSettings, signal?: AbortSignal): Comp
   };
 }
 
-/** undefined: different words that may mean the same server. */
+/** undefined: different names that may mean the same server. */
 export function compareByText(
   settings: ConnectionSettings,
   target: ConnectionSettings,
@@ -54,7 +54,7 @@ export function compareByText(
   return { kind: settings.database === target.database ? 'same' : 'other-database' };
 }
 
-/** One name for all ways to say "this machine": a socket's server listens on the port that is in its name. */
+/** Normalizes the names of this machine. A socket's name contains the port of its server. */
 function serverName({ host, port }: ConnectionSettings['hosts'][number]): string {
   const name = host.toLowerCase().replace(/\.$/, '');
   const local =

@@ -22,7 +22,7 @@ SELECT current_setting('server_version_num')::int AS version_num,
               WHERE p.rolname LIKE 'pg\\_%' AND pg_has_role(p.oid, 'USAGE')) AS predefined
   FROM pg_roles r WHERE r.rolname = current_user`;
 
-// An estimate from the catalogue, since relpages is as old as the last VACUUM or ANALYZE: each GB of a relation is a
+// An estimate from the catalog, since relpages is as old as the last VACUUM or ANALYZE: each GB of a relation is a
 // file, a table of more than four pages has a free space map, one with all-visible pages a visibility map, and what
 // is unlogged an init fork.
 const DATABASE = `
@@ -39,7 +39,7 @@ SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has
 
 const SYSTEM_IDENTIFIER = 'SELECT system_identifier::text AS id FROM pg_control_system()';
 
-/** Forks and look-alikes by the word in version() that gives them away. */
+/** PostgreSQL forks and compatible servers, by a word in version(). */
 const OTHERS: readonly (readonly [word: string, name: string])[] = [
   ['CockroachDB', 'CockroachDB'],
   ['Redshift', 'Amazon Redshift'],
@@ -75,8 +75,8 @@ interface DatabaseRow {
 }
 
 /**
- * What there is to know about the server, our role and the session's database, in two or three round trips.
- * @throws SafemigrateError `SERVER` for something that is no PostgreSQL, and for a standby unless that is looked for.
+ * Reads the facts about the server, our role and the session's database, in two or three round trips.
+ * @throws SafemigrateError `SERVER` for a server other than PostgreSQL, and for a standby unless that is accepted.
  */
 export async function readFacts(session: Session, standbyToo = false): Promise<TargetFacts> {
   const server = one(await session.query<ServerRow>(SERVER_AND_ROLE));
@@ -116,7 +116,7 @@ function roleFacts(row: ServerRow): RoleFacts {
     name: row.rolname,
     superuser: row.rolsuper,
     createdb: row.rolcreatedb || row.rolsuper,
-    // Before version 15 there is no pg_checkpoint, and only superusers may.
+    // Before version 15 there is no role pg_checkpoint: only superusers may use CHECKPOINT.
     mayCheckpoint: may('pg_checkpoint'),
     maySignal: may('pg_signal_backend'),
     seesActivity: may('pg_read_all_stats'),
@@ -126,7 +126,7 @@ function roleFacts(row: ServerRow): RoleFacts {
 function standby(): SafemigrateError {
   return new SafemigrateError(
     'SERVER',
-    'The server is a standby: it is read-only, and no clone can be made on it.',
+    'The server is a standby: it is read-only, so no clone can be created on it.',
     {
       hint: 'Give the address of the primary, or target_session_attrs=read-write with several hosts in the URL.',
     },

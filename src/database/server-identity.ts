@@ -1,19 +1,19 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
-/** Which server this is, and which of its lives: both change when another one takes over. */
+/** Identifies a server, its timeline and its start: they change if another server takes over. */
 export interface ServerIdentity {
-  /** null where the role may not read it. */
+  /** null if the role may not read it. */
   readonly systemIdentifier: string | null;
-  /** Of the WAL that is being written; null on a standby. */
+  /** Timeline of the WAL that is being written; null on a standby. */
   readonly timeline: number | null;
-  /** When its postmaster was started, in seconds since 1970. */
+  /** Start time of its postmaster, in seconds since 1970. */
   readonly startedAt: string;
 }
 
 const SYSTEM = 'SELECT system_identifier::pg_catalog.text AS id FROM pg_catalog.pg_control_system()';
 // pg_control_checkpoint() has the timeline of the last checkpoint, and a promotion may come long before the next one.
-// The right to read the identifier is asked beforehand: a statement that is refused stands in the server's log.
+// The privilege is checked first, since a refused statement would appear in the server's log.
 const WAL = `SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
     THEN pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) END AS timeline,
   pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.text AS started,
@@ -30,7 +30,7 @@ export async function readServerIdentity(session: Session): Promise<ServerIdenti
   };
 }
 
-/** What happened to the server between the two, in words; undefined where it is the same. */
+/** Describes how the server changed between the two; undefined if it is the same. */
 export function movedBetween(before: ServerIdentity, after: ServerIdentity): string | undefined {
   if (after.timeline === null) return 'the server is a standby now';
   if (before.systemIdentifier !== after.systemIdentifier)
@@ -41,24 +41,24 @@ export function movedBetween(before: ServerIdentity, after: ServerIdentity): str
 }
 
 /**
- * As movedBetween(), for where a mere restart is a move too if nothing else can be told: with its system identifier out of
- * reach, a server is known by when it was started.
+ * Like movedBetween(), but if the system identifier cannot be read, a restart counts as a change, too: then only the start time
+ * identifies a server.
  */
 export function changedBetween(before: ServerIdentity, after: ServerIdentity): string | undefined {
   const moved = movedBetween(before, after);
   if (moved !== undefined || before.systemIdentifier !== null) return moved;
   return before.startedAt === after.startedAt
     ? undefined
-    : 'the server was restarted meanwhile, or another one answers (the role may not read which)';
+    : 'the server was restarted meanwhile, or another one answers (the role may not read the system identifier)';
 }
 
-/** Whether one can never have come from the other by replication. */
+/** Says whether the servers are of different database systems, so that neither is a replica of the other. */
 export function isAnotherSystem(before: ServerIdentity, after: ServerIdentity): boolean {
   const [first, second] = [before.systemIdentifier, after.systemIdentifier];
   return first !== null && second !== null && first !== second;
 }
 
-/** Of all hosts that were named the one that takes writes: after a failover, the new primary. */
+/** Selects, among all named hosts, the one that accepts writes: after a failover, the new primary. */
 export function onPrimary(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, parameters: { ...settings.parameters, target_session_attrs: 'read-write' } };
 }

@@ -1,7 +1,7 @@
 import type { TargetSection } from '../model/report.ts';
 import type { Target } from './target.ts';
 
-/** The report's target section: never a password. */
+/** Builds the report's target section, which has no password. */
 export function describeTarget(
   { settings, source, server, database }: Target,
   changes: TargetSection['changes'],

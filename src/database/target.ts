@@ -1,10 +1,10 @@
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 
-/** The database that must not change, as it was found. Never holds an open connection. */
+/** Facts about the target. It has no open connection. */
 export interface Target {
-  /** With exactly one host: the one that answered. */
+  /** Settings with exactly one host: the one that answered. */
   readonly settings: ConnectionSettings;
-  /** Where the connection came from, in words for the user: `--url`, `DATABASE_URL`, `DATABASE_URL in .env`, `PG* variables`. */
+  /** The source of the connection, for display: `--url`, `DATABASE_URL`, `DATABASE_URL in .env`, `PG* variables`. */
   readonly source: string;
   readonly server: ServerFacts;
   readonly role: RoleFacts;
@@ -16,12 +16,12 @@ export interface ServerFacts {
   readonly versionNum: number;
   /** As server_version without the packager's suffix: `18.4`. */
   readonly version: string;
-  /** pg_control_system().system_identifier, where the role may read it. */
+  /** pg_control_system().system_identifier, null if the role may not read it. */
   readonly systemIdentifier: string | null;
-  /** A standby: only `--source` may be one. */
+  /** Whether it is a standby, which only `--source` may be. */
   readonly inRecovery: boolean;
   readonly maxConnections: number;
-  /** Bytes of a page, 8192 nearly everywhere. */
+  /** Size of a page in bytes, usually 8192. */
   readonly blockSize: number;
 }
 
@@ -31,7 +31,7 @@ export interface RoleFacts {
   readonly createdb: boolean;
   /** May use CHECKPOINT: superuser or pg_checkpoint (15+). */
   readonly mayCheckpoint: boolean;
-  /** May end sessions of other ordinary roles: superuser or pg_signal_backend. */
+  /** May terminate sessions of other ordinary roles: superuser or pg_signal_backend. */
   readonly maySignal: boolean;
   /** Sees others' queries and addresses in pg_stat_activity: superuser or pg_read_all_stats. */
   readonly seesActivity: boolean;
@@ -46,7 +46,7 @@ export interface DatabaseFacts {
   readonly isTemplate: boolean;
   /** pg_database_size, in bytes. */
   readonly sizeBytes: number;
-  /** Estimated number of files, from the catalogue: main forks, free space and visibility maps, indexes. */
+  /** Estimated number of files, from the catalog: main forks, free space and visibility maps, indexes. */
   readonly files: number;
   readonly relations: number;
   readonly tablespace: string;

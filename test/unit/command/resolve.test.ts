@@ -97,7 +97,7 @@ describe('what cannot be started', () => {
 
   test('a file in a folder that this user may not enter is told as that, and passed over in PATH', () => {
     expect(() => asOrdinaryUser(() => resolveCommand(['closed/tool'], where()))).toThrow(
-      /lies where this user may not look/,
+      /is in a folder that this user may not read/,
     );
     expect(() => asOrdinaryUser(() => resolveCommand(['tool'], where('closed')))).toThrow(/not in PATH/);
     expect(asOrdinaryUser(() => resolveCommand(['tool'], where('closed:bin')))).toBe(
