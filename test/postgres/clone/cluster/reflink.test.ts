@@ -69,7 +69,9 @@ describe.for([18, 14] as const)('a server of PostgreSQL %i on XFS', async (versi
           expect(await queryClone(clone, 'SELECT count(*)::int AS n FROM placed')).toEqual([{ n: 1000 }]);
           expect(await queryClone(clone, 'SHOW data_checksums')).toEqual([{ data_checksums: 'on' }]);
           await queryClone(clone, 'INSERT INTO placed VALUES (0)');
-          expect(clone.touched.join()).toMatch(/immediate checkpoint.*switch to the next WAL segment.*history/);
+          expect(clone.touched.join()).toMatch(
+            /immediate checkpoint.*switch to the next WAL segment.*history/,
+          );
           expect(await used(place?.folder ?? '')).toBeLessThan(before + 300 * MB);
         });
       } finally {
