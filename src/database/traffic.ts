@@ -131,7 +131,7 @@ function averages(
   first: TrafficReading,
   { atMs, countedSinceMs, transactions, relations }: TrafficReading,
 ): Averages | null {
-  // Counters that began anew meanwhile say nothing yet.
+  // Counters that were reset between the two readings say nothing yet.
   if (countedSinceMs === null || countedSinceMs !== first.countedSinceMs || countedSinceMs >= atMs)
     return null;
   const rate = rateOver(atMs - countedSinceMs);

@@ -24,7 +24,7 @@ export interface SinceClone {
   readonly describeTarget: () => Promise<readonly SchemaChange[]>;
 }
 
-/** Reads the target once more, and says what changed there, who did it, and what the target was used for meanwhile. */
+/** Reads the target once more, and says what changed there, who did it, and what the target was used for since `before`. */
 export async function compareTarget(
   options: WatchOptions,
   { before, start, command, describeTarget }: SinceClone,
