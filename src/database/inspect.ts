@@ -11,8 +11,6 @@ export interface InspectOptions {
   readonly signal?: AbortSignal;
   /** Accepts a standby. */
   readonly standbyToo?: boolean;
-  /** Called when the login has succeeded, with the settings of the host that answered: whoever wants to connect as well need not wait. */
-  readonly onLogin?: (settings: ConnectionSettings) => void;
 }
 
 /** The target, and a read-only session in it. */
@@ -33,7 +31,6 @@ export async function visitTarget(
   const session = await openSession(settings, { ...options, purpose: 'inspect', readOnly: true });
   try {
     const answered = onlyHost(settings, session.address);
-    options.onLogin?.(answered);
     const facts = await readFacts(session, options.standbyToo);
     return { target: { settings: answered, source, ...facts }, session };
   } catch (error) {

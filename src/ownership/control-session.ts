@@ -35,25 +35,11 @@ export async function claimRun(
   options: { run?: RunId; audit?: Audit; signal: AbortSignal },
 ): Promise<Claim> {
   const { run = newRunId() } = options;
-  return claimOver(await openControl(target, scope, { ...options, run }), run);
-}
-
-/** The session that a run is claimed over, which may be opened before it is known whether there is anything to claim it for. */
-export function openControl(
-  place: MaintenanceTarget,
-  scope: Scope,
-  options: { run: RunId; audit?: Audit; signal: AbortSignal },
-): Promise<Session> {
-  const opening = openMaintenanceSession(place, { ...options, purpose: 'control' });
-  return scope.own(
+  const control = await scope.own(
     'control connection',
-    () => opening,
-    async () => (await opening.catch(() => undefined))?.close(),
+    () => openMaintenanceSession(target, { ...options, run, purpose: 'control' }),
+    async (session) => session?.close(),
   );
-}
-
-/** Takes a run's advisory lock over this session. */
-export async function claimOver(control: Session, run: RunId): Promise<Claim> {
   const [lock] = await control.query<{ taken: boolean }>(TAKE_LOCK, [advisoryLockKey(run)]);
   if (!lock?.taken) throw new SafemigrateError('LOST', `Another process holds the lock of run ${run}.`);
   await noticeOurEnd(control);

@@ -201,31 +201,18 @@ function numbers(xmins: Record<string, string | null>): Record<string, number> {
   );
 }
 
-/** OIDs of shared catalogues, the same in every server. */
-const PG_AUTHID = 1260;
-const PG_AUTH_MEMBERS = 1261;
-const PG_DATABASE = 1262;
-const PG_SHDESCRIPTION = 2396;
-const PG_DB_ROLE_SETTING = 2964;
-
 export interface SharedChange {
   /** `role app: rolcreatedb false → true`, `role app created` */
   readonly what: string;
   /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
   readonly xmin: number | null;
-  /**
-   * Who made it held one of these for writing to the end of a transaction; null where that is not so: privileges on a
-   * database, for example, are granted without. Names of roles and databases are in the words for other things as well.
-   */
-  readonly catalogues: readonly number[] | null;
 }
 
 /** The differences. None when all is the same. */
 export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedChange[] {
   const found: SharedChange[] = [];
   for (const object of a.objects.keys())
-    if (!b.objects.has(object))
-      found.push({ what: `${object} dropped`, xmin: null, catalogues: cataloguesOf(object, DROPPED) });
+    if (!b.objects.has(object)) found.push({ what: `${object} dropped`, xmin: null });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
     const changes = then ? differences(object, then, now) : [{ what: `${object} created`, property: '' }];
@@ -233,26 +220,14 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
       const rows = b.rows.get(object) ?? {};
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
-      found.push({ what, xmin: since, catalogues: cataloguesOf(object, property) });
+      found.push({ what, xmin: since });
     }
   }
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
 }
 
 /** Properties that have a row of their own, beside the object's. */
-const DROPPED = 'dropped';
 const OF_ITS_OWN = new Set(['settings', 'comment']);
-
-function cataloguesOf(object: string, property: string): number[] | null {
-  if (property === 'comment') return [PG_SHDESCRIPTION, PG_AUTHID, PG_DATABASE];
-  if (object.startsWith('role ')) return [PG_AUTHID, PG_DB_ROLE_SETTING];
-  // DROP OWNED takes memberships away without keeping the lock.
-  if (object.startsWith('membership ') && property === DROPPED) return null;
-  if (object.startsWith('membership ')) return [PG_AUTH_MEMBERS, PG_AUTHID];
-  if (object.startsWith('settings ') || (object.startsWith('database ') && property === 'settings'))
-    return [PG_DB_ROLE_SETTING, PG_AUTHID, PG_DATABASE];
-  return null;
-}
 
 /** Transaction ids wrap around: of two, the later one is less than half the range ahead. */
 function isSince(xmin: number, nextXid: number): boolean {
