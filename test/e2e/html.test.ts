@@ -173,6 +173,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       expect(await page.locator('#ticks text').count()).toBeGreaterThan(10);
       await page.getByRole('button', { name: 'Whole run' }).click();
       expect(await width()).toBeCloseTo(before, 0);
+      expect(await page.locator('#ticks text').count()).toBe(10);
       await page.locator('rect.statement[data-statement="101"]').hover({ force: true });
       expect(await page.locator('#detail').textContent()).toContain("note = 'number 101'");
       expect(heard).toEqual([]);

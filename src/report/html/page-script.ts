@@ -58,7 +58,6 @@ function svgElement(name, attributes) {
 // Draws only the ticks that are in sight: at a high zoom the whole would be thousands.
 function drawTicks() {
   const group = document.getElementById('ticks');
-  if (zoom === 1) return;
   const total = Number(lanes.dataset.ms);
   const step = 1 / (zoom * TICKS_PER_WIDTH);
   const first = Math.max(0, Math.floor(lanes.scrollLeft / lanes.scrollWidth / step) - TICKS_PER_WIDTH);
