@@ -115,7 +115,7 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration and WAL elsewhere, a
       await withCloning(server.url, {}, async ({ context }) => {
         expect(await cluster.assess(context)).toMatchObject({
           possible: false,
-          reason: expect.stringContaining('lead out of the clone'),
+          reason: expect.stringContaining('point out of the clone'),
         });
       });
     } finally {
@@ -152,7 +152,7 @@ describe("Debian's PostgreSQL 15 on XFS, with configuration and WAL elsewhere, a
       const full = await assess(outside);
       expect(full).toMatchObject({ possible: true, strategy: 'copy' });
       expect(full.possible && full.bytes).toBeGreaterThan(20 * MB);
-      expect(full.reason).toContain('made without reflink=1, or it is another file system');
+      expect(full.reason).toContain('created without reflink=1, or it is another file system');
       expect(await assess(place?.folder ?? '')).toMatchObject({ possible: true, strategy: 'reflink' });
     },
   );
