@@ -52,8 +52,8 @@ test('originals are dropped when the time is over that was set for them, or by t
   expect(until).toBeLessThan(Date.now());
   expect(open.keepUntil).toBeNull();
   const day = new Date(kept.keepUntil ?? '').toISOString().slice(0, 10);
-  expect(kept.text).toContain(`It is meant to be kept until ${day}`);
-  expect(open.text).not.toContain('meant to be kept');
+  expect(kept.text).toContain(`It is to be kept until ${day}`);
+  expect(open.text).not.toContain('to be kept until');
 
   const { stdout } = await safemigrate(['list', '--url', url]);
   expect(stdout).toMatch(new RegExp(`${over.original} +original whose time is over: .*clean --originals`));
