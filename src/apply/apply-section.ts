@@ -1,7 +1,7 @@
 import type { ApplySection, Caveat, Report } from '../model/report.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
-import type { ApplyOptions } from './apply-options.ts';
+import type { ApplyPlan } from './apply-plan.ts';
 
 export interface ApplyResult {
   readonly section: ApplySection;
@@ -32,10 +32,10 @@ export const NOT_STARTED = {
 
 export function refusedApply(
   rehearsal: Rehearsal,
-  options: ApplyOptions,
+  plan: ApplyPlan,
   reasons: string[],
 ): Pick<ApplyResult, 'section' | 'caveats'> {
-  const section = { ...NOT_STARTED, ...applyBasis(rehearsal, options), outcome: 'refused' as const, reasons };
+  const section = { ...NOT_STARTED, ...applyBasis(rehearsal, plan), outcome: 'refused' as const, reasons };
   return { section, caveats: [] };
 }
 
@@ -50,10 +50,10 @@ export function objectionToApply({ verdict, schema }: Report): string | undefine
 /** Describes what the apply relies on: a rehearsal, a receipt, --force. */
 export function applyBasis(
   rehearsal: Rehearsal,
-  { force }: ApplyOptions,
+  { force }: Pick<ApplyPlan, 'force'>,
 ): Pick<ApplySection, 'rehearsal' | 'receipt' | 'forced'> {
   const { run } = rehearsal.report;
-  const forced = objectionToApply(rehearsal.report) === undefined ? null : (force ?? null);
+  const forced = objectionToApply(rehearsal.report) === undefined ? null : force;
   if (!('receipt' in rehearsal)) return { rehearsal: run.id, receipt: null, forced };
   const { proved, seal } = rehearsal.receipt;
   const ageMs = Math.max(0, Date.now() - Date.parse(proved.finishedAt));

@@ -2,10 +2,9 @@ import { inPhase } from '../events.ts';
 import type { Report } from '../model/report.ts';
 import { receiptObjections, schemaReason } from '../rehearsal/receipts/receipt.ts';
 import { identityOf, type Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
-import { ignore } from '../rehearsal/slices.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
-import { APPLY_DEFAULTS, type ApplyOptions } from './apply-options.ts';
+import type { ApplyPlan } from './apply-plan.ts';
 import type { LockedTarget } from './lock-target.ts';
 
 /** Whether the target is the one that was rehearsed on. */
@@ -23,11 +22,10 @@ export async function compareWithRehearsal(
   { run, target, logins, lockSession }: LockedTarget,
   schema: SchemaWatch,
   rehearsal: Rehearsal,
-  options: ApplyOptions,
+  { command, emit, maxAgeMs }: ApplyPlan,
 ): Promise<RehearsalMatch> {
-  const { emit = ignore, maxAgeMs = APPLY_DEFAULTS.maxAgeMs } = options;
   if ('receipt' in rehearsal) {
-    const identity = identityOf(target, logins, options);
+    const identity = identityOf(target, logins, command);
     const expected = { ...identity, database: target.database.name, now: new Date(), maxAgeMs };
     const reasons = receiptObjections(rehearsal.receipt, expected);
     if (reasons.length > 0) return { matches: false, reasons, outdated: [] };

@@ -1,7 +1,7 @@
 import { resolveCommand } from '../command/resolve.ts';
 import { type CommandInput, findLogins, type Logins } from '../command/rewrite.ts';
 import { inspectTarget } from '../database/inspect.ts';
-import { DEFAULT_URL_VARIABLE, locateTarget } from '../database/locate.ts';
+import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { inPhase } from '../events.ts';
@@ -10,8 +10,7 @@ import type { RunId } from '../ownership/run-id.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import type { RehearseOptions } from '../rehearsal/run-options.ts';
-import { ignore } from '../rehearsal/slices.ts';
+import type { RehearsalPlan } from '../rehearsal/plan.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { takeApplyLock } from './apply-lock.ts';
@@ -30,12 +29,12 @@ export interface LockedTarget {
  * Connects to the target and takes its apply lock: from here on no other apply to it begins.
  * @throws SafemigrateError `REFUSED` if another apply holds the lock, and what a rehearsal throws if it cannot connect.
  */
-export async function lockTarget(scope: Scope, stop: Stop, options: RehearseOptions): Promise<LockedTarget> {
-  const { emit = ignore, audit = ignore } = options;
+export async function lockTarget(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<LockedTarget> {
+  const { command, emit, audit } = plan;
   const { signal } = stop;
-  const environment = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
-  const located = locateTarget(options, environment);
-  resolveCommand(options.command, { path: environment.env.PATH ?? '', folder: environment.folder });
+  const environment = readEnvironment(command.env, command.folder);
+  const located = locateTarget(plan.target, environment);
+  resolveCommand(command.argv, { path: environment.env.PATH ?? '', folder: environment.folder });
   const target = await inPhase(emit, 'connect', () =>
     inspectTarget(located.settings, located.source, { audit, signal }),
   );
@@ -51,8 +50,8 @@ export async function lockTarget(scope: Scope, stop: Stop, options: RehearseOpti
     );
     await takeApplyLock(lockSession, target.database.oid);
     for (const session of [control, lockSession]) session.onLost((reason) => stop.now(lostControl(reason)));
-    const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
-    const input = { argv: options.command, around: environment, target: target.settings, urlVariable };
+    const urlVariable = plan.target.urlEnv;
+    const input = { argv: command.argv, around: environment, target: target.settings, urlVariable };
     const logins = await findLogins(input, comparer(target.settings, signal));
     return { target, run, logins, input, lockSession };
   });

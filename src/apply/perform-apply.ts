@@ -1,11 +1,11 @@
 import type { Report } from '../model/report.ts';
 import { type Rehearsal, readRehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
+import { openSchemaReader } from '../rehearsal/schema-reader.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
-import { openSchemaWatch } from '../schema/schema-watch.ts';
 import type { Cleanup, Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { ApplyOptions } from './apply-options.ts';
+import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, objectionToApply, refusedApply, withApply } from './apply-section.ts';
 import { changesSince, compareWithRehearsal } from './compare-with-rehearsal.ts';
 import { lockTarget } from './lock-target.ts';
@@ -28,33 +28,31 @@ const MAX_REHEARSALS = 3;
  * | inspect the outcome | the same: a person reads `list`, and decides |
  * | end the journal | the target as the command left it, without a report |
  *
- * @throws SafemigrateError what rehearse() throws; `REFUSED`; `TARGET_CHANGED` if the outcome of the command is not known.
+ * @throws SafemigrateError what performRehearsal() throws; `REFUSED`; `TARGET_CHANGED` if the outcome of the command is not known.
  */
-export async function apply(options: ApplyOptions): Promise<Report> {
+export async function performApply(plan: ApplyPlan): Promise<Report> {
   const startedAt = new Date();
-  const { receipt } = options;
-  await refuseEarly(options);
+  const { file, key } = plan.receipt;
+  await refuseEarly(plan);
   for (let rehearsals = 1; ; rehearsals++) {
-    const rehearsal = await (receipt === undefined
-      ? rehearseAndRemember(options)
-      : readRehearsal(receipt, options));
-    const { result, cleanup } = await applyRehearsal(rehearsal, options);
+    const rehearsal = await (file === null ? rehearseAndRemember(plan) : readRehearsal(file, key));
+    const { result, cleanup } = await applyRehearsal(rehearsal, plan);
     const { outdated = [] } = result;
     if (outdated.length === 0 || rehearsals === MAX_REHEARSALS)
-      return redactIfAsked(withApply(rehearsal.report, result, startedAt, cleanup), options);
+      return redactIfAsked(withApply(rehearsal.report, result, startedAt, cleanup), plan);
     const message = `the target changed while it was rehearsed on (${outdated.join(', ')}): rehearsing again`;
-    options.emit?.({ type: 'notice', message });
+    plan.emit({ type: 'notice', message });
   }
 }
 
 async function applyRehearsal(
   rehearsal: Rehearsal,
-  options: ApplyOptions,
+  plan: ApplyPlan,
 ): Promise<{ result: ApplyResult; cleanup: Cleanup }> {
   const objection = objectionToApply(rehearsal.report);
-  if (objection === undefined || options.force !== undefined)
-    return withScope(options, (scope, stop) => applyToTarget(scope, stop, rehearsal, options));
-  const result = refusedApply(rehearsal, options, [objection]);
+  if (objection === undefined || plan.force !== null)
+    return withScope(plan, (scope, stop) => applyToTarget(scope, stop, rehearsal, plan));
+  const result = refusedApply(rehearsal, plan, [objection]);
   return { result, cleanup: { done: [], failed: [] } };
 }
 
@@ -62,19 +60,18 @@ async function applyToTarget(
   scope: Scope,
   stop: Stop,
   rehearsal: Rehearsal,
-  options: ApplyOptions,
+  plan: ApplyPlan,
 ): Promise<ApplyResult> {
-  const locked = await lockTarget(scope, stop, options);
-  const refuse = (reasons: string[]) => ({ ...refusedApply(rehearsal, options, reasons), run: locked.run });
-  const openSchema = () => openSchemaWatch(options.audit);
-  const schema = await scope.own('schema reader', openSchema, async (opened) => opened?.close());
-  const before = await compareWithRehearsal(locked, schema, rehearsal, options);
+  const locked = await lockTarget(scope, stop, plan);
+  const refuse = (reasons: string[]) => ({ ...refusedApply(rehearsal, plan, reasons), run: locked.run });
+  const schema = await openSchemaReader(scope, plan);
+  const before = await compareWithRehearsal(locked, schema, rehearsal, plan);
   if (!before.matches) return { ...refuse(before.reasons), outdated: before.outdated };
-  if (!(await options.confirm(rehearsal.report))) return refuse(['it was not confirmed']);
+  if (!(await plan.confirm(rehearsal.report))) return refuse(['it was not confirmed']);
   stop.signal.throwIfAborted();
   const changes = await changesSince(before.digest, locked, schema);
   if (changes.length > 0) return refuse(changes);
   return stop.pausedDuring(() =>
-    runOnTarget(scope, stop, locked, { rehearsal, options, schema, fingerprint: before.fingerprint }),
+    runOnTarget(scope, stop, locked, { rehearsal, plan, schema, fingerprint: before.fingerprint }),
   );
 }

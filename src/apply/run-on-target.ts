@@ -8,11 +8,11 @@ import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import { type Rehearsed, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
-import { ignore, toRun } from '../rehearsal/slices.ts';
+import { toRun } from '../rehearsal/slices.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { APPLY_DEFAULTS, type ApplyOptions } from './apply-options.ts';
+import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, applyBasis, NOT_STARTED } from './apply-section.ts';
 import { type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
 import { inspectOutcome } from './inspect-outcome.ts';
@@ -24,7 +24,7 @@ import { runAttempts } from './retry/attempts.ts';
 /** What the apply goes by. */
 interface ApplyInput {
   readonly rehearsal: Rehearsal;
-  readonly options: ApplyOptions;
+  readonly plan: ApplyPlan;
   readonly schema: SchemaWatch;
   /** Of the target's schema right before the command. */
   readonly fingerprint: string;
@@ -37,22 +37,24 @@ export async function runOnTarget(
   locked: LockedTarget,
   given: ApplyInput,
 ): Promise<ApplyResult> {
-  const { rehearsal, options, schema, fingerprint } = given;
+  const { rehearsal, plan, schema, fingerprint } = given;
   const { target, run, lockSession } = locked;
   const { report } = rehearsal;
-  const { emit = ignore, audit = ignore, retries = APPLY_DEFAULTS.retries, timeoutMs = 0, signal } = options;
+  const { emit, audit, retries, signal } = plan;
   const server = await readServerIdentity(lockSession);
   const transactions = new TransactionWatch(lockSession);
   const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
   const startedAt = new Date().toISOString();
   const journal = await startJournal(startedAt, locked, given);
-  const proxy = await startProxy(scope, stop, locked, { rehearsed, options, transactions, journal });
+  const proxy = await startProxy(scope, stop, locked, { rehearsed, plan, transactions, journal });
   const rewritten = rewriteCommand(locked.input, locked.logins, proxy.routes);
   const { command, after, attempts, notAgain } = await runAttempts({
-    ...{ retries, timeoutMs, proxy, emit },
-    signal: AbortSignal.any([stop.signal, ...(signal ? [signal] : [])]),
+    ...{ retries, timeoutMs: plan.command.timeoutMs, proxy, emit },
+    signal: AbortSignal.any([stop.signal, signal]),
     run: (limitMs) =>
-      inPhase(emit, 'command', () => runCommand({ ...toRun(rewritten, stop, options), timeoutMs: limitMs })),
+      inPhase(emit, 'command', () =>
+        runCommand(toRun(rewritten, stop, { ...plan.command, timeoutMs: limitMs })),
+      ),
     inspect: (command, earlier) =>
       inPhase(emit, 'after', () =>
         inspectOutcome({
@@ -80,7 +82,7 @@ export async function runOnTarget(
   const finishedAt = new Date().toISOString();
   const facts = { startedAt, finishedAt, command, attempts: [...attempts], reasons };
   return {
-    section: { ...NOT_STARTED, ...applyBasis(rehearsal, options), ...after.section, ...facts },
+    section: { ...NOT_STARTED, ...applyBasis(rehearsal, plan), ...after.section, ...facts },
     caveats: [...after.caveats, ...(server.systemIdentifier === null ? [UNKNOWN_SYSTEM] : [])],
     run,
   };
@@ -94,18 +96,17 @@ const UNKNOWN_SYSTEM: Caveat = {
 async function startJournal(
   startedAt: string,
   { run, target: { settings, database }, logins }: LockedTarget,
-  { rehearsal, options, fingerprint }: ApplyInput,
+  { rehearsal, plan, fingerprint }: ApplyInput,
 ): Promise<Journal | undefined> {
-  const { env = process.env, emit = ignore } = options;
   const [place] = settings.hosts;
   const target = { host: place?.host ?? '', port: place?.port ?? 0, database: database.name };
-  const command = commandWithoutSecrets(options.command, logins.logins);
+  const command = commandWithoutSecrets(plan.command.argv, logins.logins);
   const fingerprints = { before: fingerprint, rehearsed: rehearsal.report.schema?.after ?? null };
   try {
-    return await openJournal({ run, startedAt, command, target, fingerprints }, env);
+    return await openJournal({ run, startedAt, command, target, fingerprints }, plan.command.env);
   } catch (error) {
     const message = `the apply keeps no journal, so \`safemigrate list\` will know nothing of it if it is killed: ${messageOf(error)}`;
-    emit({ type: 'notice', message });
+    plan.emit({ type: 'notice', message });
     return undefined;
   }
 }
@@ -116,23 +117,20 @@ function startProxy(
   { target, run, logins: { logins } }: LockedTarget,
   {
     rehearsed,
-    options,
+    plan,
     transactions,
     journal,
   }: {
     rehearsed: Rehearsed;
-    options: ApplyOptions;
+    plan: ApplyPlan;
     transactions: TransactionWatch;
     journal: Journal | undefined;
   },
 ): Promise<GuardedWatch> {
-  const { emit = ignore, audit = ignore, redact = false, env = process.env, proxyListen } = options;
+  const { emit, audit, redact, guardrails, proxy, command } = plan;
   return startGuardedProxy(scope, {
     ...{ target, run, logins, rehearsed, audit, emit },
-    options: {
-      ...{ env, ...options.guardrails, redact },
-      ...(proxyListen === undefined ? {} : { listen: proxyListen }),
-    },
+    ...{ guardrails, redact, listen: proxy.listen, env: command.env },
     connect: (purpose) => openMaintenanceSession(target, { purpose, run, audit }),
     observer: (event) => {
       journal?.observe(event);

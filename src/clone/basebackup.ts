@@ -46,7 +46,7 @@ async function fill(context: CloneContext, found: BackupServer, folder: string):
   await usableInstallation(binaries, path.join(folder, 'installation'), asRoot);
   await receiveBasebackup(context, found, folder);
   await chmod(path.join(folder, 'data'), 0o700);
-  const { checkpoint } = context.wishes;
+  const { checkpoint } = context.options;
   const reasons = [
     "the clone's server runs on this machine: durations may differ, since its hardware and load differ from the target's",
     ...(context.source ? ['it was copied from a standby, which may lag behind'] : []),

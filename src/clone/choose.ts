@@ -55,12 +55,12 @@ async function assess(
 ): Promise<Assessment> {
   const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
   // A user who names the method accepts what it copies.
-  return wanted === 'auto' ? withinLimit(assessment, method.id, context.limits.maxCopyBytes) : assessment;
+  return wanted === 'auto' ? withinLimit(assessment, method.id, context.options.maxCopyBytes) : assessment;
 }
 
 /** Refuses a method that copies all rows if the user leaves some out: they may be rows that must not be in a clone. */
-function bringsRows(id: MethodId, { wishes }: CloneContext): Impossible | undefined {
-  if (id === 'dump' || (!wishes.schemaOnly && wishes.excludeTableData.length === 0)) return undefined;
+function bringsRows(id: MethodId, { options }: CloneContext): Impossible | undefined {
+  if (id === 'dump' || (!options.schemaOnly && options.excludeTableData.length === 0)) return undefined;
   return {
     possible: false,
     reason: 'it brings all rows, and --schema-only or --exclude-table-data leaves some out',

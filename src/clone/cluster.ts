@@ -29,7 +29,7 @@ async function assess(context: CloneContext): Promise<Assessment> {
     return {
       possible: true,
       strategy,
-      readyMs: estimateClusterMs(strategy, context.wishes.checkpoint, {
+      readyMs: estimateClusterMs(strategy, context.options.checkpoint, {
         ...survey,
         spreadMs: survey.server.spreadMs,
       }),

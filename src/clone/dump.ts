@@ -57,7 +57,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const transferStarted = performance.now();
   const transferred = await restoreInto(context, there, made.name, programs, missing.length > 0);
   const transferMs = performance.now() - transferStarted;
-  if (!context.wishes.schemaOnly) await analyse(context, there, made.name);
+  if (!context.options.schemaOnly) await analyse(context, there, made.name);
   // On a private server we are the superuser, who may give databases to any role.
   const sharesOwnership = properties.sharesOwnership || kind === 'embedded-server';
   const notCarried = await carryProperties(control, made.name, { ...properties, sharesOwnership });
@@ -161,14 +161,14 @@ async function restoreInto(
   programs: ClientPrograms,
   withoutRoles: boolean,
 ): Promise<Transferred> {
-  const { run, audit, signal, emit, wishes, target } = context;
+  const { run, audit, signal, emit, options, target } = context;
   const named = { applicationName: applicationName({ run, purpose: 'dump' }) };
   const [check] = await there.control.query<{ value: string }>(CHECK_INTERVAL);
-  const sizeBytes = wishes.schemaOnly ? 0 : target.database.sizeBytes;
+  const sizeBytes = options.schemaOnly ? 0 : target.database.sizeBytes;
   const watcher = await openMaintenanceSession(there.target, { run, audit, purpose: 'progress' });
   try {
     const transferred = await transfer({
-      ...{ programs, wishes, sizeBytes, withoutRoles, signal },
+      ...{ programs, options, sizeBytes, withoutRoles, signal },
       place: await makeWorkFolder(workFolder(context), 'dump', nameTarget(context.target)),
       from: {
         environment: clientEnvironment((context.source ?? target).settings, named),
@@ -241,7 +241,7 @@ async function describe(context: CloneContext, { strategy }: Possible): Promise<
   const making = { ...context, ...ground, target: { ...ground.target, database: target.database } };
   const name = kind === 'embedded-server' ? target.database.name : cloneName(making);
   const order = {
-    ...{ programs, wishes: context.wishes, withoutTablespaces: kind !== 'same-server' },
+    ...{ programs, options: context.options, withoutTablespaces: kind !== 'same-server' },
     from: { environment: {}, database: target.database.name },
     to: { environment: {}, database: name },
     withoutRoles:
@@ -262,7 +262,7 @@ async function describe(context: CloneContext, { strategy }: Possible): Promise<
       : []),
     dumping,
     `-- run: ${restoreWords(order, 'pipe', 1, '').join(' ')}`,
-    ...(context.wishes.schemaOnly ? [] : ['ANALYZE']),
+    ...(context.options.schemaOnly ? [] : ['ANALYZE']),
     ...carryingStatements(name, properties),
     plannedMarking(making, 'ready'),
     droppingStatement(name),

@@ -27,9 +27,9 @@ export const external: CloneMethod = {
   id: 'external',
   assess: async (context) => assess(context),
   create,
-  describe: async ({ wishes }) => [
-    `-- run: ${wishes.external?.create ?? ''}`,
-    `-- run: ${wishes.external?.destroy ?? ''}`,
+  describe: async ({ options }) => [
+    `-- run: ${options.external?.create ?? ''}`,
+    `-- run: ${options.external?.destroy ?? ''}`,
   ],
 };
 
@@ -40,8 +40,8 @@ const CREATE_TIMEOUT_MS = 30 * 60_000;
 const PATIENCE_MS = 60_000;
 const TRY_EVERY_MS = 500;
 
-function assess({ wishes }: CloneContext): Assessment {
-  if (!wishes.external) {
+function assess({ options }: CloneContext): Assessment {
+  if (!options.external) {
     return {
       possible: false,
       reason: 'no command is configured that creates a clone elsewhere',
@@ -63,9 +63,9 @@ function assess({ wishes }: CloneContext): Assessment {
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
   const started = performance.now();
-  const { run, audit, signal, wishes, target } = context;
-  if (!wishes.external) throw new Error('assess() has reported that no commands are configured');
-  const { create: command, destroy } = wishes.external;
+  const { run, audit, signal, options, target } = context;
+  if (!options.external) throw new Error('assess() has reported that no commands are configured');
+  const { create: command, destroy } = options.external;
   let entry = await newEntry(context, destroy);
   let printed = '';
   const clean = async () => {

@@ -36,8 +36,7 @@ export interface CloneContext extends CloneServer {
   readonly rehearsal?: CloneServer;
   /** A standby of the target to copy from (`--source`), so that the target itself does nothing. */
   readonly source?: Target;
-  readonly limits: CloneLimits;
-  readonly wishes: CloneWishes;
+  readonly options: CloneOptions;
   readonly emit: Emit;
   readonly signal: AbortSignal;
   readonly audit: Audit;
@@ -45,33 +44,31 @@ export interface CloneContext extends CloneServer {
   readonly fail: (error: SafemigrateError) => void;
 }
 
-export interface CloneLimits {
+/** How a clone is to be made. */
+export interface CloneOptions {
+  /** Sessions on the target that may be terminated. */
   readonly disconnect: 'never' | 'idle' | 'all';
   /** How long to wait for the target to be free of sessions. */
   readonly waitMs: number;
-  /** How long new connections to the target may be made to wait. */
+  /** How long new connections to the target may have to wait. */
   readonly maxStallMs: number;
-  /** Above this size nothing is copied in full without being told to, by naming the method. */
+  /** Nothing larger is copied in full unless the user names the method. */
   readonly maxCopyBytes: number;
-  /** A clone that is a server of its own ends by itself after this time. */
+  /** Lifetime of a clone that runs as its own server. */
   readonly ttlMs: number;
-}
-
-/** How a clone is to be made, where its method has a choice. */
-export interface CloneWishes {
   readonly checkpoint: 'fast' | 'spread';
-  /** The folder that a copy of the cluster is made in; default: one that shares the data directory's file system. */
-  readonly folder?: string;
-  /** Tables without their rows. */
+  /** The folder for a copy of the cluster; null: one that shares the data directory's file system. */
+  readonly folder: string | null;
+  /** Tables come without their rows. */
   readonly schemaOnly: boolean;
   /** Patterns, as pg_dump takes them, of tables that come without their rows. */
   readonly excludeTableData: readonly string[];
-  /** Lets a clone run although objects in it (foreign servers, untrusted languages) could reach other systems. */
+  /** Lets a clone run even if foreign servers or untrusted languages in it could reach other systems. */
   readonly allowExternalAccess: boolean;
-  /** The clone is to stay after the run. */
-  readonly keep?: boolean;
+  /** The clone stays after the run. */
+  readonly keep: boolean;
   /** Shell commands that make a clone elsewhere and print its URL, and that remove it. */
-  readonly external?: { readonly create: string; readonly destroy: string };
+  readonly external: { readonly create: string; readonly destroy: string } | null;
 }
 
 export type Assessment = Possible | Impossible;

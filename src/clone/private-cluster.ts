@@ -39,9 +39,9 @@ export async function cageObstacle(
   );
 }
 
-function obstacleOf({ wishes }: CloneContext, original: Original, { closed }: Sandbox) {
+function obstacleOf({ options }: CloneContext, original: Original, { closed }: Sandbox) {
   // The sandbox hides only those places of the original that are known.
-  if (wishes.allowExternalAccess || original.outward.length === 0 || (closed && !original.partly))
+  if (options.allowExternalAccess || original.outward.length === 0 || (closed && !original.partly))
     return undefined;
   return cannotClose(original.outward);
 }

@@ -13,7 +13,7 @@ export interface Located {
 export const DEFAULT_URL_VARIABLE = 'DATABASE_URL';
 
 interface TargetFlags {
-  readonly url?: string;
+  readonly url?: string | null;
   readonly urlEnv?: string;
 }
 
@@ -40,7 +40,7 @@ export function locateTarget(flags: TargetFlags, around: Environment): Located {
 export function findTarget(flags: TargetFlags, around: Environment): Located | undefined {
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
   const { env } = around;
-  if (flags.url !== undefined) return from('--url', flags.url, around);
+  if (flags.url != null) return from('--url', flags.url, around);
   if (env[variable]) return from(variable, env[variable], around);
   if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, around);
   const inFile = readDotenv(around).get(variable);

@@ -63,12 +63,12 @@ export function readBefore(
 
 /** Reads the clone again, and what the command sent. An interrupted run reads nothing more. */
 export function readAfter(
-  { options, context, clone }: CloneSetup,
+  { plan, context, clone }: CloneSetup,
   { questions }: RehearsalContext,
   before: BeforeCommand,
   { wire }: CloneRun,
 ): Promise<AfterCommand> {
-  const { signal: interrupt } = options;
+  const { signal: interrupt } = plan;
   return inPhase(context.emit, 'after', async () => {
     const observed = await before.watch.after(wire.lockedRelations(), { interrupt });
     const seen = await wire.statements(observed.names, observed.data, observed.made);

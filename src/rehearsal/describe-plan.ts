@@ -1,8 +1,8 @@
 import { describeTarget } from '../database/target-section.ts';
 import type { TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
+import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
-import type { RehearseOptions } from './run-options.ts';
 import { withScope } from './with-scope.ts';
 
 export interface PlannedStatements {
@@ -13,15 +13,15 @@ export interface PlannedStatements {
   readonly next: readonly string[];
 }
 
-/** What a rehearsal would do to the target's server. Nothing is changed: what is sent only reads. */
-export async function planRehearsal(options: RehearseOptions): Promise<PlannedStatements> {
+/** Lists what a rehearsal would do to the target's server. It changes nothing: what it sends only reads. */
+export async function describeStatements(plan: RehearsalPlan): Promise<PlannedStatements> {
   const sent: AuditEntry[] = [];
   const audit: Audit = (entry) => {
     sent.push(entry);
-    options.audit?.(entry);
+    plan.audit(entry);
   };
-  const { result } = await withScope(options, async (scope, stop) => {
-    const { context, choice } = await prepare(scope, stop, { ...options, audit });
+  const { result } = await withScope(plan, async (scope, stop) => {
+    const { context, choice } = await prepare(scope, stop, { ...plan, audit });
     const target = describeTarget(context.target, [], []);
     return { target, next: await choice.method.describe(context, choice.assessment) };
   });

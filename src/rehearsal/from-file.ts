@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { DEFAULT_URL_VARIABLE, type Located, readDotenv } from '../database/locate.ts';
+import { type Located, readDotenv } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import { type Emit, inPhase } from '../events.ts';
 import { embeddedBinaries, type ServerVersion } from '../local-server/binaries.ts';
@@ -17,8 +17,7 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type DumpFile, openDump } from './from-file/dump-file.ts';
 import { runDump } from './from-file/restore.ts';
-import type { RehearseOptions } from './run-options.ts';
-import { ignore } from './slices.ts';
+import type { RehearsalPlan } from './plan.ts';
 
 /** A target that was a file a moment ago, and what the command may know of databases beside it. */
 export interface FileTarget {
@@ -38,11 +37,12 @@ const OLDEST = 14;
 export async function restoreFile(
   scope: Scope,
   { signal }: Stop,
-  options: RehearseOptions,
+  { target, emit }: Pick<RehearsalPlan, 'target' | 'emit'>,
   outside: Environment,
 ): Promise<FileTarget> {
-  const { from = '', url, emit = ignore } = options;
-  if (url !== undefined) {
+  const { url, urlEnv } = target;
+  const from = target.from ?? '';
+  if (url !== null) {
     throw new SafemigrateError('USAGE', '--from and --url cannot be given together.', {
       hint: '--from rehearses on a dump, without any target. Nothing was touched.',
     });
@@ -70,8 +70,8 @@ export async function restoreFile(
     const psql = await newestClientPrograms(['psql']);
     await runDump(dump, settings, { name: from, major: version, signal, psql });
     await execute(settings, 'ANALYZE', signal);
-    const around = leadingTo(settings, options, outside);
-    warnOfOthers(around, options, emit);
+    const around = leadingTo(settings, urlEnv, outside);
+    warnOfOthers(around, urlEnv, emit);
     return {
       located: { settings, source: `--from ${from}` },
       around,
@@ -133,11 +133,7 @@ async function execute(settings: ConnectionSettings, sql: string, signal: AbortS
 }
 
 /** Whatever the variables name outside, here they name the restored database: there is no other one to be meant. */
-function leadingTo(
-  settings: ConnectionSettings,
-  { urlEnv = DEFAULT_URL_VARIABLE }: RehearseOptions,
-  outside: Environment,
-): Environment {
+function leadingTo(settings: ConnectionSettings, urlEnv: string, outside: Environment): Environment {
   const [place] = settings.hosts;
   const named = new Set(Object.values(VARIABLES));
   const kept = Object.entries(outside.env).filter(([name]) => !named.has(name));
@@ -156,8 +152,7 @@ function leadingTo(
 const DATABASE_URL = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:\/\//i;
 
 /** Nobody compares them with a target, since there is none: the command would reach what they name. */
-function warnOfOthers(around: Environment, { urlEnv }: RehearseOptions, emit: Emit): void {
-  const ours = urlEnv ?? DEFAULT_URL_VARIABLE;
+function warnOfOthers(around: Environment, ours: string, emit: Emit): void {
   const variables = new Map([...readDotenv(around), ...Object.entries(around.env)]);
   const names = [...variables].filter(([name, value]) => name !== ours && DATABASE_URL.test(value ?? ''));
   if (names.length === 0) return;

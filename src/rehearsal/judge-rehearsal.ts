@@ -4,7 +4,6 @@ import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { describeCommand } from '../command/command-section.ts';
 import { describeTarget } from '../database/target-section.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
-import { DEFAULT_POLICY } from '../hazards/policy.ts';
 import type { CommandSection, Report } from '../model/report.ts';
 import type { TargetComparison } from '../observe/compare-target.ts';
 import type { DataLoss } from '../observe/data-loss.ts';
@@ -12,12 +11,12 @@ import { schemaWithoutSecrets } from '../observe/statement-secrets.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { AfterCommand } from './clone-steps.ts';
+import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
 import type { ExtraRuns } from './run-again.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
-import type { RehearseOptions } from './run-options.ts';
 
 /** The report but for what is known at its very end, and what an apply or a swap needs to know of the rehearsal. */
 export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'apply' | 'swap'> & {
@@ -38,17 +37,17 @@ export interface StepResults {
 
 /** Makes the report's sections of what was found, and judges them. */
 export async function judgeRehearsal(
-  { options, context, clone }: CloneSetup,
+  { plan, context, clone }: CloneSetup,
   prepared: RehearsalContext,
   { ran, after, again, target: compared, loss, uniqueBytes }: StepResults,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
-  const made = describeClone(clone, choice, observed.sizeBytes, uniqueBytes, options.keep ?? false);
+  const made = describeClone(clone, choice, observed.sizeBytes, uniqueBytes, plan.clone.keep);
   const target = describeTarget(context.target, compared.changes, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(options, prepared, ran, after),
+    command: commandSection(plan, prepared, ran, after),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
@@ -67,26 +66,26 @@ export async function judgeRehearsal(
       rewrittenBytes: loss.rewrittenBytes,
       freeBytes: prepared.freeBytes,
       targetWasEmptied: choice.assessment.endsSessions,
-      pastApplies: (await options.pastApplies?.(target)) ?? [],
+      pastApplies: await plan.pastApplies(target),
       caveats: caveats.flatMap((part) => part.caveats),
-      interrupted: options.signal?.aborted ?? false,
+      interrupted: plan.signal.aborted,
     },
-    { ...DEFAULT_POLICY, ...options.policy },
+    plan.policy,
     new Date().toISOString().slice(0, 10),
   );
-  const identity = identityOf(context.target, command.logins, options);
+  const identity = identityOf(context.target, command.logins, plan.command);
   const remembered = { run: context.run, before: prepared.stateBefore, identity };
   return { ...remembered, clone: made.clone, ...sections, ...judgement };
 }
 
 function commandSection(
-  options: RehearseOptions,
+  plan: RehearsalPlan,
   { command }: RehearsalContext,
   { wire, gate, rewritten, result }: CloneRun,
   { seen }: AfterCommand,
 ): CommandSection {
   const { refused, allowed, redirected } = gate;
-  const words = commandWithoutSecrets(options.command, command.logins.logins);
+  const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
   const reach = { reachedClone: wire.reached(), refused, allowed, redirected };
   return describeCommand(words, rewritten, result, reach, seen.statements);
 }

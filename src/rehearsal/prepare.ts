@@ -5,7 +5,7 @@ import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
 import { freeDiskBytes } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
-import { DEFAULT_URL_VARIABLE, locateTarget } from '../database/locate.ts';
+import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
@@ -19,11 +19,10 @@ import { requireListening } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type FileTarget, restoreFile } from './from-file.ts';
+import type { RehearsalPlan } from './plan.ts';
 import { otherServers } from './rehearsal-server.ts';
 import { askTarget, type Given, type Questions, readGiven } from './requested-checks.ts';
 import type { LocatedCommand } from './run-on-clone.ts';
-import type { RehearseOptions } from './run-options.ts';
-import { ignore, limitsOf, wishesOf } from './slices.ts';
 
 /** All that a rehearsal knows before the first statement that changes anything on the server. */
 export interface RehearsalContext {
@@ -53,13 +52,13 @@ interface Request {
 }
 
 /** Connects, inspects, claims, finds the command's logins, chooses how to clone, and reads the target: in this order. */
-export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions): Promise<RehearsalContext> {
-  const { emit = ignore } = options;
-  const request = await readRequest(scope, stop, options);
-  const visit = await inPhase(emit, 'connect', () => connect(request, stop, options));
+export async function prepare(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<RehearsalContext> {
+  const { emit } = plan;
+  const request = await readRequest(scope, stop, plan);
+  const visit = await inPhase(emit, 'connect', () => connect(request, stop, plan));
   return inPhase(emit, 'inspect', async () => {
     try {
-      return await inspect(request, visit, { scope, stop }, options);
+      return await inspect(request, visit, { scope, stop }, plan);
     } finally {
       // It would be in the way of the clone.
       await visit.session.close();
@@ -67,21 +66,21 @@ export async function prepare(scope: Scope, stop: Stop, options: RehearseOptions
   });
 }
 
-async function readRequest(scope: Scope, stop: Stop, options: RehearseOptions): Promise<Request> {
-  const outside = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
-  const located = options.from === undefined ? locateTarget(options, outside) : undefined;
-  resolveCommand(options.command, { path: outside.env.PATH ?? '', folder: outside.folder });
-  if (options.proxyListen !== undefined) await requireListening(options.proxyListen);
-  const given = await readGiven(options);
-  const afterClone = readScripts(options.afterClone ?? [], outside.folder);
+async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<Request> {
+  const { target, command, clone } = plan;
+  const outside = readEnvironment(command.env, command.folder);
+  const located = target.from === null ? locateTarget(target, outside) : undefined;
+  resolveCommand(command.argv, { path: outside.env.PATH ?? '', folder: outside.folder });
+  await requireListening(plan.proxy.listen);
+  const given = await readGiven(plan.checks, command.folder);
+  const afterClone = readScripts(clone.afterClone, outside.folder);
   const place = located
     ? { located, around: outside, caveats: [] }
-    : await restoreFile(scope, stop, options, outside);
+    : await restoreFile(scope, stop, plan, outside);
   return { place, given, afterClone, run: newRunId() };
 }
 
-function connect({ place, run }: Request, { signal }: Stop, options: RehearseOptions): Promise<Visit> {
-  const { emit = ignore, audit = ignore } = options;
+function connect({ place, run }: Request, { signal }: Stop, { emit, audit }: RehearsalPlan): Promise<Visit> {
   const { settings, source } = place.located;
   return visitOrReopen(settings, source, { run, audit, signal }, (message) =>
     emit({ type: 'notice', message }),
@@ -92,30 +91,29 @@ async function inspect(
   { place, given, afterClone, run }: Request,
   { target, session }: Visit,
   { scope, stop }: { scope: Scope; stop: Stop },
-  options: RehearseOptions,
+  plan: RehearsalPlan,
 ): Promise<RehearsalContext> {
-  const { emit = ignore, audit = ignore } = options;
+  const { emit, audit } = plan;
   const { signal } = stop;
   const { located, around } = place;
   // Nobody is at work on a server that was made for this run, and its disk says nothing.
-  const isRestored = options.from !== undefined;
+  const isRestored = plan.target.from !== null;
   const claim = await claimRun(target, scope, { run, audit, signal });
   claim.control.onLost((reason) => stop.now(lostControl(reason)));
   const context: CloneContext = {
     ...{ target, ...claim, emit, signal, audit },
-    ...(await otherServers(options, target, run, around, { scope, stop, audit })),
-    limits: limitsOf(options),
-    wishes: wishesOf(options),
+    ...(await otherServers(plan.clone, target, run, around, { scope, stop, audit })),
+    options: plan.clone,
     fail: (reason: SafemigrateError) => stop.now(reason),
   };
   const compare = comparer(target.settings, signal);
-  const urlVariable = options.urlEnv ?? DEFAULT_URL_VARIABLE;
-  const input = { argv: options.command, around, target: target.settings, urlVariable };
+  const { argv } = plan.command;
+  const input = { argv, around, target: target.settings, urlVariable: plan.target.urlEnv };
   const command = { input, logins: await findLogins(input, compare) };
-  const back = options.down === undefined ? null : { ...input, argv: ['sh', '-c', options.down] };
+  const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };
-  const choice = await chooseMethod(context, options.clone ?? (isRestored ? 'template' : 'auto'));
-  const asked = await askTarget(session, given, target.database.oid, options);
+  const choice = await chooseMethod(context, plan.clone.method);
+  const asked = await askTarget(session, given, target.database.oid, plan.checks);
   const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
   const freeBytes = isRestored ? null : await freeDiskBytes(session, target);
   const stateBefore = await readTargetState(context, session);

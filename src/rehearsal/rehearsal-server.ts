@@ -9,14 +9,14 @@ import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import type { RehearseOptions } from './run-options.ts';
+import type { ClonePlan } from './plan.ts';
 
 /**
  * The servers beside the target's that the user named: one to make the clone on, one to copy from.
  * @throws SafemigrateError as inspectTarget() does; `SERVER` where the one to copy from is no standby of the target.
  */
 export async function otherServers(
-  { rehearsalUrl, source }: RehearseOptions,
+  { rehearsalUrl, source }: Pick<ClonePlan, 'rehearsalUrl' | 'source'>,
   target: Target,
   run: RunId,
   around: Environment,
@@ -44,8 +44,8 @@ export async function otherServers(
     );
   };
   return {
-    ...(rehearsalUrl === undefined ? {} : { rehearsal: await ground(rehearsalUrl) }),
-    ...(source === undefined ? {} : { source: await standby(source) }),
+    ...(rehearsalUrl === null ? {} : { rehearsal: await ground(rehearsalUrl) }),
+    ...(source === null ? {} : { source: await standby(source) }),
   };
 }
 

@@ -5,11 +5,11 @@ import { redactReport } from '../observe/redact-report.ts';
 import { assembleReport, type Remembered } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
 import { judgeRehearsal, type RehearsalSections } from './judge-rehearsal.ts';
+import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
 import { runAgain } from './run-again.ts';
 import { runMigration } from './run-on-clone.ts';
-import type { RehearseOptions } from './run-options.ts';
 import { openSchemaReader } from './schema-reader.ts';
 import { uninterrupted } from './slices.ts';
 import { compareWithTarget } from './target-steps.ts';
@@ -32,33 +32,31 @@ import { type Lifetime, withScope } from './with-scope.ts';
  * Rehearses a migration command on a clone of its target, and cleans up however it ends.
  * @throws SafemigrateError if there is nothing to report on: the command was never started, or the server was lost.
  */
-export async function rehearse(options: RehearseOptions): Promise<Report> {
-  const { report, identity } = await rehearseAndRemember(options);
-  await keepReceipt(report, identity, options);
-  return redactIfAsked(report, options);
+export async function performRehearsal(plan: RehearsalPlan): Promise<Report> {
+  const { report, identity } = await rehearseAndRemember(plan);
+  await keepReceipt(report, identity, plan);
+  return redactIfAsked(report, plan);
 }
 
-/** As rehearse(); returns also what an apply or a swap needs to know of the rehearsal before it. */
-export async function rehearseAndRemember(options: RehearseOptions): Promise<Remembered> {
+/** As performRehearsal(); returns also what an apply or a swap needs to know of the rehearsal before it. */
+export async function rehearseAndRemember(plan: RehearsalPlan): Promise<Remembered> {
   const startedAt = new Date();
-  const { result, cleanup } = await withScope(options, (scope, stop) =>
-    rehearseWithin({ scope, stop }, options),
-  );
+  const { result, cleanup } = await withScope(plan, (scope, stop) => rehearseWithin({ scope, stop }, plan));
   return assembleReport(result, cleanup, startedAt);
 }
 
 /** Returns the report as its reader gets it: comparisons need the values, so redaction is the last step. */
-export async function redactIfAsked(report: Report, { redact = false }: RehearseOptions): Promise<Report> {
+export async function redactIfAsked(report: Report, { redact }: RehearsalPlan): Promise<Report> {
   return redact ? redactReport(report) : report;
 }
 
-async function rehearseWithin(life: Lifetime, options: RehearseOptions): Promise<RehearsalSections> {
+async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<RehearsalSections> {
   const { scope, stop } = life;
-  const schema = await openSchemaReader(scope, options);
-  const prepared = await untouched(stop, () => prepare(scope, stop, options));
+  const schema = await openSchemaReader(scope, plan);
+  const prepared = await untouched(stop, () => prepare(scope, stop, plan));
   const { context, stateBefore } = prepared;
   const clone = await untouched(stop, () => makeClone(prepared, life));
-  const setup = { life, options, context, clone, schema };
+  const setup = { life, plan, context, clone, schema };
   const before = await untouched(stop, () => readBefore(setup, prepared));
   const ran = await runMigration(setup, prepared.command, before.open);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
@@ -68,6 +66,6 @@ async function rehearseWithin(life: Lifetime, options: RehearseOptions): Promise
   const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
   const uniqueBytes = await clone.uniqueBytes();
-  if (options.keep) await clone.keep();
+  if (plan.clone.keep) await clone.keep();
   return judgeRehearsal(setup, prepared, { ran, after, again, target, loss, uniqueBytes });
 }

@@ -9,7 +9,8 @@ import {
 } from '../observe/checks/query-source.ts';
 import { readChecks, type UserCheck } from '../observe/checks/user-check.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { REHEARSAL_DEFAULTS, type RehearseOptions } from './run-options.ts';
+import type { ChecksPlan } from './plan.ts';
+import { REHEARSAL_DEFAULTS } from './run-options.ts';
 
 /** What is to be asked of the clone before the command and after it. */
 export interface Questions {
@@ -25,9 +26,7 @@ export interface Given {
 }
 
 /** What stands in options and files, read before anything is touched. @throws SafemigrateError `CONFIGURATION` */
-export async function readGiven(options: RehearseOptions): Promise<Given> {
-  const { queries, check, checkEmpty } = { ...REHEARSAL_DEFAULTS, ...options };
-  const folder = options.folder ?? process.cwd();
+export async function readGiven({ queries, check, checkEmpty }: ChecksPlan, folder: string): Promise<Given> {
   return {
     queries: await givenQueries(queries, folder),
     checks: [
@@ -50,13 +49,13 @@ export async function askTarget(
   session: Session,
   { queries, checks }: Given,
   databaseOid: number,
-  options: Pick<RehearseOptions, 'queries'>,
+  plan: Pick<ChecksPlan, 'queries'>,
 ): Promise<Questions> {
   if (queries !== undefined) return { queries, checks, caveats: [] };
   const read = await readStatStatements(session, databaseOid);
   if (!('unreadable' in read)) return { queries: read, checks, caveats: [] };
   const { unreadable: reason } = read;
-  if (options.queries === STAT_STATEMENTS) throw unreadable(reason);
+  if (plan.queries === STAT_STATEMENTS) throw unreadable(reason);
   return { queries: null, checks, caveats: [{ path: 'queries', kind: 'unmeasured', reason }] };
 }
 

@@ -88,7 +88,7 @@ export async function runAgain(
   before: ContentsBefore,
   migration: { readonly result: CommandResult; readonly schema: SchemaSection | null },
 ): Promise<ExtraRuns> {
-  const rerun = setup.options.rerun ? await rerunCommand(setup, command, migration) : NOT_ASKED;
+  const rerun = setup.plan.checks.rerun ? await rerunCommand(setup, command, migration) : NOT_ASKED;
   const contacts = contactsOf([rerun]);
   const undone =
     down && before.contents
@@ -192,15 +192,18 @@ async function unlessFailed<T>(
 
 async function runOnce(setup: CloneSetup, command: LocatedCommand): Promise<CloneRun> {
   // Standard output is that of the migration alone.
-  const quiet: CloneSetup = { ...setup, options: { ...setup.options, commandStdout: 'stderr' } };
+  const quiet: CloneSetup = {
+    ...setup,
+    plan: { ...setup.plan, command: { ...setup.plan.command, stdout: 'stderr' } },
+  };
   return runThroughWire(quiet, command, await openWire(quiet, command));
 }
 
 async function statementsOf(
-  { options, context, clone }: CloneSetup,
+  { plan, context, clone }: CloneSetup,
   { wire }: CloneRun,
 ): Promise<StatementSection[]> {
-  if (options.signal?.aborted) throw new Error(INTERRUPTED);
+  if (plan.signal.aborted) throw new Error(INTERRUPTED);
   const names = await inCloneForContents(context, clone, (session) =>
     relationNames(session, wire.lockedRelations()),
   );
@@ -235,11 +238,11 @@ const INTERRUPTED = 'the run was interrupted';
 
 /** Why no further run may follow. */
 function whyNot(
-  { options }: CloneSetup,
+  { plan }: CloneSetup,
   { exitCode }: CommandResult,
   targetConnections: readonly TargetConnection[],
 ): string | null {
-  if (options.signal?.aborted) return INTERRUPTED;
+  if (plan.signal.aborted) return INTERRUPTED;
   if (targetConnections.length > 0) return 'the second run connected to the target itself';
   return exitCode === 0 ? null : 'the command did not succeed, so that nothing could follow it';
 }

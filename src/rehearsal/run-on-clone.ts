@@ -6,7 +6,7 @@ import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import { type Contacts, runWatched } from '../observe/contact.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
-import type { RehearseOptions } from './run-options.ts';
+import type { RehearsalPlan } from './plan.ts';
 import { guardOptions, toRun, wireOptions } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
 
@@ -19,7 +19,7 @@ export interface LocatedCommand {
 /** A clone, and what it takes to run commands on it and to read it. */
 export interface CloneSetup {
   readonly life: Lifetime;
-  readonly options: RehearseOptions;
+  readonly plan: RehearsalPlan;
   readonly context: CloneContext;
   readonly clone: Clone;
   readonly schema: SchemaWatch;
@@ -39,11 +39,11 @@ export interface CloneRun extends OpenWire, Contacts {
 
 /** Starts a proxy for one run of a command. */
 export async function openWire(
-  { life, options, context, clone }: CloneSetup,
+  { life, plan: { proxy }, context, clone }: CloneSetup,
   { logins }: LocatedCommand,
 ): Promise<OpenWire> {
-  const gate = new RehearsalGate(guardOptions(context, clone, options));
-  const wire = await watchCommand(life.scope, wireOptions(context, clone, logins, gate, options));
+  const gate = new RehearsalGate(guardOptions(context, clone, proxy));
+  const wire = await watchCommand(life.scope, wireOptions(context, clone, logins, gate, proxy));
   return { gate, wire };
 }
 
@@ -54,12 +54,12 @@ export function runMigration(setup: CloneSetup, command: LocatedCommand, open: O
 
 /** Runs a command through the proxy, which it closes, and watches the target's sessions while it runs. */
 export async function runThroughWire(
-  { life: { stop }, options, context }: CloneSetup,
+  { life: { stop }, plan, context }: CloneSetup,
   { input, logins }: LocatedCommand,
   { gate, wire }: OpenWire,
 ): Promise<CloneRun> {
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const ran = await stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context));
+  const ran = await stop.pausedDuring(() => runWatched(toRun(rewritten, stop, plan.command), context));
   await wire.end();
   return { gate, wire, rewritten, ...ran };
 }

@@ -51,7 +51,7 @@ export interface RehearsalSettings {
   readonly maxStallMs?: number;
   /** The clone stays after the run. */
   readonly keep?: boolean;
-  /** After this time the command is ended. */
+  /** After this time the command is ended; 0: never. */
   readonly timeoutMs?: number;
   /**
    * How statements are observed: `exact` holds the end of each back until its locks are read, `sampled` delays none,
@@ -108,7 +108,7 @@ export const REHEARSAL_DEFAULTS = {
   waitMs: 10_000,
   maxStallMs: 5_000,
   keep: false,
-  timeoutMs: null,
+  timeoutMs: 0,
   observe: 'exact',
   allowClusterStatements: false,
   proxyListen: '127.0.0.1',

@@ -1,9 +1,9 @@
 import { openSchemaWatch, type SchemaWatch } from '../schema/schema-watch.ts';
 import type { Scope } from '../scope.ts';
-import type { RehearseOptions } from './run-options.ts';
+import type { RunPlan } from './plan.ts';
 
 /** Opens what reads schemas; its thread loads while the server is inspected. */
-export function openSchemaReader(scope: Scope, { audit }: RehearseOptions): Promise<SchemaWatch> {
+export function openSchemaReader(scope: Scope, { audit }: RunPlan): Promise<SchemaWatch> {
   return scope.own(
     'schema reader',
     () => openSchemaWatch(audit),

@@ -2,8 +2,7 @@ import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { type Cleanup, Scope } from '../scope.ts';
 import { Stop } from '../stop.ts';
-import type { RehearseOptions } from './run-options.ts';
-import { ignore } from './slices.ts';
+import type { RunPlan } from './plan.ts';
 
 /** What a run acquires, and what ends it early. */
 export interface Lifetime {
@@ -19,7 +18,7 @@ const isLoss = (error: unknown) => error instanceof SafemigrateError && error.co
  * fails.
  */
 export async function withScope<T>(
-  { signal, emit = ignore }: RehearseOptions,
+  { signal, emit }: Pick<RunPlan, 'signal' | 'emit'>,
   work: (scope: Scope, stop: Stop) => Promise<T>,
 ): Promise<{ result: T; cleanup: Cleanup }> {
   const scope = new Scope();

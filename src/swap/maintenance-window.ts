@@ -6,14 +6,14 @@ import { openingStatements } from '../ownership/database-access.ts';
 import { formatMark, type Mark, ownedName } from '../ownership/mark.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { parseSettings } from '../postgres/connection/connection-url.ts';
-import { readEnvironment } from '../postgres/connection/environment.ts';
+import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
 import { commitRename } from './commit-rename.ts';
 import { closeDatabase, type Fence } from './fence.ts';
 import { nameConsole, type PausedPooler, pausePooler } from './pgbouncer.ts';
 import { type ReopenAgent, startReopenAgent } from './reopen-agent.ts';
 import { type ClosedTarget, LOCK_TIMEOUT_MS, reopenTarget } from './reopen-target.ts';
-import type { SwapOptions } from './swap-options.ts';
+import type { WindowPlan } from './swap-plan.ts';
 import { stillClosedFailure, swapFailure } from './swap-section.ts';
 import type { SwapSubject } from './swap-subject.ts';
 import type { DatabaseWrites } from './writes.ts';
@@ -26,11 +26,6 @@ export interface Successor {
   /** Rows written in it so far (swap/writes.ts). */
   readonly written: DatabaseWrites;
 }
-
-export type WindowOptions = Pick<
-  SwapOptions,
-  'pgbouncer' | 'maxClosedMs' | 'keepOriginalMs' | 'env' | 'folder'
->;
 
 const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE oid = $1";
 
@@ -51,12 +46,12 @@ const COMMENT = "SELECT shobj_description(oid, 'pg_database') AS comment FROM pg
 export async function openWindow(
   subject: SwapSubject,
   scope: Scope,
-  options: WindowOptions,
+  plan: WindowPlan,
+  environment: Environment,
 ): Promise<MaintenanceWindow> {
   const { control, target, settings, run, audit, emit } = subject;
   const { name, oid } = target.database;
-  const environment = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
-  const consoles = (options.pgbouncer ?? []).map((url) => parseSettings(url, environment));
+  const consoles = plan.pgbouncer.map((url) => parseSettings(url, environment));
   const [row] = await control.query<{ comment: string | null }>(COMMENT, [oid]);
   const comment = row?.comment ?? null;
   const byHand = `${openingStatements(name, comment).join('; ')};`;
@@ -66,7 +61,7 @@ export async function openWindow(
   });
   const server = await readServerIdentity(control);
   const closed: ClosedTarget = { settings, database: { name, oid }, comment, server, run, audit };
-  const window = new MaintenanceWindow(subject, scope, options, { closed, consoles, byHand });
+  const window = new MaintenanceWindow(subject, scope, plan, { closed, consoles, byHand });
   await window.startAgent();
   // Before anybody has to wait: it may take its time.
   if (target.role.mayCheckpoint) await window.step('checkpoint', () => control.query('CHECKPOINT'));
@@ -85,11 +80,10 @@ interface WindowParts {
 export class MaintenanceWindow {
   readonly #subject: SwapSubject;
   readonly #scope: Scope;
-  readonly #options: WindowOptions;
+  readonly #plan: WindowPlan;
   readonly #parts: WindowParts;
   readonly #steps: SwapSection['steps'] = [];
   readonly #poolers: PausedPooler[] = [];
-  readonly #maxClosedMs: number;
   #agent: ReopenAgent | undefined;
   #state: 'open' | 'closed' | 'swapped' = 'open';
   #closedAt = 0;
@@ -98,12 +92,11 @@ export class MaintenanceWindow {
   /** What a person has to know after a failover. */
   #failover: string | undefined;
 
-  constructor(subject: SwapSubject, scope: Scope, options: WindowOptions, parts: WindowParts) {
+  constructor(subject: SwapSubject, scope: Scope, plan: WindowPlan, parts: WindowParts) {
     this.#subject = subject;
     this.#scope = scope;
-    this.#options = options;
+    this.#plan = plan;
     this.#parts = parts;
-    this.#maxClosedMs = options.maxClosedMs ?? Number.POSITIVE_INFINITY;
   }
 
   /** The target's own comment. */
@@ -150,8 +143,8 @@ export class MaintenanceWindow {
     const { closed, consoles } = this.#parts;
     const { name, oid } = closed.database;
     this.#closedAt = performance.now();
-    if (Number.isFinite(this.#maxClosedMs))
-      this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#maxClosedMs);
+    if (Number.isFinite(this.#plan.maxClosedMs))
+      this.#timeLimit = setTimeout(() => fail(this.#closedTooLong()), this.#plan.maxClosedMs);
     const mark = this.#mark({
       ...{ state: 'fenced', at: { database: name, oid } },
       ...(consoles.length === 0 ? {} : { pgbouncer: consoles.map(nameConsole) }),
@@ -178,7 +171,7 @@ export class MaintenanceWindow {
     // From here on only a person can end the run.
     clearTimeout(this.#timeLimit);
     signal.throwIfAborted();
-    if (performance.now() - this.#closedAt > this.#maxClosedMs) throw this.#closedTooLong();
+    if (performance.now() - this.#closedAt > this.#plan.maxClosedMs) throw this.#closedTooLong();
     const keptAs = ownedName(name, 'before', run);
     const keepUntil = this.#keepUntil();
     const originalMark = this.#mark({
@@ -242,8 +235,8 @@ export class MaintenanceWindow {
   }
 
   #keepUntil(): string | null {
-    const { keepOriginalMs } = this.#options;
-    return keepOriginalMs === undefined ? null : new Date(Date.now() + keepOriginalMs).toISOString();
+    const { keepOriginalMs } = this.#plan;
+    return keepOriginalMs === null ? null : new Date(Date.now() + keepOriginalMs).toISOString();
   }
 
   #mark(
@@ -259,7 +252,7 @@ export class MaintenanceWindow {
 
   #closedTooLong(): SafemigrateError {
     return swapFailure(
-      `the target was closed for longer than --max-stall allows (${formatDuration(this.#maxClosedMs)})`,
+      `the target was closed for longer than --max-stall allows (${formatDuration(this.#plan.maxClosedMs)})`,
     );
   }
 }

@@ -9,7 +9,6 @@ import { visitOrReopen } from '../ownership/reopen.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { ignore } from '../rehearsal/slices.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -17,31 +16,10 @@ import { closeDatabase } from './fence.ts';
 import { openWindow, type Successor } from './maintenance-window.ts';
 import { obstacleReasons } from './preflight.ts';
 import { LOCK_TIMEOUT_MS } from './reopen-target.ts';
-import type { SwapOptions } from './swap-options.ts';
+import type { RollbackPlan } from './swap-plan.ts';
 import { refusedSwap, swapFailure } from './swap-section.ts';
 import type { SwapSubject } from './swap-subject.ts';
 import { type DatabaseWrites, rowsOfAnalyze, rowsWritten, waitForCounters } from './writes.ts';
-
-export interface RollbackOptions
-  extends Pick<
-    SwapOptions,
-    | 'url'
-    | 'urlEnv'
-    | 'pgbouncer'
-    | 'maxClosedMs'
-    | 'allowStandbys'
-    | 'emit'
-    | 'audit'
-    | 'signal'
-    | 'env'
-    | 'folder'
-  > {
-  /** Run of the swap to roll back. Default: the last one. */
-  readonly run?: string;
-  /** Rolls back even if rows were written since the swap; they stay in the newer database. Default false. */
-  readonly discardWrites?: boolean;
-  readonly confirm: (target: string, original: string) => Promise<boolean>;
-}
 
 /**
  * Swaps the kept original back. The newer database is kept beside it, under a name of its own.
@@ -55,36 +33,36 @@ export interface RollbackOptions
  *
  * @throws SafemigrateError `REFUSED` if there is no original; `TARGET_CHANGED` if the target could not be reopened.
  */
-export async function rollback(options: RollbackOptions): Promise<SwapSection & { readonly target: string }> {
-  const { result } = await withScope({ ...options, command: [] }, (scope, stop) =>
-    exchangeBack(scope, stop, options),
-  );
+export async function performRollback(
+  plan: RollbackPlan,
+): Promise<SwapSection & { readonly target: string }> {
+  const { result } = await withScope(plan, (scope, stop) => exchangeBack(scope, stop, plan));
   return result;
 }
 
 async function exchangeBack(
   scope: Scope,
   stop: Stop,
-  options: RollbackOptions,
+  plan: RollbackPlan,
 ): Promise<SwapSection & { readonly target: string }> {
-  const subject = await connectForRollback(scope, stop, options);
+  const subject = await connectForRollback(scope, stop, plan);
   const { target, control, run, audit, signal } = subject;
   const { name, oid } = target.database;
-  const original = await findOriginal(control, target.database, options.run);
-  const reasons = await obstacleReasons(control, target, options);
+  const original = await findOriginal(control, target.database, plan.run);
+  const reasons = await obstacleReasons(control, target, plan);
   if (reasons.length > 0) return { ...refusedSwap(reasons), target: name };
-  if (!(await options.confirm(name, original.name)))
+  if (!(await plan.confirm(name, original.name)))
     return { ...refusedSwap(['it was not confirmed']), target: name };
   const inside = await openSession(target.settings, {
     ...{ run, audit, signal, purpose: 'counters', readOnly: true },
   });
   const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
-  const window = await openWindow(subject, scope, options);
+  const window = await openWindow(subject, scope, plan.window, readEnvironment(plan.env, plan.folder));
   try {
     const newer = await window.close();
     await waitForCounters(target.server.versionNum);
     const written = await rowsWritten(control, oid, ofAnalyze);
-    if (!options.discardWrites) refuseLoss(original, written);
+    if (!plan.discardWrites) refuseLoss(original, written);
     const successor = await sealOriginal(subject, original);
     return { ...(await window.rename(newer, successor)), target: name };
   } catch (error) {
@@ -93,11 +71,10 @@ async function exchangeBack(
 }
 
 /** Connects to the target, which a killed run may have left closed, and takes the lock of a run. */
-async function connectForRollback(scope: Scope, stop: Stop, options: RollbackOptions): Promise<SwapSubject> {
-  const { emit = ignore, audit = ignore } = options;
+async function connectForRollback(scope: Scope, stop: Stop, plan: RollbackPlan): Promise<SwapSubject> {
+  const { emit, audit } = plan;
   const { signal } = stop;
-  const environment = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
-  const located = locateTarget(options, environment);
+  const located = locateTarget(plan.target, readEnvironment(plan.env, plan.folder));
   const onReopened = (message: string) => emit({ type: 'notice', message });
   const { target, session } = await inPhase(emit, 'connect', () =>
     visitOrReopen(located.settings, located.source, { audit, signal }, onReopened),
@@ -122,13 +99,13 @@ async function sealOriginal(
 async function findOriginal(
   control: Session,
   target: { readonly oid: number; readonly name: string },
-  run: string | undefined,
+  run: string | null,
 ): Promise<OwnedDatabase> {
   const originals = (await ownedDatabases(control, { sizes: false })).filter(
     ({ role, standing, mark }) => role === 'original' && standing === 'marked' && mark?.state === 'renamed',
   );
   const ofTarget = originals.filter(({ mark }) => mark?.successor === target.oid);
-  const wanted = run === undefined ? ofTarget.at(-1) : ofTarget.find((each) => each.run === run);
+  const wanted = run === null ? ofTarget.at(-1) : ofTarget.find((each) => each.run === run);
   if (wanted) return wanted;
   const others = originals.map(({ name }) => name).join(', ') || 'none';
   throw new SafemigrateError('REFUSED', `No original of ${target.name} is kept that could be swapped back.`, {

@@ -1,6 +1,7 @@
 import { SafemigrateError } from '../errors.ts';
 import type { Report, SwapSection } from '../model/report.ts';
 import type { TargetState } from '../observe/target-state.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import { prepare } from '../rehearsal/prepare.ts';
 import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
@@ -17,7 +18,7 @@ import {
   sealClone,
   verifyClone,
 } from './successor.ts';
-import type { SwapOptions } from './swap-options.ts';
+import type { SwapPlan } from './swap-plan.ts';
 import { refusedSwap, withSwap } from './swap-section.ts';
 
 /**
@@ -32,41 +33,42 @@ import { refusedSwap, withSwap } from './swap-section.ts';
  * | clone, migrate, verify, seal | the target closed, as before; the clone with its mark, which `clean` drops |
  * | rename | the clone as the target, open; the original under its new name, closed and marked, kept for a rollback |
  *
- * @throws SafemigrateError what rehearse() throws; `TARGET_CHANGED` if the target could not be reopened.
+ * @throws SafemigrateError what performRehearsal() throws; `TARGET_CHANGED` if the target could not be reopened.
  */
-export async function swap(options: SwapOptions): Promise<Report> {
-  if (options.from !== undefined)
+export async function performSwap(plan: SwapPlan): Promise<Report> {
+  if (plan.target.from !== null)
     throw new SafemigrateError('USAGE', '--swap and --from cannot be given together: a dump has no target.');
-  const { report, before } = await rehearseAndRemember(options);
-  const objection = await objectionToSwap(report, options);
+  const { report, before } = await rehearseAndRemember(plan);
+  const objection = await objectionToSwap(report, plan);
   const { result, cleanup } =
     objection === undefined
-      ? await withScope(options, (scope, stop) => exchangeTarget(scope, stop, before, options))
+      ? await withScope(plan, (scope, stop) => exchangeTarget(scope, stop, before, plan))
       : { result: refusedSwap([objection]), cleanup: { done: [], failed: [] } };
-  return redactIfAsked(withSwap(report, result, cleanup), options);
+  return redactIfAsked(withSwap(report, result, cleanup), plan);
 }
 
 async function exchangeTarget(
   scope: Scope,
   stop: Stop,
   before: TargetState,
-  options: SwapOptions,
+  plan: SwapPlan,
 ): Promise<SwapSection> {
-  // The successor is a clone of the target itself, wherever the rehearsal took place.
-  const { rehearsalUrl: _, ...onTarget } = options;
-  const prepared = await prepare(scope, stop, { ...onTarget, ...FOR_SUCCESSOR });
+  const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
   const { control, target } = prepared.context;
-  const objections = await swapObjections(prepared, before, options);
+  const objections = await swapObjections(prepared, before, plan);
   if (objections.length > 0) return refusedSwap(objections);
-  const window = await openWindow({ ...prepared.context, settings: prepared.settings }, scope, options);
+  const { env, folder } = plan.command;
+  const subject = { ...prepared.context, settings: prepared.settings };
+  const window = await openWindow(subject, scope, plan.window, readEnvironment(env, folder));
   try {
     const original = await window.close();
     const properties = await readClusterProperties(control, target.database.oid);
     const clone = await window.step('clone', () => cloneTarget(prepared, scope));
     requireSame(properties, await readClusterProperties(control, clone.oid), clone);
-    await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, options));
-    if (options.verify !== undefined)
-      await window.step('verify', () => verifyClone(prepared, clone, options));
+    await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
+    const { verify } = plan;
+    if (verify !== null)
+      await window.step('verify', () => verifyClone(prepared, clone, verify, plan.command));
     const successor = await sealClone(prepared, clone, properties);
     return await window.rename(original, { ...successor, comment: window.comment });
   } catch (error) {

@@ -5,7 +5,7 @@ import { type TargetState, targetChangesBetween } from '../observe/target-state.
 import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
-import type { SwapOptions } from './swap-options.ts';
+import type { SwapPlan } from './swap-plan.ts';
 
 /**
  * Says why not to swap after a rehearsal: it did not pass, it took longer than the target may be closed, or the user did not
@@ -13,7 +13,7 @@ import type { SwapOptions } from './swap-options.ts';
  */
 export async function objectionToSwap(
   report: Report,
-  { confirm, maxClosedMs = Number.POSITIVE_INFINITY }: Pick<SwapOptions, 'confirm' | 'maxClosedMs'>,
+  { confirm, window: { maxClosedMs } }: Pick<SwapPlan, 'confirm' | 'window'>,
 ): Promise<string | undefined> {
   if (!report.verdict.pass) return 'the rehearsal did not pass';
   const expectedMs = report.clone.durationMs + report.command.durationMs;
@@ -26,9 +26,9 @@ export async function objectionToSwap(
 export async function swapObjections(
   { context, stateBefore }: RehearsalContext,
   rehearsed: TargetState,
-  options: Pick<SwapOptions, 'allowStandbys'>,
+  plan: Pick<SwapPlan, 'allowStandbys'>,
 ): Promise<string[]> {
-  const obstacles = await obstacleReasons(context.control, context.target, options);
+  const obstacles = await obstacleReasons(context.control, context.target, plan);
   const changed = targetChangesBetween(rehearsed, stateBefore);
   return [
     ...obstacles,
@@ -40,7 +40,7 @@ export async function swapObjections(
 export async function obstacleReasons(
   session: Session,
   target: Pick<Target, 'database' | 'role'>,
-  { allowStandbys = false }: Pick<SwapOptions, 'allowStandbys'>,
+  { allowStandbys }: Pick<SwapPlan, 'allowStandbys'>,
 ): Promise<string[]> {
   const obstacles = await swapObstacles(session, target, { allowStandbys });
   return obstacles.map(({ reason, wayOut }) => `${reason}: ${wayOut}`);

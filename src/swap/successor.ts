@@ -8,6 +8,7 @@ import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import type { CommandPlan } from '../rehearsal/plan.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
 import { guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
@@ -16,14 +17,18 @@ import { type ClusterProperties, differingProperties, readClusterProperties } fr
 import { closeDatabase } from './fence.ts';
 import type { Successor } from './maintenance-window.ts';
 import { LOCK_TIMEOUT_MS } from './reopen-target.ts';
-import type { SwapOptions } from './swap-options.ts';
+import type { SwapPlan } from './swap-plan.ts';
 import { swapFailure } from './swap-section.ts';
 import { verifyByQueryOrCommand } from './verify.ts';
 import { rowsOfAnalyze, rowsWritten, waitForCounters } from './writes.ts';
 
-/** Options of the successor's clone: the closed target has no sessions to wait for, and --max-stall limits the whole window. */
+/**
+ * How the successor is cloned: from the target itself, wherever the rehearsal took place. The closed target has no sessions to
+ * wait for, and --max-stall limits the whole window.
+ */
 export const FOR_SUCCESSOR = {
-  clone: 'template',
+  method: 'template',
+  rehearsalUrl: null,
   disconnect: 'never',
   waitMs: 1_000,
   maxStallMs: NO_LIMIT_MS,
@@ -53,22 +58,22 @@ export async function migrateClone(
   { context, command: { logins, input } }: RehearsalContext,
   clone: Clone,
   { scope, stop }: { readonly scope: Scope; readonly stop: Stop },
-  options: SwapOptions,
+  plan: SwapPlan,
 ): Promise<void> {
-  const gate = new RehearsalGate(guardOptions(context, clone, options));
+  const gate = new RehearsalGate(guardOptions(context, clone, plan.proxy));
   const proxy = await watchCommand(
     scope,
-    wireOptions(context, clone, logins, gate, { ...options, observe: 'off' }),
+    wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }),
   );
   const rewritten = rewriteCommand(input, logins, proxy.routes);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
-    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, options), context)),
+    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, plan.command), context)),
   );
   await proxy.end();
   // The run may have ended while the command was running: by --max-stall, a lost connection, or Ctrl-C, which the command may
   // have ignored.
   stop.signal.throwIfAborted();
-  if (options.signal?.aborted)
+  if (plan.signal.aborted)
     throw new SafemigrateError('INTERRUPTED', 'Interrupted. The target is open and unchanged.');
   if (targetConnections.length > 0) throw swapFailure('the command connected to the target itself');
   if (result.exitCode === 0 && !proxy.reached())
@@ -83,9 +88,9 @@ export async function migrateClone(
 export async function verifyClone(
   { context: { run, audit, signal } }: RehearsalContext,
   clone: Clone,
-  { verify, env = process.env, folder = process.cwd() }: SwapOptions,
+  verify: string,
+  { env, folder }: CommandPlan,
 ): Promise<void> {
-  if (verify === undefined) return;
   const open = () => openSession(clone.connect, { run, audit, signal, purpose: 'verify', readOnly: true });
   await verifyByQueryOrCommand(verify, { settings: clone.connect, open }, { env, folder, signal });
 }

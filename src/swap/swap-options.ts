@@ -27,3 +27,24 @@ export interface SwapOptions extends RehearseOptions, SwapSettings {
   /** Gets the report of the rehearsal, and answers whether to go on. */
   readonly confirm: (report: Report) => Promise<boolean>;
 }
+
+export interface RollbackOptions
+  extends Pick<
+    SwapOptions,
+    | 'url'
+    | 'urlEnv'
+    | 'pgbouncer'
+    | 'maxClosedMs'
+    | 'allowStandbys'
+    | 'emit'
+    | 'audit'
+    | 'signal'
+    | 'env'
+    | 'folder'
+  > {
+  /** Run of the swap to roll back. Default: the last one. */
+  readonly run?: string;
+  /** Rolls back even if rows were written since the swap; they stay in the newer database. Default false. */
+  readonly discardWrites?: boolean;
+  readonly confirm: (target: string, original: string) => Promise<boolean>;
+}

@@ -9,7 +9,7 @@ import { type Server, startServer } from '../../src/local-server/embedded.ts';
 import { claimRun } from '../../src/ownership/control-session.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../src/postgres/connection/environment.ts';
-import { limitsOf, wishesOf } from '../../src/rehearsal/slices.ts';
+import { makeRehearsalPlan } from '../../src/rehearsal/plan.ts';
 import { Scope } from '../../src/scope.ts';
 import { withClient } from '../helpers/client.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
@@ -143,8 +143,7 @@ describe.skipIf(skipReason(obstacle))('clone', () => {
       const context = {
         ...options,
         target,
-        limits: limitsOf({ command: [], maxStallMs: 60_000 }),
-        wishes: wishesOf({ command: [] }),
+        options: makeRehearsalPlan({ command: [], maxStallMs: 60_000 }).clone,
         fail: () => {},
         ...(await claimRun(target, scope, options)),
       };

@@ -1,5 +1,5 @@
 import { chooseMethod } from '../../src/clone/choose.ts';
-import type { Clone, CloneContext, CloneLimits, CloneWishes, Possible } from '../../src/clone/method.ts';
+import type { Clone, CloneContext, CloneOptions, Possible } from '../../src/clone/method.ts';
 import type { MethodId } from '../../src/clone/method-id.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { RunEvent } from '../../src/events.ts';
@@ -7,6 +7,7 @@ import { claimRun } from '../../src/ownership/control-session.ts';
 import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../src/postgres/connection/environment.ts';
+import { makeRehearsalPlan } from '../../src/rehearsal/plan.ts';
 import { Scope } from '../../src/scope.ts';
 
 export interface Cloning {
@@ -19,11 +20,14 @@ export interface Cloning {
   make(change?: Partial<Possible>): Promise<Clone>;
 }
 
-export interface CloningOptions extends Partial<CloneLimits>, Partial<CloneWishes> {
+export interface CloningOptions extends Partial<CloneOptions> {
   readonly method?: MethodId;
   readonly signal?: AbortSignal;
   readonly onSent?: (entry: AuditEntry) => void;
 }
+
+/** Nothing waits, and nothing that is left over lives long. */
+const FOR_TESTS = { waitMs: 0, ttlMs: 600_000, maxCopyBytes: 2 ** 30 };
 
 /** A run that has claimed the server and can clone the database at `url`; released afterwards, whatever happens. */
 export async function withCloning<T>(
@@ -31,16 +35,8 @@ export async function withCloning<T>(
   options: CloningOptions,
   use: (cloning: Cloning) => Promise<T>,
 ): Promise<T> {
-  const { disconnect = 'never', waitMs = 0, maxStallMs = 5_000, method = 'template', onSent } = options;
-  const { ttlMs = 600_000, maxCopyBytes = 2 ** 30 } = options;
-  const {
-    checkpoint = 'fast',
-    schemaOnly = false,
-    excludeTableData = [],
-    allowExternalAccess = false,
-  } = options;
-  const { folder, external } = options;
-  const signal = options.signal ?? new AbortController().signal;
+  const { method = 'template', signal: given, onSent, ...wanted } = options;
+  const signal = given ?? new AbortController().signal;
   const sent: AuditEntry[] = [];
   const events: RunEvent[] = [];
   const audit = (entry: AuditEntry) => {
@@ -54,15 +50,7 @@ export async function withCloning<T>(
     const context: CloneContext = {
       target,
       ...claim,
-      limits: { disconnect, waitMs, maxStallMs, ttlMs, maxCopyBytes },
-      wishes: {
-        checkpoint,
-        schemaOnly,
-        excludeTableData,
-        allowExternalAccess,
-        ...(folder === undefined ? {} : { folder }),
-        ...(external === undefined ? {} : { external }),
-      },
+      options: { ...makeRehearsalPlan({ command: [] }).clone, ...FOR_TESTS, ...wanted },
       emit: (event) => void events.push(event),
       signal,
       audit,

@@ -1,11 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import {
-  type GuardedWatch,
-  type GuardrailOptions,
-  startGuardedProxy,
-} from '../../src/apply/guardrails/guarded-proxy.ts';
+import { type GuardedWatch, startGuardedProxy } from '../../src/apply/guardrails/guarded-proxy.ts';
+import { GUARDRAIL_DEFAULTS, type GuardrailSettings } from '../../src/apply/guardrails/guardrail-options.ts';
 import { inspectTarget } from '../../src/database/inspect.ts';
 import type { SafemigrateError } from '../../src/errors.ts';
 import { newRunId, type RunId } from '../../src/ownership/run-id.ts';
@@ -32,11 +29,11 @@ export interface Guarded {
 export async function withGuarded<T>(
   databaseUrl: string,
   rehearsed: readonly string[],
-  options: Partial<GuardrailOptions>,
+  { redact = false, ...settings }: GuardrailSettings & { readonly redact?: boolean },
   use: (guarded: Guarded) => Promise<T>,
 ): Promise<T> {
-  const settings = parseSettings(databaseUrl, readEnvironment({}, '/'));
-  const target = await inspectTarget(settings, 'the test');
+  const place = parseSettings(databaseUrl, readEnvironment({}, '/'));
+  const target = await inspectTarget(place, 'the test');
   const run = newRunId();
   const scope = new Scope();
   const state = await mkdtemp(path.join(tmpdir(), 'sm-'));
@@ -48,13 +45,14 @@ export async function withGuarded<T>(
     const wire = await startGuardedProxy(scope, {
       target,
       run,
-      logins: [settings],
+      logins: [place],
       rehearsed: rehearsedOf(rehearsed.map((sql, at) => ({ index: at + 1, sql, durationMs: 1 }))),
-      options: { redact: false, env, ...options },
+      guardrails: { ...GUARDRAIL_DEFAULTS, ...settings },
+      ...{ redact, env, listen: '127.0.0.1' },
       emit: (event) => {
         if (event.type === 'notice') notices.push(event.message);
       },
-      connect: (purpose) => openSession(settings, { purpose, run, database: 'postgres' }),
+      connect: (purpose) => openSession(place, { purpose, run, database: 'postgres' }),
       observer: (event) => events.push(event),
       abort: (reason) => aborts.push(reason),
     });

@@ -17,7 +17,9 @@ export interface GateParts {
   /** The target's name. */
   readonly database: string;
   readonly rehearsed: Rehearsed;
-  readonly options: Guardrails;
+  readonly guardrails: Guardrails;
+  /** The rehearsal's report was redacted. */
+  readonly redact: boolean;
   readonly events: GuardrailEvents;
   readonly manualControl: ManualControl;
   readonly blockingMonitor: BlockingMonitor;
@@ -56,10 +58,10 @@ export class ApplyGate implements Gate {
   }
 
   async between(signal: AbortSignal): Promise<void> {
-    const { manualControl, activity, events, options } = this.#parts;
+    const { manualControl, activity, events, guardrails } = this.#parts;
     await manualControl.hold(signal);
-    if (options.maxLag === null) return;
-    await awaitStandbys(activity, options.maxLag, events, signal);
+    if (guardrails.maxLag === null) return;
+    await awaitStandbys(activity, guardrails.maxLag, events, signal);
     // A person may have paused the run meanwhile.
     await manualControl.hold(signal);
   }
@@ -79,7 +81,7 @@ export class ApplyGate implements Gate {
   }
 
   #refusal({ sql, session, parsed }: Intent): PostgresError | undefined {
-    const { manualControl, blockingMonitor, events, rehearsed, options } = this.#parts;
+    const { manualControl, blockingMonitor, events, rehearsed, guardrails, redact } = this.#parts;
     if (manualControl.aborted)
       return { sqlstate: CANCELED, message: 'this run was aborted (safemigrate abort)' };
     const overdue = blockingMonitor.overdue(session);
@@ -91,7 +93,7 @@ export class ApplyGate implements Gate {
         hint: 'Only COMMIT and ROLLBACK may follow. --max-blocked and --max-waiting set the limits.',
       };
     }
-    const { onDivergence, redact } = options;
+    const { onDivergence } = guardrails;
     const sent = { sql, node: parsed?.node ?? null };
     if (!diverges(rehearsed, sent, { redacted: redact, database: this.#parts.database })) return undefined;
     if (this.#stopped) return notRehearsed('this statement was not rehearsed either');

@@ -20,14 +20,12 @@ import { ApplyGate } from './apply-gate.ts';
 import { BlockingMonitor } from './blocking-monitor.ts';
 import { listenForOrders } from './control.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
-import { type GuardrailOptions, settingsOf, withDefaults } from './guardrail-options.ts';
+import { type Guardrails, settingsOf } from './guardrail-options.ts';
 import { ManualControl } from './manual-control.ts';
 import { ProgressTracker } from './progress-tracker.ts';
 
 /** How long to wait for the answers to our own queries. */
 const ANSWER_WITHIN_MS = 1_000;
-
-export type { GuardrailOptions } from './guardrail-options.ts';
 
 export interface GuardedParts {
   readonly target: Target;
@@ -35,7 +33,13 @@ export interface GuardedParts {
   /** The logins that the command has; the first is the target's own. */
   readonly logins: readonly CommandLogin[];
   readonly rehearsed: Rehearsed;
-  readonly options: GuardrailOptions;
+  readonly guardrails: Guardrails;
+  /** The address that the command connects to. */
+  readonly listen: string;
+  /** Literals are left out of what is reported, and were in the rehearsal. */
+  readonly redact: boolean;
+  /** Says where the run listens for `pause`, `resume` and `abort`. */
+  readonly env: NodeJS.ProcessEnv;
   readonly emit: Emit;
   readonly audit?: Audit;
   /** Opens a session of ours on the target's server, if possible outside the target. */
@@ -56,8 +60,8 @@ export interface GuardedWatch extends CommandWatch {
 
 export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
   const { target, run, logins, rehearsed, emit, audit = () => {}, connect, observer } = parts;
-  const options = withDefaults(parts.options);
-  const events = new GuardrailEvents(emit, options.redact);
+  const { guardrails, redact } = parts;
+  const events = new GuardrailEvents(emit, redact);
   const activity = await scope.own(
     'watchdog',
     async () => new ActivityReader(() => connect('watchdog')),
@@ -67,11 +71,11 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
     openSession(target.settings, { purpose: 'invalid index', run, audit }),
   );
   const manualControl = new ManualControl(events, () => parts.abort(abortedByRequest(run)));
-  const blockingMonitor = new BlockingMonitor(options, activity, events);
-  const retries = new Retries(options, events, indexes);
+  const blockingMonitor = new BlockingMonitor(guardrails, activity, events);
+  const retries = new Retries(guardrails, events, indexes);
   const progress = new ProgressTracker(rehearsed, events);
-  const settings = settingsOf(options);
-  const stopListening = await listen(scope, run, options.env, manualControl, events);
+  const settings = settingsOf(guardrails);
+  const stopListening = await listen(scope, run, parts.env, manualControl, events);
   const proxy = await watchCommand(scope, {
     logins,
     clone: target.settings,
@@ -79,11 +83,21 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
     cloneOid: target.database.oid,
     guard: new ApplyGate({
       database: target.database.name,
-      ...{ rehearsed, options, events, manualControl, blockingMonitor, retries, indexes, activity },
+      ...{
+        rehearsed,
+        redact,
+        guardrails,
+        events,
+        manualControl,
+        blockingMonitor,
+        retries,
+        indexes,
+        activity,
+      },
     }),
     settings,
     observe: 'sampled',
-    ...(parts.options.listen === undefined ? {} : { listen: parts.options.listen }),
+    listen: parts.listen,
     otherDatabase: () => true,
     connect,
     observer: (event) => {

@@ -37,20 +37,8 @@ export const GUARDRAIL_DEFAULTS = {
   maxLag: null,
 } as const satisfies Required<GuardrailSettings>;
 
-export interface GuardrailOptions extends GuardrailSettings {
-  /** The address that the command connects to. */
-  readonly listen?: string;
-  /** Literals are left out of what is reported, and were in the rehearsal. */
-  readonly redact: boolean;
-  /** Where the run listens for `pause`, `resume` and `abort`. Default: the user's state folder. */
-  readonly env?: NodeJS.ProcessEnv;
-}
-
-export type Guardrails = Required<Omit<GuardrailOptions, 'listen'>>;
-
-export function withDefaults({ listen: _, ...options }: GuardrailOptions): Guardrails {
-  return { ...GUARDRAIL_DEFAULTS, env: process.env, ...options };
-}
+/** The settings with every default filled in. */
+export type Guardrails = Required<GuardrailSettings>;
 
 /** The settings that the command's sessions begin with. */
 export function settingsOf({ lockTimeoutMs, statementTimeoutMs, idleTimeoutMs }: Guardrails) {

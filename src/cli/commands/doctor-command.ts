@@ -1,5 +1,6 @@
 import type { Assessment } from '../../clone/method.ts';
 import { formatBytes, formatDuration } from '../../format.ts';
+import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { flow, type Span, type TextStyle, tone } from '../../report/text-layout.ts';
 import { auditTo } from '../audit-file.ts';
 import { type Diagnosis, diagnose } from '../doctor/examine.ts';
@@ -11,11 +12,8 @@ import { styleOf } from '../style.ts';
 /** Says which ways to clone work for this target, and what the others lack. @returns 0 where a rehearsal is possible. */
 export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const { format, audit, ...settings } = await gatherOptions(DOCTOR_OPTIONS, flags);
-  const diagnosis = await diagnose({
-    ...settings,
-    ...(audit === undefined ? {} : { audit: auditTo(audit) }),
-    signal,
-  });
+  const audited = audit === undefined ? {} : { audit: auditTo(audit) };
+  const diagnosis = await diagnose(makeRehearsalPlan({ ...settings, ...audited, command: [], signal }));
   const style = styleOf({ stream: process.stdout, env: process.env });
   process.stdout.write(format === 'json' ? asJson(diagnosis) : asText(diagnosis, style));
   return diagnosis.taken === null ? EXIT.cannotRehearse : EXIT.passed;

@@ -1,5 +1,6 @@
 import { formatDuration } from '../../format.ts';
-import { rollback } from '../../swap/perform-rollback.ts';
+import { performRollback } from '../../swap/perform-rollback.ts';
+import { makeRollbackPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { confirm } from '../confirm.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -18,16 +19,18 @@ export async function rollbackCommand(
   const { yes = false, maxStallMs, audit, ...options } = await gatherOptions(ROLLBACK_OPTIONS, flags);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   try {
-    const { outcome, original, reasons, stallMs, target } = await rollback({
-      ...options,
-      ...(run === undefined ? {} : { run }),
-      ...(maxStallMs === undefined ? {} : { maxClosedMs: maxStallMs }),
-      ...(audit === undefined ? {} : { audit: auditTo(audit) }),
-      emit: display.emit,
-      signal,
-      confirm: (name, kept) =>
-        confirm(`${kept} becomes ${name} again; the newer database is kept beside it.`, yes, signal),
-    });
+    const { outcome, original, reasons, stallMs, target } = await performRollback(
+      makeRollbackPlan({
+        ...options,
+        ...(run === undefined ? {} : { run }),
+        ...(maxStallMs === undefined ? {} : { maxClosedMs: maxStallMs }),
+        ...(audit === undefined ? {} : { audit: auditTo(audit) }),
+        emit: display.emit,
+        signal,
+        confirm: (name, kept) =>
+          confirm(`${kept} becomes ${name} again; the newer database is kept beside it.`, yes, signal),
+      }),
+    );
     display.finish();
     const closed = stallMs === null ? '' : `, closed for ${formatDuration(stallMs)}`;
     if (outcome === 'swapped') {

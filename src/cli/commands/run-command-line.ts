@@ -1,9 +1,12 @@
-import { apply } from '../../apply/perform-apply.ts';
+import { makeApplyPlan } from '../../apply/apply-plan.ts';
+import { performApply } from '../../apply/perform-apply.ts';
 import type { Report } from '../../model/report.ts';
-import type { PlannedStatements } from '../../rehearsal/describe-plan.ts';
-import { rehearse } from '../../rehearsal/rehearse.ts';
+import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
+import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
+import { performRehearsal } from '../../rehearsal/rehearse.ts';
 import type { RehearseOptions } from '../../rehearsal/run-options.ts';
-import { swap } from '../../swap/perform-swap.ts';
+import { performSwap } from '../../swap/perform-swap.ts';
+import { makeSwapPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';
@@ -44,8 +47,8 @@ export async function rehearseCommand(
   };
   try {
     if (values.plan) {
-      const { planRehearsal } = await import('../../rehearsal/describe-plan.ts');
-      process.stdout.write(visibleLines(planText(await planRehearsal(options))));
+      const planned = await describeStatements(makeRehearsalPlan(options));
+      process.stdout.write(visibleLines(planText(planned)));
       return 0;
     }
     const report = await runInMode(mode, options, values, display, signals.abort);
@@ -66,22 +69,26 @@ async function runInMode(
 ): Promise<Report> {
   switch (mode) {
     case 'rehearse':
-      return rehearse(options);
+      return performRehearsal(makeRehearsalPlan(options));
     case 'apply':
       refuseUnasked(values.yes ?? false);
-      return apply({
-        ...options,
-        ...settingsIn(APPLY_TABLE, values),
-        guardrails: settingsIn(GUARDRAIL_TABLE, values),
-        confirm: (report) => confirmApply(report, values, display, signal),
-      });
+      return performApply(
+        makeApplyPlan({
+          ...options,
+          ...settingsIn(APPLY_TABLE, values),
+          guardrails: settingsIn(GUARDRAIL_TABLE, values),
+          confirm: (report) => confirmApply(report, values, display, signal),
+        }),
+      );
     case 'swap':
-      return swap({
-        ...options,
-        ...settingsIn(SWAP_TABLE, values),
-        ...(values.maxStallMs === undefined ? {} : { maxClosedMs: values.maxStallMs }),
-        confirm: (report) => confirmSwap(report, values, signal),
-      });
+      return performSwap(
+        makeSwapPlan({
+          ...options,
+          ...settingsIn(SWAP_TABLE, values),
+          ...(values.maxStallMs === undefined ? {} : { maxClosedMs: values.maxStallMs }),
+          confirm: (report) => confirmSwap(report, values, signal),
+        }),
+      );
   }
 }
 

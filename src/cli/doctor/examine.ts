@@ -11,9 +11,8 @@ import type { Target } from '../../database/target.ts';
 import { claimRun } from '../../ownership/control-session.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import { readEnvironment } from '../../postgres/connection/environment.ts';
+import { ignore, type RehearsalPlan } from '../../rehearsal/plan.ts';
 import { otherServers } from '../../rehearsal/rehearsal-server.ts';
-import type { RehearseOptions } from '../../rehearsal/run-options.ts';
-import { ignore, limitsOf, wishesOf } from '../../rehearsal/slices.ts';
 import { withScope } from '../../rehearsal/with-scope.ts';
 import { type SwapObstacle, swapObstacles } from '../../swap/preflight.ts';
 
@@ -30,27 +29,26 @@ export interface Diagnosis {
   readonly swapObstacles: readonly SwapObstacle[];
 }
 
-/** What works for this target, what does not, and what would help. Changes nothing. */
-export async function diagnose(options: Omit<RehearseOptions, 'command'>): Promise<Diagnosis> {
-  const { audit = ignore, clone = 'auto' } = options;
-  const { result } = await withScope({ ...options, command: [] }, async (scope, stop) => {
+/** Finds out what works for this target, what does not, and what would help. Changes nothing. */
+export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
+  const { audit, clone } = plan;
+  const { result } = await withScope(plan, async (scope, stop) => {
     const { signal } = stop;
-    const around = readEnvironment(options.env ?? process.env, options.folder ?? process.cwd());
-    const located = locateTarget(options, around);
+    const around = readEnvironment(plan.command.env, plan.command.folder);
+    const located = locateTarget(plan.target, around);
     const target = await inspectTarget(located.settings, located.source, { audit, signal });
     const claim = await claimRun(target, scope, { audit, signal });
     const context = {
       target,
       ...claim,
-      ...(await otherServers({ ...options, command: [] }, target, claim.run, around, { scope, stop, audit })),
-      limits: limitsOf({ ...options, command: [] }),
-      wishes: wishesOf({ ...options, command: [] }),
+      ...(await otherServers(clone, target, claim.run, around, { scope, stop, audit })),
+      options: clone,
       emit: ignore,
       signal,
       audit,
       fail: ignore,
     };
-    const considered = await assessMethods(context, clone);
+    const considered = await assessMethods(context, clone.method);
     const inTarget = await openSession(target.settings, { purpose: 'doctor', audit, signal, readOnly: true });
     try {
       const [first] = considered;

@@ -1,7 +1,7 @@
 import { METHOD_IDS } from '../../clone/method-id.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../../rehearsal/run-options.ts';
 import { declareOptions } from './option-spec.ts';
-import { choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, TEXT } from './value-types.ts';
+import { choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, TEXT, TIME_LIMIT } from './value-types.ts';
 
 /** How a rehearsal is made. */
 export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAULTS, {
@@ -142,7 +142,7 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     flag: '--timeout <duration>',
     summary: 'end the command after this time',
     group: 'Command',
-    type: DURATION,
+    type: TIME_LIMIT,
   },
   observe: {
     flag: '--observe <how>',

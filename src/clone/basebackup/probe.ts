@@ -113,8 +113,8 @@ async function serverPrograms(major: number): Promise<string | Impossible> {
   }
 }
 
-async function findPlace({ wishes }: CloneContext, bytes: number): Promise<string | Impossible> {
-  const wished = wishes.folder ?? tmpdir();
+async function findPlace({ options }: CloneContext, bytes: number): Promise<string | Impossible> {
+  const wished = options.folder ?? tmpdir();
   try {
     const place = await realpath(wished);
     if (process.getuid?.() === 0 && !(await reachableByOthers(place)))

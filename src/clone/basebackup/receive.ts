@@ -21,7 +21,7 @@ const ENDING_MS = 5_000;
 
 /** Returns the function that creates `data` and `tablespaces/<oid>` in the folder, with the WAL that recovery needs. */
 export function receivingWords(
-  { wishes, run }: CloneContext,
+  { options, run }: CloneContext,
   { client, tablespaces }: BackupServer,
   folder: string,
 ): string[] {
@@ -30,7 +30,7 @@ export function receivingWords(
     `--pgdata=${path.join(folder, 'data')}`,
     '--format=plain',
     '--wal-method=stream',
-    `--checkpoint=${wishes.checkpoint}`,
+    `--checkpoint=${options.checkpoint}`,
     `--label=safemigrate ${run}`,
     '--no-password',
     '--no-manifest',

@@ -57,7 +57,7 @@ export function slotName({ run }: Pick<CloneContext, 'run'>): string {
 
 /** Starts a backup over a session that the scope owns. Waits for the checkpoint. */
 export async function startBackup(context: CloneContext, survey: Survey, scope: Scope): Promise<Backup> {
-  const { run, signal, wishes } = context;
+  const { run, signal, options } = context;
   const { server } = survey;
   const session = await scope.own(
     'backup session',
@@ -72,7 +72,7 @@ export async function startBackup(context: CloneContext, survey: Survey, scope: 
   await noticeOurEnd(session);
   const reserved = server.mayReserve && (await reserveWal(session, slotName(context)));
   const { start, stop } = backupStatements(server);
-  await session.query(start, [`safemigrate ${run}`, wishes.checkpoint === 'fast']);
+  await session.query(start, [`safemigrate ${run}`, options.checkpoint === 'fast']);
   return {
     signal: AbortSignal.any([signal, lost.signal]),
     reserved,

@@ -19,8 +19,8 @@ export interface CloneFolder {
  * @param wished the folder of --clone-dir.
  * @throws Obstacle with the reason if there is none.
  */
-export async function findPlace(data: string, wished: string | undefined): Promise<CloneFolder> {
-  const parent = wished === undefined ? path.dirname(data) : await resolve(wished);
+export async function findPlace(data: string, wished: string | null): Promise<CloneFolder> {
+  const parent = wished === null ? path.dirname(data) : await resolve(wished);
   if (parent === data || inside(data, parent) !== undefined)
     throw new CopyObstacle(`${parent} is inside the data directory`, 'name another folder with --clone-dir');
   try {

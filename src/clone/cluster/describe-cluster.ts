@@ -51,7 +51,7 @@ function byBackup(context: CloneContext, survey: Survey, folder: string): string
   const copied = strategy === 'reflink' ? 'share the blocks of' : 'copy';
   const label = start
     .replace('$1', literal(`safemigrate ${context.run}`))
-    .replace('$2', String(context.wishes.checkpoint === 'fast'));
+    .replace('$2', String(context.options.checkpoint === 'fast'));
   return [
     ...(server.mayReserve
       ? [

@@ -57,7 +57,7 @@ async function fillByBackup(
 }
 
 function makeCopier(
-  { limits }: CloneContext,
+  { options }: CloneContext,
   { strategy, directory, bytes }: Survey,
   { signal }: Backup,
   reflinker: Reflinker,
@@ -67,7 +67,7 @@ function makeCopier(
     reflinker,
     owner: process.getuid?.() === 0 ? directory.owner : null,
     // A database grows while it is copied.
-    maxCopyBytes: Math.max(limits.maxCopyBytes, bytes * GROWTH),
+    maxCopyBytes: Math.max(options.maxCopyBytes, bytes * GROWTH),
     signal,
   });
 }
@@ -120,8 +120,8 @@ async function fillBySnapshot(context: CloneContext, survey: Survey, folder: str
 }
 
 /** Runs a checkpoint: otherwise recovery of the copy would start at the server's last automatic one. */
-export function hurriesCheckpoint({ wishes }: CloneContext, { ground }: Survey): boolean {
-  return wishes.checkpoint === 'fast' && ground.role.mayCheckpoint;
+export function hurriesCheckpoint({ options }: CloneContext, { ground }: Survey): boolean {
+  return options.checkpoint === 'fast' && ground.role.mayCheckpoint;
 }
 
 async function runCheckpoint(context: CloneContext, survey: Survey): Promise<void> {
@@ -134,10 +134,10 @@ async function runCheckpoint(context: CloneContext, survey: Survey): Promise<voi
 }
 
 /** Describes for the report what the copy did to the server. A standby uses its last restartpoint, and writes no WAL. */
-function backupTraces({ wishes }: CloneContext, { server }: Survey, { reserved }: Backup): string[] {
+function backupTraces({ options }: CloneContext, { server }: Survey, { reserved }: Backup): string[] {
   if (server.inRecovery) return ['a backup on the standby, with a restartpoint; nothing on the target'];
   const checkpoint =
-    wishes.checkpoint === 'fast' ? 'an immediate checkpoint' : 'a checkpoint, spread over time';
+    options.checkpoint === 'fast' ? 'an immediate checkpoint' : 'a checkpoint, spread over time';
   return [
     `pg_backup_start: ${checkpoint}, and full-page writes until the files were copied`,
     'pg_backup_stop: a switch to the next WAL segment, and a backup history file in pg_wal (and in the archive)',

@@ -59,7 +59,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
       ANOTHER,
     );
   const layout = await readLayout(directory.folder, server, ground.database.oid);
-  const place = await findPlace(layout.data, context.wishes.folder);
+  const place = await findPlace(layout.data, context.options.folder);
   const programs = await findPrograms(directory.postmasterPid, server.versionNum);
   const found = { ground, server, directory, programs, layout, place };
   const survey = { ...found, ...(await findStrategy(context, found)) };
@@ -120,7 +120,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
       ...(await measureUnshared(found, probe)),
     };
   }
-  if (context.wishes.folder === undefined) await refuseMountPoint(layout.data, place);
+  if (context.options.folder === null) await refuseMountPoint(layout.data, place);
   const parts = [layout.data, ...layout.tablespaces.map(({ folder }) => folder)];
   const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true, isSkipped)));
   return {

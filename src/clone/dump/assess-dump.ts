@@ -32,7 +32,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
   const programs = await clientPrograms(context, kind);
   if ('reason' in programs) return { possible: false, ...programs };
   const { sizeBytes, relations } = context.target.database;
-  const { schemaOnly } = context.wishes;
+  const { schemaOnly } = context.options;
   const readyMs = estimateDumpMs(context);
   const what = schemaOnly ? 'tables without rows' : formatBytes(sizeBytes);
   return {
@@ -52,14 +52,14 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
 /** Estimates the milliseconds until the clone can be used. */
 function estimateDumpMs(context: CloneContext): number {
   const { sizeBytes, relations } = context.target.database;
-  const bytes = context.wishes.schemaOnly ? 0 : sizeBytes;
+  const bytes = context.options.schemaOnly ? 0 : sizeBytes;
   const serverMs = destinationKind(context) === 'embedded-server' ? OWN_SERVER_MS : 0;
   return Math.round(FIXED_MS + serverMs + relations * PER_RELATION_MS + bytes / BYTES_PER_MS);
 }
 
 /** The folder for dumps and logs. */
-export function workFolder({ wishes }: CloneContext): string {
-  return wishes.folder ?? tmpdir();
+export function workFolder({ options }: CloneContext): string {
+  return options.folder ?? tmpdir();
 }
 
 /** Picks programs that are not older than the dumped server, and whose output the other server accepts. */
@@ -92,7 +92,7 @@ async function obstacleTo(
       };
   }
   if (kind === 'embedded-server') {
-    if (context.wishes.keep)
+    if (context.options.keep)
       return {
         reason: `the role ${target.role.name} may not create databases, and a server of our own ends with the run`,
         enable: `ALTER ROLE ${identifier(target.role.name)} CREATEDB; or leave out --keep`,

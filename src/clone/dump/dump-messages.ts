@@ -16,7 +16,7 @@ export function touches(context: CloneContext, kind: DestinationKind, transferMs
 
 /** Describes how a restored copy differs from the target. */
 export function dumpCaveats(
-  { wishes, source }: CloneContext,
+  { options, source }: CloneContext,
   { subscriptions }: DumpFacts,
   { missing, sameLocale }: { missing: readonly string[]; sameLocale: boolean },
 ): Caveat[] {
@@ -34,11 +34,11 @@ export function dumpCaveats(
   if (subscriptions > 0) reasons.push(`it is without ${plural(subscriptions, 'subscription')} of the target`);
   return [
     ...reasons.map((reason): Caveat => ({ path: 'clone', kind: 'estimate', reason })),
-    ...rowsLeftOut(wishes).map((reason): Caveat => ({ path: 'clone.sizeBytes', kind: 'estimate', reason })),
+    ...rowsLeftOut(options).map((reason): Caveat => ({ path: 'clone.sizeBytes', kind: 'estimate', reason })),
   ];
 }
 
-function rowsLeftOut({ schemaOnly, excludeTableData }: CloneContext['wishes']): string[] {
+function rowsLeftOut({ schemaOnly, excludeTableData }: CloneContext['options']): string[] {
   const tables = excludeTableData.join(', ');
   return [
     ...(schemaOnly ? ['its tables have no rows (--schema-only): times and data tell nothing'] : []),

@@ -1,6 +1,6 @@
 import type { ClientPrograms } from '../../local-server/client-programs.ts';
 import type { GuardedFolder } from '../../local-server/folder-cleaner.ts';
-import type { CloneWishes } from '../method.ts';
+import type { CloneOptions } from '../method.ts';
 
 export interface Transfer {
   readonly programs: ClientPrograms;
@@ -11,7 +11,7 @@ export interface Transfer {
   readonly to: { readonly environment: Readonly<Record<string, string>>; readonly database: string };
   /** Size of the target, the upper limit of the dump's. */
   readonly sizeBytes: number;
-  readonly wishes: Pick<CloneWishes, 'schemaOnly' | 'excludeTableData'>;
+  readonly options: Pick<CloneOptions, 'schemaOnly' | 'excludeTableData'>;
   /** The target's roles cannot be used there. */
   readonly withoutRoles: boolean;
   /** Another server may lack the tablespaces. */

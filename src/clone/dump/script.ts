@@ -10,7 +10,7 @@ const LOCK_WAIT_MS = 5_000;
  * code of its last program, so the first one creates a file if it fails.
  */
 export function transferScript(
-  order: Pick<Transfer, 'programs' | 'from' | 'to' | 'wishes' | 'withoutRoles' | 'withoutTablespaces'>,
+  order: Pick<Transfer, 'programs' | 'from' | 'to' | 'options' | 'withoutRoles' | 'withoutTablespaces'>,
   { folder, mode, jobs }: Transferred & { readonly folder: string },
 ): string {
   const place = path.join(folder, 'dump');
@@ -23,7 +23,7 @@ export function transferScript(
 }
 
 export function dumpWords(
-  { programs, from, wishes, withoutRoles }: Pick<Transfer, 'programs' | 'from' | 'wishes' | 'withoutRoles'>,
+  { programs, from, options, withoutRoles }: Pick<Transfer, 'programs' | 'from' | 'options' | 'withoutRoles'>,
   mode: Transferred['mode'],
   jobs: number,
   place: string,
@@ -38,8 +38,8 @@ export function dumpWords(
     ...(mode === 'directory'
       ? ['--format=directory', `--jobs=${jobs}`, `--file=${place}`, '--no-sync']
       : ['--format=custom']),
-    ...(wishes.schemaOnly ? ['--schema-only'] : []),
-    ...wishes.excludeTableData.map((pattern) => `--exclude-table-data=${pattern}`),
+    ...(options.schemaOnly ? ['--schema-only'] : []),
+    ...options.excludeTableData.map((pattern) => `--exclude-table-data=${pattern}`),
     ...(withoutRoles ? ['--no-owner', '--no-privileges'] : []),
     `--dbname=${databaseArgument(from.database)}`,
   ];

@@ -42,7 +42,7 @@ export async function takeLease(
   place: FolderLocation,
   scope: Scope,
 ): Promise<Lease> {
-  const { run, target, limits, fail } = context;
+  const { run, target, options, fail } = context;
   const { socketFolder, floorBytes } = place;
   const common = { folder, run, socketFolder, release: release ?? null };
   let over = false;
@@ -52,7 +52,7 @@ export async function takeLease(
     holds: 'clone',
     ...common,
     target: nameTarget(target),
-    endsAt: new Date(Date.now() + limits.ttlMs).toISOString(),
+    endsAt: new Date(Date.now() + options.ttlMs).toISOString(),
     kept,
     owner: await ourStamp(),
     watchdog: null,
@@ -66,7 +66,7 @@ export async function takeLease(
   );
   const watchdog = await scope.own(
     `clone in ${folder}`,
-    () => startCloneReaper({ ...common, entry: entryFile(run), ttlMs: limits.ttlMs, floorBytes }),
+    () => startCloneReaper({ ...common, entry: entryFile(run), ttlMs: options.ttlMs, floorBytes }),
     async (started: CloneReaper | undefined) => {
       over = true;
       if (kept || (await started?.end())) return;

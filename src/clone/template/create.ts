@@ -96,7 +96,7 @@ export async function plannedStatements(
   name: string,
   strategy: TemplateStrategy,
 ): Promise<string[]> {
-  const { disconnect } = context.limits;
+  const { disconnect } = context.options;
   const statements = await creatingStatements(context, name, strategy);
   const present = await clientSessions(context.control, context.target.database.oid);
   return [
@@ -109,8 +109,8 @@ export async function plannedStatements(
 }
 
 async function createBy(context: CloneContext, name: string, strategy: TemplateStrategy): Promise<Made> {
-  const { limits, signal, control, target } = context;
-  const deadline = Date.now() + limits.waitMs;
+  const { options, signal, control, target } = context;
+  const deadline = Date.now() + options.waitMs;
   const tally = { ended: 0 };
   for (;;) {
     await waitForSessions(context, deadline);
@@ -186,7 +186,7 @@ async function accompany(
     () => (running = false),
   );
   const needed =
-    context.limits.disconnect !== 'never' || context.target.database.sizeBytes > PROGRESS_ABOVE_BYTES;
+    context.options.disconnect !== 'never' || context.target.database.sizeBytes > PROGRESS_ABOVE_BYTES;
   if (!needed) {
     await settled;
     return;

@@ -40,7 +40,7 @@ export function endingStatement(disconnect: 'idle' | 'all'): string {
 
 /** Terminates, once, the sessions that the user allowed and the role may terminate. @returns their number. */
 export async function endSessions(session: Session, context: CloneContext): Promise<number> {
-  const { disconnect } = context.limits;
+  const { disconnect } = context.options;
   if (disconnect === 'never') return 0;
   const ours = [context.control.pid, session.pid];
   const rows = await session.query<{ ended: boolean }>(endingStatement(disconnect), [
@@ -56,12 +56,12 @@ export interface InTheWay {
   readonly prepared: PreparedTransaction[];
 }
 
-async function inTheWay({ control, target, limits }: CloneContext): Promise<InTheWay> {
+async function inTheWay({ control, target, options }: CloneContext): Promise<InTheWay> {
   const { oid, name } = target.database;
   const sessions = await clientSessions(control, oid);
   const prepared = await preparedTransactions(control, name);
-  if (limits.disconnect === 'never' || sessions.length === 0) return { sessions, prepared };
-  const statement = `SELECT a.pid ${endableSessions(limits.disconnect)}`;
+  if (options.disconnect === 'never' || sessions.length === 0) return { sessions, prepared };
+  const statement = `SELECT a.pid ${endableSessions(options.disconnect)}`;
   const endable = await control.query<{ pid: number }>(statement, [oid, [control.pid]]);
   const pids = new Set(endable.map(({ pid }) => pid));
   return { sessions: sessions.filter(({ pid }) => !pids.has(pid)), prepared };
@@ -92,7 +92,7 @@ function refusal(context: CloneContext, obstacles: InTheWay): SafemigrateError {
   const all = [...obstacles.sessions.map(describe), ...obstacles.prepared.map(describePrepared)];
   const lines = all.slice(0, SHOWN);
   if (all.length > SHOWN) lines.push(`… and ${all.length - SHOWN} more`);
-  const waited = context.limits.waitMs / 1000;
+  const waited = context.options.waitMs / 1000;
   return new SafemigrateError(
     'SESSIONS',
     `${count(obstacles)} ${context.target.database.name}, and a clone by CREATE DATABASE with TEMPLATE needs ` +
@@ -101,13 +101,13 @@ function refusal(context: CloneContext, obstacles: InTheWay): SafemigrateError {
   );
 }
 
-function advice({ limits, target }: CloneContext, { sessions, prepared }: InTheWay): string[] {
+function advice({ options, target }: CloneContext, { sessions, prepared }: InTheWay): string[] {
   const { name, superuser, maySignal, seesActivity } = target.role;
   const lines: string[] = [];
   if (prepared.length > 0)
     lines.push('End prepared transactions with COMMIT PREPARED or ROLLBACK PREPARED, in that database.');
   if (sessions.length === 0) return ['The target was not touched.', ...lines];
-  if (limits.disconnect === 'never') {
+  if (options.disconnect === 'never') {
     const more = 'or let safemigrate end them with --disconnect idle or --disconnect all.';
     return [
       'The target was not touched, and no session was terminated.',
@@ -118,8 +118,8 @@ function advice({ limits, target }: CloneContext, { sessions, prepared }: InTheW
   lines.unshift(
     'The target was not touched. Try again when they are gone, or wait longer with --wait SECONDS.',
   );
-  if (limits.disconnect === 'idle') lines.push('--disconnect all also ends those that are at work.');
-  if (limits.disconnect === 'idle' && !seesActivity)
+  if (options.disconnect === 'idle') lines.push('--disconnect all also ends those that are at work.');
+  if (options.disconnect === 'idle' && !seesActivity)
     lines.push(`GRANT pg_read_all_stats TO ${identifier(name)} lets it see which sessions are idle.`);
   if (!superuser && !maySignal)
     lines.push(`GRANT pg_signal_backend TO ${identifier(name)} lets it end those of other ordinary roles.`);

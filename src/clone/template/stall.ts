@@ -15,7 +15,7 @@ export async function timeLimit(
   strategy: TemplateStrategy,
   present: readonly ActivitySession[],
 ): Promise<number> {
-  const { maxStallMs } = context.limits;
+  const { maxStallMs } = context.options;
   const expected =
     rankHere(context, true).find((estimate) => estimate.strategy === strategy)?.milliseconds ?? 0;
   const busy = maxStallMs < NO_LIMIT_MS && (present.length > 0 || (await isVisited(context, expected)));
@@ -27,7 +27,7 @@ export async function timeLimit(
 }
 
 function refuseLongStall(context: CloneContext, expectedMs: number, busy: boolean): void {
-  const { maxStallMs } = context.limits;
+  const { maxStallMs } = context.options;
   if (!busy || expectedMs <= maxStallMs) return;
   const { database } = context.target;
   throw new SafemigrateError(

@@ -6,8 +6,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { Report } from '../../model/report.ts';
 import { redactReport } from '../../observe/redact-report.ts';
 import type { TargetState } from '../../observe/target-state.ts';
-import type { RehearseOptions } from '../run-options.ts';
-import { ignore } from '../slices.ts';
+import type { CommandPlan, RehearsalPlan } from '../plan.ts';
 import { commandHash, type Receipt, type ReceiptIdentity, readReceipt, writeReceipt } from './receipt.ts';
 
 /** A rehearsal that an apply may rely on. */
@@ -18,7 +17,7 @@ export type Rehearsal = { readonly report: Report } & (
 );
 
 /** The rehearsal that a receipt stands for. @throws SafemigrateError `CONFIGURATION`, `REFUSED` */
-export async function readRehearsal(file: string, { receiptKey }: RehearseOptions): Promise<Rehearsal> {
+export async function readRehearsal(file: string, key: string | null): Promise<Rehearsal> {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -27,42 +26,40 @@ export async function readRehearsal(file: string, { receiptKey }: RehearseOption
       cause,
     });
   }
-  const receipt = await readReceipt(text, receiptKey);
+  const receipt = await readReceipt(text, key ?? undefined);
   return { report: receipt.report, receipt };
 }
 
-/** What tells this command and this server from others, for receipts. */
+/** Identifies this command and this server, for receipts. */
 export function identityOf(
   { server }: Pick<Target, 'server'>,
   { logins }: Logins,
-  { command }: RehearseOptions,
+  { argv }: CommandPlan,
 ): ReceiptIdentity {
   return {
-    command: commandHash(commandWithoutSecrets(command, logins)),
+    command: commandHash(commandWithoutSecrets(argv, logins)),
     systemIdentifier: server.systemIdentifier,
   };
 }
 
 /**
- * Where one was asked for. The rehearsal has been made: a file that cannot be written is a notice. The schema
- * stays in it as it was found, to be compared with the target's, and so does the name of the target.
+ * Writes the receipt, if one is wanted. The rehearsal is over, so that a file that cannot be written is a notice. The receipt
+ * keeps the schema as it was found, to be compared with the target's, and the target's name.
  */
 export async function keepReceipt(
   report: Report,
   identity: ReceiptIdentity,
-  options: RehearseOptions,
+  { receipt: { file, key }, redact, emit }: Pick<RehearsalPlan, 'receipt' | 'redact' | 'emit'>,
 ): Promise<void> {
-  const { receipt, receiptKey, redact = false, emit = ignore } = options;
-  if (receipt === undefined) return;
+  if (file === null) return;
   try {
     const kept = redact
       ? { ...(await redactReport(report)), schema: report.schema, target: report.target }
       : report;
-    writeFileSync(receipt, writeReceipt(kept, identity, receiptKey), { mode: 0o600 });
-    const unsigned =
-      receiptKey === undefined ? ' It is not signed: anybody could make one (--receipt-key).' : '';
-    emit({ type: 'notice', message: `the receipt is in ${receipt}.${unsigned}` });
+    writeFileSync(file, writeReceipt(kept, identity, key ?? undefined), { mode: 0o600 });
+    const unsigned = key === null ? ' It is not signed: anybody could make one (--receipt-key).' : '';
+    emit({ type: 'notice', message: `the receipt is in ${file}.${unsigned}` });
   } catch (error) {
-    emit({ type: 'notice', message: `the receipt could not be written to ${receipt}: ${messageOf(error)}` });
+    emit({ type: 'notice', message: `the receipt could not be written to ${file}: ${messageOf(error)}` });
   }
 }

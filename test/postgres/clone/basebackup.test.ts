@@ -104,8 +104,8 @@ describe.skipIf(skip)('a base backup', () => {
     const attempt = withCloning(shop, options, async (cloning) => {
       // A spread checkpoint takes its time: what is seen below is not over at once.
       await run(shop, 'UPDATE t SET n = n');
-      const wishes = { ...cloning.context.wishes, checkpoint: 'spread' as const };
-      const [result] = await Promise.allSettled([make(cloning, { wishes }), abortOnceSeen()]);
+      const options = { ...cloning.context.options, checkpoint: 'spread' as const };
+      const [result] = await Promise.allSettled([make(cloning, { options }), abortOnceSeen()]);
       if (result.status === 'rejected') throw result.reason;
     });
     const abortOnceSeen = async () => {

@@ -317,7 +317,7 @@ describe.skipIf(skip)('a dump into another server', () => {
     let folder = '';
     await withCloning(as(database.url, READER), { method: 'dump' }, async (cloning) => {
       expect(
-        await dump.assess({ ...cloning.context, wishes: { ...cloning.context.wishes, keep: true } }),
+        await dump.assess({ ...cloning.context, options: { ...cloning.context.options, keep: true } }),
       ).toMatchObject({
         possible: false,
       });

@@ -1,0 +1,161 @@
+import { EventEmitter } from 'node:events';
+import type { CloneOptions } from '../clone/method.ts';
+import type { MethodId } from '../clone/method-id.ts';
+import type { Interrupts } from '../command/run-command.ts';
+import { SafemigrateError } from '../errors.ts';
+import type { Emit } from '../events.ts';
+import { DEFAULT_POLICY, type Policy } from '../hazards/policy.ts';
+import type { Audit } from '../postgres/connection/audit.ts';
+import type { Observe } from '../proxy/observed.ts';
+import { REHEARSAL_DEFAULTS, type RehearsalSettings, type RehearseOptions } from './run-options.ts';
+
+/** How a run talks to whoever started it. */
+export interface RunPlan {
+  readonly emit: Emit;
+  /** Gets each statement that safemigrate itself sends. */
+  readonly audit: Audit;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
+}
+
+/** Everything that a rehearsal goes by, with every default filled in. Each step gets the part that it needs. */
+export interface RehearsalPlan extends RunPlan {
+  readonly target: TargetPlan;
+  readonly command: CommandPlan;
+  readonly clone: ClonePlan;
+  readonly proxy: ProxyPlan;
+  readonly checks: ChecksPlan;
+  readonly policy: Policy;
+  readonly receipt: ReceiptPlan;
+  /** Leaves literals, values of rows and the name of the host out of the report. */
+  readonly redact: boolean;
+  readonly pastApplies: NonNullable<RehearseOptions['pastApplies']>;
+}
+
+export interface TargetPlan {
+  /** null: the variable, the PG* variables, or `./.env`. */
+  readonly url: string | null;
+  readonly urlEnv: string;
+  /** A dump that takes the target's place. */
+  readonly from: string | null;
+}
+
+export interface CommandPlan {
+  /** Program first. */
+  readonly argv: readonly string[];
+  readonly folder: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly stdout: 'inherit' | 'stderr';
+  /** 0: no limit. */
+  readonly timeoutMs: number;
+  readonly interrupts: Interrupts;
+}
+
+export interface ClonePlan extends CloneOptions {
+  readonly method: 'auto' | MethodId;
+  /** Another server for the clone. */
+  readonly rehearsalUrl: string | null;
+  /** A standby to copy the cluster from. */
+  readonly source: string | null;
+  /** SQL, or names of files that hold some. */
+  readonly afterClone: readonly string[];
+}
+
+export interface ProxyPlan {
+  readonly observe: Observe;
+  readonly listen: string;
+  readonly allowClusterStatements: boolean;
+}
+
+export interface ChecksPlan {
+  readonly queries: string;
+  readonly check: readonly string[];
+  readonly checkEmpty: readonly string[];
+  readonly rerun: boolean;
+  /** Shell command of the down migration. */
+  readonly down: string | null;
+}
+
+export interface ReceiptPlan {
+  readonly file: string | null;
+  readonly key: string | null;
+}
+
+/** Settings of which every one is there: null where there is neither a value nor a default. */
+export type Filled<Settings, Defaults> = {
+  readonly [K in keyof Settings & keyof Defaults]-?:
+    | NonNullable<Settings[K]>
+    | (null extends Defaults[K] ? null : never);
+};
+
+/** Fills in the defaults; a setting that is undefined counts as not given. */
+export function fillDefaults<Settings extends object, Defaults extends object>(
+  defaults: Defaults,
+  settings: Settings,
+): Filled<Settings, Defaults> {
+  const given = new Map(Object.entries(settings));
+  const filled = Object.entries(defaults).map(([key, value]) => [key, given.get(key) ?? value]);
+  return Object.fromEntries(filled) as Filled<Settings, Defaults>;
+}
+
+/** @throws SafemigrateError `CONFIGURATION` for options that do not fit together. */
+export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
+  const settings = fillDefaults<RehearsalSettings, typeof REHEARSAL_DEFAULTS>(REHEARSAL_DEFAULTS, options);
+  const { url, urlEnv, from, observe, proxyListen: listen, allowClusterStatements } = settings;
+  const { queries, check, checkEmpty, rerun, down, receipt: file, receiptKey: key, redact } = settings;
+  return {
+    ...makeRunPlan(options),
+    target: { url, urlEnv, from },
+    command: {
+      argv: options.command,
+      folder: options.folder ?? process.cwd(),
+      env: options.env ?? process.env,
+      stdout: options.commandStdout ?? 'inherit',
+      timeoutMs: settings.timeoutMs,
+      interrupts: options.interrupts ?? new EventEmitter(),
+    },
+    clone: makeClonePlan(settings, options),
+    proxy: { observe, listen, allowClusterStatements },
+    checks: { queries, check, checkEmpty, rerun, down },
+    policy: makePolicy(options.policy),
+    receipt: { file, key },
+    redact,
+    pastApplies: options.pastApplies ?? (async () => []),
+  };
+}
+
+export function makeRunPlan({ emit, audit, signal }: Partial<RunPlan>): RunPlan {
+  return { emit: emit ?? ignore, audit: audit ?? ignore, signal: signal ?? new AbortController().signal };
+}
+
+function makePolicy(given: Partial<Policy> = {}): Policy {
+  const defined = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...DEFAULT_POLICY, ...Object.fromEntries(defined) };
+}
+
+function makeClonePlan(
+  settings: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>,
+  given: RehearsalSettings,
+): ClonePlan {
+  const { cloneCreate: create, cloneDestroy: destroy, cloneDir: folder, cloneTtlMs: ttlMs } = settings;
+  if ((create === null) !== (destroy === null)) throw halfOfAPair();
+  const { disconnect, waitMs, maxStallMs, maxCopyBytes, checkpoint, schemaOnly, excludeTableData } = settings;
+  const { allowExternalAccess, keep, rehearsalUrl, source, afterClone } = settings;
+  return {
+    // Nobody is at work on a server that was made for this run.
+    method: given.clone ?? (settings.from === null ? settings.clone : 'template'),
+    ...{ disconnect, waitMs, maxStallMs, maxCopyBytes, ttlMs, checkpoint, folder, schemaOnly },
+    ...{ excludeTableData, allowExternalAccess, keep, rehearsalUrl, source, afterClone },
+    external: create === null || destroy === null ? null : { create, destroy },
+  };
+}
+
+function halfOfAPair(): SafemigrateError {
+  return new SafemigrateError(
+    'CONFIGURATION',
+    '--clone-create and --clone-destroy (cloneCreate and cloneDestroy in a program) go together.',
+    { hint: 'Give both: what is made elsewhere has to be removed there. Nothing was touched.' },
+  );
+}
+
+export function ignore(): void {}
