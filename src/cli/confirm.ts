@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { SafemigrateError } from '../errors.ts';
 
-/** @throws SafemigrateError `REFUSED` where there is nobody to ask, before anything is done that would be for nothing. */
+/** Refuses a run that nobody can confirm before it does any work. @throws SafemigrateError `REFUSED` */
 export function refuseUnasked(yes: boolean): void {
   if (yes || (process.stdin.isTTY && process.stderr.isTTY)) return;
   throw new SafemigrateError('REFUSED', 'There is no terminal to ask on, and --yes was not given.', {
@@ -11,7 +11,7 @@ export function refuseUnasked(yes: boolean): void {
 
 /**
  * Asks a person on the terminal; `--yes` answers for scripts.
- * @throws SafemigrateError `REFUSED` where there is nobody to ask.
+ * @throws SafemigrateError `REFUSED` if there is no terminal.
  */
 export async function confirm(question: string, yes: boolean, signal: AbortSignal): Promise<boolean> {
   if (yes) return true;

@@ -4,15 +4,15 @@ import { type EarlierApply, telling } from '../hazards/apply-history.ts';
 import type { Report } from '../model/report.ts';
 import { stateFolder } from '../ownership/state-files.ts';
 
-/** One line for each apply, for this user alone: times, and nothing of what the statements say. */
+/** The file has a line for each apply, for this user alone: times, and no text of a statement. */
 interface Line extends EarlierApply {
   readonly run: string;
   readonly target: string;
 }
 
-/** The last ones of a target: what is older says little of what it is now. */
+/** Applies of a target that count: older ones say little about it as it is now. */
 const LOOKED_AT = 20;
-/** Beyond, the older half of all lines goes. */
+/** If the file is larger, the older half of its lines is deleted. */
 const KEPT = 400;
 
 const file = () => path.join(stateFolder(), 'applied-times.jsonl');
@@ -23,7 +23,7 @@ function keyOf({ host, port, database }: Place): string {
   return JSON.stringify([host, port, database]);
 }
 
-/** What was applied, for later forecasts. @throws the system's error. */
+/** Records the times of an apply, for later forecasts. @throws the system's error. */
 export async function keepTimes({ run, target, apply }: Report): Promise<void> {
   const times = telling(
     (apply?.comparedTimes ?? []).map(({ rehearsedMs, appliedMs }) => [rehearsedMs, appliedMs] as const),
@@ -37,7 +37,7 @@ export async function keepTimes({ run, target, apply }: Report): Promise<void> {
   if (lines.length > KEPT) await writeFile(file(), `${lines.slice(-KEPT / 2).join('\n')}\n`);
 }
 
-/** Of the last applies to this target. A forecast is worth making without them. */
+/** Reads the last applies to this target; none if that fails, since a forecast can do without them. */
 export async function pastApplies(target: Place): Promise<EarlierApply[]> {
   const text = await readFile(file(), 'utf8').catch(() => '');
   const key = keyOf(target);

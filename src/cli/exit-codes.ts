@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import type { ErrorCode } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 
-/** What a script learns from the exit code; documented in the README. */
+/** Exit codes for scripts; the README documents them. */
 export const EXIT = {
   passed: 0,
   failed: 1,
@@ -39,7 +39,7 @@ export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefi
   const { apply } = report;
   if (apply?.outcome === 'partly') return EXIT.targetChanged;
   if (report.target.changes.some(({ madeBy }) => madeBy !== 'others')) return EXIT.targetChanged;
-  // What was applied or swapped stays so, whatever came after it.
+  // An applied or swapped target stays so, whatever happened afterwards.
   if (apply?.outcome === 'applied' || report.swap?.outcome === 'swapped') return EXIT.passed;
   if (signal) return exitCodeOfSignal(signal);
   if (!report.verdict.pass && apply?.forced == null) return EXIT.failed;

@@ -12,7 +12,7 @@ function folder(): string {
   return path.join(stateFolder(), 'runs');
 }
 
-/** Keeps the report beside those of earlier runs, and lets the oldest go. @returns why it could not be kept, if so. */
+/** Stores the report beside those of earlier runs, and deletes the oldest. @returns why it could not be stored, if so. */
 export async function keepReport(report: Report): Promise<string | undefined> {
   try {
     await mkdir(folder(), { recursive: true, mode: 0o700 });
@@ -41,7 +41,7 @@ export async function runs(): Promise<string[]> {
     .sort();
 }
 
-/** @param run default: the last one. @throws SafemigrateError `USAGE` where there is no such report. */
+/** Reads a stored report. @param run default: the last one. @throws SafemigrateError `USAGE` if there is no such report. */
 export async function readReport(run?: string): Promise<Report> {
   const known = await runs();
   const wanted = run ?? known.at(-1);
@@ -68,7 +68,7 @@ export async function readReport(run?: string): Promise<Report> {
   }
 }
 
-/** The last run before this one of the same command on the same database. */
+/** Finds the last run before this one of the same command on the same database. */
 export async function lastLike({ run, command, target }: Report): Promise<Report | undefined> {
   const key = keyOf({ command, target });
   for (const id of (await runs())
@@ -81,7 +81,7 @@ export async function lastLike({ run, command, target }: Report): Promise<Report
   return undefined;
 }
 
-/** Reports may be large: what is further back is not worth the reading. */
+/** Reports may be large: older ones are not worth reading. */
 const LOOKED_AT = 20;
 
 function keyOf({ command, target }: Pick<Report, 'command' | 'target'>): string {

@@ -96,7 +96,7 @@ export function progress(
     } else if (event.type === 'phase-end') {
       const index = running.findLastIndex(({ phase }) => phase === event.phase);
       if (index >= 0) running.splice(index, 1);
-      // What failed is told by its error.
+      // Its error reports a failure.
       if (event.durationMs > NOTICEABLE_MS && !event.failed) print(doneLine(event, style));
     } else if (event.type === 'notice') print(`${style.unicode ? '•' : '*'} ${event.message}`);
     watch();
@@ -133,7 +133,7 @@ function measure({ done, of, unit }: Extract<RunEvent, { type: 'progress' }>, st
   const name = unit === 'bytes' ? '' : ` ${unit}`;
   if (of === undefined || of <= 0) return `${amount(done)}${name}`;
   const part = Math.min(1, Math.max(0, done / of));
-  // Only what is complete may say 100 %.
+  // Only a finished phase may show 100 %.
   const percent = `${String(Math.floor(part * 100)).padStart(3)} %`;
   const amounts = `${percent}  ${amount(done)} of ${amount(of)}${name}`;
   return style.columns < 60 ? amounts : `${bar(part, style)} ${amounts}`;

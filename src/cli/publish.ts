@@ -16,12 +16,15 @@ import { inCi, styleOf } from './style.ts';
 export interface PublishOptions {
   readonly report?: readonly string[];
   readonly format?: ReportFormat;
-  /** Undefined: what leaves the house is redacted, what stays is not. */
+  /** Undefined: formats for others are redacted, and in CI all of them. */
   readonly redact?: boolean;
   readonly rehearsalUrl?: string;
 }
 
-/** Found before anything is touched: a run whose report gets lost was for nothing. */
+/**
+ * Checks that the report can be written, before anything is touched: a run without its report would be useless.
+ * @throws SafemigrateError `CONFIGURATION`
+ */
 export function checkWritable(file: string): void {
   try {
     accessSync(existsSync(file) ? file : dirname(resolve(file)), constants.W_OK);
@@ -37,10 +40,10 @@ export function checkWritable(file: string): void {
   }
 }
 
-/** What is made to be shown to others. */
+/** Formats that are made to be shown to others. */
 const FOR_OUTSIDE = new Set<ReportFormat>(['markdown', 'html', 'sarif']);
 
-/** The report of a run that has just ended: written, printed, kept, and set against the last one of its like. */
+/** Writes, prints and stores the report of a run that has just ended, and compares it with the last run of the same command. */
 export async function publish(report: Report, options: PublishOptions): Promise<void> {
   const { env } = process;
   const out = await writeReport(report, options, process.stderr);
@@ -60,7 +63,7 @@ export async function publish(report: Report, options: PublishOptions): Promise<
   for (const problem of out.problems) process.stderr.write(`safemigrate: ${problem}\n`);
 }
 
-/** A report that was kept, printed on standard output. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
+/** Prints a stored report on standard output. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
 export async function publishStored(report: Report, options: PublishOptions): Promise<void> {
   const { problems } = await writeReport(report, options, process.stdout);
   const [problem] = problems;
@@ -71,7 +74,7 @@ function isRedacted(format: ReportFormat, redact: boolean | undefined): boolean 
   return redact ?? (FOR_OUTSIDE.has(format) || inCi(process.env));
 }
 
-/** @param redact undefined: what leaves the house is redacted. */
+/** Returns the report as this format may show it. @param redact undefined: redacted for others and in CI. */
 export async function forReader(
   report: Report,
   format: ReportFormat,
@@ -82,7 +85,7 @@ export async function forReader(
   return redactReport(report);
 }
 
-/** The files first: a terminal that is gone must not keep them from being written. */
+/** Writes the report to its files first: a terminal that is gone must not prevent that. */
 export async function writeReport(report: Report, options: PublishOptions, terminal: NodeJS.WriteStream) {
   const { env } = process;
   const problems: string[] = [];
@@ -129,7 +132,7 @@ function renderPlain(
   return render(report, format, { columns: 100, colour: false, unicode: true, locations });
 }
 
-/** Where the statements stand that hazards are about, in the folder that the run was started in. */
+/** Finds the statements of the hazards in the files of the current folder. */
 async function located(report: Report): Promise<ReadonlyMap<number, Location>> {
   const { locateStatements } = await import('./ci/locate-statements.ts');
   return locateStatements(report, process.cwd());

@@ -4,13 +4,13 @@ import { exitCodeOfSignal } from './exit-codes.ts';
 
 const SIGNALS: InterruptSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
-/** With the first one everything ends, the second one kills the command. Who goes on is told what comes of it, and then obeyed. */
+/** The first signal ends the run, the second one kills the command, the third one prints a warning, the fourth one exits at once. */
 const WARNING = 3;
 const LEAVING = 4;
 
 /**
- * The signals that end a run, turned into something the core can wait for: the first one asks everything to end and
- * clean up; what more of them mean is for the one who runs the command.
+ * Turns the signals that end a run into something that the core can wait for. The first one aborts the run, which then cleans
+ * up; whoever runs the command decides what further ones mean.
  */
 export class SignalWatch {
   /** The first signal that came. */
@@ -26,7 +26,7 @@ export class SignalWatch {
     this.#count += 1;
     if (this.#count === WARNING)
       process.stderr.write('safemigrate: still cleaning up. Once more leaves that to `safemigrate clean`.\n');
-    // As if it were killed, which leaves what clean finds.
+    // The same as a kill: `clean` finds what is left.
     if (this.#count === LEAVING) process.exit(exitCodeOfSignal(this.received));
     this.interrupts.emit('signal', known);
     this.#controller.abort();

@@ -1,7 +1,7 @@
 import type { TextStyle } from '../report/text-layout.ts';
 
 export interface StyleInput {
-  /** What a stream says of itself: only a terminal has `isTTY` and `columns`. */
+  /** The properties of an output stream: only a terminal has `isTTY` and `columns`. */
   readonly stream: { readonly isTTY?: boolean; readonly columns?: number };
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -16,7 +16,7 @@ const DEFAULT_COLUMNS = 80;
 const MAX_COLUMNS = 100;
 const MIN_COLUMNS = 20;
 
-/** How to write to this stream: FORCE_COLOR goes before NO_COLOR, and both go before what the terminal seems to be. */
+/** Decides how to write to this stream: FORCE_COLOR outranks NO_COLOR, and both outrank the kind of the terminal. */
 export function styleOf({ stream, env }: StyleInput): TerminalStyle {
   const terminal = stream.isTTY === true && env.TERM !== 'dumb';
   return {
@@ -27,7 +27,7 @@ export function styleOf({ stream, env }: StyleInput): TerminalStyle {
   };
 }
 
-/** A terminal that says 0 columns does not know. */
+/** A terminal that reports 0 columns does not know its width. */
 function columnsOf(columns: number | undefined): number {
   return columns ? Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, columns)) : DEFAULT_COLUMNS;
 }

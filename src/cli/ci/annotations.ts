@@ -6,8 +6,8 @@ import { visible } from '../../report/visible.ts';
 const EACH = 10;
 
 /**
- * What GitHub Actions shows beside the run, as workflow commands: the verdict's reasons, and the hazards at the lines that
- * their statements stand in, where those were found.
+ * Writes workflow commands, which GitHub Actions shows beside the run: the verdict's reasons, and the hazards at the lines of
+ * their statements, if these were found.
  */
 export function annotations({ verdict, hazards }: Report, locations: ReadonlyMap<number, Location>): string {
   const reasons = verdict.reasons.slice(0, EACH).map((reason) => command('error', 'safemigrate', reason));
@@ -22,7 +22,7 @@ export function annotations({ verdict, hazards }: Report, locations: ReadonlyMap
   return [...reasons, ...found].join('');
 }
 
-/** Line breaks and percent signs are escaped as the runner asks for; nothing else of a text is a command to it. */
+/** Escapes line breaks and percent signs, as the runner requires; it takes nothing else in a text for a command. */
 function command(kind: string, title: string, text: string, at?: Location): string {
   const value = (part: string) =>
     visible(part).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');

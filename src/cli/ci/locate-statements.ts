@@ -3,18 +3,18 @@ import path from 'node:path';
 import type { Report } from '../../model/report.ts';
 import type { Location } from '../../report/sarif.ts';
 
-/** Folders that hold what others wrote, or what was built. */
+/** Folders of dependencies and of build output. */
 const SKIPPED = new Set(['node_modules', 'dist', 'build', 'vendor', 'target', '__pycache__']);
-/** Where statements are written out. */
+/** Endings of files that may contain statements. */
 const ENDINGS = /\.(sql|psql|ddl|js|cjs|mjs|ts|cts|mts|py|rb|go|java|kt|php|xml|ya?ml)$/;
 const MAX_FILES = 5_000;
 const MAX_BYTES = 1024 * 1024;
-/** `COMMIT` and the like stand everywhere. */
+/** Shorter statements, such as `COMMIT`, are in every file. */
 const SHORTEST = 15;
 
 /**
- * Finds the statements of hazards in files of the working tree, by their words: blanks and line breaks may be others.
- * What stands in several places is taken to be in the first.
+ * Finds the statements of hazards in files of the working tree by their text; whitespace may differ. Of several places the
+ * first one counts.
  */
 export async function locateStatements(
   { hazards, statements }: Pick<Report, 'hazards' | 'statements'>,
@@ -41,7 +41,7 @@ export async function locateStatements(
   return found;
 }
 
-/** In lower case, with one blank for every run of them, and where each character came from. */
+/** Returns the text in lower case with single blanks, and the original position of each character. */
 function squeezed(text: string): { text: string; offsets: number[] } {
   const offsets: number[] = [];
   let result = '';

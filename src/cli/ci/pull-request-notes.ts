@@ -1,6 +1,6 @@
 import { messageOf } from '../../errors.ts';
 
-/** A place for one note that is written anew on each run: the comments of a pull request, the notes of a merge request. */
+/** A place for one note that each run rewrites: the comments of a pull request, the notes of a merge request. */
 export interface NotePlace {
   /** For people: `pull request 7 of owner/name`. */
   readonly name: string;
@@ -18,7 +18,7 @@ interface Note {
 }
 
 const PER_PAGE = 100;
-/** Beyond these nobody looks for our note either. */
+/** Our note is looked for on this many pages; people do not read further either. */
 const PAGES = 20;
 const TIMEOUT_MS = 20_000;
 
@@ -63,9 +63,9 @@ async function send({ headers }: NotePlace, method: string, url: string, body?: 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Where this pipeline's note belongs, from the variables of GitHub Actions or GitLab CI.
- * @param readFile the text of a file, undefined where there is none.
- * @returns the reason where there is no such place.
+ * Finds the place of this pipeline's note, from the variables of GitHub Actions or GitLab CI.
+ * @param readFile returns the text of a file, or undefined if there is none.
+ * @returns the reason if there is no such place.
  */
 export function notePlace(
   env: Environment,

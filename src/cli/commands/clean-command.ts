@@ -18,16 +18,16 @@ import { CLEAN_OPTIONS } from '../options/subcommand-table.ts';
 import { findNamedPlace, gatherOptions, type NamedPlace, nameServer } from '../read-options.ts';
 import { NOTHING_HERE } from './list-command.ts';
 
-/** What became of one database or folder. */
+/** The outcome for one database or folder. */
 interface Outcome {
   readonly what: 'opened' | 'resumed' | 'dropped' | 'removed' | 'left' | 'failed';
   readonly words: string;
 }
 
 /**
- * Drops what has no living owner, and says what it dropped, what it left, and why: folders of this machine, and, where a
- * target is named, databases of its server, and clients that wait at its PgBouncers. The folders are cleaned also when the
- * server does not answer.
+ * Drops everything without a living owner, and reports what it dropped, what it left, and why: folders of this machine, and if
+ * a target is named, databases of its server and clients that wait at its PgBouncers. It cleans the folders even if the server
+ * does not answer.
  */
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(CLEAN_OPTIONS, flags);
@@ -120,7 +120,7 @@ async function poolersResumed(
   if (poolers.length === 0) return [];
   const [row] = await session.query<{ open: boolean }>(OPEN, [name]);
   const target = { database: name, port: session.address.port };
-  // Its clients would get errors in the place of an answer that comes late.
+  // Its clients would get errors instead of a late answer.
   const closed = row?.open === false;
   return Promise.all(poolers.map((pooler) => poolerResumed(pooler, target, closed)));
 }

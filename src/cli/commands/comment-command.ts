@@ -9,7 +9,7 @@ import { gatherOptions } from '../read-options.ts';
 
 /**
  * Puts a Markdown report into the one comment of the pull request or merge request that this pipeline belongs to.
- * @returns 0 also where there is no right to comment: that says nothing about the migration.
+ * @returns 0 even without the right to comment: that says nothing about the migration.
  */
 export async function commentCommand(
   file: string | undefined,
@@ -44,7 +44,7 @@ export async function commentCommand(
   return EXIT.passed;
 }
 
-/** Within an HTML comment nothing may end it. */
+/** Replaces everything that could end an HTML comment. */
 function slug(name: string): string {
   return name.replace(/[^\w.-]+/g, '-');
 }

@@ -4,13 +4,13 @@ import { flagName, type OptionSpec, type OptionTable } from '../options/option-s
 import { RUN_OPTIONS } from '../options/run-table.ts';
 import { subcommands } from '../options/subcommand-table.ts';
 
-/** Prints a script for the shell, made from the options' own table. */
+/** Prints a completion script for the shell, made from the table of options. */
 export function completionCommand(shell: string | undefined): number {
   const make = shell === undefined ? undefined : SHELLS[shell];
   if (!make)
     throw new SafemigrateError(
       'USAGE',
-      shell === undefined ? 'Which shell?' : `There is nothing for ${shell}.`,
+      shell === undefined ? 'Which shell?' : `There is no completion for ${shell}.`,
       {
         hint: `safemigrate completion ${Object.keys(SHELLS).join(' | ')}, as in: source <(safemigrate completion bash)`,
       },
@@ -25,7 +25,7 @@ function flagsOf(table: OptionTable): string[] {
   return [...Object.values(table).map(flagName), '--help'];
 }
 
-/** Behind `--` stands a command of its own: the shell completes it as if it stood alone. */
+/** After `--` the shell completes the command as if it were typed alone. */
 function bash(): string {
   const cases = subcommands().map(
     ([name, { options }]) => `    ${name}) words='${flagsOf(options).join(' ')}' ;;`,

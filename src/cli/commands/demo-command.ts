@@ -22,8 +22,8 @@ import { styleOf } from '../style.ts';
 const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
 
 /**
- * A PostgreSQL of its own, a shop with 120,000 rows, and two rehearsals on it: one that passes, shown in full, and one
- * that is stopped; nothing is left of them. @returns 0 where both went as they should.
+ * Starts a private PostgreSQL with a shop of 120,000 rows, and rehearses on it twice: once with migrations that pass, once with
+ * one that is stopped. Nothing is left behind. @returns 0 if both went as they should.
  */
 export async function demoCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
   const options = await gatherOptions(DEMO_OPTIONS, flags);

@@ -9,7 +9,7 @@ import { DOCTOR_OPTIONS } from '../options/subcommand-table.ts';
 import { gatherOptions, nameServer } from '../read-options.ts';
 import { styleOf } from '../style.ts';
 
-/** Says which ways to clone work for this target, and what the others lack. @returns 0 where a rehearsal is possible. */
+/** Prints which ways to clone work for this target, and what the others lack. @returns 0 if a rehearsal is possible. */
 export async function doctorCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const { format, audit, ...settings } = await gatherOptions(DOCTOR_OPTIONS, flags);
   const audited = audit === undefined ? {} : { audit: auditTo(audit) };

@@ -17,7 +17,7 @@ export function listOfHazards(): string {
   return `${textTable(['HAZARD', 'WHAT IT IS'], rows)}\nMore of one: safemigrate explain CODE\n`;
 }
 
-/** Codes are told in upper case; whoever types one need not. */
+/** Finds the record of a code, which may be typed in lower case. */
 export function recordOf(code: string): HazardTexts {
   const wanted = code.toUpperCase().replaceAll('-', '_');
   const record = KNOWN_HAZARDS.find((each) => each.code === wanted);
@@ -50,7 +50,7 @@ export function explanation(
   return `${lines.join('\n')}\n`;
 }
 
-/** Letters to put in, leave out or change until one word is the other. */
+/** Returns the Levenshtein distance of two words. */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (const [index, letter] of [...one].entries()) {

@@ -18,8 +18,8 @@ import { findNamedPlace, gatherOptions, nameServer } from '../read-options.ts';
 import { textTable } from '../text-table.ts';
 
 /**
- * Shows what safemigrate made on this machine, and, where a target is named, on its server. Changes nothing. What is on
- * the machine is shown also when the server does not answer.
+ * Shows what safemigrate made on this machine, and if a target is named, on its server. Changes nothing. The machine's part is
+ * shown even if the server does not answer.
  */
 export async function listCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(LIST_OPTIONS, flags);
@@ -175,7 +175,7 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
 const ORIGINALS =
   'Originals are closed to everybody, which pg_upgrade refuses: drop them before it, with `safemigrate clean --originals --older-than 0s`.\n';
 
-/** One phrase that also says what `clean` would do with it. */
+/** Describes a database in a phrase that also says what `clean` would do with it. */
 export function whatItIs(database: OwnedDatabase): string {
   const { standing, owning, role, mark, doubt } = database;
   if (standing === 'foreign') return `not provably ours: ${doubt}`;

@@ -4,7 +4,7 @@ import { parseRunId } from '../../ownership/run-id.ts';
 import { EXIT } from '../exit-codes.ts';
 import { visibleLines } from '../print.ts';
 
-/** Tells an apply that runs on this machine to pause, go on or end. @throws SafemigrateError `USAGE`, `CONFIGURATION` */
+/** Asks an apply that runs on this machine to pause, resume or end. @throws SafemigrateError `USAGE`, `CONFIGURATION` */
 export async function orderCommand(what: ManualOrder, run: string | undefined): Promise<number> {
   const known = run === undefined ? undefined : parseRunId(run);
   if (known === undefined)

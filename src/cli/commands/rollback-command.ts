@@ -10,7 +10,7 @@ import { progress } from '../progress.ts';
 import { gatherOptions } from '../read-options.ts';
 import { styleOf } from '../style.ts';
 
-/** Swaps the kept original back. @returns 0 where it did, 4 where it was refused or undone. */
+/** Swaps the kept original back. @returns 0 if it did, 4 if it was refused or undone. */
 export async function rollbackCommand(
   flags: Record<string, unknown>,
   run: string | undefined,

@@ -6,7 +6,7 @@ import { visibleLines } from '../print.ts';
 import { checkWritable, publishStored } from '../publish.ts';
 import { gatherOptions } from '../read-options.ts';
 
-/** Prints the kept report of a run, or writes it in other formats, or says how it differs from another run's. */
+/** Prints the stored report of a run, writes it in other formats, or compares it with another run's. */
 export async function showCommand(flags: Record<string, unknown>, run: string | undefined): Promise<number> {
   const { compare, ...options } = await gatherOptions(SHOW_OPTIONS, flags);
   for (const file of options.report ?? []) checkWritable(file);

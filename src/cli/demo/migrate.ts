@@ -2,7 +2,7 @@ import pg from 'pg';
 import { MIGRATIONS } from './shop.ts';
 
 /**
- * A migration tool in miniature, so that the demo needs none installed: it knows DATABASE_URL, keeps its book in
+ * A migration tool in miniature, so that the demo needs none installed: it reads DATABASE_URL, keeps its history in
  * schema_migrations, and knows nothing of safemigrate. `--to NAME` ends with that migration.
  */
 const [, last = MIGRATIONS.at(-1)?.name] = process.argv.slice(2);

@@ -23,7 +23,7 @@ INSERT INTO orders (customer_id, status, total)
 CREATE TABLE schema_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
 ANALYZE;`;
 
-/** What the demo rehearses, as a tool would keep it: one file a step, each in a transaction of its own. */
+/** The demo's migrations, as a tool would keep them: one file a step, each in its own transaction. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   {
     name: '001_rename_mail',
@@ -45,5 +45,5 @@ ALTER TABLE orders ADD CONSTRAINT total_cents_positive CHECK (total_cents >= 0) 
   },
 ];
 
-/** Up to here they pass; the one after it must not get through. */
+/** The last migration that passes; the next one must be stopped. */
 export const LAST_SAFE = '003_index_orders';
