@@ -53,7 +53,7 @@ describe('a command that says it succeeded although the server refused it', () =
     const { exitCode, report } = await rehearse(target.url, MISTAKE, { folder });
     expect(exitCode).toBe(1);
     expect(report.verdict.reasons[0]).toContain(
-      'the allowance until 2020-01-31 ("agreed with ops"), which is over',
+      'the allowance until 2020-01-31 ("agreed with ops") has expired',
     );
   });
 });
