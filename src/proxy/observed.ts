@@ -4,10 +4,10 @@ import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
 /**
  * How well the locks of a statement are known.
- * - `exact`: read after its end, before its transaction's end.
- * - `group`: it is one of a run of like DML, whose locks were read once.
- * - `sampled`: it went through as it came; what it held was seen by looking now and then, if at all.
- * - `unknown`: it failed, and its locks were gone with it, or the observer was not there.
+ * - `exact`: they were read after its end, before its transaction's end.
+ * - `group`: it is one of several like DML statements, whose locks were read once.
+ * - `sampled`: it went through as it came; a sampler saw what it held now and then, if at all.
+ * - `unknown`: it failed, and its locks were gone with it, or they could not be read.
  */
 export type Exactness = 'exact' | 'group' | 'sampled' | 'unknown';
 
@@ -22,16 +22,16 @@ export interface RelationLock {
   readonly mode: string;
 }
 
-/** What one look at the server shows, of one backend and of everything. Both numbers are null where they may not be had. */
+/** One reading of the server's state: a backend's locks, and figures of the whole server, null if they may not be read. */
 export interface StatementReading {
   readonly locks: readonly RelationLock[];
   /** Ids of the backend's transaction and of its open savepoints, in the 32 bits that rows carry. */
   readonly xids: readonly number[];
-  /** A transaction id in 64 bits: all that began to write later have this one or a higher one, all that ended a lower one. */
+  /** A 64-bit transaction id: whatever began to write later has this one or a higher one, whatever ended a lower one. */
   readonly nextXid: number | null;
-  /** Bytes of WAL since the cluster was made. */
+  /** The position in the WAL, in bytes. */
   readonly walPosition: number | null;
-  /** By the clock of performance.now(), before the server was asked. */
+  /** The time of performance.now() before the query was sent. */
   readonly askedMs: number;
 }
 
@@ -59,7 +59,7 @@ export interface Outcome {
   readonly durationMs: number;
 }
 
-/** What the proxy tells while it goes on, in the order in which it happens within a session. */
+/** What the proxy reports while it runs, in the order in which it happens within a session. */
 export type Observed =
   | {
       type: 'session';
@@ -75,8 +75,8 @@ export type Observed =
   | { type: 'begin'; statement: Statement }
   | { type: 'end'; statement: Statement; outcome: Outcome }
   /**
-   * What is known of the locks of statements that have ended: those that they added to their transaction's.
-   * `like`: the statement of the same shape that was observed in their place.
+   * The locks of statements that have ended: those that they added to their transaction's.
+   * `like`: the statement with the same normalised text that was observed in their place.
    */
   | {
       type: 'locks';
@@ -88,11 +88,11 @@ export type Observed =
       like?: Statement;
     }
   /**
-   * A transaction was rolled back without the client's hearing of it, and what it consisted of is sent again: all that was
-   * told of these statements is void. They begin anew with the same numbers, in the same transaction.
+   * A transaction was rolled back without the client's knowledge, and is sent again: everything that was reported of these
+   * statements is void. They begin again with the same numbers, in the same transaction.
    */
   | { type: 'undone'; session: number; transaction: number; statements: readonly Statement[] }
-  /** A look at the server, for the sake of a transaction's statements or of none. */
+  /** A reading of the server's state, for the statements of a transaction or for none. */
   | { type: 'reading'; transaction: number | null; reading: StatementReading }
   | {
       type: 'transaction-end';
@@ -100,7 +100,7 @@ export type Observed =
       transaction: number;
       at: Date;
       outcome: 'committed' | 'rolled back';
-      /** The connection broke in it, so that the server may still be at it. */
+      /** The connection broke in it, so that the server may still run it. */
       lost: boolean;
     };
 
@@ -113,32 +113,32 @@ export interface Intent {
   /** As the command names it. */
   readonly database: string;
   readonly sql: string;
-  /** null where the parser did not accept the text, or it was too large to be read. */
+  /** null if the parser did not accept the text, or it was too large to be parsed. */
   readonly parsed: ParsedStatement | null;
 }
 
 /**
- * Decides of each statement whether it may run; a refusal is answered as an error of the server's would be, with
- * all that follows from one. Not asked: a text over 2 MB, and a repetition of DML that was let through.
+ * Decides whether statements may run; a refusal is answered as an error of the server's would be, with everything that
+ * follows from one. It is not asked about a text over 2 MB, or a repetition of DML that was let through.
  */
 export interface Gate {
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
-  /** The text that takes the place of one that names something which is called otherwise here; undefined: none. */
+  /** Returns the text to send in place of one that names something which has another name here, if there is one. */
   translate?(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined>;
   /**
-   * Waited for before the first message of a transaction is sent; holds it back for as long as it likes. The signal tells
-   * that the client asks for a cancel or has gone.
+   * Holds back the first message of a transaction until it resolves. The signal aborts if the client asks for a cancel or
+   * has gone.
    */
   between?(signal: AbortSignal): Promise<void>;
   /**
-   * Whether this statement, alone in its transaction, is to run without the lock_timeout that the session was given at
-   * its start. One that the command has set by itself stays.
+   * Tells whether this statement, alone in its transaction, is to run without the lock_timeout that the session was given
+   * at its start. One that the command has set by itself stays.
    */
   waitsForLocks?(intent: Intent): boolean;
   /**
-   * Asked of a statement that has failed, before the client hears of it, where nothing stays: it was alone in its
-   * transaction, or in a text that was one. On `retry` the same bytes are sent again. May take its time for a pause. Only
-   * where statements go as they came (not `exact`); such a gate does not translate.
+   * Decides about a statement that has failed, before the client knows, if nothing of it stays: it was alone in its
+   * transaction, or in a text that was one. On `retry` the same bytes are sent again. It may wait before it answers. Only
+   * used if statements go as they came (not `exact`); such a gate does not translate.
    */
   after?(intent: Intent, attempt: StatementAttempt): Promise<'deliver' | 'retry'>;
 }
@@ -156,5 +156,5 @@ export interface StatementAttempt {
 
 export type GateAnswer = 'run' | PostgresError;
 
-/** Looks at a backend's relation locks now; null where they cannot be had. Never rejects. */
+/** Reads a backend's relation locks now; null if they cannot be read. Never rejects. */
 export type ReadLocks = (pid: number) => Promise<StatementReading | null>;

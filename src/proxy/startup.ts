@@ -16,7 +16,7 @@ import {
 } from '../postgres/protocol/messages.ts';
 import { SCRAM, ScramError, ScramServer, type ScramVerifier } from '../postgres/protocol/scram.ts';
 
-/** What a client that connects wants. */
+/** A client's first packet: it opens a session, or cancels what another one runs. */
 export type Arrival =
   | { readonly kind: 'session'; readonly startup: Startup; readonly rest: Buffer }
   | { readonly kind: 'cancel'; readonly key: Buffer };
@@ -27,11 +27,11 @@ export interface Startup {
   readonly database: string;
   /** In the client's order, `user` and `database` included. */
   readonly parameters: readonly (readonly [name: string, value: string])[];
-  /** To be sent before authentication when the client asked for more than is understood here. */
+  /** Sent before authentication if the client asks for a protocol version or options that are not supported. */
   readonly negotiation: Buffer | undefined;
 }
 
-/** The client is told this and let go. */
+/** The client gets this error, and its connection is closed. */
 export class Refusal extends Error {
   readonly response: Buffer;
 
@@ -48,8 +48,8 @@ const INVALID_AUTHORIZATION = '28000';
 const INVALID_PASSWORD = '28P01';
 
 /**
- * Reads what a new client sends first. Requests for encryption are answered "no": the way is this machine's own.
- * @throws Refusal, ProtocolError; resolves with undefined when the client goes away.
+ * Reads the first packet of a new client. Requests for encryption are answered "no": the connection stays on this machine.
+ * @throws Refusal, ProtocolError; resolves with undefined if the client goes away.
  */
 export async function receiveStartup(socket: Socket): Promise<Arrival | undefined> {
   const splitter = new StartupSplitter();
@@ -60,7 +60,7 @@ export async function receiveStartup(socket: Socket): Promise<Arrival | undefine
       if (code === STARTUP.cancel) return { kind: 'cancel', key: found.packet.subarray(4) };
       if (code !== STARTUP.ssl && code !== STARTUP.gssapi)
         return { kind: 'session', startup: readStartup(found.packet), rest: found.rest };
-      // Bytes behind the request, before our answer, are a client's that does not wait: it must not be believed.
+      // Plain bytes behind the request, before our answer, could have been injected: they must not be trusted.
       if (found.rest.length > 0) throw new ProtocolError('Data came behind a request for encryption.');
       socket.write(NO);
       found = splitter.push(found.rest);
@@ -69,7 +69,7 @@ export async function receiveStartup(socket: Socket): Promise<Arrival | undefine
   return undefined;
 }
 
-/** The chunks of a socket that stays open and paused when the loop is left. */
+/** Yields the chunks of a socket, which stays open and paused when the loop is left. */
 async function* chunksOf(socket: Socket): AsyncGenerator<Buffer> {
   for (;;) {
     const chunk = await new Promise<Buffer | undefined>((resolve) => {
@@ -139,8 +139,8 @@ function negotiation(extensions: readonly string[]): Buffer {
 }
 
 /**
- * Lets in who knows the run's secret, by SCRAM, which every driver understands and which hides the secret even from
- * who reads along. AuthenticationOk is not sent yet. @throws Refusal, ProtocolError
+ * Authenticates a client by the run's secret with SCRAM, which every driver supports and which hides the secret from
+ * anybody who reads the traffic. AuthenticationOk is not sent yet. @throws Refusal, ProtocolError
  */
 export async function authenticate(
   socket: Socket,

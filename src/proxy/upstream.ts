@@ -26,17 +26,17 @@ const ANY_ITERATIONS = 0;
 /** Signature hashes that Web Crypto computes, or that RFC 5929 replaces by SHA-256. */
 const BINDABLE_HASHES: ReadonlySet<string> = new Set(['MD5', 'SHA-1', 'SHA-256', 'SHA-384', 'SHA-512']);
 
-/** A connection to the server that is logged in; its next message is one that the client waits for. */
+/** A connection to the server that is logged in; its next message is for the client. */
 export interface Upstream {
   readonly socket: Socket;
   readonly reader: PieceReader;
-  /** What the server said between AuthenticationOk and the first ReadyForQuery, this included, byte by byte. */
+  /** The server's messages behind AuthenticationOk, up to and with the first ReadyForQuery, unchanged. */
   readonly greeting: readonly Buffer[];
   readonly parameters: ReadonlyMap<string, string>;
   readonly pid: number;
-  /** The payload of BackendKeyData: what a CancelRequest must repeat. */
+  /** The payload of BackendKeyData, which a CancelRequest must repeat. */
   readonly key: Buffer;
-  /** Asks the server to cancel what this connection runs. Never rejects: the server does not answer either. */
+  /** Asks the server to cancel what this connection runs. Never rejects: the server sends no answer either. */
   cancel(): Promise<void>;
 }
 
@@ -55,15 +55,15 @@ export class ServerRefusal extends Error {
   }
 }
 
-/** The login cannot go on, for a reason that libpq has as well. */
+/** The login cannot go on, for a reason for which libpq fails as well. */
 class LoginFailed extends Error {
   readonly code = '28000';
   readonly severity = 'FATAL';
 }
 
 /**
- * Logs in with the route's credentials, handing on the client's own start-up parameters but for user and database.
- * @throws SafemigrateError (dial's); its `cause` is a ServerRefusal where the server said no.
+ * Logs in with the route's credentials, and the client's own start-up parameters except user and database.
+ * @throws SafemigrateError (dial's); its `cause` is a ServerRefusal if the server refused the login.
  */
 export async function logIn(
   settings: ConnectionSettings,
@@ -223,7 +223,7 @@ async function answer(reader: PieceReader): Promise<Buffer> {
   return piece.bytes;
 }
 
-/** The server closes the connection when it has signalled the backend. */
+/** Sends a CancelRequest. The server closes the connection when it has signalled the backend. */
 async function cancel(
   settings: ConnectionSettings,
   address: HostAndPort,

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net';
 import type { FrameSplitter, Piece } from './frames.ts';
 
-/** Beyond this, what waits to be taken makes the socket pause, and so its sender wait. */
+/** If more than this waits to be taken, the socket pauses, and its sender has to wait. */
 const WAITING_BYTES = 256 * 1024;
 
 /**
  * The pieces of a socket's stream, taken one at a time. It reads ahead a little even while nobody takes anything,
- * because only a socket that is read tells that its other end has gone.
+ * because only a socket that is read reports that its other end has gone.
  */
 export class PieceReader {
   readonly #socket: Socket;
@@ -18,7 +18,7 @@ export class PieceReader {
   #wake: (() => void) | undefined;
   #listener: ((pieces: Iterable<Piece>) => void) | undefined;
 
-  /** `rest`: what was read of the stream already. */
+  /** @param rest the start of the stream, which was read already. */
   constructor(socket: Socket, splitter: FrameSplitter, rest?: Buffer) {
     this.#socket = socket;
     this.#splitter = splitter;
@@ -34,12 +34,12 @@ export class PieceReader {
     return this.#splitter.atBoundary;
   }
 
-  /** Whether the other side will send no more; pieces may still wait. */
+  /** The other side will send no more; pieces may still wait. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** Resolves when take() has something to say. */
+  /** Resolves when take() has a piece, or the stream has ended. */
   async ready(): Promise<void> {
     while (this.#waiting.length === 0 && !this.#ended && !this.#failure)
       await new Promise<void>((resolve) => {
@@ -47,7 +47,7 @@ export class PieceReader {
       });
   }
 
-  /** The next piece; undefined at the stream's end or while none is there. @throws ProtocolError */
+  /** Takes the next piece; undefined at the stream's end or if none has come. @throws ProtocolError */
   take(): Piece | undefined {
     const piece = this.#waiting.shift();
     if (!piece) {
@@ -59,13 +59,13 @@ export class PieceReader {
     return piece;
   }
 
-  /** The next piece; undefined at the stream's end. @throws ProtocolError */
+  /** Waits for the next piece and takes it; undefined at the stream's end. @throws ProtocolError */
   async next(): Promise<Piece | undefined> {
     if (this.#waiting.length === 0) await this.ready();
     return this.take();
   }
 
-  /** From now on every chunk's pieces go to the listener at once, and it alone pauses the socket. */
+  /** Passes every chunk's pieces to the listener from now on, and leaves it to the listener to pause the socket. */
   listen(listener: (pieces: Iterable<Piece>) => void): void {
     this.#listener = listener;
     const waiting = this.#waiting;

@@ -1,9 +1,9 @@
 /**
  * Cuts a stream of the protocol (version 3) into frames: a type byte, a length that counts itself, a payload.
  *
- * Nothing is collected that need not be. Of the types that a direction *passes* (rows, copied data) runs go through
- * as slices of the chunks they came in, many frames or a part of one at a time. Every other type is delivered whole
- * if it fits the bound; what is larger is delivered as its head (the first bytes), and the rest follows as slices.
+ * It collects only what must be decoded. Frames of the types that a direction *passes* (rows, copied data) go through as
+ * slices of the chunks they came in, many frames or a part of one at a time. Every other type is delivered whole if it
+ * fits the bound; a larger one is delivered as its head (the first bytes), and the rest follows as slices.
  * The pieces put together are the stream, byte for byte.
  */
 export type Piece =
@@ -28,9 +28,9 @@ const PASSED = -1;
 const BOUND_BYTES = 64 * 1024;
 /** The server's own limit of a message (MaxAllocSize). */
 const LARGEST_LENGTH = 0x3fff_ffff;
-/** What is delivered of a frame beyond the bound: enough for the names that start a Bind. */
+/** The head of a frame beyond the bound: enough for the names that start a Bind. */
 const HEAD_BYTES = HEADER_BYTES + 256;
-/** SQL text beyond this is passed on unread: parsing takes a hundred times its size in memory. */
+/** Longer SQL text is passed on unparsed: parsing takes a hundred times its size in memory. */
 export const LARGEST_TEXT_BYTES = 2 * 1024 * 1024;
 
 function direction(
@@ -60,21 +60,21 @@ export class FrameSplitter {
   /** Bytes of a piece that is not complete: a header, or a frame to be delivered whole. */
   #held: Buffer[] = [];
   #heldBytes = 0;
-  /** How many bytes the held piece must have before it can be judged or delivered. */
+  /** The held piece must have so many bytes before it can be decoded or delivered. */
   #needBytes = HEADER_BYTES;
-  /** How many bytes of a frame are still to go through as slices. */
+  /** So many bytes of a frame are still to go through as slices. */
   #passingBytes = 0;
 
   constructor(direction: Direction) {
     this.#direction = direction;
   }
 
-  /** Whether all that came so far is whole frames, delivered. */
+  /** Everything that came so far was whole frames, and has been delivered. */
   get atBoundary(): boolean {
     return this.#heldBytes === 0 && this.#passingBytes === 0;
   }
 
-  /** The pieces that the chunk completes, in order. @throws ProtocolError; the splitter is of no use after it. */
+  /** Yields the pieces that the chunk completes, in order. @throws ProtocolError, after which it must not be used. */
   *push(chunk: Buffer): Generator<Piece, void, undefined> {
     let at = 0;
     let sliceFrom = 0;
@@ -97,14 +97,14 @@ export class FrameSplitter {
       at += taken;
       sliceFrom = at;
       if (this.#heldBytes === this.#needBytes) {
-        const piece = this.#judge();
+        const piece = this.#decode();
         if (piece) yield piece;
       }
     }
     if (at > sliceFrom) yield { kind: 'slice', bytes: chunk.subarray(sliceFrom, at) };
   }
 
-  /** Behind the frames of passed types that lie whole in the chunk: rows come by the million, and each counts. */
+  /** Returns the offset behind frames of passed types that are whole in the chunk, quickly: rows come by the million. */
   #skipPassed(chunk: Buffer, from: number): number {
     const { bounds } = this.#direction;
     let at = from;
@@ -116,7 +116,7 @@ export class FrameSplitter {
     return at;
   }
 
-  /** Whether the frame that starts here is of a passed type; then its payload is what passes next. */
+  /** Returns whether the frame that starts here is of a passed type; then its payload passes next. */
   #pass(chunk: Buffer, at: number): boolean {
     const { bound, length } = this.#header(chunk, at);
     if (bound !== PASSED) {
@@ -132,8 +132,8 @@ export class FrameSplitter {
     this.#heldBytes += bytes.length;
   }
 
-  /** Called when the held piece is as long as was needed: it is a frame, a head, or a header that says what is needed. */
-  #judge(): Piece | undefined {
+  /** Decodes the held piece when it is long enough: it is a frame, a head, or a header that says how much is missing. */
+  #decode(): Piece | undefined {
     const first = this.#held[0];
     const bytes = this.#held.length === 1 && first ? first : Buffer.concat(this.#held);
     const { type, bound, length } = this.#header(bytes, 0);
@@ -181,12 +181,12 @@ const TLS_HANDSHAKE = 0x16;
 export class StartupSplitter {
   #held: Buffer = Buffer.alloc(0);
 
-  /** The packet without its length, and what came behind it; undefined while it is not complete. @throws ProtocolError */
+  /** Returns the packet without its length, and what came behind it; undefined if it is incomplete. @throws ProtocolError */
   push(chunk: Buffer): { packet: Buffer; rest: Buffer } | undefined {
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     if (this.#held[0] === TLS_HANDSHAKE)
       throw new ProtocolError(
-        'TLS from the first byte (sslnegotiation=direct) is not offered here: connect with sslmode=disable, the way is local.',
+        'TLS from the first byte (sslnegotiation=direct) is not offered here: connect with sslmode=disable, the connection is local.',
       );
     if (this.#held.length < LENGTH_BYTES) return undefined;
     const length = this.#held.readUInt32BE(0);

@@ -40,7 +40,7 @@ export const SERVER = {
   readyForQuery: 0x5a, // Z
 } as const;
 
-/** The `AuthenticationXXX` requests that are known here, by their number. */
+/** The supported `AuthenticationXXX` requests, by their number. */
 export const AUTHENTICATION = {
   ok: 0,
   cleartextPassword: 3,
@@ -50,7 +50,7 @@ export const AUTHENTICATION = {
   saslFinal: 12,
 } as const;
 
-/** The second number of a start-up packet in place of a version. */
+/** The second number of a start-up packet: a version, or a request in place of one. */
 export const STARTUP = {
   version3: 0x0003_0000,
   cancel: 80_877_102,
@@ -93,7 +93,7 @@ export function payloadOf(frame: Buffer): Buffer {
   return frame.subarray(HEADER_BYTES);
 }
 
-/** The string that starts at the offset, and where the next field does. */
+/** Returns the string that starts at the offset, and the offset of the next field. */
 export function readCString(bytes: Buffer, from: number): { text: string; next: number } {
   const end = bytes.indexOf(0, from);
   if (end === -1) return { text: bytes.toString('utf8', from), next: bytes.length };
@@ -115,7 +115,7 @@ export function ownStatement(text: string): Buffer {
   ]);
 }
 
-/** The text of a Query, without the zero that ends it. */
+/** Returns the text of a Query, without the zero that ends it. */
 export function queryText(frame: Buffer): Buffer {
   const payload = payloadOf(frame);
   return payload.subarray(0, zeroOf(payload, 0));
@@ -139,7 +139,7 @@ export function withParseText(frame: Buffer, text: Buffer): Buffer {
   return encodeMessage(CLIENT.parse, name, '\0', text, '\0', payload.subarray(zeroOf(payload, next) + 1));
 }
 
-/** The names that start a Bind; its head is enough. */
+/** Returns the names that start a Bind; its head is enough. */
 export function bindMessage(frame: Buffer): { portal: string; statement: string } {
   const payload = payloadOf(frame);
   const { text: portal, next } = readCString(payload, 0);
@@ -159,13 +159,13 @@ export function commandTag(frame: Buffer): string {
   return readCString(payloadOf(frame), 0).text;
 }
 
-/** The number of rows that a command tag ends in: `INSERT 0 5`, `SELECT 3`; null where it has none. */
+/** Returns the number of rows that a command tag ends in, `INSERT 0 5`, `SELECT 3`; null if it has none. */
 export function rowsOf(tag: string): number | null {
   const digits = /^(?:SELECT|INSERT 0|INSERT \d+|UPDATE|DELETE|MERGE|COPY|FETCH|MOVE) (\d+)$/.exec(tag)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** In no transaction, in one, or in a failed one. */
+/** Idle, in a transaction block, or in a failed one. */
 export type TransactionStatus = 'I' | 'T' | 'E';
 
 export function transactionStatus(frame: Buffer): TransactionStatus {
@@ -183,7 +183,7 @@ export function parameterStatusMessage(name: string, value: string): Buffer {
   return encodeMessage(SERVER.parameterStatus, `${name}\0${value}\0`);
 }
 
-/** The fields of an ErrorResponse or NoticeResponse by their letters: `C` is the SQLSTATE, `M` the message, … */
+/** Returns the fields of an ErrorResponse or NoticeResponse by their letters: `C` is the SQLSTATE, `M` the message, … */
 export function errorFields(frame: Buffer): Map<string, string> {
   const payload = payloadOf(frame);
   const fields = new Map<string, string>();
@@ -196,7 +196,7 @@ export function errorFields(frame: Buffer): Map<string, string> {
   return fields;
 }
 
-/** The same error or notice with its position moved: what the server counts from is a part of the client's text. */
+/** Moves the position of an error or notice: the server counts from the start of a part of the client's text. */
 export function movePosition(frame: Buffer, characters: number): Buffer {
   if (characters === 0) return frame;
   const parts: Buffer[] = [];
@@ -217,7 +217,7 @@ export function movePosition(frame: Buffer, characters: number): Buffer {
 
 const POSITION = 'P'.charCodeAt(0);
 
-/** What PostgreSQL calls an error, as far as it is made here. */
+/** The fields of an error that are set here. */
 export interface PostgresError {
   readonly severity?: 'ERROR' | 'FATAL';
   readonly sqlstate: string;

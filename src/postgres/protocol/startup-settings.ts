@@ -1,7 +1,7 @@
 type Parameters = readonly (readonly [name: string, value: string])[];
 
 /**
- * Start-up parameters with further settings; what the client names wins, by itself or within `options`.
+ * Adds settings to start-up parameters, except those that the client names itself, by name or within `options`.
  * @returns also the names of those that were added.
  */
 export function withSettings(

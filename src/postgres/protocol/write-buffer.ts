@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 const COPIED_BYTES = 32 * 1024;
 
 /**
- * What goes to a socket, gathered into as few writes as may be: pieces that were cut from one chunk are put together
- * again by where they lie. A system call costs more than everything else that is done for a small message.
+ * Gathers what goes to a socket into as few writes as possible: pieces that were cut from one chunk are joined again by
+ * their positions in memory. A system call costs more than everything else that is done for a small message.
  */
 export class WriteBuffer {
   readonly #socket: Socket;
@@ -16,7 +16,7 @@ export class WriteBuffer {
     this.#socket = socket;
   }
 
-  /** What the socket has not sent yet, and what waits here. */
+  /** Bytes that the socket has not sent yet, and those that wait here. */
   get waitingBytes(): number {
     return this.#bytes + this.#socket.writableLength;
   }
@@ -33,7 +33,7 @@ export class WriteBuffer {
     else this.#pieces.push(bytes);
   }
 
-  /** Hands everything to the socket; nothing where that takes no more. */
+  /** Writes everything to the socket, unless that is closed. */
   flush(): void {
     const [first] = this.#pieces;
     if (!first) return;
