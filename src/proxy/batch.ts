@@ -9,11 +9,12 @@ const GATHERED: ReadonlySet<number> = new Set([CLIENT.parse, CLIENT.bind, CLIENT
 export class Batch {
   readonly #frames: Frame[] = [];
 
+  /** Tells whether a batch may begin with this message. */
   static begins(piece: Piece): boolean {
     return piece.kind === 'frame' && (piece.type === CLIENT.parse || piece.type === CLIENT.bind);
   }
 
-  /** @returns whether it belongs to the batch; else the batch ends before it. */
+  /** Adds a message. @returns false if it does not belong to the batch, which ends before it. */
   add(piece: Piece): boolean {
     if (piece.kind !== 'frame' || !GATHERED.has(piece.type)) return false;
     const once = piece.type === CLIENT.bind || piece.type === CLIENT.execute;
@@ -22,22 +23,23 @@ export class Batch {
     return true;
   }
 
-  get pieces(): readonly Piece[] {
+  get pieces(): readonly Frame[] {
     return this.#frames;
   }
 
+  /** Its Parse messages. */
   get parses(): readonly { name: string; text: Buffer }[] {
     return this.#of(CLIENT.parse).map(({ bytes }) => parseMessage(bytes));
   }
 
-  /** The name of the prepared statement that is executed; undefined where none is. */
+  /** The name of the prepared statement that is executed; undefined if none is. */
   get executes(): string | undefined {
     const [bind] = this.#of(CLIENT.bind);
     const [execute] = this.#of(CLIENT.execute);
     return bind && execute ? bindMessage(bind.bytes).statement : undefined;
   }
 
-  /** With the Sync, and without the first so many Parse messages. */
+  /** Builds what is sent: with the Sync, and without the first so many Parse messages. */
   bytes(withoutParses: number): Buffer {
     const left = new Set(this.#of(CLIENT.parse).slice(0, withoutParses));
     return Buffer.concat([

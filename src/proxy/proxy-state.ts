@@ -1,21 +1,21 @@
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { Observer, ReadLocks, Statement, StatementReading } from './observed.ts';
 
-const KEPT_SHAPES = 5000;
-/** For so long a look at the server is taken for the state before the next statement. */
+/** Statements of DML that were let through and observed, by their normalised text. */
+export type ObservedDml = Map<string, { readonly statement: Statement; readonly parsed: ParsedStatement }>;
+
+const KEPT_TEXTS = 5000;
+/** For so long a reading is taken for the server's state before the next statement. */
 const FRESH_MS = 20;
 /** No backend has it. */
 const NO_PID = 0;
 
-/** Statements of DML that were let through and observed, by their shape. */
-type Shapes = Map<string, { readonly statement: Statement; readonly parsed: ParsedStatement }>;
-
-/** What the sessions of one proxy share: the counters, and the shapes of DML that were observed in autocommit. */
+/** What the sessions of one proxy share: counters, the last reading, and the DML that was observed. */
 export class ProxyState {
   readonly observer: Observer;
   readonly #readLocks: ReadLocks;
-  #last: StatementReading | undefined;
-  readonly #repeated = new Map<string, Shapes>();
+  #lastReading: StatementReading | undefined;
+  readonly #observedDml = new Map<string, ObservedDml>();
   #statements = 0;
   #transactions = 0;
 
@@ -24,25 +24,25 @@ export class ProxyState {
     this.#readLocks = readLocks;
   }
 
-  /** As of the last look; null where it is not known. */
+  /** As of the last reading; null if it is not known. */
   get walPosition(): number | null {
-    return this.#last?.walPosition ?? null;
+    return this.#lastReading?.walPosition ?? null;
   }
 
-  /** Looks at a backend, and tells what it saw. @param transaction that it is about. */
-  async look(pid: number, transaction: number | null): Promise<StatementReading | null> {
+  /** Reads the locks of a backend, and reports the reading. Never rejects. */
+  async readLocks(pid: number, transaction: number | null): Promise<StatementReading | null> {
     const reading = await this.#readLocks(pid);
     if (reading) {
-      this.#last = reading;
+      this.#lastReading = reading;
       this.observer({ type: 'reading', transaction, reading });
     }
     return reading;
   }
 
-  /** Before a statement whose end will be looked at: what was written since the last one is not its own. */
-  async freshen(): Promise<void> {
-    if (this.#last && performance.now() - this.#last.askedMs < FRESH_MS) return;
-    await this.look(NO_PID, null);
+  /** Reads the server's position in the WAL again, unless it is fresh. */
+  async refreshWalPosition(): Promise<void> {
+    if (this.#lastReading && performance.now() - this.#lastReading.askedMs < FRESH_MS) return;
+    await this.readLocks(NO_PID, null);
   }
 
   nextStatement(): number {
@@ -53,16 +53,20 @@ export class ProxyState {
     return ++this.#transactions;
   }
 
-  /** The shapes of one database: in another one the same words name other relations, and may not be let through. */
-  repeatedIn(database: string): Shapes {
-    const known: Shapes = this.#repeated.get(database) ?? new Map();
-    this.#repeated.set(database, known);
-    return known;
+  /** The observed DML of one database: in another one the same words name other relations, and may not be let through. */
+  observedDml(database: string): ObservedDml {
+    const observed: ObservedDml = this.#observedDml.get(database) ?? new Map();
+    this.#observedDml.set(database, observed);
+    return observed;
   }
 
-  /** Keeps a shape, so that its next statement in autocommit can go straight through. */
-  keepShape(shapes: Shapes, shape: string, statement: Statement, parsed: ParsedStatement): void {
-    if (shapes.size >= KEPT_SHAPES) shapes.clear();
-    shapes.set(shape, { statement, parsed });
+  /** Keeps a statement, so that its next repetition in autocommit can go straight through. */
+  keepObserved(
+    observed: ObservedDml,
+    normalised: string,
+    statement: { readonly statement: Statement; readonly parsed: ParsedStatement },
+  ): void {
+    if (observed.size >= KEPT_TEXTS) observed.clear();
+    observed.set(normalised, statement);
   }
 }

@@ -16,7 +16,7 @@ import { type Arrival, authenticate, Refusal, receiveStartup, type Startup } fro
 import { logIn, ServerRefusal, type Upstream } from './upstream.ts';
 
 export interface ProxyOptions {
-  /** Who is let in, under which name of a database, and where that leads. */
+  /** Who is let in, under which name of a database, and the server that it connects to. */
   readonly routes: readonly Pick<Route, 'user' | 'database' | 'upstream'>[];
   /** The password for all of them. */
   readonly secret: string;
@@ -29,11 +29,11 @@ export interface ProxyOptions {
   readonly readLocks?: ReadLocks;
   /** Default: everything may run. */
   readonly gate?: Gate;
-  /** Settings that sessions begin with, where their client's start-up says nothing of them. */
+  /** Settings that sessions begin with, unless their client's start-up message has them. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Where another name of a database leads, for the user of a route (a maintenance database, databases that the
-   * command creates). undefined: there is no such database.
+   * Returns what another database name connects to, for the user of a route (a maintenance database, databases that the
+   * command creates), or undefined if there is no such database.
    */
   readonly otherDatabase?: (name: string, upstream: ConnectionSettings) => ConnectionSettings | undefined;
 }
@@ -43,9 +43,9 @@ export interface WireProxy {
   readonly port: number;
   /** Sessions that were let in so far. */
   readonly sessions: number;
-  /** Ends every session, and goes on listening; resolves when nothing of them is left. */
+  /** Ends every session, and goes on listening; resolves when all have ended. */
   disconnect(): Promise<void>;
-  /** Ends every session and stops listening; resolves when nothing of it is left. */
+  /** Ends every session and stops listening; resolves when all have ended. */
   close(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ const INVALID_AUTHORIZATION = '28000';
 const CONNECTION_FAILURE = '08006';
 const PROTOCOL_VIOLATION = '08P01';
 const STARTUP_TIMEOUT_MS = 60_000;
-/** For a server to notice that nobody listens, and to say goodbye. Behind a cut network it would take a quarter of an hour. */
+/** For a server to notice that its client has gone, and to close. Behind a cut network it would take a quarter of an hour. */
 const LEAVE_WITHIN_MS = 10_000;
 
 /** Starts the proxy. @throws Node's error when the address cannot be listened on. */
@@ -77,7 +77,7 @@ class ObservingProxy implements WireProxy {
   sessions = 0;
   readonly #options: ProxyOptions;
   readonly #verifier: ScramVerifier;
-  readonly #run: ProxyState;
+  readonly #state: ProxyState;
   readonly #observer: Observer;
   /** By the key that a cancel request repeats. */
   readonly #running = new Map<string, ProxySession>();
@@ -92,7 +92,7 @@ class ObservingProxy implements WireProxy {
     setMaxListeners(0, this.#stop.signal);
     this.#verifier = new ScramVerifier(options.secret);
     this.#observer = options.observe === 'off' ? () => {} : (options.observer ?? (() => {}));
-    this.#run = new ProxyState(this.#observer, options.readLocks ?? (async () => null));
+    this.#state = new ProxyState(this.#observer, options.readLocks ?? (async () => null));
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
       const served = this.#serve(socket).finally(() => this.#served.delete(served));
       this.#served.add(served);
@@ -132,16 +132,16 @@ class ObservingProxy implements WireProxy {
       if (arrival?.kind !== 'session') return;
       const admitted = await this.#admit(socket, arrival);
       clearTimeout(timer);
-      await this.#converse(socket, admitted, arrival.startup);
+      await this.#serveSession(socket, admitted, arrival.startup);
     } catch (error) {
-      if (socket.writable) socket.write(farewell(error));
+      if (socket.writable) socket.write(refusalOf(error));
     } finally {
       clearTimeout(timer);
       socket.end();
     }
   }
 
-  /** Who knows the secret is logged in upstream, and greeted in the server's own words. */
+  /** Logs a client that knows the secret in upstream, and sends it the server's own greeting. */
   async #admit(socket: Socket, { startup, rest }: Extract<Arrival, { kind: 'session' }>): Promise<Admitted> {
     const reader = await authenticate(socket, { startup, rest }, this.#verifier);
     const { parameters, given } = withSettings(startup.parameters, this.#options.settings ?? {});
@@ -150,14 +150,18 @@ class ObservingProxy implements WireProxy {
     return { reader, upstream, given };
   }
 
-  async #converse(socket: Socket, { reader, upstream, given }: Admitted, startup: Startup): Promise<void> {
+  async #serveSession(
+    socket: Socket,
+    { reader, upstream, given }: Admitted,
+    startup: Startup,
+  ): Promise<void> {
     const number = ++this.sessions;
     const { user, database } = startup;
     const session = new ProxySession({
       client: socket,
       reader,
       upstream,
-      run: this.#run,
+      state: this.#state,
       observe: this.#options.observe ?? 'exact',
       gate: this.#options.gate ?? { before: () => 'run' },
       lockTimeoutGiven: given.has('lock_timeout'),
@@ -199,15 +203,15 @@ function named(names: readonly string[]): string {
   return [...new Set(names)].map((name) => `"${name}"`).join(', ');
 }
 
-/** The error that a client is told when its connection does not come about. */
-function farewell(error: unknown): Buffer {
+/** Builds the error for a client whose connection cannot be made. */
+function refusalOf(error: unknown): Buffer {
   if (error instanceof Refusal) return error.response;
   if (error instanceof Error && error.cause instanceof ServerRefusal) return error.cause.response;
   const sqlstate = error instanceof ProtocolError ? PROTOCOL_VIOLATION : CONNECTION_FAILURE;
   return errorResponse({ severity: 'FATAL', sqlstate, message: messageOf(error) });
 }
 
-/** Fails now where a proxy could not listen there later. @throws SafemigrateError `USAGE` */
+/** Checks that a proxy can listen at an address. @throws SafemigrateError `USAGE` */
 export async function requireListening(host: string): Promise<void> {
   const server = createServer();
   await listening(server, { host, port: 0 });

@@ -3,55 +3,44 @@ import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   commandTag,
-  encodeMessage,
   errorFields,
   movePosition,
   parameterStatus,
   SERVER,
-  type TransactionStatus,
   transactionStatus,
 } from '../postgres/protocol/messages.ts';
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
-import type { Pending, PendingRequest, RequestState, Unsaid } from './pending-request.ts';
+import { DeferredFrames } from './deferred-frames.ts';
+import type { HeldResponse } from './held-response.ts';
+import type { PendingRequest, ServerRequest } from './pending-request.ts';
+import type { RequestQueue } from './request-queue.ts';
+import type { SessionTransaction } from './session-transaction.ts';
 
 /**
- * The server's half of a session: what has been sent and is not yet answered, in order, and the relay of the answers.
- *
- * Frames go to the client as they came, but for those that a turn keeps from it. A turn that ends makes way for the
- * next. After an error the server skips everything up to the next Sync, and so do the turns up to the next `ready`.
- * ParameterStatus and notifications within a split text wait for the ReadyForQuery at its end, where the server would
- * have sent them.
+ * The server's half of a session: relays the answers to the client, and notifies the transaction of completions, errors and
+ * ReadyForQuery. Frames go to the client as they came, except those that the request being answered keeps from it.
  */
 export class ResponseRelay {
   readonly #client: Socket;
   readonly #server: Socket;
+  readonly #requests: RequestQueue;
+  readonly #transaction: SessionTransaction;
   readonly #outbox: WriteBuffer;
   readonly #parameters: Map<string, string>;
-  #pending: Pending[] = [];
-  #held: Buffer | undefined;
-  readonly #parametersToTell = new Map<string, Buffer>();
-  #notifications: Buffer[] = [];
-  #wake: (() => void) | undefined;
-  #status: TransactionStatus = 'I';
-  #lost = false;
-  #copyingIn = false;
-  readonly #onStatus: (status: TransactionStatus) => void;
-  readonly #onStrayError: (fields: ReadonlyMap<string, string>) => void;
+  readonly #deferred = new DeferredFrames();
 
   constructor(
     client: Socket,
-    server: Socket,
-    parameters: ReadonlyMap<string, string>,
-    onStatus: (status: TransactionStatus) => void,
-    /** An error that no statement's turn is there for: of a Parse or Bind, or of the commit at a Sync. */
-    onStrayError: (fields: ReadonlyMap<string, string>) => void,
+    upstream: { readonly socket: Socket; readonly parameters: ReadonlyMap<string, string> },
+    requests: RequestQueue,
+    transaction: SessionTransaction,
   ) {
     this.#client = client;
+    this.#server = upstream.socket;
+    this.#parameters = new Map(upstream.parameters);
+    this.#requests = requests;
+    this.#transaction = transaction;
     this.#outbox = new WriteBuffer(client);
-    this.#server = server;
-    this.#parameters = new Map(parameters);
-    this.#onStatus = onStatus;
-    this.#onStrayError = onStrayError;
   }
 
   /** Relays what the server sends from now on. */
@@ -59,133 +48,54 @@ export class ResponseRelay {
     reader.listen((pieces) => this.#relay(pieces));
   }
 
-  /** As of the last ReadyForQuery. */
-  get status(): TransactionStatus {
-    return this.#status;
-  }
-
-  /** Extended messages have been sent, and no Sync behind them. */
-  unsynced = false;
-  /** The server skips everything up to the next Sync. */
-  skipping = false;
-
-  /** The server waits for copied data. */
-  get copyingIn(): boolean {
-    return this.#copyingIn;
-  }
-
-  get lost(): boolean {
-    return this.#lost;
-  }
-
-  /** Whether an answer is outstanding. */
-  get busy(): boolean {
-    return this.#pending.length > 0;
-  }
-
+  /** Returns the server's last ParameterStatus of this name. */
   parameter(name: string): string | undefined {
     return this.#parameters.get(name);
   }
 
-  /** To be called together with sending what the turn is about. */
-  expect(turn: PendingRequest): Pending {
-    const pending: Pending = {
-      turn,
-      state: this.#lost ? 'lost' : 'open',
-      erred: false,
-      unsaid: turn.keepsError ? [] : undefined,
-      unsaidBytes: 0,
-      kept: undefined,
-    };
-    if (!this.#lost) this.#pending.push(pending);
-    return pending;
-  }
-
-  /** Resolves when the turn has ended, or the server waits for copied data in it: then its state is `open`. */
-  async settled(pending: Pending): Promise<RequestState> {
-    while (pending.state === 'open' && !this.#copyingIn) await this.#change();
-    return pending.state;
-  }
-
-  /** Resolves when every turn has ended, or the server waits for copied data. */
-  async drained(): Promise<void> {
-    while (this.#pending.length > 0 && !this.#copyingIn) await this.#change();
-  }
-
-  /** Resolves when the server no longer waits for copied data. */
-  async copyOver(): Promise<void> {
-    while (this.#copyingIn) await this.#change();
-  }
-
-  /** The client has said that the copied data is complete, or has failed. */
-  copyEnded(): void {
-    this.#copyingIn = false;
-  }
-
-  /** The completion that was held back goes to the client; more of its text follows. */
-  release(): void {
-    this.#deliverHeld();
+  /** Sends the client the completion that was held; more of its text follows. */
+  releaseCompletion(): void {
+    this.#forward(...this.#deferred.takeCompletion());
     this.#outbox.flush();
   }
 
-  /**
-   * The end of a text that was sent in parts. The completion that was held back goes to the client only if its
-   * transaction has `committed`.
-   */
-  conclude(committed: boolean): void {
-    if (committed) this.#deliverHeld();
-    this.#held = undefined;
-    this.#deliverDeferred();
-    this.#forward(encodeMessage(SERVER.readyForQuery, this.#status));
+  /** Ends a text that was sent in parts. The client gets the held completion only if its transaction has `committed`. */
+  concludeText(committed: boolean): void {
+    this.#forward(...this.#deferred.conclude(committed, this.#transaction.status));
     this.#outbox.flush();
   }
 
-  /**
-   * Of a turn whose error was kept: what is none of its answer goes to the client, whatever becomes of the rest. Values
-   * of parameters are those that the session has now, behind a rollback.
-   */
-  tellAside(pending: Pending): void {
-    for (const { bytes } of pending.unsaid?.filter(isAside) ?? []) this.#forward(bytes);
-    pending.unsaid = pending.unsaid?.filter((each) => !isAside(each));
+  /** Sends the client what is no part of a held answer, whatever becomes of the answer. */
+  releaseAsides(held: HeldResponse): void {
+    this.#forward(...held.takeAsides());
     this.#outbox.flush();
   }
 
-  /** The error that was kept goes to the client after all, with what was unsaid before it. */
-  tell(pending: Pending): void {
-    const { kept } = pending;
-    if (!kept) return;
-    pending.kept = undefined;
-    this.#say(pending);
-    (pending.turn.onFailure ?? this.#onStrayError)(kept.fields);
-    this.#onStatus(this.#status);
-    this.#deliverDeferred();
-    if (kept.ready) this.#forward(kept.ready);
+  /** Sends the client a held error after all, with what was held before it. */
+  deliverHeld({ request }: PendingRequest): void {
+    const { held } = request;
+    if (!held?.error) return;
+    const { error, ready, status } = held;
+    this.#forward(...held.release());
+    this.#notifyFailed(request, error);
+    if (status) this.#transaction.ready(status);
+    this.#forward(...this.#deferred.takeAll());
+    if (ready) this.#forward(ready);
     this.#outbox.flush();
   }
 
-  /** The server's side is gone: nothing will be answered any more. */
+  /** The connection to the server is gone. */
   lose(): void {
-    const [current] = this.#pending;
-    if (current) this.#say(current);
+    this.#forward(...(this.#held?.release() ?? []));
     this.#outbox.flush();
-    this.#lost = true;
-    for (const pending of this.#pending) pending.state = 'lost';
-    this.#pending = [];
-    this.#copyingIn = false;
-    this.#wake?.();
-  }
-
-  #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
+    this.#requests.lose();
   }
 
   #relay(pieces: Iterable<Piece>): void {
     try {
       for (const piece of pieces) {
         if (piece.kind === 'slice') this.#slice(piece.bytes);
-        else this.#frame(piece.type, piece.bytes);
+        else (this.#handlers.get(piece.type) ?? this.#preliminary)(piece.bytes);
       }
     } finally {
       this.#outbox.flush();
@@ -195,226 +105,146 @@ export class ResponseRelay {
     this.#client.once('drain', () => this.#server.resume());
   }
 
+  /** All other types precede rows or a completion: ParseComplete, BindComplete, RowDescription, … */
+  readonly #handlers: ReadonlyMap<number, (bytes: Buffer) => void> = new Map([
+    [SERVER.commandComplete, (bytes) => this.#completed(bytes, commandTag(bytes))],
+    [SERVER.emptyQuery, (bytes) => this.#completed(bytes, null)],
+    [SERVER.portalSuspended, (bytes) => this.#suspended(bytes)],
+    [SERVER.errorResponse, (bytes) => this.#failed(bytes)],
+    [SERVER.noticeResponse, (bytes) => this.#notice(bytes)],
+    [SERVER.parameterStatus, (bytes) => this.#parameter(bytes)],
+    [SERVER.notification, (bytes) => this.#asynchronous(bytes)],
+    [SERVER.copyInResponse, (bytes) => this.#copyIn(bytes)],
+    [SERVER.copyBothResponse, (bytes) => this.#copyIn(bytes)],
+    [SERVER.copyOutResponse, (bytes) => this.#copyOut(bytes)],
+    [SERVER.readyForQuery, (bytes) => this.#ready(bytes)],
+  ]);
+
   /** Rows, and copied data. */
   #slice(bytes: Buffer): void {
-    if (this.#turn()?.relay === 'own') return;
-    if (!this.#keeps(bytes, 'result', 0)) this.#forward(bytes);
+    if (this.#held) this.#forward(...this.#held.slice(bytes));
+    else if (this.#part !== 'own') this.#forward(bytes);
   }
 
-  /**
-   * Whether the client is not told it yet; else it is told all that was kept before. A `result` cannot be taken back
-   * once it is told, so with it the turn's error is no more to be kept, unless results are kept as well.
-   */
-  #keeps(bytes: Buffer, what: 'lead' | 'result', type = bytes[0] ?? 0): boolean {
-    const pending = this.#pending[0];
-    if (!pending?.unsaid) return false;
-    const { keepsBytes } = pending.turn;
-    pending.unsaidBytes += bytes.length;
-    const tooMuch = keepsBytes === undefined ? what === 'result' : pending.unsaidBytes > keepsBytes;
-    if (tooMuch && !pending.kept) {
-      this.#say(pending);
-      return false;
-    }
-    pending.unsaid.push({ type, bytes });
-    return true;
-  }
-
-  /** The same of what may come at any time; told at once where nothing is unsaid: a notice of progress is of no use later. */
-  #keepsAside(bytes: Buffer): boolean {
-    const { unsaid, turn } = this.#pending[0] ?? {};
-    return (
-      unsaid !== undefined &&
-      (unsaid.length > 0 || turn?.keepsBytes !== undefined) &&
-      this.#keeps(bytes, 'lead')
-    );
-  }
-
-  #say(pending: Pending): void {
-    const { unsaid } = pending;
-    pending.unsaid = undefined;
-    for (const { bytes } of unsaid ?? []) this.#forward(bytes);
-  }
-
-  #forward(bytes: Buffer): void {
-    this.#outbox.add(bytes);
-  }
-
-  #deliverHeld(): void {
-    if (this.#held) this.#forward(this.#held);
-    this.#held = undefined;
-  }
-
-  /** What the server would have said together with the last ReadyForQuery. */
-  #deliverDeferred(): void {
-    if (this.#notifications.length === 0 && this.#parametersToTell.size === 0) return;
-    for (const frame of [...this.#notifications, ...this.#parametersToTell.values()]) this.#forward(frame);
-    this.#notifications = [];
-    this.#parametersToTell.clear();
-  }
-
-  #frame(type: number, bytes: Buffer): void {
-    switch (type) {
-      case SERVER.commandComplete:
-        this.#completed(bytes, commandTag(bytes));
-        break;
-      case SERVER.emptyQuery:
-        this.#completed(bytes, null);
-        break;
-      case SERVER.portalSuspended:
-        this.#suspended(bytes);
-        break;
-      case SERVER.errorResponse:
-        this.#failed(bytes);
-        break;
-      case SERVER.noticeResponse:
-        this.#notice(movePosition(bytes, this.#turn()?.shift?.() ?? 0));
-        break;
-      case SERVER.parameterStatus:
-        this.#parameter(bytes);
-        break;
-      case SERVER.notification:
-        this.#notified(bytes);
-        break;
-      case SERVER.copyInResponse:
-      case SERVER.copyBothResponse:
-        this.#copyIn(bytes);
-        break;
-      case SERVER.readyForQuery:
-        this.#ready(bytes);
-        break;
-      case SERVER.copyOutResponse:
-        this.#copyOut(bytes);
-        break;
-      default:
-        this.#answer(bytes);
-        break;
-    }
-  }
-
-  #notice(bytes: Buffer): void {
-    if (!this.#keepsAside(bytes)) this.#passOn(bytes);
-  }
-
-  /** What leads to rows or a completion: ParseComplete, BindComplete, RowDescription, … */
-  #answer(bytes: Buffer): void {
-    if (this.#turn()?.relay === 'own') return;
-    if (!this.#keeps(bytes, 'lead')) this.#passOn(bytes);
-  }
+  readonly #preliminary = (bytes: Buffer): void => {
+    if (this.#held) this.#forward(...this.#held.preliminary(bytes));
+    else if (this.#part !== 'own') this.#passOn(bytes);
+  };
 
   #copyOut(bytes: Buffer): void {
-    const pending = this.#pending[0];
-    if (pending?.turn.keepsBytes !== undefined) this.#say(pending);
-    this.#answer(bytes);
-  }
-
-  #turn(): PendingRequest | undefined {
-    return this.#pending[0]?.turn;
-  }
-
-  /** A completion that was held and is followed by something of the same text was not the last. */
-  #passOn(bytes: Buffer): void {
-    if (this.#turn()?.relay === 'last') this.#deliverHeld();
-    this.#forward(bytes);
+    if (this.#held) this.#forward(...this.#held.copyOut(bytes));
+    else this.#preliminary(bytes);
   }
 
   #completed(bytes: Buffer, tag: string | null): void {
-    const turn = this.#turn();
-    const kept = this.#keeps(bytes, 'result');
-    turn?.onCompletion?.(tag);
-    if (turn?.relay === 'last') {
-      this.#deliverHeld();
-      this.#held = bytes;
-    } else if (turn?.relay !== 'own' && !kept) this.#forward(bytes);
-    if (turn?.ends === 'completion') this.#end('succeeded');
+    const pending = this.#requests.current;
+    if (this.#held) this.#forward(...this.#held.result(bytes));
+    else if (this.#part === 'last') this.#forward(...this.#deferred.replaceCompletion(bytes));
+    else if (this.#part === 'inner' || this.#part === 'whole') this.#forward(bytes);
+    if (!pending) return;
+    pending.tag = tag;
+    pending.request.statements?.completed(tag);
+    if (pending.request.endsTransaction) this.#transaction.completed(tag);
+    if (pending.request.endsWith === 'completion') this.#requests.end('succeeded');
   }
 
   #suspended(bytes: Buffer): void {
-    if (!this.#keeps(bytes, 'result')) this.#forward(bytes);
-    this.#turn()?.onSuspended?.();
-    if (this.#turn()?.ends === 'completion') this.#end('succeeded');
+    this.#forward(...(this.#held?.result(bytes) ?? [bytes]));
+    this.#request?.statements?.suspended();
+    if (this.#request?.endsWith === 'completion') this.#requests.end('succeeded');
   }
 
   #failed(bytes: Buffer): void {
-    const pending = this.#pending[0];
-    if (pending && this.#keep(pending, bytes)) return;
-    const moved = movePosition(bytes, pending?.turn.shift?.() ?? 0);
-    const told = pending?.turn.onError ? pending.turn.onError(moved) : moved;
-    if (told) (pending?.turn.onFailure ?? this.#onStrayError)(errorFields(told));
-    else pending?.turn.onFailure?.(errorFields(moved));
-    this.#copyingIn = false;
-    if (told) this.#passOn(told);
-    if (this.unsynced && !this.#pending.some(({ turn }) => turn.ends === 'ready')) this.skipping = true;
-    if (!pending) return;
-    pending.erred = true;
-    while (this.#turn()?.ends === 'completion') this.#end('failed');
-    this.#wake?.();
+    const pending = this.#requests.current;
+    if (pending) pending.erred = true;
+    if (this.#held?.keepError(bytes)) return;
+    this.#forward(...(this.#held?.release() ?? []));
+    this.#requests.endCopyIn();
+    this.#relayError(pending, bytes);
+    if (this.#transaction.unsynced && !this.#requests.endsReady) this.#transaction.failedUnsynced();
+    this.#requests.skipCompletions();
   }
 
-  #keep(pending: Pending, error: Buffer): boolean {
-    if (pending.unsaid) {
-      const fields = errorFields(error);
-      if (pending.turn.keepsError?.(fields)) {
-        pending.unsaid.push({ type: SERVER.errorResponse, bytes: error });
-        pending.kept = { fields, ready: undefined };
-        pending.erred = true;
-        return true;
-      }
+  #relayError(pending: PendingRequest | undefined, bytes: Buffer): void {
+    const request = pending?.request;
+    const error = request?.replacesError ?? movePosition(bytes, request?.positionOffset?.() ?? 0);
+    const fields = errorFields(error);
+    if (pending && request?.hidesError?.(fields.get('C') ?? '')) {
+      pending.errorHidden = true;
+      request.statements?.undo();
+      return;
     }
-    this.#say(pending);
-    return false;
+    this.#notifyFailed(request, fields);
+    this.#passOn(error);
+  }
+
+  #notifyFailed(request: ServerRequest | undefined, fields: ReadonlyMap<string, string>): void {
+    if (request?.statements) request.statements.failed(fields);
+    else if (request?.relay === 'own') this.#transaction.failAtEnd(fields);
+    else this.#transaction.failOutside(fields);
+  }
+
+  #notice(bytes: Buffer): void {
+    const moved = movePosition(bytes, this.#request?.positionOffset?.() ?? 0);
+    if (this.#held) this.#forward(...this.#held.aside(moved));
+    else this.#passOn(moved);
   }
 
   #parameter(bytes: Buffer): void {
     const { name, value } = parameterStatus(bytes);
     this.#parameters.set(name, value);
-    if (this.#keepsAside(bytes)) return;
-    const relay = this.#turn()?.relay ?? 'whole';
-    if (relay === 'whole') this.#forward(bytes);
-    else this.#parametersToTell.set(name, bytes);
+    this.#asynchronous(bytes);
   }
 
-  #notified(bytes: Buffer): void {
-    if (this.#keepsAside(bytes)) return;
-    if ((this.#turn()?.relay ?? 'whole') === 'whole') this.#forward(bytes);
-    else this.#notifications.push(bytes);
+  /** A ParameterStatus or a notification, which belong to no request. */
+  #asynchronous(bytes: Buffer): void {
+    if (this.#held) this.#forward(...this.#held.aside(bytes));
+    else if (this.#part === 'whole') this.#forward(bytes);
+    else this.#deferred.defer(bytes);
   }
 
-  /** What was sent behind the COPY before this, the server ignores: Sync and Flush, where clients send them ahead. */
   #copyIn(bytes: Buffer): void {
-    const pending = this.#pending[0];
-    if (pending) this.#say(pending);
+    this.#forward(...(this.#held?.release() ?? []));
     this.#passOn(bytes);
-    this.#copyingIn = true;
-    for (const ignored of this.#pending.splice(1)) ignored.state = 'succeeded';
-    this.#wake?.();
+    this.#requests.beginCopyIn();
   }
 
   #ready(bytes: Buffer): void {
-    this.#copyingIn = false;
-    this.#status = transactionStatus(bytes);
-    while (this.#turn()?.ends === 'completion') this.#end('failed');
-    const pending = this.#pending[0];
-    if (pending?.kept) {
-      pending.kept.ready = bytes;
-      this.#end('failed');
+    this.#requests.endCopyIn();
+    this.#requests.skipCompletions();
+    const pending = this.#requests.current;
+    if (this.#held?.error) {
+      this.#held.keepReady(bytes);
+      this.#requests.end('failed');
       return;
     }
-    if (pending) this.#say(pending);
-    this.#onStatus(this.#status);
-    if ((pending?.turn.relay ?? 'whole') === 'whole') {
-      this.#deliverDeferred();
-      this.#forward(bytes);
-    }
-    if (pending) this.#end(pending.erred ? 'failed' : 'succeeded');
+    this.#forward(...(this.#held?.release() ?? []));
+    this.#transaction.ready(transactionStatus(bytes));
+    if (this.#part === 'whole') this.#forward(...this.#deferred.takeAll(), bytes);
+    this.#requests.end(pending?.erred ? 'failed' : 'succeeded');
   }
 
-  #end(state: RequestState): void {
-    const pending = this.#pending.shift();
-    if (pending) pending.state = state;
-    this.#wake?.();
+  get #request(): ServerRequest | undefined {
+    return this.#requests.current?.request;
   }
-}
 
-function isAside({ type }: Unsaid): boolean {
-  return type === SERVER.parameterStatus || type === SERVER.notification;
+  /** If there is one, the request's part is `whole`. */
+  get #held(): HeldResponse | undefined {
+    return this.#request?.held;
+  }
+
+  /** The part of the answer that the client gets. */
+  get #part(): ServerRequest['relay'] {
+    return this.#request?.relay ?? 'whole';
+  }
+
+  /** A held completion that is followed by something of the same text was not the last. */
+  #passOn(bytes: Buffer): void {
+    if (this.#part === 'last') this.#forward(...this.#deferred.takeCompletion());
+    this.#forward(bytes);
+  }
+
+  #forward(...frames: readonly Buffer[]): void {
+    for (const bytes of frames) this.#outbox.add(bytes);
+  }
 }

@@ -2,19 +2,23 @@ import { changesReading } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 
 /**
- * How a text of several statements is sent one by one without changing what it means.
+ * A part of a text of several statements that can be sent one by one without changing the text's meaning.
  *
  * The server runs such a text in one implicit transaction, which ends with the text; a BEGIN … COMMIT inside is an
- * explicit block of its own, behind which a new implicit transaction starts. So the text is a row of segments:
+ * explicit block of its own, behind which a new implicit transaction starts. So the text is a series of segments:
  * implicit ones, which are sent between our own BEGIN and COMMIT, and explicit ones, which are sent as they are.
  */
 export interface Segment {
   readonly implicit: boolean;
-  /** What is sent at once: one statement, or a run of like DML. */
-  readonly runs: readonly (readonly ParsedStatement[])[];
+  /** What is sent at once: one statement, or neighbours of like DML. */
+  readonly groups: readonly (readonly ParsedStatement[])[];
 }
 
-/** undefined: the text has no such form, and must be sent whole. `inBlock`: a transaction is open already. */
+/**
+ * Splits a text into segments.
+ * @param inBlock a transaction is open already.
+ * @returns undefined if the text has no such form, and must be sent whole.
+ */
 export function segmentsOf(
   statements: readonly ParsedStatement[],
   inBlock: boolean,
@@ -43,16 +47,16 @@ export function segmentsOf(
     open.statements.push(statement);
     if (statement.role === 'end') open = undefined;
   }
-  return segments.map(({ implicit, statements }) => ({ implicit, runs: runsOf(statements) }));
+  return segments.map(({ implicit, statements }) => ({ implicit, groups: groupsOf(statements) }));
 }
 
-/** Neighbours of the same shape go together; everything else alone. */
-function runsOf(statements: readonly ParsedStatement[]): ParsedStatement[][] {
-  const runs: ParsedStatement[][] = [];
+/** Groups neighbours with the same normalised text; everything else is alone. */
+function groupsOf(statements: readonly ParsedStatement[]): ParsedStatement[][] {
+  const groups: ParsedStatement[][] = [];
   for (const statement of statements) {
-    const run = runs.at(-1);
-    if (run && statement.shape !== null && run[0]?.shape === statement.shape) run.push(statement);
-    else runs.push([statement]);
+    const group = groups.at(-1);
+    if (group && statement.shape !== null && group[0]?.shape === statement.shape) group.push(statement);
+    else groups.push([statement]);
   }
-  return runs;
+  return groups;
 }

@@ -4,64 +4,77 @@ import { CLIENT, FLUSH, type PostgresError } from '../postgres/protocol/messages
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { type ParsedStatement, parseText, withoutRepetitions } from '../postgres/sql/parse.ts';
 import type { Gate, Intent, Observe, StatementAttempt } from './observed.ts';
-import type { Pending, RequestState } from './pending-request.ts';
-import type { ResponseRelay } from './response-relay.ts';
-import type { StatementRecorder } from './statement-recorder.ts';
+import type { PendingRequest, RequestState } from './pending-request.ts';
+import type { ProxyState } from './proxy-state.ts';
+import { RequestQueue } from './request-queue.ts';
+import { ResponseRelay } from './response-relay.ts';
+import { SessionTransaction } from './session-transaction.ts';
+import type { Upstream } from './upstream.ts';
 
 const CANCELED: PostgresError = {
   sqlstate: '57014',
   message: 'canceling statement due to user request',
 };
 
-/** What both protocols, the simple and the extended, share of one session. */
-export class SessionContext {
+export interface SessionParts {
+  readonly client: Socket;
   readonly reader: PieceReader;
-  readonly server: Socket;
-  readonly exchange: ResponseRelay;
-  readonly recorder: StatementRecorder;
-  /** Asks the server to cancel what it runs for this session. */
-  readonly cancel: () => void;
-  readonly #observe: Observe;
-  readonly #gate: Gate;
+  readonly upstream: Upstream;
+  readonly state: ProxyState;
+  readonly observe: Observe;
+  readonly gate: Gate;
+  /** The session was begun with a lock_timeout that is not the client's. */
+  readonly lockTimeoutGiven: boolean;
+  readonly who: Pick<Intent, 'session' | 'user' | 'database'>;
+}
+
+/** What both protocols, the simple and the extended, share of one session: its parts, sending, and the gate's decisions. */
+export class SessionContext {
+  readonly requests = new RequestQueue();
+  readonly transaction: SessionTransaction;
+  readonly relay: ResponseRelay;
+  readonly #parts: SessionParts;
+  readonly #server: Socket;
   readonly #outbox: WriteBuffer;
   #flushing = false;
   #waiting = new AbortController();
-  readonly #given: boolean;
-  readonly #who: Pick<Intent, 'session' | 'user' | 'database'>;
 
-  constructor(parts: {
-    reader: PieceReader;
-    server: Socket;
-    exchange: ResponseRelay;
-    recorder: StatementRecorder;
-    cancel: () => void;
-    observe: Observe;
-    gate: Gate;
-    /** The session was begun with a lock_timeout that is not the client's. */
-    lockTimeoutGiven: boolean;
-    who: Pick<Intent, 'session' | 'user' | 'database'>;
-  }) {
-    this.reader = parts.reader;
-    this.server = parts.server;
-    this.#outbox = new WriteBuffer(parts.server);
-    this.exchange = parts.exchange;
-    this.recorder = parts.recorder;
-    this.cancel = parts.cancel;
-    this.#observe = parts.observe;
-    this.#gate = parts.gate;
-    this.#given = parts.lockTimeoutGiven;
-    this.#who = parts.who;
+  constructor(parts: SessionParts) {
+    const { client, upstream, state, who } = parts;
+    this.#parts = parts;
+    this.#server = upstream.socket;
+    this.#outbox = new WriteBuffer(upstream.socket);
+    this.transaction = new SessionTransaction(state, who.session, upstream.pid, who.database);
+    this.relay = new ResponseRelay(client, upstream, this.requests, this.transaction);
   }
 
   /** The gate may have a statement sent again. */
   get retries(): boolean {
-    return this.#gate.after !== undefined && !this.exact;
+    return this.#parts.gate.after !== undefined && !this.exact;
   }
 
   /** Neither a transaction nor anything unanswered: what comes next begins a transaction. */
-  get between(): boolean {
-    const { exchange } = this;
-    return exchange.status === 'I' && !exchange.busy && !exchange.unsynced && !exchange.skipping;
+  get idle(): boolean {
+    return this.transaction.idle && !this.requests.busy;
+  }
+
+  /** Statements may be taken apart and held back. */
+  get exact(): boolean {
+    return this.#parts.observe === 'exact' && this.readsAlike;
+  }
+
+  /** The server reads texts as the parser does here. */
+  get readsAlike(): boolean {
+    return (
+      this.relay.parameter('client_encoding') === 'UTF8' &&
+      this.relay.parameter('standard_conforming_strings') === 'on'
+    );
+  }
+
+  /** Asks the server to cancel what it runs for this session. */
+  cancel(): void {
+    // Nobody waits for a cancel request, which never rejects.
+    void this.#parts.upstream.cancel();
   }
 
   /** The client asks for a cancel, or has gone: whoever waits on its behalf need not wait any more. */
@@ -70,68 +83,51 @@ export class SessionContext {
     this.#waiting = new AbortController();
   }
 
-  /** Waits for leave to begin a transaction. @returns what the client is told where it asked for a cancel meanwhile. */
-  async pass(): Promise<PostgresError | undefined> {
+  /** Waits until the gate lets a transaction begin. @returns the client's error if it asked for a cancel meanwhile. */
+  async waitToBegin(): Promise<PostgresError | undefined> {
     const { signal } = this.#waiting;
-    await this.#gate.between?.(signal);
+    await this.#parts.gate.between?.(signal);
     return signal.aborted ? CANCELED : undefined;
   }
 
-  /** Of a statement that has failed, and with it a transaction that is to be sent again as a whole. */
-  async again(intent: Intent, attempt: Omit<StatementAttempt, 'signal'>): Promise<boolean> {
+  /** Tells whether a transaction that has failed with this statement is to be sent again as a whole. */
+  async mayRetry(intent: Intent, attempt: Omit<StatementAttempt, 'signal'>): Promise<boolean> {
     const { signal } = this.#waiting;
-    const answer = await this.#gate.after?.(intent, { ...attempt, signal });
-    return answer === 'retry' && !signal.aborted && !this.exchange.lost;
+    const answer = await this.#parts.gate.after?.(intent, { ...attempt, signal });
+    return answer === 'retry' && !signal.aborted && !this.requests.lost;
   }
 
-  /** Whether the statement runs without the lock_timeout that the session was given. */
-  waitsForLocks(intent: Intent): boolean {
-    return this.#given && this.#gate.waitsForLocks?.(intent) === true;
+  /** Tells whether the statement runs without the lock_timeout that the session was given. */
+  runsWithoutLockTimeout(intent: Intent): boolean {
+    return this.#parts.lockTimeoutGiven && this.#parts.gate.waitsForLocks?.(intent) === true;
   }
 
+  /** Describes a statement to the gate. */
   intent(sql: string, parsed: ParsedStatement | null): Intent {
-    return { ...this.#who, sql, parsed };
+    return { ...this.#parts.who, sql, parsed };
   }
 
-  /** Whether statements may be taken apart and held back. */
-  get exact(): boolean {
-    return this.#observe === 'exact' && this.readsAlike;
-  }
-
-  /** Whether the server reads texts as the parser does here. */
-  get readsAlike(): boolean {
-    const { exchange } = this;
-    return (
-      exchange.parameter('client_encoding') === 'UTF8' &&
-      exchange.parameter('standard_conforming_strings') === 'on'
-    );
-  }
-
-  /** The statements of a text, which is the client's own unless the gate puts another one in its place. */
-  async read(text: Buffer): Promise<{ text: Buffer; statements: readonly ParsedStatement[] | null }> {
+  /** Parses a text, which is the client's own unless the gate puts another one in its place. */
+  async parse(text: Buffer): Promise<{ text: Buffer; statements: readonly ParsedStatement[] | null }> {
     const statements = await parseText(text);
     const other = statements
-      ? await this.#gate.translate?.(text.toString(), withoutRepetitions(statements))
+      ? await this.#parts.gate.translate?.(text.toString(), withoutRepetitions(statements))
       : undefined;
     if (other === undefined) return { text, statements };
     const translated = Buffer.from(other);
     return { text: translated, statements: await parseText(translated) };
   }
 
-  /** The gate's refusal, or undefined when the statement may run. */
+  /** Returns the gate's refusal, or undefined if the statement may run. */
   async refusal(sql: string, parsed: ParsedStatement | null): Promise<PostgresError | undefined> {
-    const answer = await this.#gate.before(this.intent(sql, parsed));
+    const answer = await this.#parts.gate.before(this.intent(sql, parsed));
     return answer === 'run' ? undefined : answer;
   }
 
   /** Sends to the server, at its pace; what is sent before anything is waited for goes as one. */
   async send(bytes: Buffer): Promise<void> {
-    const { server } = this;
-    this.#outbox.add(bytes);
-    if (!this.#flushing) {
-      this.#flushing = true;
-      process.nextTick(() => this.flush());
-    }
+    const server = this.#server;
+    this.queue(bytes);
     if (this.#outbox.waitingBytes < server.writableHighWaterMark) return;
     this.flush();
     if (!server.writableNeedDrain || server.destroyed) return;
@@ -144,44 +140,53 @@ export class SessionContext {
     });
   }
 
-  /** At the latest before the connection is ended. */
+  /** Sends a few bytes together with what follows. */
+  queue(bytes: Buffer): void {
+    this.#outbox.add(bytes);
+    if (this.#flushing) return;
+    this.#flushing = true;
+    process.nextTick(() => this.flush());
+  }
+
+  /** Sends what waits; to be called before the connection is ended. */
   flush(): void {
     this.#flushing = false;
     this.#outbox.flush();
   }
 
-  /** The end of a turn; where the server asks for copied data in it, the client's data goes there meanwhile. */
-  async outcome(pending: Pending, protocol: 'simple' | 'extended'): Promise<RequestState> {
-    let state = await this.exchange.settled(pending);
+  /** Waits for the end of a request; if the server asks for copied data in it, the client's data goes there meanwhile. */
+  async outcome(pending: PendingRequest, protocol: 'simple' | 'extended'): Promise<RequestState> {
+    let state = await this.requests.settled(pending);
     while (state === 'open') {
       await this.#copyIn(protocol);
-      state = await this.exchange.settled(pending);
+      state = await this.requests.settled(pending);
     }
     return state;
   }
 
   /**
    * While the server copies in, it ignores Flush and Sync, which therefore go on as any other message does; in the
-   * extended protocol the answer to the end of the data must be asked for. An error ends the copying; what the
-   * client sends of its data behind one, the server drops.
+   * extended protocol the answer to the end of the data must be asked for. An error ends the copying; data that the
+   * client sends behind one, the server drops.
    */
   async #copyIn(protocol: 'simple' | 'extended'): Promise<void> {
-    const { exchange, reader } = this;
-    const over = exchange.copyOver();
-    while (exchange.copyingIn) {
-      await Promise.race([reader.ready(), over]);
-      if (!exchange.copyingIn) return;
+    const { requests } = this;
+    const { reader } = this.#parts;
+    const ended = requests.copyInEnded();
+    while (requests.copyingIn) {
+      await Promise.race([reader.ready(), ended]);
+      if (!requests.copyingIn) return;
       const piece = reader.take();
       if (!piece) {
         // The client has gone in the middle of its data, which the server must not take for the end.
-        this.server.destroy();
-        exchange.lose();
+        this.#server.destroy();
+        this.relay.lose();
         return;
       }
       await this.send(piece.bytes);
       if (piece.kind === 'slice' || (piece.type !== CLIENT.copyDone && piece.type !== CLIENT.copyFail))
         continue;
-      exchange.copyEnded();
+      requests.endCopyIn();
       if (protocol === 'extended') await this.send(FLUSH);
     }
   }

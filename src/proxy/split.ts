@@ -1,155 +1,132 @@
 import { serialize } from 'pg-protocol';
-import { errorFields, query } from '../postgres/protocol/messages.ts';
+import { query } from '../postgres/protocol/messages.ts';
 import { type ParsedStatement, textOf } from '../postgres/sql/parse.ts';
-import type { Pending } from './pending-request.ts';
+import type { ServerRequest } from './pending-request.ts';
 import type { Segment } from './segments.ts';
 import type { SessionContext } from './session-context.ts';
-import type { Running } from './statement-recorder.ts';
+import { StatementSequence } from './statement-sequence.ts';
 
 const BEGIN = serialize.query('BEGIN');
 const COMMIT = serialize.query('COMMIT');
 const ROLLBACK = serialize.query('ROLLBACK');
 /** active_sql_transaction, invalid_transaction_termination: not between BEGIN and COMMIT. */
 const NOT_IN_BLOCK: ReadonlySet<string> = new Set(['25001', '2D000']);
-const NOT_IN_WRAP = Symbol('refused between BEGIN and COMMIT');
-type Ended = 'succeeded' | 'failed' | typeof NOT_IN_WRAP;
 
-/** Serves one text statement by statement, with the locks of each read before they can go. */
+/** `refused in wrap`: the server does not run the statement between BEGIN and COMMIT. */
+type Ended = 'succeeded' | 'failed' | 'refused in wrap';
+
+/** Serves one text statement by statement, and reads the locks of each before they can go. */
 export class SplitText {
-  readonly #line: SessionContext;
+  readonly #context: SessionContext;
   readonly #text: Buffer;
   #cancelNext = false;
 
-  constructor(line: SessionContext, text: Buffer) {
-    this.#line = line;
+  constructor(context: SessionContext, text: Buffer) {
+    this.#context = context;
     this.#text = text;
   }
 
-  /** A cancel request came while the server ran nothing of the text: it is for what is sent next. */
+  /** A cancel request came while the server ran nothing of the text: it is meant for what is sent next. */
   cancelNext(): void {
     this.#cancelNext = true;
   }
 
   /**
-   * Segment by segment; what the client hears is what it would of the whole text. Resolves with false when nothing has
-   * happened but that the server refuses the statement between BEGIN and COMMIT: it must be sent whole.
+   * Sends segment by segment; the client gets the same answer as to the whole text.
+   * @returns false if the server refuses the statement between BEGIN and COMMIT, and nothing else has happened: it must be
+   * sent whole.
    */
   async serve(segments: readonly Segment[]): Promise<boolean> {
-    const { exchange, recorder } = this.#line;
+    const { requests, relay, transaction } = this.#context;
     const [first] = segments;
-    let succeeded = false;
-    const mayFailInWrap = segments.length === 1 && first?.implicit && first.runs.length === 1;
+    const mayBeRefused = segments.length === 1 && first?.implicit === true && first.groups.length === 1;
+    let ended: Ended = 'failed';
     for (const [index, segment] of segments.entries()) {
-      if (index > 0) exchange.release();
-      const state = segment.implicit
-        ? await this.#implicit(segment, mayFailInWrap === true)
-        : await this.#explicit(segment);
-      if (state === NOT_IN_WRAP) return false;
-      succeeded = state === 'succeeded';
-      if (!succeeded) break;
+      if (index > 0) relay.releaseCompletion();
+      ended = segment.implicit
+        ? await this.#serveWrapped(segment, mayBeRefused)
+        : await this.#serveBlock(segment);
+      if (ended === 'refused in wrap') return false;
+      if (ended === 'failed') break;
     }
-    if (exchange.lost) return true;
-    exchange.conclude(succeeded);
-    recorder.startReading();
+    if (requests.lost) return true;
+    relay.concludeText(ended === 'succeeded');
+    transaction.startReadingLocks();
     return true;
   }
 
-  async #explicit({ runs }: Segment): Promise<Ended> {
-    const { recorder } = this.#line;
-    for (const run of runs) {
-      const [first] = run;
-      if (first?.shape == null || !recorder.repeats(first.shape)) await recorder.read();
-      if ((await this.#run(run, { relay: 'inner', explicit: true })) !== 'succeeded') return 'failed';
+  /** A block of the command's own. */
+  async #serveBlock({ groups }: Segment): Promise<Ended> {
+    const { transaction } = this.#context;
+    for (const group of groups) {
+      if (!transaction.repetition(group[0]?.shape)) await transaction.readLocks();
+      if ((await this.#sendGroup(group, { relay: 'inner' }, 'observed')) !== 'succeeded') return 'failed';
     }
     return 'succeeded';
   }
 
-  async #implicit({ runs }: Segment, mayFailInWrap: boolean): Promise<Ended> {
-    const { recorder } = this.#line;
-    // With one run nothing depends on the BEGIN but how well it is observed, and the way there and back is saved.
-    const begun = runs.length === 1 ? this.#sendBegin() : undefined;
-    if (!begun && !(await this.#own(BEGIN))) return 'failed';
-    for (const [index, run] of runs.entries()) {
-      const relay = index === runs.length - 1 ? 'last' : 'inner';
-      const ended = await this.#run(run, { relay, explicit: false, mayFailInWrap });
-      if (ended === 'succeeded') {
-        if (begun?.state === 'failed') break;
-        await recorder.read();
-        continue;
+  /** Statements without a block of their own, between our BEGIN and COMMIT. */
+  async #serveWrapped({ groups }: Segment, mayBeRefused: boolean): Promise<Ended> {
+    const { requests, transaction } = this.#context;
+    // With one group nothing but its observation depends on the BEGIN: it goes out with it, which saves a round trip. Only a
+    // cancel request can make it fail; then the group runs in autocommit, as the client meant it.
+    const ahead = groups.length === 1;
+    const begin = requests.expect({
+      endsWith: 'ready',
+      relay: 'own',
+      ...(ahead && { hidesError: () => true }),
+    });
+    this.#context.queue(BEGIN);
+    if (!ahead && (await this.#context.outcome(begin, 'simple')) !== 'succeeded') return 'failed';
+    for (const [index, group] of groups.entries()) {
+      const relay = index === groups.length - 1 ? 'last' : 'inner';
+      const refusable = mayBeRefused && { hidesError: (sqlstate: string) => NOT_IN_BLOCK.has(sqlstate) };
+      const ended = await this.#sendGroup(group, { relay, ...refusable }, 'wrapped');
+      if (ended !== 'succeeded') {
+        if (begin.state !== 'failed') await this.#endTransaction(ROLLBACK);
+        return ended;
       }
-      if (begun?.state !== 'failed') await this.#own(ROLLBACK);
-      return ended;
+      if (begin.state === 'failed') return 'succeeded';
+      await transaction.readLocks();
     }
-    return begun?.state === 'failed' || (await this.#own(COMMIT)) ? 'succeeded' : 'failed';
+    return await this.#endTransaction(COMMIT);
   }
 
-  async #run(
-    run: readonly ParsedStatement[],
-    options: { relay: 'inner' | 'last'; explicit: boolean; mayFailInWrap?: boolean },
+  /** Sends one statement, or neighbours of like DML, as one part of the client's text. */
+  async #sendGroup(
+    group: readonly ParsedStatement[],
+    request: Pick<ServerRequest, 'relay' | 'hidesError'>,
+    sent: 'wrapped' | 'observed',
   ): Promise<Ended> {
-    const { relay, explicit, mayFailInWrap = false } = options;
-    const { exchange, recorder } = this.#line;
-    const from = run[0]?.from ?? 0;
-    const to = run.at(-1)?.to ?? this.#text.length;
-    let index = 0;
-    const start = (): Running | undefined => {
-      const statement = run[index++];
-      if (!statement) return undefined;
-      const learning = statement.role === 'ordinary' ? 'read' : 'control';
-      return recorder.begin(textOf(this.#text, statement.from, statement.to), statement, explicit, learning);
-    };
-    let running = start();
-    let notInWrap = false;
-    const pending = exchange.expect({
-      ends: 'ready',
-      relay,
-      shift: () => characters(this.#text, from),
-      onError: (error) => {
-        notInWrap = mayFailInWrap && NOT_IN_BLOCK.has(errorFields(error).get('C') ?? '');
-        return notInWrap ? undefined : error;
-      },
-      onCompletion: (tag) => {
-        if (running) recorder.succeed(running, tag);
-        running = start();
-      },
-      onFailure: (fields) => {
-        // What was our mistake the command knows nothing of.
-        if (running && notInWrap) recorder.undo([running]);
-        else if (running) recorder.fail(running, fields);
-      },
+    const context = this.#context;
+    const text = this.#text;
+    const from = group[0]?.from ?? 0;
+    const to = group.at(-1)?.to ?? text.length;
+    const starts = group.map((parsed) => ({ sql: textOf(text, parsed.from, parsed.to), parsed, sent }));
+    const pending = context.requests.expect({
+      ...request,
+      endsWith: 'ready',
+      statements: new StatementSequence(context.transaction, starts),
+      positionOffset: () => characters(text, from),
     });
-    await this.#line.send(query(this.#text.subarray(from, to)));
+    await context.send(query(text.subarray(from, to)));
     if (this.#cancelNext) {
       this.#cancelNext = false;
-      this.#line.cancel();
+      context.cancel();
     }
-    const outcome = await this.#line.outcome(pending, 'simple');
-    if (notInWrap) return NOT_IN_WRAP;
+    const outcome = await context.outcome(pending, 'simple');
+    if (pending.errorHidden) return 'refused in wrap';
     return outcome === 'succeeded' ? 'succeeded' : 'failed';
   }
 
-  /** Only a cancel request can make it fail; then the statement behind it runs in autocommit, as the client meant it. */
-  #sendBegin(): Pending {
-    void this.#line.send(BEGIN);
-    return this.#line.exchange.expect({ ends: 'ready', relay: 'own', onError: () => undefined });
-  }
-
-  async #own(statement: Buffer): Promise<boolean> {
-    const { exchange, recorder } = this.#line;
-    const pending = exchange.expect({
-      ends: 'ready',
-      relay: 'own',
-      onCompletion: (tag) => {
-        if (statement !== BEGIN) recorder.tag(tag);
-      },
-      onFailure: (fields) => recorder.failAtCommit(fields),
-    });
-    await this.#line.send(statement);
-    return (await this.#line.outcome(pending, 'simple')) === 'succeeded';
+  async #endTransaction(statement: Buffer): Promise<Ended> {
+    const pending = this.#context.requests.expect({ endsWith: 'ready', relay: 'own', endsTransaction: true });
+    await this.#context.send(statement);
+    return (await this.#context.outcome(pending, 'simple')) === 'succeeded' ? 'succeeded' : 'failed';
   }
 }
 
-/** Characters (code points) in the first bytes of a text: every byte that does not continue one. */
+/** Counts the characters (code points) in the first bytes of a text: every byte that does not continue one. */
 function characters(text: Buffer, bytes: number): number {
   let count = 0;
   for (let at = 0; at < bytes; at++) if (((text[at] ?? 0) & 0xc0) !== 0x80) count++;

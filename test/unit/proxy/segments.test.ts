@@ -2,16 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { type ParsedStatement, parseText } from '../../../src/postgres/sql/parse.ts';
 import { segmentsOf } from '../../../src/proxy/segments.ts';
 
-/** `I(a|b b)` for an implicit segment of the runs `a` and `b b`, `E(…)` for an explicit one. */
+/** `I(a|b b)` for an implicit segment of the groups `a` and `b b`, `E(…)` for an explicit one. */
 async function form(text: string, inBlock = false): Promise<string> {
   const bytes = Buffer.from(text);
   const statements: readonly ParsedStatement[] = (await parseText(bytes)) ?? [];
   const segments = segmentsOf(statements, inBlock);
   if (!segments) return 'whole';
   return segments
-    .map(({ implicit, runs }) => {
-      const texts = runs.map((run) =>
-        run.map(({ from, to }) => bytes.toString('utf8', from, to)).join(' + '),
+    .map(({ implicit, groups }) => {
+      const texts = groups.map((group) =>
+        group.map(({ from, to }) => bytes.toString('utf8', from, to)).join(' + '),
       );
       return `${implicit ? 'I' : 'E'}(${texts.join(' | ')})`;
     })

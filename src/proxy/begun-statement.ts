@@ -1,0 +1,39 @@
+import type { StatementNote } from '../model/report.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import type { Statement } from './observed.ts';
+
+/** A statement that is about to be sent. */
+export interface StatementStart {
+  readonly sql: string;
+  /** Says why `sql` is a note, if it is not the client's text. */
+  readonly note?: StatementNote | undefined;
+  readonly parsed: ParsedStatement | null;
+  /**
+   * How it is sent.
+   * - `wrapped`: by itself, between our BEGIN and COMMIT.
+   * - `observed`: by itself, in a transaction that goes on behind it, or as a repetition of DML that was observed.
+   * - `through`: by itself, as it came.
+   * - `together`: as it came, with other statements of its text; the server tells their ends together.
+   */
+  readonly sent: 'wrapped' | 'observed' | 'through' | 'together';
+}
+
+/**
+ * How the locks of a statement become known.
+ * - `read`: they are read after its end.
+ * - `like`: it takes those of the statement of the same normalised text that was observed before.
+ * - `none`: it begins or ends a transaction, and takes none.
+ * - `sampled`: they are not read; a sampler may see some.
+ */
+export type LockSource = 'read' | 'like' | 'none' | 'sampled';
+
+export interface BegunStatement {
+  readonly statement: Statement;
+  readonly parsed: ParsedStatement | null;
+  readonly lockSource: LockSource;
+  readonly startedMs: number;
+  /** The server's position in the WAL when the statement began. */
+  readonly walPosition: number | null;
+  /** The ledger has it. */
+  inLedger: boolean;
+}

@@ -1,0 +1,140 @@
+import type { BegunStatement } from './begun-statement.ts';
+import type { Exactness, RelationLock, Statement, StatementReading } from './observed.ts';
+import type { ObservedDml, ProxyState } from './proxy-state.ts';
+
+/**
+ * The locks of a session's statements: which are known, and which are still to be read.
+ *
+ * Locks are read at the latest moment before they could change or go: before the next statement that is no repetition, and
+ * before the end of the transaction. What a reading shows beyond the one before it was added by the statements between them.
+ */
+export class LockLedger {
+  readonly #state: ProxyState;
+  readonly #pid: number;
+  /** DML that was observed in this session's database, by its normalised text. */
+  readonly #observedDml: ObservedDml;
+  /** Normalised texts of DML whose locks were read in this transaction. */
+  readonly #readInTransaction = new Set<string>();
+  /** Locks of the transaction as of the last reading. */
+  readonly #known = new Set<string>();
+  /** Statements that have ended or are suspended, and whose locks were not read. */
+  #unread: BegunStatement[] = [];
+  #reading: Promise<void> | undefined;
+
+  constructor(state: ProxyState, pid: number, observedDml: ObservedDml) {
+    this.#state = state;
+    this.#pid = pid;
+    this.#observedDml = observedDml;
+  }
+
+  get hasUnread(): boolean {
+    return this.#unread.length > 0;
+  }
+
+  /** @returns the like of a statement, if its locks count for this one as well: in a block those of the block only. */
+  observed(normalised: string, inBlock: boolean): ReturnType<ObservedDml['get']> {
+    if (inBlock && !this.#readInTransaction.has(normalised)) return undefined;
+    return this.#observedDml.get(normalised);
+  }
+
+  /** Something changed what DML locks. */
+  forgetObserved(): void {
+    this.#observedDml.clear();
+  }
+
+  add(begun: BegunStatement): void {
+    if (begun.inLedger) return;
+    begun.inLedger = true;
+    const { statement, parsed, lockSource } = begun;
+    const like = parsed?.shape == null ? undefined : this.#observedDml.get(parsed.shape)?.statement;
+    if (lockSource === 'none') this.#report([statement], 'exact', []);
+    else if (lockSource === 'sampled') this.#report([statement], 'sampled', null);
+    else if (lockSource === 'like' && like) this.#reportLike(statement, like);
+    else this.#unread.push(begun);
+  }
+
+  /** Its locks are gone, and those of everything unread. */
+  failed({ statement, lockSource }: BegunStatement): void {
+    this.#report([statement], lockSource === 'sampled' ? 'sampled' : 'unknown', null);
+    this.#giveUpUnread();
+  }
+
+  /** The statements are void. */
+  drop(statements: readonly BegunStatement[]): void {
+    this.#unread = this.#unread.filter((begun) => !statements.includes(begun));
+  }
+
+  transactionEnded(): void {
+    this.#giveUpUnread();
+    this.#known.clear();
+    this.#readInTransaction.clear();
+  }
+
+  /** Reads what is unread, and waits for it. */
+  async read(transaction: number | null): Promise<void> {
+    await this.#reading;
+    this.startReading(transaction);
+    await this.#reading;
+  }
+
+  startReading(transaction: number | null): void {
+    if (this.#reading || this.#unread.length === 0) return;
+    const statements = this.#unread;
+    this.#unread = [];
+    this.#reading = this.#readFor(statements, transaction);
+  }
+
+  /** Waits for a reading that is under way. Never rejects. */
+  async settled(): Promise<void> {
+    await this.#reading;
+  }
+
+  async #readFor(statements: readonly BegunStatement[], transaction: number | null): Promise<void> {
+    this.#attribute(statements, await this.#state.readLocks(this.#pid, transaction));
+    this.#reading = undefined;
+  }
+
+  #attribute(begun: readonly BegunStatement[], reading: StatementReading | null): void {
+    const statements = begun.map(({ statement }) => statement);
+    if (!reading) {
+      this.#report(statements, 'unknown', null);
+      return;
+    }
+    const from = begun[0]?.walPosition ?? null;
+    const to = reading.walPosition;
+    const walBytes = from === null || to === null ? null : Math.max(0, to - from);
+    const added = reading.locks.filter((lock) => !this.#known.has(keyOf(lock)));
+    this.#known.clear();
+    for (const lock of reading.locks) this.#known.add(keyOf(lock));
+    this.#report(statements, begun.length === 1 ? 'exact' : 'group', added, walBytes);
+    for (const { parsed, statement } of begun) {
+      if (parsed?.shape == null) continue;
+      this.#readInTransaction.add(parsed.shape);
+      this.#state.keepObserved(this.#observedDml, parsed.shape, { statement, parsed });
+    }
+  }
+
+  #giveUpUnread(): void {
+    const statements = this.#unread.map(({ statement }) => statement);
+    this.#unread = [];
+    if (statements.length > 0) this.#report(statements, 'unknown', null);
+  }
+
+  #report(
+    statements: readonly Statement[],
+    exactness: Exactness,
+    locks: readonly RelationLock[] | null,
+    walBytes: number | null = null,
+  ): void {
+    this.#state.observer({ type: 'locks', statements, exactness, locks, walBytes });
+  }
+
+  #reportLike(statement: Statement, like: Statement): void {
+    const event = { type: 'locks', statements: [statement], exactness: 'group', locks: null } as const;
+    this.#state.observer({ ...event, walBytes: null, like });
+  }
+}
+
+function keyOf({ database, relation, mode }: RelationLock): string {
+  return `${database}/${relation}/${mode}`;
+}

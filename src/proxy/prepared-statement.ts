@@ -1,0 +1,44 @@
+import { serialize } from 'pg-protocol';
+import type { StatementNote } from '../model/report.ts';
+import { errorResponse, type PostgresError } from '../postgres/protocol/messages.ts';
+import type { ParsedStatement } from '../postgres/sql/parse.ts';
+import type { StatementStart } from './begun-statement.ts';
+import type { ServerRequest } from './pending-request.ts';
+import type { SessionContext } from './session-context.ts';
+import { StatementSequence } from './statement-sequence.ts';
+
+/** A statement that the client has prepared by a Parse. */
+export interface PreparedStatement {
+  readonly sql: string;
+  /** Says why `sql` is a note, if it is not the client's text. */
+  readonly note?: StatementNote | undefined;
+  readonly parsed: ParsedStatement | null;
+}
+
+/** Fails in the server as the refused statement would have; the error's words are replaced. */
+export const REFUSED_PARSE = serialize.parse({ name: 'safemigrate_refused', text: 'refused by safemigrate' });
+
+/** Describes the execution of a prepared statement. */
+export function startOfPrepared(
+  { sql, note, parsed }: PreparedStatement,
+  context: SessionContext,
+): StatementStart {
+  return { sql, note, parsed, sent: context.exact ? 'observed' : 'through' };
+}
+
+/** Describes what is sent in place of a refused statement; begins it. */
+export function refusedRequest(
+  prepared: PreparedStatement,
+  refusal: PostgresError,
+  context: SessionContext,
+): Omit<ServerRequest, 'endsWith'> {
+  const statements = new StatementSequence(context.transaction, [startOfPrepared(prepared, context)]);
+  return { relay: 'whole', statements, replacesError: errorResponse(refusal) };
+}
+
+/** Returns the one statement of a text; null if it has none or several, or was not parsed. */
+export function onlyStatement(
+  statements: readonly ParsedStatement[] | null | undefined,
+): ParsedStatement | null {
+  return statements?.length === 1 ? (statements[0] ?? null) : null;
+}

@@ -1,0 +1,101 @@
+import type { PendingRequest, RequestState, ServerRequest } from './pending-request.ts';
+
+/** What has been sent to the server and is not yet answered, in order. */
+export class RequestQueue {
+  #pending: PendingRequest[] = [];
+  #waiting: (() => void)[] = [];
+  #lost = false;
+  #copyingIn = false;
+
+  /** The request that the server answers now. */
+  get current(): PendingRequest | undefined {
+    return this.#pending[0];
+  }
+
+  /** An answer is outstanding. */
+  get busy(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  /** A ReadyForQuery is outstanding. */
+  get endsReady(): boolean {
+    return this.#pending.some(({ request }) => request.endsWith === 'ready');
+  }
+
+  /** The server waits for copied data. */
+  get copyingIn(): boolean {
+    return this.#copyingIn;
+  }
+
+  /** The connection to the server is gone. */
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  /** Expects the answer to a request; to be called together with sending it. */
+  expect(request: ServerRequest): PendingRequest {
+    const state = this.#lost ? 'lost' : 'open';
+    const pending: PendingRequest = { request, state, erred: false, errorHidden: false, tag: null };
+    if (!this.#lost) this.#pending.push(pending);
+    return pending;
+  }
+
+  /** The current request has ended. */
+  end(state: Exclude<RequestState, 'open'>): void {
+    const pending = this.#pending.shift();
+    if (pending) pending.state = state;
+    this.#wake();
+  }
+
+  /** Ends the completions at the head: the server skips them because of an error. */
+  skipCompletions(): void {
+    while (this.current?.request.endsWith === 'completion') this.end('failed');
+  }
+
+  /** The server ignores what was sent behind the COPY before this: the Sync and Flush of clients that send them ahead. */
+  beginCopyIn(): void {
+    this.#copyingIn = true;
+    for (const ignored of this.#pending.splice(1)) ignored.state = 'succeeded';
+    this.#wake();
+  }
+
+  /** The copied data is complete, or the COPY has failed. */
+  endCopyIn(): void {
+    this.#copyingIn = false;
+    this.#wake();
+  }
+
+  /** Nothing will be answered any more. */
+  lose(): void {
+    this.#lost = true;
+    for (const pending of this.#pending) pending.state = 'lost';
+    this.#pending = [];
+    this.endCopyIn();
+  }
+
+  /** Resolves when the request has ended, or the server waits for copied data in it: then its state is `open`. */
+  async settled(pending: PendingRequest): Promise<RequestState> {
+    while (pending.state === 'open' && !this.#copyingIn) await this.#change();
+    return pending.state;
+  }
+
+  /** Resolves when every request has ended, or the server waits for copied data. */
+  async drained(): Promise<void> {
+    while (this.#pending.length > 0 && !this.#copyingIn) await this.#change();
+  }
+
+  /** Resolves when the server no longer waits for copied data. */
+  async copyInEnded(): Promise<void> {
+    while (this.#copyingIn) await this.#change();
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
