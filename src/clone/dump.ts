@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../errors.ts';
 import type { ClientPrograms } from '../local-server/client-programs.ts';
 import { makeWorkFolder } from '../local-server/work-folder.ts';
@@ -10,6 +9,7 @@ import { birthLimit } from '../ownership/run-id.ts';
 import { clientEnvironment } from '../postgres/connection/client-environment.ts';
 import { applicationName, openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { waitUntil, withSession } from '../postgres/session-helpers.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import type { Scope } from '../scope.ts';
 import { assessDump, clientPrograms, workFolder } from './dump/assess-dump.ts';
@@ -205,10 +205,9 @@ const GONE_WITHIN_MS = 1_000;
 
 /** The server's counters include a session's work once it has left pg_stat_activity. Behind a pooler it may stay. */
 async function untilGone({ control, target }: CloneContext, application: string): Promise<void> {
-  const deadline = performance.now() + GONE_WITHIN_MS;
-  const asked = [target.database.oid, application] as const;
-  while ((await control.query(STILL_THERE, asked)).length > 0 && performance.now() < deadline)
-    await delay(10);
+  const isGone = async () =>
+    (await control.query(STILL_THERE, [target.database.oid, application])).length === 0;
+  await waitUntil(isGone, { everyMs: 10, timeoutMs: GONE_WITHIN_MS });
 }
 
 async function sizeOf(session: Session, name: string): Promise<number> {
@@ -223,12 +222,7 @@ async function analyse(
   name: string,
 ): Promise<void> {
   const options = { run, audit, signal, purpose: 'analyze', database: name, statementTimeoutMs: 0 };
-  const session = await openSession(there.owner, options);
-  try {
-    await session.query('ANALYZE');
-  } finally {
-    await session.close();
-  }
+  await withSession(openSession(there.owner, options), (session) => session.query('ANALYZE'));
 }
 
 async function describe(context: CloneContext, { strategy }: Possible): Promise<string[]> {

@@ -1,5 +1,6 @@
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import type { CloneContext } from './method.ts';
 
 /** What a method needs of its context to read the target. */
@@ -10,14 +11,8 @@ export async function readInTarget<T>(
   { target, run, audit, signal }: TargetAccess,
   read: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(target.settings, {
-    ...{ run, audit, signal },
-    purpose: 'inspect',
-    readOnly: true,
-  });
-  try {
-    return await read(session);
-  } finally {
-    await session.close();
-  }
+  return withSession(
+    openSession(target.settings, { run, audit, signal, purpose: 'inspect', readOnly: true }),
+    read,
+  );
 }

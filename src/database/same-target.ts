@@ -2,6 +2,7 @@ import { messageOf, SafemigrateError } from '../errors.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { isSocketFolder } from '../postgres/connection/link.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 
 /** How a connection of the command relates to the target. */
 export type SameTargetVerdict =
@@ -95,18 +96,16 @@ function compareIdentities(theirs: Identity, own: Identity): SameTargetVerdict {
 
 async function identify(settings: ConnectionSettings, signal: AbortSignal | undefined): Promise<Identity> {
   const hasty = { ...settings, parameters: { ...settings.parameters, connect_timeout: CONNECT_TIMEOUT_S } };
-  const session = await openSession(hasty, {
+  const opening = openSession(hasty, {
     purpose: 'identify',
     readOnly: true,
     throughPooler: true,
     statementTimeoutMs: Number(CONNECT_TIMEOUT_S) * 1000,
     ...(signal === undefined ? {} : { signal }),
   });
-  try {
+  return withSession(opening, async (session) => {
     const [row] = await session.query<{ started: string; oid: string; control: number | null }>(IDENTITY);
     const control = row?.control ? await session.query<{ id: string }>(SYSTEM_IDENTIFIER) : [];
     return { started: row?.started ?? '', oid: row?.oid ?? '', systemIdentifier: control[0]?.id ?? null };
-  } finally {
-    await session.close();
-  }
+  });
 }

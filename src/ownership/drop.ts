@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { preparedTransactions } from '../database/activity.ts';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
 import type { RunId } from './run-id.ts';
@@ -69,13 +70,10 @@ async function endWhatOutlivesSessions(session: Session, { name, role, enter }: 
   const subscriptions =
     role === 'original' ? [] : await session.query<{ name: string }>(SUBSCRIPTIONS, [name]);
   if (prepared.length === 0 && subscriptions.length === 0) return;
-  const inside = await enter(name);
-  try {
+  await withSession(enter(name), async (inside) => {
     for (const { gid } of prepared) await inside.query(`ROLLBACK PREPARED ${literal(gid)}`);
     for (const subscription of subscriptions) await dropSubscription(inside, identifier(subscription.name));
-  } finally {
-    await inside.close();
-  }
+  });
 }
 
 const SUBSCRIPTIONS = `SELECT s.subname AS name FROM pg_catalog.pg_subscription s

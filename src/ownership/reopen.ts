@@ -3,6 +3,7 @@ import { onPrimary } from '../database/server-identity.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { openMaintenanceSession } from './control-session.ts';
 import { openDatabase } from './database-access.ts';
 import { type OwnedDatabase, ownedDatabases } from './owned.ts';
@@ -42,16 +43,14 @@ export async function visitOrReopen(
   } catch (error) {
     if (!(error instanceof SafemigrateError) || error.sqlstate !== CLOSED) throw error;
     const place = { settings: onPrimary(settings), database: { name: settings.database } };
-    const session = await openMaintenanceSession(place, { ...options, purpose: 'recover' });
-    try {
-      const opened = await reopenTargets(session);
-      if (opened.length === 0) throw error;
-      const names = opened.map(({ name }) => name).join(', ');
-      const paused = opened.map(whoMayWait).join('');
-      onReopened(`the swap of a run that was cut off had left ${names} closed; it is open again${paused}`);
-    } finally {
-      await session.close();
-    }
+    const opened = await withSession(
+      openMaintenanceSession(place, { ...options, purpose: 'recover' }),
+      reopenTargets,
+    );
+    if (opened.length === 0) throw error;
+    const names = opened.map(({ name }) => name).join(', ');
+    const paused = opened.map(whoMayWait).join('');
+    onReopened(`the swap of a run that was cut off had left ${names} closed; it is open again${paused}`);
     return visitTarget(settings, source, options);
   }
 }

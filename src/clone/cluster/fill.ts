@@ -3,6 +3,7 @@ import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { plural } from '../../format.ts';
 import type { Caveat } from '../../model/report.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
 import type { Scope } from '../../scope.ts';
 import type { CloneContext } from '../method.ts';
 import type { FilledFolder } from '../private/private-server.ts';
@@ -125,12 +126,7 @@ export function hurriesCheckpoint({ options }: CloneContext, { ground }: Survey)
 }
 
 async function runCheckpoint(context: CloneContext, survey: Survey): Promise<void> {
-  const session = await openBackupSession(context, survey);
-  try {
-    await session.query('CHECKPOINT');
-  } finally {
-    await session.close();
-  }
+  await withSession(openBackupSession(context, survey), (session) => session.query('CHECKPOINT'));
 }
 
 /** Describes for the report what the copy did to the server. A standby uses its last restartpoint, and writes no WAL. */

@@ -5,6 +5,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { embeddedBinaries, type ServerVersion } from '../../local-server/binaries.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
 import { type CloneFolder, findPlace, refuseMountPoint, refuseWithoutSpace } from './choose-folder.ts';
@@ -49,7 +50,7 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
     );
   const ground = context.source ?? context.target;
   // The proof needs the session's own backend, so the session must not end before.
-  const { server, directory } = await withSession(context, async (session) => {
+  const { server, directory } = await onSource(context, async (session) => {
     const server = await readSourceServer(session, ground.server.versionNum);
     return { server, directory: await recogniseDataDirectory(server) };
   });
@@ -69,15 +70,10 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
 
 const ANOTHER = 'name another standby of the target with --source, or leave it out';
 
-async function withSession<T>(context: CloneContext, use: (session: Session) => Promise<T>): Promise<T> {
+async function onSource<T>(context: CloneContext, use: (session: Session) => Promise<T>): Promise<T> {
   const { source, control, run, audit, signal } = context;
   if (!source) return use(control);
-  const session = await openMaintenanceSession(source, { run, audit, signal, purpose: 'inspect' });
-  try {
-    return await use(session);
-  } finally {
-    await session.close();
-  }
+  return withSession(openMaintenanceSession(source, { run, audit, signal, purpose: 'inspect' }), use);
 }
 
 async function findPrograms(postmasterPid: number, versionNum: number): Promise<string> {

@@ -1,6 +1,7 @@
 import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
 import type { CloneContext } from '../method.ts';
 import { readInTarget } from '../read-in-target.ts';
 import { externalAccessObjects } from './external-access.ts';
@@ -70,7 +71,7 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
   const outward = await readInTarget(context, externalAccessObjects);
   const own = await readPlaces(control);
-  const copied = source ? await within(openSession(source.settings, options), readPlaces) : [];
+  const copied = source ? await withSession(openSession(source.settings, options), readPlaces) : [];
   return {
     settings: new Map(rows.map(({ name, value }) => [name, value])),
     sharedBuffersBytes: Number(facts.shared_buffers),
@@ -79,15 +80,6 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
     places: [...own, ...copied],
     outward,
   };
-}
-
-async function within<T>(opening: Promise<Session>, read: (session: Session) => Promise<T>): Promise<T> {
-  const session = await opening;
-  try {
-    return await read(session);
-  } finally {
-    await session.close();
-  }
 }
 
 async function readPlaces(session: Session): Promise<Places[]> {

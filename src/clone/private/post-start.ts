@@ -1,6 +1,7 @@
 import { plural } from '../../format.ts';
 import type { Caveat } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
 import { literal } from '../../postgres/sql/quote.ts';
 
 const PREPARED = `
@@ -33,7 +34,7 @@ export async function prepareStartedServer(
   const prepared = found.filter(({ oid }) => copied?.has(oid) ?? true);
   for (const place of new Set(prepared.map((transaction) => transaction.database))) {
     const here = prepared.filter((transaction) => transaction.database === place);
-    await within(enter, place, async (session) => {
+    await withSession(enter(place), async (session) => {
       for (const { gid } of here) await session.query(`ROLLBACK PREPARED ${literal(gid)}`);
     });
   }
@@ -45,7 +46,7 @@ export async function prepareStartedServer(
         `${plural(prepared.length, 'prepared transaction')} of the target's were rolled back in the clone: ` +
         'on the target their locks would be in the way',
     });
-  await within(enter, database, async (session) => {
+  await withSession(enter(database), async (session) => {
     const [row] = await session.query<{ count: number }>(UNLOGGED);
     if (row && row.count > 0)
       caveats.push({
@@ -56,17 +57,4 @@ export async function prepareStartedServer(
   });
   await control.query(CLOSE_OTHERS, [database]);
   return caveats;
-}
-
-async function within(
-  enter: (database: string) => Promise<Session>,
-  database: string,
-  use: (session: Session) => Promise<void>,
-): Promise<void> {
-  const session = await enter(database);
-  try {
-    await use(session);
-  } finally {
-    await session.close();
-  }
 }

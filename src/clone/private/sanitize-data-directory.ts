@@ -1,9 +1,9 @@
 import { chown, readdir, readlink, realpath, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
 import type { Session } from '../../postgres/connection/session.ts';
+import { waitUntil } from '../../postgres/session-helpers.ts';
 
 /** The original's configuration and state files, which the copy must not use. Of a link, the link itself is removed. */
 const FOREIGN = [
@@ -105,14 +105,8 @@ export async function endRecoverySettings(session: Session, folder: string, fsyn
   // ALTER SYSTEM needs the file to exist.
   await truncate(path.join(folder, 'data', 'postgresql.auto.conf'));
   await session.query('SELECT pg_reload_conf()');
-  const deadline = performance.now() + RELOAD_MS;
   // The postmaster takes the new value itself before it passes the signal on to its sessions.
-  while ((await session.query<{ fsync: string }>('SHOW fsync'))[0]?.fsync !== fsync) {
-    if (performance.now() > deadline)
-      throw new SafemigrateError(
-        'CLONE',
-        "The server of the clone did not take the target's value of fsync.",
-      );
-    await delay(POLL_MS);
-  }
+  const hasValue = async () => (await session.query<{ fsync: string }>('SHOW fsync'))[0]?.fsync === fsync;
+  if (!(await waitUntil(hasValue, { everyMs: POLL_MS, timeoutMs: RELOAD_MS })))
+    throw new SafemigrateError('CLONE', "The server of the clone did not take the target's value of fsync.");
 }

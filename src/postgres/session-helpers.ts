@@ -1,0 +1,37 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Session } from './connection/session.ts';
+
+/** Uses a session and closes it afterwards, also if `use` fails. */
+export async function withSession<T>(
+  opening: Promise<Session>,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await opening;
+  try {
+    return await use(session);
+  } finally {
+    await session.close();
+  }
+}
+
+export interface WaitOptions {
+  readonly everyMs: number;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Repeats a check until it is true or the time is up. @returns the last answer.
+ * @throws AbortError by the signal, during a pause.
+ */
+export async function waitUntil(
+  check: () => Promise<boolean>,
+  { everyMs, timeoutMs, signal }: WaitOptions,
+): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await check())) {
+    if (performance.now() >= deadline) return false;
+    await delay(everyMs, undefined, signal ? { signal } : {});
+  }
+  return true;
+}
