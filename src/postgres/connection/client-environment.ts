@@ -5,9 +5,9 @@ import { connectionValues, VARIABLES } from './connection-url.ts';
 const FILES = new Set(['sslrootcert', 'sslcert', 'sslkey', 'sslcrl']);
 
 /**
- * The environment in which PostgreSQL's own programs connect with these settings: arguments would show the password to
- * everybody on the machine. Nothing else of our own environment's PG* variables is in it.
- * @param options.settings of the server, for the session.
+ * Returns the environment with which PostgreSQL's own programs connect with these settings, since arguments would show the
+ * password to everybody on the machine. It holds no other PG* variable of our own environment.
+ * @param options.settings server settings of the session.
  */
 export function clientEnvironment(
   settings: ConnectionSettings,
@@ -21,7 +21,7 @@ export function clientEnvironment(
   }
   for (const [key, value] of connectionValues(settings)) {
     const variable = VARIABLES[key];
-    // Our own process's folder is not theirs.
+    // The programs run in another folder than our own process.
     const isFile = FILES.has(key) && value !== 'system';
     if (variable !== undefined) environment[variable] = isFile ? path.resolve(value) : value;
   }
@@ -29,14 +29,14 @@ export function clientEnvironment(
   const all = [...(given === undefined ? [] : [given]), ...own];
   return {
     ...environment,
-    // Their messages are shown, and looked at by people who look for help with them.
+    // Their messages are shown to users, who search the web for them.
     LC_ALL: 'C.UTF-8',
     PGAPPNAME: options.applicationName,
     ...(all.length === 0 ? {} : { PGOPTIONS: all.join(' ') }),
   };
 }
 
-/** A database's name as an argument: a bare one with `=` or `://` in it would be read as connection settings. */
+/** Writes a database's name as an argument: a bare one with `=` or `://` in it would be read as connection settings. */
 export function databaseArgument(name: string): string {
   return `dbname='${name.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

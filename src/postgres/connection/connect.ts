@@ -21,11 +21,11 @@ export interface SessionOptions {
   readonly lockTimeoutMs?: number;
   readonly readOnly?: boolean;
   readonly audit?: Audit;
-  /** Accept a pooler in between, for single statements: nothing that a session holds is reliable, nor is `pid`. */
+  /** Accepts a pooler in between, for single statements: session state is not reliable then, nor is `pid`. */
   readonly throughPooler?: boolean;
-  /** What is sent over its `client` goes out at once, without waiting for the answer to what was sent before. */
+  /** Queries of its `client` are sent at once, without waiting for the answers to earlier ones. */
   readonly pipelined?: boolean;
-  /** Ends the connecting, and later cancels the query that runs at that moment; the session stays usable. */
+  /** Aborts the connecting, and later cancels the query that runs at that moment; the session stays usable. */
   readonly signal?: AbortSignal;
 }
 
@@ -33,9 +33,9 @@ const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_TIMEOUT_MS = 5_000;
 const MAX_NAME_BYTES = 63;
 
-// Settings are made after the login, because poolers refuse unknown start-up parameters; schema-qualified, because the
-// role's own search_path still holds here; and only where the backend is the one that the login announced, because
-// behind a pooler they would stay on a connection that belongs to others. event_triggers exists from version 17 on.
+// Settings are made after the login, because poolers refuse unknown start-up parameters. Names are schema-qualified, because
+// the role's own search_path still applies. Nothing is set unless the backend is the one that the login announced, because
+// behind a pooler the settings would stay on a connection that belongs to others. event_triggers exists from version 17 on.
 const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
   (SELECT pg_catalog.count(pg_catalog.set_config(setting.name, setting.value, false))
      FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
@@ -47,8 +47,8 @@ const SET_UP = `SELECT pg_catalog.pg_backend_pid() AS pid,
 
 /**
  * Opens a session of our own.
- * @throws SafemigrateError `CONNECTION` when no host lets us in, `SERVER` when it is no PostgreSQL 14 or later or a
- * pooler is in the way, `CONFIGURATION` for TLS files, `INTERRUPTED` by the signal.
+ * @throws SafemigrateError `CONNECTION` if no host accepts the login, `SERVER` if it is not PostgreSQL 14 or later or a
+ * pooler is in between, `CONFIGURATION` for TLS files, `INTERRUPTED` by the signal.
  */
 export async function openSession(settings: ConnectionSettings, options: SessionOptions): Promise<Session> {
   const database = options.database ?? settings.database;
@@ -57,7 +57,7 @@ export async function openSession(settings: ConnectionSettings, options: Session
 }
 
 /**
- * Logs in for replication, for which pg_hba.conf has lines of its own, and out again.
+ * Logs in for replication, for which pg_hba.conf has separate lines, and logs out again.
  * @throws SafemigrateError as openSession() does.
  */
 export async function tryReplication(
@@ -73,7 +73,7 @@ export async function tryReplication(
   await dial(settings, tryOnce, options.signal);
 }
 
-/** `safemigrate <run> <purpose>`, cut to what PostgreSQL keeps of an application_name. */
+/** Returns `safemigrate <run> <purpose>`, cut to the length that PostgreSQL keeps of an application_name. */
 export function applicationName({ run, purpose }: Pick<SessionOptions, 'run' | 'purpose'>): string {
   const name = ['safemigrate', run, purpose].filter((part) => part !== undefined).join(' ');
   return Buffer.from(name).subarray(0, MAX_NAME_BYTES).toString();
@@ -140,7 +140,7 @@ function sessionSettings(options: SessionOptions): Record<string, string> {
   };
 }
 
-/** pg dials by itself; a socket that is connected already only has to say so when it is told to. */
+/** Adapts a connected socket to pg, which would connect by itself: the socket only emits `connect`. */
 function alreadyConnected({ socket }: Link): Link['socket'] {
   socket.connect = () => {
     setImmediate(() => socket.emit('connect'));

@@ -2,13 +2,13 @@ import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import { isSocketFolder, TlsFailed } from './link.ts';
 
-/** One try to log in that failed. */
+/** One failed login attempt. */
 export interface ConnectionAttempt {
   readonly host: HostAndPort;
   readonly error: unknown;
 }
 
-/** The time for one address ran out. */
+/** The time limit for one address was reached. */
 export class TimedOut extends Error {
   constructor(seconds: number) {
     super(`no answer within ${seconds} s`);
@@ -82,7 +82,7 @@ const NETWORK: Readonly<Record<string, Explanation>> = {
   ],
 };
 
-/** The most telling of the failed attempts, in words; what the others said follows. */
+/** Describes the most informative of the failed attempts, then the others. */
 export function connectionFailure(
   settings: ConnectionSettings,
   attempts: readonly ConnectionAttempt[],
@@ -100,8 +100,8 @@ export function connectionFailure(
 }
 
 /**
- * What one host said last counts, unless the last rung met only a missing pg_hba.conf line or missing TLS:
- * then the rung before it came further.
+ * Picks the last failure of one host, unless the last attempt only met a missing pg_hba.conf line or missing TLS:
+ * then the attempt before it got further.
  */
 function mostTelling(attempts: readonly ConnectionAttempt[]): ConnectionAttempt | undefined {
   const tells = ({ error }: ConnectionAttempt) =>
@@ -149,7 +149,7 @@ function explainTls({ sslmode }: ConnectionSettings, server: string, error: TlsF
   ];
 }
 
-/** `db.example.org:5432`, `[::1]:5432` or `/var/run/postgresql (port 5432)`. */
+/** Formats an address: `db.example.org:5432`, `[::1]:5432` or `/var/run/postgresql (port 5432)`. */
 export function nameHost({ host, port }: HostAndPort): string {
   if (isSocketFolder(host)) return `${host} (port ${port})`;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

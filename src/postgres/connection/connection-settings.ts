@@ -1,4 +1,4 @@
-/** Where a PostgreSQL server is and how to log in, as libpq understands it. Made by postgres/connection/connection-url.ts and database/locate.ts. */
+/** The address of a PostgreSQL server and how to log in, as libpq understands them. */
 export interface ConnectionSettings {
   /** Tried in order. A host that starts with `/` is the folder of a Unix socket. */
   readonly hosts: readonly HostAndPort[];

@@ -1,29 +1,32 @@
 import { SafemigrateError } from '../../errors.ts';
 
 /**
- * A connection as it is written in one string, taken apart and nothing added: a URL, a URL in JDBC's fashion, or
- * libpq's `keyword=value` pairs. The values go by libpq's names, lists of hosts and ports with commas.
+ * The parts of a connection written as one string, without defaults: a URL, a JDBC URL, or libpq's `keyword=value` pairs.
+ * Keys are libpq's names; lists of hosts and ports are separated by commas.
  */
 export interface ConnectionText {
   readonly form: 'url' | 'jdbc' | 'keywords';
-  /** What stands before `://`: `postgres`, `postgresql+psycopg2`, …; empty for keywords. */
+  /** The scheme before `://`: `postgres`, `postgresql+psycopg2`, …; empty for keywords. */
   readonly scheme: string;
-  /** `host`, `port`, `user`, `password`, `dbname` and every other parameter, in the order of writing. */
+  /** `host`, `port`, `user`, `password`, `dbname` and every other parameter, in the order of the text. */
   readonly values: ReadonlyMap<string, string>;
-  /** A host in the usual place that `?host=…` overrules: some programs demand one beside the folder of a socket. */
+  /** A host before the path that `?host=…` overrides: some programs require one beside the folder of a socket. */
   readonly placeholder?: string;
 }
 
 const SCHEME = /^(?:jdbc:)?(postgres(?:ql)?|postgis|pg)(\+\w+)?:/i;
 const KEYWORDS = /^\s*[a-z_]+\s*=/;
 
-/** Whether this is meant to be a connection to PostgreSQL; it may still be wrong. */
+/** Tells whether the text is meant to be a connection to PostgreSQL; it may still be invalid. */
 export function looksLikeConnection(text: string): boolean {
   if (SCHEME.test(text)) return text.includes('://') || /^jdbc:/i.test(text);
   return KEYWORDS.test(text) && /(^|\s)(host|hostaddr|dbname|service)\s*=/.test(text);
 }
 
-/** @throws SafemigrateError `CONFIGURATION`, which shows nothing of the text: in a broken one anything may be the password. */
+/**
+ * Parses a connection text.
+ * @throws SafemigrateError `CONFIGURATION`, without any of the text: in an invalid one any part may be the password.
+ */
 export function readConnectionText(text: string): ConnectionText {
   const trimmed = text.trim();
   try {
@@ -39,7 +42,7 @@ export function readConnectionText(text: string): ConnectionText {
   }
 }
 
-/** The same text with every password replaced, however broken the text is. */
+/** Returns the text with every password replaced, even if the text is invalid. */
 export function withoutPassword(text: string): string {
   return text
     .replace(/^([a-z][a-z0-9+.:-]*:\/\/)(.*)@/is, (_all, scheme: string, credentials: string) => {
@@ -49,7 +52,7 @@ export function withoutPassword(text: string): string {
     .replace(/(\b(?:ssl)?password\s*=\s*)('(?:\\.|[^'])*'?|[^&\s]*)/gi, '$1***');
 }
 
-/** What is wrong with the text, as the end of a sentence that never quotes a value. */
+/** A mistake in the text, as the end of a sentence that never quotes a value. */
 class Wrong extends Error {}
 
 function readUrl(text: string): ConnectionText {
@@ -67,7 +70,7 @@ function readJdbc(text: string): ConnectionText {
   return { form: 'jdbc', scheme: scheme[0].slice(0, -1), ...parts };
 }
 
-/** Everything behind `://`, by libpq's rules: the first `@` before any `/` ends the credentials. */
+/** Parses everything after `://` by libpq's rules: the first `@` before any `/` ends the credentials. */
 function readAuthority(text: string): Pick<ConnectionText, 'values' | 'placeholder'> {
   const values = new Map<string, string>();
   const [, credentials, afterCredentials = text] = /^([^@/]*)@(.*)$/s.exec(text) ?? [];
@@ -131,7 +134,7 @@ function decode(text: string): string {
   }
 }
 
-/** Writes the values back in the form they came in. */
+/** Writes the values in the form in which they were read. */
 export function writeConnectionText(text: ConnectionText): string {
   return text.form === 'keywords' ? writeKeywords(text.values) : writeUrl(text);
 }
@@ -142,7 +145,7 @@ const IN_CREDENTIALS = new Set(['user', 'password']);
 function writeUrl({ form, scheme, values, placeholder = '' }: ConnectionText): string {
   const hosts = values.get('host')?.split(',') ?? [];
   const ports = values.get('port')?.split(',') ?? [];
-  // The folder of a Unix socket in the place of a host is understood by few; as a parameter by nearly all.
+  // Few programs accept the folder of a Unix socket as the host; nearly all accept it as a parameter.
   const named = !hosts.some((host) => /[/@]/.test(host));
   const authority = hosts
     .map((host, index) => {
@@ -167,7 +170,7 @@ function writeCredentials(values: ReadonlyMap<string, string>): string {
   return `${encode(user ?? '')}${password === undefined ? '' : `:${encode(password)}`}@`;
 }
 
-/** Also the characters that encodeURIComponent leaves, since they mean something to shells. */
+/** Also encodes the characters that encodeURIComponent leaves, since shells interpret them. */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -11,7 +11,7 @@ import type { Environment } from './environment.ts';
 import { passwordFromFile } from './password-file.ts';
 import { serviceParameters } from './service-file.ts';
 
-/** libpq's variables, by the parameters they stand for. */
+/** libpq's environment variables, by parameter. */
 export const VARIABLES: Readonly<Record<string, string>> = {
   host: 'PGHOST',
   hostaddr: 'PGHOSTADDR',
@@ -42,7 +42,7 @@ export const VARIABLES: Readonly<Record<string, string>> = {
 const SSL_MODES: readonly SslMode[] = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'];
 const DEFAULT_PORT = 5432;
 const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
-/** Have a field of their own in ConnectionSettings, or are used up on the way there. */
+/** Parameters with a field of their own in ConnectionSettings, or that only serve to fill one. */
 const NOT_PARAMETERS = new Set([
   'host',
   'port',
@@ -56,8 +56,8 @@ const NOT_PARAMETERS = new Set([
 ]);
 
 /**
- * The settings that libpq would make of the text (`postgresql://…` or `host=… dbname=…`), with what it leaves out
- * taken from the service file, the PG* variables, the password file and the defaults; undefined is nothing but those.
+ * Parses a text (`postgresql://…` or `host=… dbname=…`) as libpq does: missing parameters come from the service file, the PG*
+ * variables, the password file and the defaults. Without a text, all of them do.
  * @throws SafemigrateError `CONFIGURATION`, which never shows a password.
  */
 export function parseSettings(
@@ -83,12 +83,12 @@ export function parseSettings(
   }
 }
 
-/** `postgresql://user:password@host:port/database?…`: for programs, never for people. */
+/** Writes `postgresql://user:password@host:port/database?…`, for programs, never for people. */
 export function formatUrl(settings: ConnectionSettings): string {
   return writeConnectionText({ form: 'url', scheme: 'postgresql', values: connectionValues(settings) });
 }
 
-/** The settings by libpq's names, as ConnectionText has them. */
+/** Returns the settings by libpq's names, as in ConnectionText. */
 export function connectionValues(settings: ConnectionSettings): Map<string, string> {
   const { hosts, user, password, database, sslmode, parameters } = settings;
   return new Map([
@@ -97,13 +97,13 @@ export function connectionValues(settings: ConnectionSettings): Map<string, stri
     ['user', user],
     ...(password === undefined ? [] : ([['password', password]] as const)),
     ['dbname', database],
-    // Other drivers read `prefer` in ways of their own; left out, each takes its default.
+    // Other drivers interpret `prefer` differently; without it, each takes its default.
     ...(sslmode === 'prefer' ? [] : ([['sslmode', sslmode]] as const)),
     ...Object.entries(parameters),
   ]);
 }
 
-/** For people: `shop at db.example.org:5432 as app`. No password, no parameters. */
+/** Describes the connection for people: `shop at db.example.org:5432 as app`. No password, no parameters. */
 export function describeSettings({ hosts, user, database }: ConnectionSettings): string {
   return `${database} at ${hosts.map(nameHost).join(', ')} as ${user}`;
 }
@@ -165,7 +165,7 @@ function sslModeOf(values: ReadonlyMap<string, string>): SslMode {
   const written = values.get('sslmode');
   const system = values.get('sslrootcert') === 'system';
   if (written === undefined) return system ? 'verify-full' : 'prefer';
-  // Known to Node's drivers: encrypted, and the certificate not checked.
+  // A value of Node's drivers: encrypted, without checking the certificate.
   const mode = written === 'no-verify' ? 'require' : SSL_MODES.find((known) => known === written);
   if (mode === undefined) throw new Invalid(`sslmode=${written} is none of ${SSL_MODES.join(', ')}`);
   if (system && mode !== 'verify-full')

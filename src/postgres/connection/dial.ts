@@ -18,16 +18,16 @@ export { openLink } from './link.ts';
 
 /** A connection that is ready for the start-up message: nothing has been sent or read but the TLS handshake. */
 export interface Link {
-  /** A TLSSocket where `encrypted`. */
+  /** A TLSSocket if `encrypted`. */
   readonly socket: Socket;
-  /** As the settings name it. */
+  /** The address as the settings name hostTry. */
   readonly address: HostAndPort;
   readonly encrypted: boolean;
   readonly user: string;
   readonly password: string | undefined;
   /**
-   * To be called when the server is ready, with what it reported as ParameterStatus. Throws when
-   * `target_session_attrs` asks for another kind of server; let it pass through, and the next host is tried.
+   * Checks the parameters that the server reported (ParameterStatus); to be called when it is ready. Throws if
+   * `target_session_attrs` requires another kind of server; callers let that error pass, so that the next host is tried.
    */
   accept(reported: ReadonlyMap<string, string>): void;
 }
@@ -39,11 +39,11 @@ const CANNOT_CONNECT_NOW = '57P03';
 const DEFAULT_TIMEOUT_S = 10;
 
 /**
- * The one ladder for every connection: hosts, their addresses, and plain or TLS, in libpq's order. What cannot be
- * reached makes way for the next address; a server that is starting up, or of the wrong kind, for the next host; a
- * refused login for the next rung of the same address, and then that is the answer: no other host is asked.
+ * Connects, in libpq's order of hosts, their addresses, and plain or TLS. If an address cannot be reached, the next address is
+ * tried; if a server is starting up or of the wrong kind, the next host. If a login is refused, the next TLS attempt at the same
+ * address is made, and its answer is final: no other host is tried.
  *
- * `login` gets each link in turn and resolves with whatever it makes of it; when it rejects, the socket is destroyed.
+ * `login` gets each link in turn and resolves with its result; if it rejects, the socket is destroyed.
  * A rejection that carries a server's `code` and `severity` counts as the server's refusal.
  * @throws SafemigrateError `CONNECTION`, `CONFIGURATION` (TLS files), `INTERRUPTED` (signal), or login's own.
  */
@@ -72,41 +72,41 @@ interface HostTry<T> {
   signal: AbortSignal | undefined;
 }
 
-/** undefined: the next host may be tried. */
-async function tryHost<T>(it: HostTry<T>): Promise<{ value: T } | undefined> {
-  const { settings, host, attempts } = it;
+/** Returns undefined if the next host may be tried. */
+async function tryHost<T>(hostTry: HostTry<T>): Promise<{ value: T } | undefined> {
+  const { settings, host, attempts } = hostTry;
   let addresses: Address[];
   try {
-    const hostAddress = settings.parameters.hostaddr?.split(',')[it.index]?.trim();
-    addresses = await within(it, () => {}, resolveHost(host, hostAddress));
+    const hostAddress = settings.parameters.hostaddr?.split(',')[hostTry.index]?.trim();
+    addresses = await within(hostTry, () => {}, resolveHost(host, hostAddress));
   } catch (error) {
-    throwIfFinal(error, it.signal);
+    throwIfFinal(error, hostTry.signal);
     attempts.push({ host, error });
     return undefined;
   }
   for (const address of addresses) {
-    const rungs = tlsAttempts(settings, host);
-    for (let rung = rungs.shift(); rung; rung = rungs.shift()) {
-      const attempt = { plainFallback: rungs[0] === 'plain', usedFallback: false };
+    const attemptsLeft = tlsAttempts(settings, host);
+    for (let encryption = attemptsLeft.shift(); encryption; encryption = attemptsLeft.shift()) {
+      const attempt = { plainFallback: attemptsLeft[0] === 'plain', usedFallback: false };
       try {
-        return { value: await tryRung(it, address, rung, attempt) };
+        return { value: await tryLogin(hostTry, address, encryption, attempt) };
       } catch (error) {
-        throwIfFinal(error, it.signal);
+        throwIfFinal(error, hostTry.signal);
         attempts.push({ host, error });
-        if (attempt.usedFallback) rungs.shift();
+        if (attempt.usedFallback) attemptsLeft.shift();
         if (error instanceof NotWanted || sqlstateOf(error) === CANNOT_CONNECT_NOW) return undefined;
         if (error instanceof Unreachable || error instanceof TimedOut) break;
-        if (rungs.length === 0) throw connectionFailure(settings, attempts);
+        if (attemptsLeft.length === 0) throw connectionFailure(settings, attempts);
       }
     }
   }
   return undefined;
 }
 
-async function tryRung<T>(
-  it: HostTry<T>,
+async function tryLogin<T>(
+  hostTry: HostTry<T>,
   address: Address,
-  rung: TlsAttempt,
+  encryption: TlsAttempt,
   attempt: { plainFallback: boolean; usedFallback: boolean },
 ): Promise<T> {
   let open: Socket | undefined;
@@ -115,9 +115,9 @@ async function tryRung<T>(
       open = opening;
     });
     let encrypted = false;
-    if (rung === 'tls') {
+    if (encryption === 'tls') {
       try {
-        socket = await encrypt(socket, address, it.settings);
+        socket = await encrypt(socket, address, hostTry.settings);
         open = socket;
         encrypted = true;
       } catch (error) {
@@ -125,29 +125,29 @@ async function tryRung<T>(
         attempt.usedFallback = true;
       }
     }
-    return await it.login({
+    return await hostTry.login({
       socket,
-      address: it.host,
+      address: hostTry.host,
       encrypted,
-      user: it.settings.user,
-      password: it.settings.password,
+      user: hostTry.settings.user,
+      password: hostTry.settings.password,
       accept: (reported) => {
-        const refusal = acceptsServer(it.wanted, reported);
+        const refusal = acceptsServer(hostTry.wanted, reported);
         if (refusal !== undefined) throw new NotWanted(refusal);
       },
     });
   };
   try {
-    return await within(it, (reason) => open?.destroy(reason), work());
+    return await within(hostTry, (reason) => open?.destroy(reason), work());
   } catch (error) {
-    // A late error of a socket that is given up must not end the process.
+    // A late error of an abandoned socket must not end the process.
     open?.on('error', () => {});
     open?.destroy();
     throw error;
   }
 }
 
-/** libpq's connect_timeout counts for each address, the login included; 0 is no limit, no value is ours. */
+/** Returns the limit for each address, with the login, as libpq's connect_timeout: 0 is no limit, no value is our default. */
 async function within<R>(
   { settings, signal }: Pick<HostTry<unknown>, 'settings' | 'signal'>,
   giveUp: (reason: Error) => void,
@@ -184,7 +184,7 @@ function interrupted(): SafemigrateError {
   return new SafemigrateError('INTERRUPTED', 'Interrupted while connecting to the server.');
 }
 
-/** sslmode is about TCP: a Unix socket is never encrypted. */
+/** Lists the attempts for an address. sslmode concerns TCP only: a Unix socket is never encrypted. */
 export function tlsAttempts(
   { sslmode, parameters }: ConnectionSettings,
   { host }: HostAndPort,

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { resolve } from 'node:path';
 
-/** What the search for the target may look at, so that it is a function of nothing else. */
+/** Everything that the search for the target may read, so that it depends on nothing else. */
 export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder that `./.env` is in. */
@@ -10,9 +10,9 @@ export interface Environment {
   readonly home: string;
   /** The operating system's user. */
   readonly user: string;
-  /** undefined when the file does not exist or cannot be read. */
+  /** undefined if the file does not exist or cannot be read. */
   readFile(path: string): string | undefined;
-  /** A file of which group and others have no part. */
+  /** The file is accessible to its owner only. */
   isPrivate(path: string): boolean;
   exists(path: string): boolean;
 }
@@ -46,7 +46,7 @@ function userName(env: Environment['env']): string {
   try {
     return userInfo().username;
   } catch {
-    // In containers the user's number often has no name.
+    // In containers the user id often has no name.
     return env.USER || 'postgres';
   }
 }

@@ -7,7 +7,7 @@ import { tlsOptions } from './tls.ts';
 /** Whether a connection is encrypted; sslmode says in which order these are tried. */
 export type TlsAttempt = 'plain' | 'tls';
 
-/** One place to knock: the host as it was named, and what its name stands for. */
+/** One address of a host, with the host as the settings name it. */
 export interface Address extends HostAndPort {
   /** An IP address, or the path of a Unix socket. */
   readonly where: string;
@@ -16,9 +16,9 @@ export interface Address extends HostAndPort {
 /** The server could not be reached at this address; another one may answer. */
 export class Unreachable extends Error {}
 
-/** The server was reached, and TLS with it did not come about. */
+/** The server was reached, but TLS failed. */
 export class TlsFailed extends Error {
-  /** The server answered that it has no TLS, which is not a failure of the certificate. */
+  /** The server answered that it does not offer TLS. */
   readonly unsupported: boolean;
 
   constructor(message: string, options: { cause?: unknown; unsupported?: boolean } = {}) {
@@ -32,7 +32,7 @@ const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 const TLS_OFFERED = 'S';
 const TLS_NOT_OFFERED = 'N';
 
-/** What a host's name stands for, in the resolver's order. @throws Unreachable */
+/** Resolves a host's name to its addresses, in the resolver's order. @throws Unreachable */
 export async function resolveHost(
   { host, port }: HostAndPort,
   hostAddress: string | undefined,
@@ -48,7 +48,7 @@ export async function resolveHost(
   return found.map(({ address }) => ({ host, port, where: address }));
 }
 
-/** A host that is a folder holds the server's Unix socket; `@` is Linux' abstract name space. */
+/** Tells whether a host is the folder of a Unix socket; `@` is Linux's abstract name space. */
 export function isSocketFolder(host: string): boolean {
   return host.startsWith('/') || host.startsWith('@');
 }
@@ -62,7 +62,7 @@ export function openSocket(address: Address, onSocket: (socket: Socket) => void)
       : netConnect({ host: where, port });
     onSocket(socket);
     socket.setNoDelay(true);
-    // A peer that is gone without a word is noticed even while a query runs.
+    // A peer that vanished without closing is noticed even while a query runs.
     socket.setKeepAlive(true, KEEPALIVE_IDLE_MS);
     const settle = settler(socket, (error) => reject(new Unreachable(error.message, { cause: error })));
     socket.once('connect', () => settle(() => resolve(socket)));
@@ -70,8 +70,8 @@ export function openSocket(address: Address, onSocket: (socket: Socket) => void)
 }
 
 /**
- * Makes the connected socket a TLS one, by asking first as the protocol has it, or at once where
- * `sslnegotiation=direct`. @throws TlsFailed; with `unsupported`, the socket can still be used plain.
+ * Starts TLS on the connected socket, after an SSLRequest or, with `sslnegotiation=direct`, at once.
+ * @throws TlsFailed; with `unsupported`, the socket can still be used without TLS.
  */
 export async function encrypt(
   socket: Socket,
@@ -96,24 +96,24 @@ export async function encrypt(
   });
 }
 
-/** For one request, whose answer is the end of the connection: whoever says nothing for so long is not there any more. */
+/** The limit for a cancel request, which the server answers by closing the connection. */
 const SILENCE_MS = 5_000;
 
 /**
- * Opens a connection without logging in, to the address and in the way that a former login had success with. It is
- * destroyed where the other side does not answer for 5 s.
+ * Opens a connection without logging in, to the address and with the TLS attempt of an earlier successful login.
+ * It is destroyed if the other side does not answer for 5 s.
  */
 export async function openLink(
   settings: ConnectionSettings,
   host: HostAndPort,
-  rung: TlsAttempt,
+  encryption: TlsAttempt,
 ): Promise<Socket> {
   const [address] = await resolveHost(host, undefined);
   if (!address) throw new Unreachable(`${host.host} has no address`);
   const socket = await openSocket(address, (opening) =>
     opening.setTimeout(SILENCE_MS, () => opening.destroy()),
   );
-  return rung === 'tls' ? await encrypt(socket, address, settings) : socket;
+  return encryption === 'tls' ? await encrypt(socket, address, settings) : socket;
 }
 
 async function askForTls(socket: Socket): Promise<void> {
@@ -132,12 +132,12 @@ async function askForTls(socket: Socket): Promise<void> {
     socket.resume();
     throw new TlsFailed('the server does not offer TLS', { unsupported: true });
   }
-  // More than the one byte before the handshake is not encrypted, and so may come from someone in between.
+  // More than one byte before the handshake is not encrypted, and may be injected by an attacker (CVE-2021-23222).
   if (letter !== TLS_OFFERED || answer.length !== 1)
     throw new TlsFailed('the server gave an answer to the request for TLS that is not allowed');
 }
 
-/** One outcome of: an error, the end, or what `settle` is called with; no listener stays behind. */
+/** Settles once, on an error, on the end, or by `settle`, and removes its listeners. */
 function settler(socket: Socket, fail: (error: Error) => void): (then: () => void) => void {
   const onError = (error: Error) => settle(() => fail(error));
   const onClose = () => settle(() => fail(new Error('the connection was closed')));

@@ -3,7 +3,7 @@ import type { Environment } from './environment.ts';
 import { isSocketFolder } from './link.ts';
 
 /**
- * The password that `~/.pgpass` (or the file named) has for this login: the first line that fits any of the hosts.
+ * Returns the password for this login from `~/.pgpass` (or the named file): the first line that matches any of the hosts.
  * Like libpq, a file that group or others may read is not used.
  */
 export function passwordFromFile(
@@ -30,12 +30,12 @@ export function passwordFromFile(
   return undefined;
 }
 
-/** A socket in the folder that libpq looks in by itself goes by the name localhost in the password file. */
+/** In the password file, a socket in libpq's default folder is called localhost. */
 function isDefaultSocket(host: string): boolean {
   return isSocketFolder(host) && ['/var/run/postgresql', '/tmp'].includes(host);
 }
 
-/** host:port:database:user:password, with `\:` and `\\` for the characters themselves; the last field is the rest. */
+/** Splits host:port:database:user:password, with `\:` and `\\` as escapes; the last field is the rest. */
 function splitFields(line: string): string[] {
   const fields: string[] = [''];
   for (let index = 0; index < line.length; index += 1) {

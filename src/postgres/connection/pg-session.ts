@@ -17,7 +17,7 @@ const QUERY_CANCELED = '57014';
 const CANCEL_REQUEST_CODE = 80877102;
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** A Session over a `pg` client. Made by connect.ts, before the client logs in. */
+/** A Session over a `pg` client, created by connect.ts before the client logs in. */
 export class PgSession implements Session {
   readonly database: string;
   readonly address: HostAndPort;
@@ -33,7 +33,7 @@ export class PgSession implements Session {
   #transactions = 0;
   /** Queries sent and not yet answered by ReadyForQuery. */
   #running = 0;
-  /** pg wants one query at a time; the others wait here. */
+  /** pg takes one query at a time; later ones wait for this promise. */
   #turn: Promise<unknown> = Promise.resolve();
   #cancelling: Promise<void> | undefined;
   #lost: string | undefined;
@@ -64,7 +64,7 @@ export class PgSession implements Session {
     return this.#transactions;
   }
 
-  /** To be called once after the login. @throws SafemigrateError `SERVER` when a pooler is in the way. */
+  /** Applies the session's settings; called once after the login. @throws SafemigrateError `SERVER` if a pooler is in between. */
   async setUp(sql: string, settings: Readonly<Record<string, string>>): Promise<void> {
     const announced = this.#key?.processID ?? 0;
     const rows = await this.query<{ pid: number }>(sql, [
@@ -73,10 +73,10 @@ export class PgSession implements Session {
       announced,
     ]);
     this.#pid = rows[0]?.pid ?? 0;
-    // A pooler hands out cancel keys of its own.
+    // A pooler announces its own cancel keys.
     if (announced !== this.#pid && !this.#throughPooler) throw pooler(this.address);
     if (!this.#signal) return;
-    // One signal ends the whole run, with all its sessions: more listeners than Node thinks sane.
+    // One signal ends the whole run with all its sessions: more listeners than Node's warning allows.
     setMaxListeners(0, this.#signal);
     this.#signal.addEventListener('abort', this.#onAbort);
   }
@@ -92,7 +92,7 @@ export class PgSession implements Session {
     statements: readonly string[],
   ): Promise<Row[][]> {
     if (statements.length === 0) return [];
-    // A comment at the end of one must not swallow the next.
+    // A comment at the end of one statement must not swallow the next.
     const sent = this.#inTurn(() =>
       this.#send<QueryResult<Row> | QueryResult<Row>[]>(statements.join('\n;'), []),
     );
@@ -129,11 +129,11 @@ export class PgSession implements Session {
   }
 
   async #send<Result>(sql: string, values: readonly unknown[]): Promise<Result> {
-    // A cancel request on its way must not meet the next query.
+    // A cancel request under way must not hit the next query.
     await this.#cancelling;
     if (this.#lost !== undefined) throw this.#lostError();
     try {
-      // Of several statements in one text the client gives a list of results.
+      // For several statements in one text, the client returns a list of results.
       return (await this.client.query(sql, [...values])) as Result;
     } catch (error) {
       throw this.#explain(error);
@@ -178,7 +178,7 @@ export class PgSession implements Session {
     if (!this.#closing) for (const listener of this.#listeners) listener(reason);
   }
 
-  /** Libraries use the client itself; so it is there that each statement is seen. */
+  /** Audits at the client, because libraries use it directly. */
   #auditEverything(purpose: string, audit: Audit | undefined): void {
     const { client, database } = this;
     const send = client.query as (...args: unknown[]) => unknown;
@@ -198,12 +198,12 @@ export class PgSession implements Session {
       await new Promise<void>((resolve) => {
         socket.on('error', () => {});
         socket.once('close', () => resolve());
-        // The server answers by closing; without a reader the end would not be noticed.
+        // The server answers by closing the connection, which only a reader notices.
         socket.resume();
         socket.end(request);
       });
     } catch {
-      // The query then runs into its statement_timeout; there is nothing else to try.
+      // The query then ends by its statement_timeout.
     }
   }
 

@@ -2,8 +2,8 @@ import { SafemigrateError } from '../../errors.ts';
 import type { Environment } from './environment.ts';
 
 /**
- * The parameters of a service: from PGSERVICEFILE or `~/.pg_service.conf`, else from the machine's own file.
- * @throws SafemigrateError `CONFIGURATION` when no file has it.
+ * Returns the parameters of a service from PGSERVICEFILE or `~/.pg_service.conf`, else from the system-wide file.
+ * @throws SafemigrateError `CONFIGURATION` if no file has it.
  */
 export function serviceParameters(service: string, around: Environment): Map<string, string> {
   const { env, home } = around;

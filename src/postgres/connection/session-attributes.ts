@@ -1,7 +1,7 @@
 /** The values of `target_session_attrs`. */
 export type SessionAttributes = 'any' | 'read-write' | 'read-only' | 'primary' | 'standby';
 
-/** What to look for, pass by pass over all hosts: `prefer-standby` is a standby first, then anything. */
+/** Returns the wanted kinds for each pass over all hosts: `prefer-standby` is a standby first, then any server. */
 export function sessionAttributePasses(value: string | undefined): SessionAttributes[] {
   switch (value) {
     case 'read-write':
@@ -17,8 +17,8 @@ export function sessionAttributePasses(value: string | undefined): SessionAttrib
 }
 
 /**
- * Why the server is not the kind that is wanted, or undefined if it is. From version 14 on every server reports
- * both settings at login; one that reports neither (a pooler) cannot be judged and is taken.
+ * Returns the reason why the server is not of the wanted kind, or undefined if it is. From version 14 on every server
+ * reports both settings at login; one that reports neither (a pooler) cannot be judged and is accepted.
  */
 export function acceptsServer(
   wanted: SessionAttributes,

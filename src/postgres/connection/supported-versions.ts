@@ -5,7 +5,7 @@ import type { HostAndPort } from './connection-settings.ts';
 const OLDEST_MAJOR = 14;
 
 /**
- * Refuses what is no PostgreSQL of a supported version, by what it reports at login: forks report the version of
+ * Refuses servers other than a supported PostgreSQL, by the parameters reported at login: forks report the version of
  * PostgreSQL they resemble (Redshift 8.0, CockroachDB 13 and a parameter of its own). @throws SafemigrateError `SERVER`
  */
 export function refuseUnsupported(reported: ReadonlyMap<string, string>): void {

@@ -6,8 +6,8 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 
 /**
- * How a TLS connection to one host is made, from the parameters and files that libpq would use.
- * @throws SafemigrateError `CONFIGURATION` when a file that is needed is missing or unreadable.
+ * Returns Node's options for a TLS connection to one host, from the parameters and files that libpq would use.
+ * @throws SafemigrateError `CONFIGURATION` if a needed file is missing or unreadable.
  */
 export function tlsOptions(settings: ConnectionSettings, { host }: HostAndPort): ConnectionOptions {
   const { parameters, sslmode } = settings;
@@ -28,14 +28,14 @@ export function tlsOptions(settings: ConnectionSettings, { host }: HostAndPort):
     ...(minVersion ? { minVersion } : {}),
     ...(maxVersion ? { maxVersion } : {}),
     ...(parameters.sslnegotiation === 'direct' ? { ALPNProtocols: ['postgresql'] } : {}),
-    // Like libpq, a root certificate that is present is used for checking whatever the mode says.
+    // Like libpq: if a root certificate is present, it is used for checking, whatever the mode.
     rejectUnauthorized: authorities !== undefined,
     checkServerIdentity: (_host, certificate) =>
       sslmode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
   };
 }
 
-/** undefined: nothing to check the server's certificate with. */
+/** Returns undefined if there is nothing to check the server's certificate with. */
 function trustedAuthorities({ parameters }: ConnectionSettings): readonly (string | Buffer)[] | undefined {
   const named = parameters.sslrootcert;
   if (named === 'system') return rootCertificates;
