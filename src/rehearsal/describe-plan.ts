@@ -13,7 +13,7 @@ export interface PlannedStatements {
   readonly next: readonly string[];
 }
 
-/** Lists what a rehearsal would do to the target's server. It changes nothing: what it sends only reads. */
+/** Lists what a rehearsal would do to the target's server. It changes nothing: what it sends only reads. @internal */
 export async function describeStatements(plan: RehearsalPlan): Promise<PlannedStatements> {
   const sent: AuditEntry[] = [];
   const audit: Audit = (entry) => {
