@@ -8,7 +8,11 @@ import type { MethodId } from './method-id.ts';
 import { byPreference, withinLimit } from './preference.ts';
 import { template } from './template.ts';
 
-const METHODS: readonly CloneMethod[] = [cluster, template, dump, basebackup, external];
+/**
+ * Stages of the search. A later stage is assessed only if no method of an earlier one works without ending sessions: an external
+ * clone is the user's wish, and files are copied sooner than rows are sent. Looking for client programs takes 0.1 s of 0.2 s.
+ */
+const STAGES: readonly (readonly CloneMethod[])[] = [[external], [cluster, template], [dump, basebackup]];
 
 export interface Choice {
   readonly method: CloneMethod;
@@ -27,25 +31,34 @@ export interface Considered {
  * @throws SafemigrateError `CLONE` with the reason of each method, and what would help.
  */
 export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
-  const considered = await assessMethods(context, wanted);
-  const [best] = considered;
-  if (best?.assessment.possible) return { ...best, assessment: best.assessment, considered };
-  throw new SafemigrateError('CLONE', `No clone can be made here:\n${considered.map(explain).join('\n')}`, {
+  const considered: Considered[] = [];
+  for (const stage of STAGES) {
+    considered.push(...(await assessStage(stage, context, wanted)));
+    if (considered.some(({ assessment }) => assessment.possible && !assessment.endsSessions)) break;
+  }
+  const sorted = byPreference(considered);
+  const [best] = sorted;
+  if (best?.assessment.possible) return { ...best, assessment: best.assessment, considered: sorted };
+  throw new SafemigrateError('CLONE', `No clone can be made here:\n${sorted.map(explain).join('\n')}`, {
     hint: 'The target was not touched. `safemigrate doctor` shows all ways and what they need.',
   });
 }
 
-/**
- * Assesses the wanted methods, one after the other, and returns them in the order of preference: together they take 0.06 to
- * 0.2 s, so that none is left out to save time.
- */
+/** Assesses all of the wanted methods, one after the other, and returns them in the order of preference. */
 export async function assessMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
+  return byPreference(await assessStage(STAGES.flat(), context, wanted));
+}
+
+async function assessStage(
+  stage: readonly CloneMethod[],
+  context: CloneContext,
+  wanted: 'auto' | MethodId,
+): Promise<Considered[]> {
   const considered: Considered[] = [];
-  for (const method of METHODS) {
+  for (const method of stage)
     if (wanted === 'auto' || method.id === wanted)
       considered.push({ method, assessment: await assess(method, context, wanted) });
-  }
-  return byPreference(considered);
+  return considered;
 }
 
 async function assess(
