@@ -1,4 +1,9 @@
-import stringWidth from 'string-width';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/** Loaded when a text first needs it: that takes 35 ms, and most texts have only characters of one cell. */
+let stringWidth: typeof import('string-width').default | undefined;
 
 /** Created when it is first needed: that takes 15 ms, and most texts have only characters of one cell. */
 let segmenter: Intl.Segmenter | undefined;
@@ -16,10 +21,9 @@ export interface Grapheme {
 export function graphemes(text: string): Grapheme[] {
   if (SINGLE.test(text)) return Array.from(text, (character) => ({ text: character, width: 1 }));
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
-  return Array.from(segmenter.segment(text), ({ segment }) => ({
-    text: segment,
-    width: stringWidth(segment),
-  }));
+  stringWidth ??= (require('string-width') as typeof import('string-width')).default;
+  const widthOf = stringWidth;
+  return Array.from(segmenter.segment(text), ({ segment }) => ({ text: segment, width: widthOf(segment) }));
 }
 
 /** The number of terminal cells of a text without control characters. */

@@ -1,12 +1,8 @@
-import { makeApplyPlan } from '../../apply/apply-plan.ts';
-import { performApply } from '../../apply/perform-apply.ts';
 import type { Report } from '../../model/report.ts';
 import { describeStatements, type PlannedStatements } from '../../rehearsal/describe-plan.ts';
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { performRehearsal } from '../../rehearsal/rehearse.ts';
 import type { RehearseOptions } from '../../rehearsal/run-options.ts';
-import { performSwap } from '../../swap/perform-swap.ts';
-import { makeSwapPlan } from '../../swap/swap-plan.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';
@@ -70,8 +66,10 @@ async function runInMode(
   switch (mode) {
     case 'rehearse':
       return performRehearsal(makeRehearsalPlan(options));
-    case 'apply':
+    case 'apply': {
       refuseUnasked(values.yes ?? false);
+      const { performApply } = await import('../../apply/perform-apply.ts');
+      const { makeApplyPlan } = await import('../../apply/apply-plan.ts');
       return performApply(
         makeApplyPlan({
           ...options,
@@ -80,7 +78,10 @@ async function runInMode(
           confirm: (report) => confirmApply(report, values, display, signal),
         }),
       );
-    case 'swap':
+    }
+    case 'swap': {
+      const { performSwap } = await import('../../swap/perform-swap.ts');
+      const { makeSwapPlan } = await import('../../swap/swap-plan.ts');
       return performSwap(
         makeSwapPlan({
           ...options,
@@ -89,6 +90,7 @@ async function runInMode(
           confirm: (report) => confirmSwap(report, values, signal),
         }),
       );
+    }
   }
 }
 
