@@ -81,7 +81,7 @@ function whereabouts(
   };
 }
 
-/** Assesses again: meanwhile the server may have stopped, or the disk filled up. @throws SafemigrateError `CLONE` */
+/** Assesses again: the server may have stopped by then, or the disk filled up. @throws SafemigrateError `CLONE` */
 function survey(context: CloneContext, { strategy }: Possible): Promise<Survey> {
   return refusing(async () => {
     const found = await surveyCluster(context);

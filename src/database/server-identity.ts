@@ -36,7 +36,7 @@ export function movedBetween(before: ServerIdentity, after: ServerIdentity): str
   if (before.systemIdentifier !== after.systemIdentifier)
     return `another server answers now (system identifier ${after.systemIdentifier})`;
   if (before.timeline !== after.timeline)
-    return `another server took over meanwhile (timeline ${before.timeline} became ${after.timeline})`;
+    return `another server took over in the meantime (timeline ${before.timeline} became ${after.timeline})`;
   return undefined;
 }
 
@@ -49,7 +49,7 @@ export function changedBetween(before: ServerIdentity, after: ServerIdentity): s
   if (moved !== undefined || before.systemIdentifier !== null) return moved;
   return before.startedAt === after.startedAt
     ? undefined
-    : 'the server was restarted meanwhile, or another one answers (the role may not read the system identifier)';
+    : 'the server was restarted in the meantime, or another one answers (the role may not read the system identifier)';
 }
 
 /** Says whether the servers are of different database systems, so that neither is a replica of the other. */

@@ -179,7 +179,7 @@ function chunkLength(rows: readonly Row[], start: number): number {
 export interface Wal {
   /** Difference of pg_current_wal_lsn() over the command; null where it could not be read. */
   readonly bytes: number | null;
-  /** Others write to the same cluster meanwhile. */
+  /** Others write to the same cluster in the meantime. */
   readonly shared: boolean;
 }
 
@@ -251,7 +251,7 @@ function caveatsOf(tables: DataSection['tables'], wal: Wal): Caveat[] {
       reason: 'the position in the WAL could not be read',
     });
   } else if (wal.shared) {
-    const reason = 'counted for the whole cluster, with what others wrote meanwhile';
+    const reason = 'counted for the whole cluster, with what others wrote in the meantime';
     caveats.push({ path: 'data.walBytes', kind: 'estimate', reason });
   }
   return caveats;

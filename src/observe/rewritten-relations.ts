@@ -2,7 +2,7 @@ import type { Action, StatementFacts } from '../model/hazard-facts.ts';
 import type { DataSection, StatementSection } from '../model/report.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 
-/** What gives a relation a new file without making a second relation for it meanwhile. */
+/** What gives a relation a new file without making a second relation for it in the meantime. */
 const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh']);
 
 /** A relation without a name: it was made and dropped within the transaction, as a table is that is written anew. */

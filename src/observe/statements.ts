@@ -22,7 +22,7 @@ export const STATEMENT_CAVEATS: readonly Caveat[] = [
     path: 'statements[].walBytes',
     kind: 'estimate',
     reason:
-      'it is what the whole server wrote meanwhile; of statements whose locks were read once the first has it all, and where none were read it is not known',
+      'it is what the whole server wrote in the meantime; of statements whose locks were read once the first has it all, and where none were read it is not known',
   },
   {
     path: 'statements[].rewrote',

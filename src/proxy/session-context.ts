@@ -83,7 +83,7 @@ export class SessionContext {
     this.#waiting = new AbortController();
   }
 
-  /** Waits until the gate lets a transaction begin. @returns the client's error if it asked for a cancel meanwhile. */
+  /** Waits until the gate lets a transaction begin. @returns the client's error if it asked for a cancel in the meantime. */
   async waitToBegin(): Promise<PostgresError | undefined> {
     const { signal } = this.#waiting;
     await this.#parts.gate.between?.(signal);
@@ -154,7 +154,7 @@ export class SessionContext {
     this.#outbox.flush();
   }
 
-  /** Waits for the end of a request; if the server asks for copied data in it, the client's data goes there meanwhile. */
+  /** Waits for the end of a request; if the server asks for copied data in it, the client's data goes there in the meantime. */
   async outcome(pending: PendingRequest, protocol: 'simple' | 'extended'): Promise<RequestState> {
     let state = await this.requests.settled(pending);
     while (state === 'open') {

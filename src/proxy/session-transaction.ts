@@ -20,7 +20,7 @@ const CONNECTION_LOST: ReadonlyMap<string, string> = new Map([
  *   idle       status I, and nothing sent since. The next statement begins a transaction.
  *   in block   status T or E: inside the command's BEGIN … COMMIT, or our own around a part of its text.
  *   unsynced   extended messages were sent without a Sync: an implicit transaction is open until then.
- *   skipping   an error came meanwhile: the server ignores everything up to the Sync.
+ *   skipping   an error came in the meantime: the server ignores everything up to the Sync.
  *
  *   extendedSent       any → unsynced, unless skipping
  *   synced             unsynced, skipping → the state of the last ReadyForQuery (a Sync or Query was sent)
@@ -197,7 +197,7 @@ export class SessionTransaction {
     await this.locks.read(this.#number ?? null);
   }
 
-  /** The same without waiting: the client may think meanwhile, and `locks.settled()` waits before anything is sent. */
+  /** The same without waiting: the client may think in the meantime, and `locks.settled()` waits before anything is sent. */
   startReadingLocks(): void {
     this.locks.startReading(this.#number ?? null);
   }

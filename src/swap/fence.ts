@@ -59,7 +59,7 @@ export async function stillClosed(session: Session, { oid, xmin, database }: Fen
 
 export function reopened(database: string): SafemigrateError {
   return new SafemigrateError('REFUSED', `Somebody reopened ${database} while it was closed for the swap.`, {
-    hint: 'Nothing was swapped, and it has what was written meanwhile.',
+    hint: 'Nothing was swapped, and it has what was written in the meantime.',
   });
 }
 

@@ -201,7 +201,7 @@ export class MaintenanceWindow {
   async undo(error: unknown): Promise<SwapSection> {
     clearTimeout(this.#timeLimit);
     const { closed, byHand } = this.#parts;
-    // First of all: the removal of what was made meanwhile must not keep clients waiting.
+    // First of all: the removal of what was made in the meantime must not keep clients waiting.
     await this.#reopen().catch((cause: unknown) => {
       throw stillClosedFailure(closed.database.name, byHand, error, cause);
     });

@@ -97,7 +97,7 @@ export async function verifyClone(
 
 /**
  * Makes the migrated clone ready for the target's name: drops the databases that the command created beside it, closes it, and
- * checks that nobody changed the target's own properties meanwhile.
+ * checks that nobody changed the target's own properties in the meantime.
  */
 export async function sealClone(
   { context }: RehearsalContext,
@@ -117,7 +117,8 @@ export async function sealClone(
   const fence = await closeDatabase(control, { database, oid, timeoutMs: LOCK_TIMEOUT_MS, signal });
   const targetNow = await readClusterProperties(control, target.database.oid);
   const changed = differingProperties(targetBefore, targetNow);
-  if (changed.length > 0) throw swapFailure(`somebody changed the target meanwhile: ${changed.join(', ')}`);
+  if (changed.length > 0)
+    throw swapFailure(`somebody changed the target in the meantime: ${changed.join(', ')}`);
   await waitForCounters(target.server.versionNum);
   return { fence, written: await rowsWritten(control, oid, ofAnalyze) };
 }

@@ -8,7 +8,7 @@ import {
 import { REHEARSAL_DEFAULTS } from '../rehearsal/run-options.ts';
 import { type RollbackOptions, SWAP_DEFAULTS, type SwapOptions, type SwapSettings } from './swap-options.ts';
 
-/** How long the target is closed, who waits meanwhile, and what its mark says of the original. */
+/** How long the target is closed, who waits in the meantime, and what its mark says of the original. */
 export interface WindowPlan {
   /** Consoles of PgBouncers whose clients wait. */
   readonly pgbouncer: readonly string[];

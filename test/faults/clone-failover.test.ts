@@ -269,7 +269,7 @@ test.each([
   ['to several hosts', /Whether the target changed could not be found out/],
   [
     'to an address that moves',
-    /another server took over meanwhile \(timeline 1 became 2\).*target is as it was before/,
+    /another server took over in the meantime \(timeline 1 became 2\).*target is as it was before/,
   ],
 ] as const)(
   'a primary that fails over while the command runs ends the run; the URL leads %s',
@@ -307,7 +307,7 @@ test(
     goOn();
     const { exitCode, stdout, stderr } = await result;
     expect(exitCode, stderr).toBe(0);
-    const moved = expect.stringMatching(/^another server took over meanwhile \(timeline 1 became 2\)/);
+    const moved = expect.stringMatching(/^another server took over in the meantime \(timeline 1 became 2\)/);
     const { target, caveats } = JSON.parse(stdout);
     expect(target.changes).toEqual([]);
     expect(caveats).toContainEqual({ path: 'target.changes', kind: 'estimate', reason: moved });

@@ -62,7 +62,7 @@ export class ApplyGate implements Gate {
     await manualControl.hold(signal);
     if (guardrails.maxLag === null) return;
     await awaitStandbys(activity, guardrails.maxLag, events, signal);
-    // A person may have paused the run meanwhile.
+    // A person may have paused the run in the meantime.
     await manualControl.hold(signal);
   }
 

@@ -12,7 +12,7 @@ SELECT a.pid, a.usename::text AS "user",
        a.state = 'idle in transaction' AND clock_timestamp() - a.state_change > interval '1 second' AS idle
   FROM pg_stat_activity a WHERE a.pid = $1`;
 
-// The transaction may have continued meanwhile, and the pid may have been reused.
+// The transaction may have continued in the meantime, and the pid may have been reused.
 const TERMINATE = `
 SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
  WHERE pid = $1 AND backend_start = $2::timestamptz AND state = 'idle in transaction'`;

@@ -15,7 +15,7 @@ export interface Backup {
   readonly signal: AbortSignal;
   /** Whether a slot retains the WAL that the copy needs. */
   readonly reserved: boolean;
-  /** Ends the backup. @throws SafemigrateError `LOST` or `CLONE` if the server was restarted or promoted meanwhile. */
+  /** Ends the backup. @throws SafemigrateError `LOST` or `CLONE` if the server was restarted or promoted in the meantime. */
   stop(): Promise<BackupEnd>;
   /**
    * Checks, once the WAL is copied, that the server was not promoted: a promotion renames WAL of the former timeline.

@@ -112,7 +112,7 @@ async function failure(folder: string): Promise<SafemigrateError> {
     {
       hint:
         'The target was not changed, and the incomplete clone is removed. Try again if the server was restarted or failed over ' +
-        'meanwhile.',
+        'in the meantime.',
     },
   );
 }

@@ -26,7 +26,7 @@ const REASON_MS = 500;
 
 /** A lease on a folder and its space: the scope gives it back, or the watchdog revokes it. */
 export interface Lease {
-  /** Works on the folder. If the watchdog removes the folder meanwhile, the failure says so. */
+  /** Works on the folder. If the watchdog removes the folder in the meantime, the failure says so. */
   during<T>(work: () => Promise<T>): Promise<T>;
   /** Ends the run when this server ends. */
   watch(server: CopiedServer): void;

@@ -123,7 +123,7 @@ describe.each(VERSIONS)('a fenced database on PostgreSQL %d', (version) => {
     const rename = { ...fences, server, keptAs, originalMark: 'kept', comment: 'its own', timeoutMs: 1_000 };
     const promoted = { ...rename, server: { ...server, timeline: Number(server.timeline) - 1 } };
     await expect(renameInto(session, witness, promoted)).rejects.toThrow(
-      /another server took over meanwhile/,
+      /another server took over in the meantime/,
     );
     expect(await wasRenamed(witness, fences)).toBe(false);
     await renameInto(session, witness, rename);

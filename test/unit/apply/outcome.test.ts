@@ -53,7 +53,7 @@ describe('the outcome of an apply', () => {
   test.each([
     ['the schema is another one', { schemaEqual: false, differences: ['missing: create table t'] }],
     ['an index is left invalid', { leftovers: [{ kind: 'invalid index', object: 'public.i' }] }],
-    ['another server took over', { moved: 'another server took over meanwhile' }],
+    ['another server took over', { moved: 'another server took over in the meantime' }],
     ['a COMMIT was not answered', { committed: [UNKNOWN] }],
     ['the run was aborted', { aborted: 'somebody asked for it' }],
   ] satisfies [string, Partial<ApplyFacts>][])(

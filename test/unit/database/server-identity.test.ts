@@ -21,7 +21,7 @@ describe('a server', () => {
   test('may be another one after a restart, where it cannot', () => {
     const restarted = { ...hidden, startedAt: '200' };
     expect(movedBetween(hidden, restarted)).toBeUndefined();
-    expect(changedBetween(hidden, restarted)).toMatch(/restarted meanwhile, or another one answers/);
+    expect(changedBetween(hidden, restarted)).toMatch(/restarted in the meantime, or another one answers/);
     expect(changedBetween(hidden, hidden)).toBeUndefined();
     expect(isAnotherSystem(hidden, restarted)).toBe(false);
   });
