@@ -51,7 +51,7 @@ export async function lockTarget(scope: Scope, stop: Stop, plan: RehearsalPlan):
     await takeApplyLock(lockSession, target.database.oid);
     for (const session of [control, lockSession]) session.onLost((reason) => stop.now(lostControl(reason)));
     const urlVariable = plan.target.urlEnv;
-    const input = { argv: command.argv, around: environment, target: target.settings, urlVariable };
+    const input = { argv: command.argv, environment, target: target.settings, urlVariable };
     const logins = await findLogins(input, comparer(target.settings, signal));
     return { target, run, logins, input, lockSession };
   });

@@ -5,7 +5,7 @@ import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { droppingStatement } from '../ownership/drop.ts';
 import { nameTarget } from '../ownership/folder-records.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
-import { birthLimit } from '../ownership/run-id.ts';
+import { markerConnectionLimit } from '../ownership/run-id.ts';
 import { clientEnvironment } from '../postgres/connection/client-environment.ts';
 import { applicationName, openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -117,9 +117,9 @@ async function makeEmpty(context: CloneContext, there: Destination, scope: Scope
   return {
     ...made,
     sameLocale,
-    ready: () => made.remark({ state: 'ready' }),
-    record: (databases) => made.remark({ databases }),
-    keep: () => made.remark({ kept: true }),
+    ready: () => made.updateMark({ state: 'ready' }),
+    record: (databases) => made.updateMark({ databases }),
+    keep: () => made.updateMark({ kept: true }),
   };
 }
 
@@ -147,7 +147,7 @@ async function makeOnOwnServer(
 
 /** The statement that creates the database marks it, like each of ours: by name, connection limit and ALLOW_CONNECTIONS false. */
 function closedAtBirth({ run }: CloneContext): string {
-  return `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`;
+  return `ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(run)}`;
 }
 
 function openingStatement(name: string): string {

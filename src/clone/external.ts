@@ -93,7 +93,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     async () => {},
     async () => {
       for (const name of made.names)
-        if ((await made.standing(name)) === 'made')
+        if ((await made.ownershipStatus(name)) === 'made')
           await control.query(`DROP DATABASE ${identifier(name)} WITH (FORCE)`);
     },
   );

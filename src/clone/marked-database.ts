@@ -14,7 +14,7 @@ export interface MarkedDatabase {
   readonly oid: number;
   /** The statement that sets its current mark. */
   marking(): string;
-  remark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>): Promise<void>;
+  updateMark(more: Partial<Pick<Mark, 'kept' | 'databases' | 'state'>>): Promise<void>;
 }
 
 export type Making = CloneServer & Pick<CloneContext, 'run' | 'audit'>;
@@ -56,7 +56,7 @@ export async function ownMarkedDatabase<T>(
       name,
       oid,
       marking: () => markingStatement(name, mark ?? born),
-      async remark(more) {
+      async updateMark(more) {
         const next: Mark = { ...(mark ?? born), ...more };
         await control.query(markingStatement(name, next));
         mark = next;

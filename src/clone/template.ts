@@ -43,7 +43,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
   const started = performance.now();
   const make = () => createFromTemplate(context, assessment, cloneName(context));
   const { made, database } = await ownMarkedDatabase(context, 'ready', make, scope);
-  const { name, oid, marking, remark } = database;
+  const { name, oid, marking, updateMark } = database;
   const notCarried = await carryProperties(control, name, properties);
   return {
     method: 'template',
@@ -59,7 +59,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
       open: (purpose) => openMaintenanceSession(target, { run, audit: context.audit, purpose }),
     },
     marking,
-    made: new MadeDatabases(run, control, (databases) => remark({ databases })),
+    made: new MadeDatabases(run, control, (databases) => updateMark({ databases })),
     durationMs: performance.now() - started,
     stallMs: made.durationMs,
     notCarried,
@@ -68,7 +68,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     uniqueBytes: async () => ({
       unmeasured: 'the server does not report how many blocks a database shares with another one',
     }),
-    keep: () => remark({ kept: true }),
+    keep: () => updateMark({ kept: true }),
   };
 }
 

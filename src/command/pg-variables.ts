@@ -17,7 +17,7 @@ const OPTIONAL = new Set(['options', 'application_name', 'connect_timeout']);
  */
 export async function findPgVariables(
   variables: Variables,
-  around: Environment,
+  environment: Environment,
   target: ConnectionSettings,
   compare: Compare,
 ): Promise<{ mention?: Mention; undecided?: Undecided }> {
@@ -27,7 +27,7 @@ export async function findPgVariables(
   const namesDatabase = Boolean(values.PGDATABASE || values.PGSERVICE);
   let settings: ConnectionSettings;
   try {
-    const read = parseSettings(undefined, { ...around, env: values });
+    const read = parseSettings(undefined, { ...environment, env: values });
     // Without a database: libpq would use the user's name, which nobody intends.
     settings = namesDatabase ? read : { ...read, database: target.database };
   } catch (error) {

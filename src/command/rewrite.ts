@@ -13,7 +13,7 @@ import { findUrls } from './url-mentions.ts';
 /** The command as the user gave it. */
 export interface CommandInput {
   readonly argv: readonly string[];
-  readonly around: Environment;
+  readonly environment: Environment;
   readonly target: ConnectionSettings;
   /** The variable from which the command reads its URL; always set. */
   readonly urlVariable: string;
@@ -42,13 +42,13 @@ const OTHER_DATABASE = 'names another database on the same server';
 
 /** Finds every place that names the target. @throws SafemigrateError `INTERRUPTED` */
 export async function findLogins(input: CommandInput, compare: Compare): Promise<Logins> {
-  const { argv, around, target } = input;
-  const variables: Variables = { env: definedOnly(around.env), dotenv: readDotenv(around) };
-  const found = findUrls(argv, variables, { ...around, env: effective(variables) }, target.user);
+  const { argv, environment, target } = input;
+  const variables: Variables = { env: definedOnly(environment.env), dotenv: readDotenv(environment) };
+  const found = findUrls(argv, variables, { ...environment, env: effective(variables) }, target.user);
   const undecided: Undecided[] = [...found.undecided];
   const mentions: Mention[] = [];
   const split = findSplitVariables(variables, target);
-  const pg = await findPgVariables(variables, around, target, compare);
+  const pg = await findPgVariables(variables, environment, target, compare);
   if (pg.undecided) undecided.push(pg.undecided);
   for (const mention of [...found.mentions, ...split]) {
     const verdict = await compare(mention.settings);

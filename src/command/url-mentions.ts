@@ -25,7 +25,7 @@ const PG_NAMES = new Set(Object.values(VARIABLES));
 export function findUrls(
   argv: readonly string[],
   variables: Variables,
-  around: Environment,
+  environment: Environment,
   defaultUser: string,
 ): Found {
   const mentions: Mention[] = [];
@@ -34,7 +34,7 @@ export function findUrls(
     for (const [start, end] of spans(text)) {
       try {
         const read = readConnectionText(text.slice(start, end));
-        mentions.push(mention({ read, start, end, label, apart, place, around, defaultUser }));
+        mentions.push(mention({ read, start, end, label, apart, place, environment, defaultUser }));
       } catch {
         undecided.push({
           name: label,
@@ -100,14 +100,14 @@ interface Mentioned {
   /** For a JDBC URL. */
   apart: JdbcLogin;
   place: Place;
-  around: Environment;
+  environment: Environment;
   defaultUser: string;
 }
 
 /** Replaces from the last to the first of a place, so that earlier positions stay valid. */
 function mention(it: Mentioned): Mention {
-  const { read, start, end, label, apart, place, around } = it;
-  const settings = parseSettings(completed(it), around);
+  const { read, start, end, label, apart, place, environment } = it;
+  const settings = parseSettings(completed(it), environment);
   return {
     label,
     settings,

@@ -21,8 +21,8 @@ interface TargetFlags {
  * Locates the target: `--url`, else the variable named by `--url-env`, else the PG* variables, else the
  * same variable in `./.env`. @throws SafemigrateError `CONFIGURATION` if it is wrong, or there is none.
  */
-export function locateTarget(flags: TargetFlags, around: Environment): Located {
-  const located = findTarget(flags, around);
+export function locateTarget(flags: TargetFlags, environment: Environment): Located {
+  const located = findTarget(flags, environment);
   if (located) return located;
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
   throw new SafemigrateError('CONFIGURATION', 'No database is named, so there is nothing to rehearse on.', {
@@ -37,24 +37,24 @@ export function locateTarget(flags: TargetFlags, around: Environment): Located {
 }
 
 /** Like locateTarget(). @returns undefined if no target is named. */
-export function findTarget(flags: TargetFlags, around: Environment): Located | undefined {
+export function findTarget(flags: TargetFlags, environment: Environment): Located | undefined {
   const variable = flags.urlEnv ?? DEFAULT_URL_VARIABLE;
-  const { env } = around;
-  if (flags.url != null) return from('--url', flags.url, around);
-  if (env[variable]) return from(variable, env[variable], around);
-  if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, around);
-  const inFile = readDotenv(around).get(variable);
-  return inFile ? from(`${variable} in .env`, inFile, around) : undefined;
+  const { env } = environment;
+  if (flags.url != null) return from('--url', flags.url, environment);
+  if (env[variable]) return from(variable, env[variable], environment);
+  if (env.PGDATABASE || env.PGHOST || env.PGSERVICE) return from('PG* variables', undefined, environment);
+  const inFile = readDotenv(environment).get(variable);
+  return inFile ? from(`${variable} in .env`, inFile, environment) : undefined;
 }
 
 /** Reads the variables of `./.env`; none if there is no such file. */
-export function readDotenv(around: Environment): Map<string, string> {
-  return parseDotenv(around.readFile(`${around.folder}/.env`) ?? '', around.env);
+export function readDotenv(environment: Environment): Map<string, string> {
+  return parseDotenv(environment.readFile(`${environment.folder}/.env`) ?? '', environment.env);
 }
 
-function from(source: string, text: string | undefined, around: Environment): Located {
+function from(source: string, text: string | undefined, environment: Environment): Located {
   try {
-    return { settings: parseSettings(text, around), source };
+    return { settings: parseSettings(text, environment), source };
   } catch (error) {
     if (!(error instanceof SafemigrateError)) throw error;
     throw new SafemigrateError(error.code, `${source}: ${messageOf(error)}`, {

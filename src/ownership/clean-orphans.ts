@@ -53,8 +53,8 @@ export async function clean(session: Session, options: CleanOptions): Promise<Cl
 }
 
 function reasonToLeave(database: OwnedDatabase, options: CleanOptions): string | null {
-  if (database.standing === 'foreign') return database.doubt;
-  if (database.standing === 'closed') return 'it is a target, closed for the swap of a run';
+  if (database.ownershipStatus === 'foreign') return database.doubt;
+  if (database.ownershipStatus === 'closed') return 'it is a target, closed for the swap of a run';
   if (database.owning === 'alive') return 'its run is still alive';
   if (database.owning === 'unknown') return 'it is not known whether its run is alive';
   if (database.role === 'original') return reasonToKeep(database, options.originals);

@@ -101,8 +101,8 @@ function refusal(found: OwnedDatabase, error: unknown): SafemigrateError {
 }
 
 function doubtOf(found: OwnedDatabase, order: DropOrder): string | null {
-  if (found.standing === 'foreign') return found.doubt;
-  if (found.standing === 'closed') return 'it is a target, closed for a swap';
+  if (found.ownershipStatus === 'foreign') return found.doubt;
+  if (found.ownershipStatus === 'closed') return 'it is a target, closed for a swap';
   if (found.run !== order.run) return `it belongs to run ${found.run}, not ${order.run}`;
   if (found.role !== order.role) return `it is marked as ${found.role}, not as ${order.role}`;
   if (order.oid !== undefined && found.oid !== order.oid)

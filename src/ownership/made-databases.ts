@@ -1,5 +1,5 @@
 import type { Session } from '../postgres/connection/session.ts';
-import { birthLimit, type RunId } from './run-id.ts';
+import { markerConnectionLimit, type RunId } from './run-id.ts';
 
 const LIMIT = 'SELECT datconnlimit AS "limit" FROM pg_database WHERE datname = $1';
 
@@ -12,7 +12,7 @@ export class MadeDatabases {
 
   /** @param record writes the names into the clone's mark. */
   constructor(run: RunId, control: Session, record: (names: readonly string[]) => Promise<void>) {
-    this.#limit = birthLimit(run);
+    this.#limit = markerConnectionLimit(run);
     this.#control = control;
     this.#record = record;
   }
@@ -31,7 +31,7 @@ export class MadeDatabases {
   }
 
   /** Says whose a database is. `absent`: none has this name. `made`: the command has created it. */
-  async standing(name: string): Promise<'absent' | 'made' | 'others'> {
+  async ownershipStatus(name: string): Promise<'absent' | 'made' | 'others'> {
     const [row] = await this.#control.query<{ limit: number }>(LIMIT, [name]);
     if (!row) return 'absent';
     return this.#names.has(name) && row.limit === this.#limit ? 'made' : 'others';
@@ -39,7 +39,7 @@ export class MadeDatabases {
 
   /** Records a name before the database is created. A name that is taken already is not ours. */
   async announce(name: string): Promise<void> {
-    if (this.#names.has(name) || (await this.standing(name)) !== 'absent') return;
+    if (this.#names.has(name) || (await this.ownershipStatus(name)) !== 'absent') return;
     this.#names.add(name);
     await this.#record(this.names);
   }

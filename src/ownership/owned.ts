@@ -1,6 +1,6 @@
 import type { Session } from '../postgres/connection/session.ts';
 import { type Mark, parseMark, parseOwnedName } from './mark.ts';
-import { advisoryLockKey, birthLimit, RUN_ID_LENGTH, type RunId } from './run-id.ts';
+import { advisoryLockKey, markerConnectionLimit, RUN_ID_LENGTH, type RunId } from './run-id.ts';
 
 /** A database with one of our names or marks, and what is known of it. */
 export interface OwnedDatabase {
@@ -11,10 +11,10 @@ export interface OwnedDatabase {
   /** `made`: created by the command of a run for itself, and listed in the mark of that run's clone. */
   readonly role: Mark['role'] | 'made' | null;
   /**
-   * `half-born`: created by us, and cut off before it was marked. `closed`: the target itself, closed for a swap, never
+   * `unmarked`: created by us, and cut off before it was marked. `closed`: the target itself, closed for a swap, never
    * dropped. `foreign`: not provably ours, never dropped.
    */
-  readonly standing: 'marked' | 'half-born' | 'closed' | 'foreign';
+  readonly ownershipStatus: 'marked' | 'unmarked' | 'closed' | 'foreign';
   /** For `foreign`: why it is not ours. */
   readonly doubt: string | null;
   readonly mark: Mark | null;
@@ -64,7 +64,7 @@ export async function ownedDatabases(session: Session, options = { sizes: true }
   const rows = await session.query<Row>(CANDIDATES, [options.sizes]);
   const locks = await session.query<Lock>(HELD_LOCKS);
   const found = rows.map((row) => judge(row, locks));
-  const clones = found.filter(({ mark, standing }) => mark?.databases && standing === 'marked');
+  const clones = found.filter(({ mark, ownershipStatus }) => mark?.databases && ownershipStatus === 'marked');
   if (clones.length === 0) return found;
   const names = clones.flatMap(({ mark }) => mark?.databases ?? []);
   const made = await session.query<Row>(NAMED, [options.sizes, names]);
@@ -86,11 +86,13 @@ interface Lock {
 function judgeMade(row: Row, clones: readonly OwnedDatabase[]): OwnedDatabase[] {
   const clone = clones.find(({ mark, run }) => {
     const named = mark?.databases?.includes(row.name) ?? false;
-    return named && run !== null && row.connection_limit === birthLimit(run);
+    return named && run !== null && row.connection_limit === markerConnectionLimit(run);
   });
   if (!clone || !row.ours) return [];
   const { run, owning } = clone;
-  return [{ ...factsOf(row), run, role: 'made', mark: null, doubt: null, standing: 'half-born', owning }];
+  return [
+    { ...factsOf(row), run, role: 'made', mark: null, doubt: null, ownershipStatus: 'unmarked', owning },
+  ];
 }
 
 function factsOf(row: Row): Pick<OwnedDatabase, 'name' | 'oid' | 'owner' | 'sizeBytes' | 'sessions'> {
@@ -116,20 +118,20 @@ function judge(row: Row, locks: readonly Lock[]): OwnedDatabase {
       role: mark.role,
       mark,
       doubt,
-      standing: closed ? 'closed' : doubt === null ? 'marked' : 'foreign',
+      ownershipStatus: closed ? 'closed' : doubt === null ? 'marked' : 'foreign',
       owning: liveness(mark.run, mark.lockDatabaseOid, locks),
     };
   }
   const run = named?.run ?? null;
   const role = named ? roleOfName(named.kind) : null;
   const owning = run ? liveness(run, null, locks) : 'unknown';
-  const halfBorn = mark === 'foreign' && row.comment === null && isHalfBorn(row, run);
-  if (halfBorn) return { ...facts, run, role, mark: null, doubt: null, standing: 'half-born', owning };
+  const unmarked = mark === 'foreign' && row.comment === null && isHalfBorn(row, run);
+  if (unmarked) return { ...facts, run, role, mark: null, doubt: null, ownershipStatus: 'unmarked', owning };
   const doubt =
     mark === 'unreadable'
       ? 'its mark was written by another version of safemigrate, or was damaged'
       : 'it has no mark, and is not as safemigrate makes a database';
-  return { ...facts, run, role, mark: null, doubt, standing: 'foreign', owning };
+  return { ...facts, run, role, mark: null, doubt, ownershipStatus: 'foreign', owning };
 }
 
 /** Recognizes a closed target: the mark has its own name and OID. A clone of it has no comment, a renamed original another state. */
@@ -158,7 +160,7 @@ function doubtOfMark(
  */
 function isHalfBorn(row: Row, run: RunId | null): boolean {
   if (run === null || !row.ours || row.allows_connections) return false;
-  return [birthLimit(run), INVALID].includes(row.connection_limit);
+  return [markerConnectionLimit(run), INVALID].includes(row.connection_limit);
 }
 
 /** PostgreSQL's DATCONNLIMIT_INVALID_DB: such a database can only be dropped. */

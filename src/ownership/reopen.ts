@@ -19,7 +19,9 @@ const LOCK_MS = 5_000;
  */
 export async function reopenTargets(session: Session): Promise<OwnedDatabase[]> {
   const found = await ownedDatabases(session, { sizes: false });
-  const closed = found.filter(({ standing, owning }) => standing === 'closed' && owning === 'dead');
+  const closed = found.filter(
+    ({ ownershipStatus, owning }) => ownershipStatus === 'closed' && owning === 'dead',
+  );
   for (const { name, mark } of closed)
     await openDatabase(session, { database: name, comment: mark?.comment ?? null, timeoutMs: LOCK_MS });
   return closed;

@@ -23,7 +23,7 @@ import type { RehearsalPlan } from './plan.ts';
 export interface FileTarget {
   readonly located: Located;
   /** With the URL variable and the PG* variables leading to it, whatever they held. */
-  readonly around: Environment;
+  readonly environment: Environment;
   readonly caveats: readonly Caveat[];
 }
 
@@ -70,11 +70,11 @@ export async function restoreFile(
     const psql = await newestClientPrograms(['psql']);
     await runDump(dump, settings, { name: from, major: version, signal, psql });
     await execute(settings, 'ANALYZE', signal);
-    const around = leadingTo(settings, urlEnv, outside);
-    warnOfOthers(around, urlEnv, emit);
+    const environment = leadingTo(settings, urlEnv, outside);
+    warnOfOthers(environment, urlEnv, emit);
     return {
       located: { settings, source: `--from ${from}` },
-      around,
+      environment,
       caveats: caveatsOf(from, version, dump.text.version, others),
     };
   });
@@ -152,8 +152,8 @@ function leadingTo(settings: ConnectionSettings, urlEnv: string, outside: Enviro
 const DATABASE_URL = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:\/\//i;
 
 /** Nobody compares them with a target, since there is none: the command would reach what they name. */
-function warnOfOthers(around: Environment, ours: string, emit: Emit): void {
-  const variables = new Map([...readDotenv(around), ...Object.entries(around.env)]);
+function warnOfOthers(environment: Environment, ours: string, emit: Emit): void {
+  const variables = new Map([...readDotenv(environment), ...Object.entries(environment.env)]);
   const names = [...variables].filter(([name, value]) => name !== ours && DATABASE_URL.test(value ?? ''));
   if (names.length === 0) return;
   emit({

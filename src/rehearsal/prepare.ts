@@ -75,7 +75,7 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   const given = await readGiven(plan.checks, command.folder);
   const afterClone = readScripts(clone.afterClone, outside.folder);
   const place = located
-    ? { located, around: outside, caveats: [] }
+    ? { located, environment: outside, caveats: [] }
     : await restoreFile(scope, stop, plan, outside);
   return { place, given, afterClone, run: newRunId() };
 }
@@ -95,20 +95,20 @@ async function inspect(
 ): Promise<RehearsalContext> {
   const { emit, audit } = plan;
   const { signal } = stop;
-  const { located, around } = place;
+  const { located, environment } = place;
   // Nobody is at work on a server that was made for this run, and its disk says nothing.
   const isRestored = plan.target.from !== null;
   const claim = await claimRun(target, scope, { run, audit, signal });
   claim.control.onLost((reason) => stop.now(lostControl(reason)));
   const context: CloneContext = {
     ...{ target, ...claim, emit, signal, audit },
-    ...(await otherServers(plan.clone, target, run, around, { scope, stop, audit })),
+    ...(await otherServers(plan.clone, target, run, environment, { scope, stop, audit })),
     options: plan.clone,
     fail: (reason: SafemigrateError) => stop.now(reason),
   };
   const compare = comparer(target.settings, signal);
   const { argv } = plan.command;
-  const input = { argv, around, target: target.settings, urlVariable: plan.target.urlEnv };
+  const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv };
   const command = { input, logins: await findLogins(input, compare) };
   const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };

@@ -19,12 +19,12 @@ export async function otherServers(
   { rehearsalUrl, source }: Pick<ClonePlan, 'rehearsalUrl' | 'source'>,
   target: Target,
   run: RunId,
-  around: Environment,
+  environment: Environment,
   { scope, stop, audit }: { scope: Scope; stop: Stop; audit: Audit },
 ): Promise<Pick<CloneContext, 'rehearsal' | 'source'>> {
   const { signal } = stop;
   const inspect = (url: string, flag: string, standbyToo: boolean) =>
-    inspectTarget(parseSettings(url, around), flag, { audit, signal, standbyToo });
+    inspectTarget(parseSettings(url, environment), flag, { audit, signal, standbyToo });
   const ground = async (url: string): Promise<CloneServer> => {
     const target = await inspect(url, '--rehearsal-url', false);
     const { control, lockDatabaseOid } = await claimRun(target, scope, { run, audit, signal });

@@ -229,7 +229,7 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
 /** Properties that have a row of their own, beside the object's. */
 const OF_ITS_OWN = new Set(['settings', 'comment']);
 
-/** Transaction ids wrap around: of two, the later one is less than half the range ahead. */
+/** Transaction ids wrap environment: of two, the later one is less than half the range ahead. */
 function isSince(xmin: number, nextXid: number): boolean {
   return (xmin - nextXid + EPOCH) % EPOCH < EPOCH / 2;
 }

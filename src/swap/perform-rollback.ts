@@ -102,7 +102,8 @@ async function findOriginal(
   run: string | null,
 ): Promise<OwnedDatabase> {
   const originals = (await ownedDatabases(control, { sizes: false })).filter(
-    ({ role, standing, mark }) => role === 'original' && standing === 'marked' && mark?.state === 'renamed',
+    ({ role, ownershipStatus, mark }) =>
+      role === 'original' && ownershipStatus === 'marked' && mark?.state === 'renamed',
   );
   const ofTarget = originals.filter(({ mark }) => mark?.successor === target.oid);
   const wanted = run === null ? ofTarget.at(-1) : ofTarget.find((each) => each.run === run);

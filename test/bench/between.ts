@@ -46,7 +46,12 @@ async function proxy(): Promise<string> {
     isolation: 'same-cluster',
     allow: false,
     marking: () => '',
-    databases: { limit: -1, has: () => false, standing: async () => 'absent', announce: async () => {} },
+    databases: {
+      limit: -1,
+      has: () => false,
+      ownershipStatus: async () => 'absent',
+      announce: async () => {},
+    },
   });
   const watch = await watchCommand(new Scope(), {
     logins: [settings],

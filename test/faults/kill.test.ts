@@ -47,9 +47,9 @@ test('kill -9 between any two statements of the making of a clone leaves what cl
     { at, how: 'before' },
     { at, how: 'after' },
   ]);
-  const { marked, halfBorn } = await killAt(server, targets, cuts);
+  const { marked, unmarked } = await killAt(server, targets, cuts);
   expect(marked).toBeGreaterThan(0);
-  expect(halfBorn).toBeGreaterThan(0);
+  expect(unmarked).toBeGreaterThan(0);
 });
 
 test('SIGTERM and SIGINT at any moment leave nothing, and the exit code tells the signal', {

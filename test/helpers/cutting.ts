@@ -87,9 +87,9 @@ export async function makeTargets(server: Server, count: number): Promise<string
 
 export interface Figures {
   runs: number;
-  /** How many left a database behind, marked or half-born. */
+  /** How many left a database behind, marked or unmarked. */
   marked: number;
-  halfBorn: number;
+  unmarked: number;
 }
 
 /**
@@ -97,7 +97,7 @@ export interface Figures {
  * of it judged as ours and dead, and `clean` drops exactly that.
  */
 export async function killAt(server: Server, targets: string[], cuts: readonly Cut[]): Promise<Figures> {
-  const figures: Figures = { runs: 0, marked: 0, halfBorn: 0 };
+  const figures: Figures = { runs: 0, marked: 0, unmarked: 0 };
   const [first = ''] = targets;
   const before = await databases(server);
   await withCloning(withDatabase(server, first), {}, async ({ make, context }) => {
@@ -150,14 +150,14 @@ async function judge(server: Server, expected: string[], living: string, figures
   const env = { DATABASE_URL: server.url };
   const left = (await databases(server)).filter((name) => !expected.includes(name));
   const list = await safemigrate(['list', '--format', 'json'], { env });
-  const listed: { name: string; standing: string; owning: string }[] = JSON.parse(list.stdout);
+  const listed: { name: string; ownershipStatus: string; owning: string }[] = JSON.parse(list.stdout);
   expect(listed.map(({ name }) => name).sort()).toEqual([...left, living].sort());
-  for (const { name, standing, owning } of listed) {
+  for (const { name, ownershipStatus, owning } of listed) {
     expect({ name, owning }).toEqual({ name, owning: name === living ? 'alive' : 'dead' });
-    expect(standing).toMatch(/^(marked|half-born)$/);
+    expect(ownershipStatus).toMatch(/^(marked|unmarked)$/);
     if (name === living) continue;
-    if (standing === 'marked') figures.marked++;
-    else figures.halfBorn++;
+    if (ownershipStatus === 'marked') figures.marked++;
+    else figures.unmarked++;
   }
   const cleaned = await safemigrate(['clean'], { env });
   expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });

@@ -236,7 +236,7 @@ async function isOpen(server: Server): Promise<boolean> {
 
 interface Listed {
   readonly name: string;
-  readonly standing: string;
+  readonly ownershipStatus: string;
   readonly role: string;
 }
 
@@ -244,7 +244,7 @@ async function kept(url: string): Promise<string[]> {
   const { stdout } = await safemigrate(['list', '--format', 'json', '--url', url]);
   const listed: Listed[] = JSON.parse(stdout);
   return listed
-    .filter(({ role, standing }) => role === 'original' && standing === 'marked')
+    .filter(({ role, ownershipStatus }) => role === 'original' && ownershipStatus === 'marked')
     .map(({ name }) => name);
 }
 

@@ -79,8 +79,8 @@ async function serverCleaned(
 ): Promise<Outcome[]> {
   const { kept = false, pgbouncer = [] } = options;
   const wanted = { kept, ...originalsToDrop(options) };
-  const around = readEnvironment(process.env, process.cwd());
-  const poolers = pgbouncer.map((url) => parseSettings(url, around));
+  const environment = readEnvironment(process.env, process.cwd());
+  const poolers = pgbouncer.map((url) => parseSettings(url, environment));
   const place = { ...target, settings: onPrimary(target.settings) };
   const session = await openMaintenanceSession(place, { purpose: 'clean', signal });
   try {

@@ -168,7 +168,9 @@ function databasesAsText(databases: OwnedDatabase[], server: string): string {
     database.sizeBytes === null ? '?' : formatBytes(database.sizeBytes),
     String(database.sessions),
   ]);
-  const kept = databases.some(({ role, standing }) => role === 'original' && standing === 'marked');
+  const kept = databases.some(
+    ({ role, ownershipStatus }) => role === 'original' && ownershipStatus === 'marked',
+  );
   return `On ${server}:\n${textTable(['DATABASE', 'WHAT IT IS', 'STARTED', 'SIZE', 'SESSIONS'], rows)}${kept ? ORIGINALS : ''}`;
 }
 
@@ -177,13 +179,13 @@ const ORIGINALS =
 
 /** Describes a database in a phrase that also says what `clean` would do with it. */
 export function whatItIs(database: OwnedDatabase): string {
-  const { standing, owning, role, mark, doubt } = database;
-  if (standing === 'foreign') return `not provably ours: ${doubt}`;
-  if (standing === 'closed')
+  const { ownershipStatus, owning, role, mark, doubt } = database;
+  if (ownershipStatus === 'foreign') return `not provably ours: ${doubt}`;
+  if (ownershipStatus === 'closed')
     return owning === 'dead'
       ? `target that the swap of a dead run has closed: \`safemigrate clean\` opens it${whoMayWait(database)}`
       : 'target that is closed for the swap of a run';
-  const what = `${standing === 'half-born' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
+  const what = `${ownershipStatus === 'unmarked' ? 'half-made ' : mark?.kept ? 'kept ' : ''}${role}`;
   if (owning === 'alive') return `${what} of a run that is alive`;
   if (owning === 'unknown') return `${what}; whether its run is alive is not known`;
   if (role === 'original') return `${what}${timeLeft(mark?.keepUntil)}`;

@@ -34,14 +34,14 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
   const { audit, clone } = plan;
   const { result } = await withScope(plan, async (scope, stop) => {
     const { signal } = stop;
-    const around = readEnvironment(plan.command.env, plan.command.folder);
-    const located = locateTarget(plan.target, around);
+    const environment = readEnvironment(plan.command.env, plan.command.folder);
+    const located = locateTarget(plan.target, environment);
     const target = await inspectTarget(located.settings, located.source, { audit, signal });
     const claim = await claimRun(target, scope, { audit, signal });
     const context = {
       target,
       ...claim,
-      ...(await otherServers(clone, target, claim.run, around, { scope, stop, audit })),
+      ...(await otherServers(clone, target, claim.run, environment, { scope, stop, audit })),
       options: clone,
       emit: ignore,
       signal,

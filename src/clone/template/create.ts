@@ -1,7 +1,7 @@
 import type { ActivitySession } from '../../database/activity.ts';
 import { type ErrorCode, messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import { openMaintenanceSession } from '../../ownership/control-session.ts';
-import { birthLimit } from '../../ownership/run-id.ts';
+import { markerConnectionLimit } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { identifier, literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext, Possible } from '../method.ts';
@@ -72,7 +72,7 @@ async function creatingStatements(
   const create =
     `CREATE DATABASE ${identifier(name)} TEMPLATE ${identifier(target.database.name)}${clause}` +
     (withStrategy ? await collationClause(context) : '') +
-    ` ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`;
+    ` ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(run)}`;
   if (target.server.versionNum < 180000 || strategy === 'wal_log') return [create];
   return [`SET file_copy_method = ${strategy}`, create];
 }

@@ -22,7 +22,7 @@ export interface RehearsalGateOptions {
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
   readonly marking: () => string | null;
-  readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'standing' | 'announce'>;
+  readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
 }
 
 /** insufficient_privilege: tools take it as final, and do not try again. */
@@ -65,8 +65,8 @@ export class RehearsalGate implements Gate {
         // What could be led to the clone says the clone's name by now.
         return this.#refuse(reach.what, 'it names the target in a way that could not be led to the clone');
       case 'own-databases': {
-        const standings = await Promise.all(reach.databases.map((name) => databases.standing(name)));
-        return standings.includes('others')
+        const statuses = await Promise.all(reach.databases.map((name) => databases.ownershipStatus(name)));
+        return statuses.includes('others')
           ? this.#refuse(reach.what, 'it is not a database that the command made')
           : 'run';
       }
@@ -76,7 +76,7 @@ export class RehearsalGate implements Gate {
         return 'run';
       case 'drop-database':
         // Of one that is not there the server itself says so.
-        return (await databases.standing(reach.database)) !== 'others'
+        return (await databases.ownershipStatus(reach.database)) !== 'others'
           ? 'run'
           : this.#refuse(`DROP DATABASE ${reach.database}`, 'it is not a database that the command made');
     }

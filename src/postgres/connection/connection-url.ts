@@ -62,20 +62,20 @@ const NOT_PARAMETERS = new Set([
  */
 export function parseSettings(
   text: string | ConnectionText | undefined,
-  around: Environment,
+  environment: Environment,
 ): ConnectionSettings {
   const given = typeof text === 'string' ? readConnectionText(text) : text;
   const values = new Map(given?.values);
-  const service = values.get('service') ?? around.env.PGSERVICE;
-  if (service) fill(values, serviceParameters(service, around));
+  const service = values.get('service') ?? environment.env.PGSERVICE;
+  if (service) fill(values, serviceParameters(service, environment));
   for (const [key, variable] of Object.entries(VARIABLES)) {
     // A variable's address must not redirect a host that the text names: tools other than libpq's would not follow.
     if (key === 'hostaddr' && values.has('host')) continue;
-    const value = around.env[variable];
+    const value = environment.env[variable];
     if (value) fill(values, [[key, value]]);
   }
   try {
-    return complete(values, around);
+    return complete(values, environment);
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
     const where = given === undefined ? 'The PG* variables' : withoutPassword(writeConnectionText(given));
@@ -114,14 +114,14 @@ function fill(values: Map<string, string>, more: Iterable<readonly [string, stri
   for (const [key, value] of more) if (!values.has(key)) values.set(key, value);
 }
 
-function complete(values: ReadonlyMap<string, string>, around: Environment): ConnectionSettings {
-  const hosts = hostsOf(values, around);
+function complete(values: ReadonlyMap<string, string>, environment: Environment): ConnectionSettings {
+  const hosts = hostsOf(values, environment);
   const timeout = values.get('connect_timeout');
   if (timeout && !/^-?\d+$/.test(timeout)) throw new Invalid('connect_timeout is not a number of seconds');
-  const user = values.get('user') || around.user;
+  const user = values.get('user') || environment.user;
   const database = values.get('dbname') || user;
   const login = { hosts, user, database };
-  const password = values.get('password') ?? passwordFromFile(login, values.get('passfile'), around);
+  const password = values.get('password') ?? passwordFromFile(login, values.get('passfile'), environment);
   return {
     ...login,
     ...(password === undefined ? {} : { password }),
@@ -130,7 +130,7 @@ function complete(values: ReadonlyMap<string, string>, around: Environment): Con
   };
 }
 
-function hostsOf(values: ReadonlyMap<string, string>, around: Environment): HostAndPort[] {
+function hostsOf(values: ReadonlyMap<string, string>, environment: Environment): HostAndPort[] {
   const ports = list(values.get('port')).map(portOf);
   const names = list(values.get('host'));
   const addresses = list(values.get('hostaddr'));
@@ -141,7 +141,7 @@ function hostsOf(values: ReadonlyMap<string, string>, around: Environment): Host
     throw new Invalid(`there are ${count} hosts and ${ports.length} ports`);
   return Array.from({ length: count }, (_, index) => {
     const port = ports[ports.length === 1 ? 0 : index] ?? DEFAULT_PORT;
-    return { host: names[index] || addresses[index] || defaultHost(port, around), port };
+    return { host: names[index] || addresses[index] || defaultHost(port, environment), port };
   });
 }
 
@@ -157,8 +157,8 @@ function portOf(text: string): number {
   return port;
 }
 
-function defaultHost(port: number, around: Environment): string {
-  return SOCKET_FOLDERS.find((folder) => around.exists(`${folder}/.s.PGSQL.${port}`)) ?? 'localhost';
+function defaultHost(port: number, environment: Environment): string {
+  return SOCKET_FOLDERS.find((folder) => environment.exists(`${folder}/.s.PGSQL.${port}`)) ?? 'localhost';
 }
 
 function sslModeOf(values: ReadonlyMap<string, string>): SslMode {

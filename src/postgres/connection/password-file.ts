@@ -9,11 +9,11 @@ import { isSocketFolder } from './link.ts';
 export function passwordFromFile(
   { hosts, user, database }: Pick<ConnectionSettings, 'hosts' | 'user' | 'database'>,
   named: string | undefined,
-  around: Environment,
+  environment: Environment,
 ): string | undefined {
-  const path = named || `${around.home}/.pgpass`;
-  if (!around.isPrivate(path)) return undefined;
-  const lines = (around.readFile(path) ?? '')
+  const path = named || `${environment.home}/.pgpass`;
+  if (!environment.isPrivate(path)) return undefined;
+  const lines = (environment.readFile(path) ?? '')
     .split(/\r?\n/)
     .filter((line) => line !== '' && !line.startsWith('#'));
   for (const { host, port } of hosts) {

@@ -5,14 +5,14 @@ import type { Environment } from './environment.ts';
  * Returns the parameters of a service from PGSERVICEFILE or `~/.pg_service.conf`, else from the system-wide file.
  * @throws SafemigrateError `CONFIGURATION` if no file has it.
  */
-export function serviceParameters(service: string, around: Environment): Map<string, string> {
-  const { env, home } = around;
+export function serviceParameters(service: string, environment: Environment): Map<string, string> {
+  const { env, home } = environment;
   const files = [
     env.PGSERVICEFILE || `${home}/.pg_service.conf`,
     `${env.PGSYSCONFDIR || '/etc/postgresql-common'}/pg_service.conf`,
   ];
   for (const file of files) {
-    const found = section(around.readFile(file) ?? '', service);
+    const found = section(environment.readFile(file) ?? '', service);
     if (found) return found;
   }
   throw new SafemigrateError('CONFIGURATION', `There is no service "${service}" in ${files.join(' or ')}.`, {

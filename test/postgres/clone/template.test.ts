@@ -6,7 +6,7 @@ import { assessMethods, chooseMethod } from '../../../src/clone/choose.ts';
 import type { CloneContext } from '../../../src/clone/method.ts';
 import { SafemigrateError } from '../../../src/errors.ts';
 import { parseMark, parseOwnedName } from '../../../src/ownership/mark.ts';
-import { birthLimit } from '../../../src/ownership/run-id.ts';
+import { markerConnectionLimit } from '../../../src/ownership/run-id.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
@@ -93,7 +93,7 @@ describe.each(VERSIONS)('PostgreSQL %d', (version) => {
       const statements = creating(sent);
       expect(statements.at(-1)).toContain(
         `TEMPLATE ${identifier(database.name)}${version === 14 ? '' : ` STRATEGY ${clone.strategy === 'wal_log' ? 'wal_log' : 'file_copy'}`}` +
-          ` ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(context.run)}`,
+          ` ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(context.run)}`,
       );
       if (version < 18) expect(statements).toHaveLength(1);
       expect(clone.strategy).toMatch(version === 14 ? /^copy$/ : /^(copy|wal_log)$/);

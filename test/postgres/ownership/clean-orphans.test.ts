@@ -5,7 +5,12 @@ import { type CleanResult, clean } from '../../../src/ownership/clean-orphans.ts
 import { dropOwnedDatabase } from '../../../src/ownership/drop.ts';
 import { formatMark, type Mark, ownedName } from '../../../src/ownership/mark.ts';
 import { ownedDatabases } from '../../../src/ownership/owned.ts';
-import { advisoryLockKey, birthLimit, newRunId, type RunId } from '../../../src/ownership/run-id.ts';
+import {
+  advisoryLockKey,
+  markerConnectionLimit,
+  newRunId,
+  type RunId,
+} from '../../../src/ownership/run-id.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
@@ -99,7 +104,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     return { name, run, mark };
   }
 
-  async function halfBorn(clause: (run: RunId) => string) {
+  async function unmarked(clause: (run: RunId) => string) {
     const run = newRunId();
     const name = ownedName('app', 'rehearsal', run);
     await admin((client) => client.query(`CREATE DATABASE ${identifier(name)} ${clause(run)}`));
@@ -138,16 +143,18 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     expect(await databases()).toEqual([]);
   });
 
-  test('a half-born database of a dead run is dropped', async () => {
-    const { name } = await halfBorn((run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`);
-    expect(await only(name)).toMatchObject({ standing: 'half-born', owning: 'dead', role: 'clone' });
+  test('a unmarked database of a dead run is dropped', async () => {
+    const { name } = await unmarked(
+      (run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(run)}`,
+    );
+    expect(await only(name)).toMatchObject({ ownershipStatus: 'unmarked', owning: 'dead', role: 'clone' });
     expect((await cleaned()).dropped).toHaveLength(1);
     expect(await databases()).toEqual([]);
   });
 
-  test('a half-born database whose run is alive stays, in whatever database its lock is', async () => {
-    const { name, run } = await halfBorn(
-      (id) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(id)}`,
+  test('a unmarked database whose run is alive stays, in whatever database its lock is', async () => {
+    const { name, run } = await unmarked(
+      (id) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(id)}`,
     );
     await withClient(changedUrl(server.url, { database: 'app' }), async (client) => {
       await lock(client, run);
@@ -156,12 +163,15 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
   });
 
   test.each<[string, (run: RunId) => string]>([
-    ['is open', (run) => `CONNECTION LIMIT ${birthLimit(run)}`],
-    ['has another limit', (run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run) + 1}`],
+    ['is open', (run) => `CONNECTION LIMIT ${markerConnectionLimit(run)}`],
+    [
+      'has another limit',
+      (run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(run) + 1}`,
+    ],
     ['has no limit', () => 'ALLOW_CONNECTIONS false'],
     ['is an ordinary one', () => ''],
-  ])('a database with one of our names that %s is not half-born, and stays', async (_, clause) => {
-    const { name } = await halfBorn(clause);
+  ])('a database with one of our names that %s is not unmarked, and stays', async (_, clause) => {
+    const { name } = await unmarked(clause);
     await stays(name, /no mark/);
   });
 
@@ -294,9 +304,11 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     expect(await databases()).toEqual([]);
   });
 
-  test('a database whose DROP was cut off is dropped, marked or half-born', async () => {
+  test('a database whose DROP was cut off is dropped, marked or unmarked', async () => {
     const marked = await left();
-    const bare = await halfBorn((run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${birthLimit(run)}`);
+    const bare = await unmarked(
+      (run) => `ALLOW_CONNECTIONS false CONNECTION LIMIT ${markerConnectionLimit(run)}`,
+    );
     for (const { name } of [marked, bare])
       await admin((client) =>
         client.query('UPDATE pg_database SET datconnlimit = -2, datallowconn = false WHERE datname = $1', [
@@ -324,7 +336,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version >= 17))('Po
     await withCloning(url, {}, async ({ make }) => {
       const clone = await make();
       name = clone.database;
-      expect(await only(name)).toMatchObject({ owning: 'alive', standing: 'marked', owner: 'maker' });
+      expect(await only(name)).toMatchObject({ owning: 'alive', ownershipStatus: 'marked', owner: 'maker' });
       const result = await cleaned(false, changedUrl(url, { database: 'postgres' }));
       expect(result.left).toMatchObject([{ reason: expect.stringContaining('alive') }]);
       await clone.keep();

@@ -47,7 +47,7 @@ async function rewrite({
     if (settings.hosts[0]?.host === 'alias') return { kind: 'same' };
     return compareByText(settings, target) ?? { kind: 'other-server' };
   };
-  const input = { argv, around: around(env, dotenv), target, urlVariable };
+  const input = { argv, environment: around(env, dotenv), target, urlVariable };
   const logins = await findLogins(input, compare);
   const clone = { ...target, database: 'shop_rehearsal_1' };
   const routes = planRoutes(logins.logins, clone, true).map(

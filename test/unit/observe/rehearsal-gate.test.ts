@@ -18,7 +18,7 @@ function guard(
       databases: {
         limit: 1234,
         has: (name) => announced.includes(name),
-        standing: async (name) =>
+        ownershipStatus: async (name) =>
           announced.includes(name) ? 'made' : name === 'absent' ? 'absent' : 'others',
         announce: async (name) => void announced.push(name),
       },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   advisoryLockKey,
-  birthLimit,
+  markerConnectionLimit,
   newRunId,
   parseRunId,
   RUN_ID_LENGTH,
@@ -71,8 +71,8 @@ describe('a run id', () => {
       const key = BigInt(advisoryLockKey(id));
       expect(BigInt.asIntN(64, key)).toBe(key);
       expect(advisoryLockKey(id)).toBe(advisoryLockKey(id));
-      expect(birthLimit(id)).toBeGreaterThanOrEqual(1_000_000_000);
-      expect(birthLimit(id)).toBeLessThan(2_000_000_000);
+      expect(markerConnectionLimit(id)).toBeGreaterThanOrEqual(1_000_000_000);
+      expect(markerConnectionLimit(id)).toBeLessThan(2_000_000_000);
     }
   });
 });
