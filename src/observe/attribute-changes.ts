@@ -81,7 +81,7 @@ function authorOfSharedChange(
   const own = authors.find(({ madeBy }) => madeBy === 'command') ?? connectedAuthor(targetConnections);
   if (own) return own;
   // Neither runs in a function or a block, so that the proxy saw all of the command's own.
-  if (/^database .* (created|dropped)$/.test(change.what) && !madeDatabases)
+  if (change.ofDatabases && !madeDatabases)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
   const [unknown] = authors;
   return unknown ?? { madeBy: 'unknown', evidence: 'it changed while the command ran' };

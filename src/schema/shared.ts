@@ -204,6 +204,8 @@ function numbers(xmins: Record<string, string | null>): Record<string, number> {
 export interface SharedChange {
   /** `role app: rolcreatedb false → true`, `role app created` */
   readonly what: string;
+  /** A database came or went, as opposed to a property of something. */
+  readonly ofDatabases: boolean;
   /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
   readonly xmin: number | null;
 }
@@ -212,7 +214,8 @@ export interface SharedChange {
 export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedChange[] {
   const found: SharedChange[] = [];
   for (const object of a.objects.keys())
-    if (!b.objects.has(object)) found.push({ what: `${object} dropped`, xmin: null });
+    if (!b.objects.has(object))
+      found.push({ what: `${object} dropped`, ofDatabases: isDatabase(object), xmin: null });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
     const changes = then ? differences(object, then, now) : [{ what: `${object} created`, property: '' }];
@@ -220,16 +223,21 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
       const rows = b.rows.get(object) ?? {};
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
-      found.push({ what, xmin: since });
+      found.push({ what, ofDatabases: !then && isDatabase(object), xmin: since });
     }
   }
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
 }
 
+/** By the name that the probes give it. */
+function isDatabase(object: string): boolean {
+  return object.startsWith('database ');
+}
+
 /** Properties that have a row of their own, beside the object's. */
 const OF_ITS_OWN = new Set(['settings', 'comment']);
 
-/** Transaction ids wrap environment: of two, the later one is less than half the range ahead. */
+/** Transaction ids wrap around: of two, the later one is less than half the range ahead. */
 function isSince(xmin: number, nextXid: number): boolean {
   return (xmin - nextXid + EPOCH) % EPOCH < EPOCH / 2;
 }

@@ -168,7 +168,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
     };
     await expect(made(async () => {}, { fill, allowExternalAccess: true })).rejects.toMatchObject({
       code: 'CLONE',
-      message: expect.stringContaining(`pg_wal leads to ${server.folder}/data/pg_wal`),
+      message: expect.stringContaining(`pg_wal points to ${server.folder}/data/pg_wal`),
     });
     expect(await readdir(parent.path)).toEqual([]);
   });
