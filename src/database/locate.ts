@@ -4,13 +4,13 @@ import { parseSettings } from '../postgres/connection/connection-url.ts';
 import { parseDotenv } from '../postgres/connection/dotenv.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 
+import { DEFAULT_URL_VARIABLE } from './url-variable.ts';
+
 export interface Located {
   readonly settings: ConnectionSettings;
   /** `--url`, `DATABASE_URL`, `PG* variables` or `DATABASE_URL in .env`. */
   readonly source: string;
 }
-
-export const DEFAULT_URL_VARIABLE = 'DATABASE_URL';
 
 interface TargetFlags {
   readonly url?: string | null;
