@@ -5,7 +5,6 @@ import { redactReport } from '../observe/redact-report.ts';
 import { assembleReport, type Remembered } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
 import { judgeRehearsal, type RehearsalSections } from './judge-rehearsal.ts';
-import { loadForCommand } from './load-for-command.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
@@ -54,8 +53,7 @@ export async function redactIfAsked(report: Report, { redact }: RehearsalPlan): 
 async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<RehearsalSections> {
   const { scope, stop } = life;
   const schema = await openSchemaReader(scope, plan);
-  // The only two things that overlap: loading takes 0.1 s of a processor, while prepare() mostly waits for the server.
-  const [prepared] = await untouched(stop, () => Promise.all([prepare(scope, stop, plan), loadForCommand()]));
+  const prepared = await untouched(stop, () => prepare(scope, stop, plan));
   const { context, stateBefore } = prepared;
   const clone = await untouched(stop, () => makeClone(prepared, life));
   const setup = { life, plan, context, clone, schema };
