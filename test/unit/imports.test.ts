@@ -178,7 +178,7 @@ describe('the folders of src', () => {
 describe('for a quick start', () => {
   test.each([
     ['cli/main.ts', []],
-    ['cli/dispatch.ts', ['commander', 'dotenv']],
+    ['cli/dispatch.ts', ['commander']],
   ])('%s loads of all packages only %j', (file, packages) => {
     const loaded = [...loadedWith(file)].filter((each) => !imports.has(each) && !each.startsWith('node:'));
     expect(loaded).toEqual(packages);
