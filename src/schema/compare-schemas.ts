@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { messageOf, sqlstateOf } from '../errors.ts';
+import { plural } from '../format.ts';
 import type { DroppedFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -16,7 +17,7 @@ import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
 import { losses, rollbackStatements } from './rollback-sql.ts';
 import { type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
-import { compareUnmodeled, unmodeledContent } from './unmodeled.ts';
+import { compareUnmodeled, unknownColumnOptions, unmodeledContent } from './unmodeled.ts';
 
 export interface Comparison {
   readonly section: SchemaSection;
@@ -138,7 +139,7 @@ function compareBy(
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     retyped: retypedIn(forward),
-    caveats: wrong === '' ? [] : caveatsOf(wrong),
+    caveats: [...(wrong === '' ? [] : caveatsOf(wrong)), ...notCompared(after)],
   };
 }
 
@@ -174,8 +175,16 @@ function compareByNames(
     caveats: [
       { path: 'schema.changes', kind: 'estimate', reason },
       { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
+      ...notCompared(after),
     ],
   };
+}
+
+function notCompared({ unmodeled }: Snapshot): Caveat[] {
+  const options = unknownColumnOptions(unmodeled);
+  if (options.length === 0) return [];
+  const reason = `${plural(options.length, 'column option')} that safemigrate does not know (${options.join(', ')}): not compared`;
+  return [{ path: 'schema.unmodeled', kind: 'unmeasured', reason }];
 }
 
 /** The changes from one schema to that of another database, by names alone. */

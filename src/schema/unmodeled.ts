@@ -21,6 +21,15 @@ const userColumn = `a.attnum > 0 and not a.attisdropped and c.relkind in ('r', '
   and c.oid >= ${OID} and not ${ofExtension('pg_class', 'c.oid')}`;
 
 const ENFORCEMENT = 'enforcement of a constraint';
+/** The options of columns that users set, and pg_dump writes. */
+const COLUMN_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
+/** What pg_dump leaves out, too: the number that PostgreSQL 15.20 gives each new version of a column. */
+const SERVERS_OWN_OPTIONS = ['pg_attver'];
+/** Options that neither list has. They are neither compared nor part of the fingerprint. */
+const UNKNOWN_OPTION = 'unknown column option';
+const keyIn = (keys: readonly string[]) =>
+  `pg_catalog.split_part(o, '=', 1) in (${keys.map((key) => `'${key}'`).join(', ')})`;
+
 const INDEX_PROPERTY = 'index clustered on, or column statistics of an index';
 
 /** Each returns name and content, and the kind if it reads several. The report names a probe that the role may not run. */
@@ -81,10 +90,13 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
     sql: 'select x.extname as name, x.extversion as content from pg_catalog.pg_extension x',
   },
   {
-    // One scan of pg_attribute for three kinds: with 10,000 tables it has 200,000 rows.
-    kind: ['column storage', 'column statistics target', INDEX_PROPERTY],
+    // One scan of pg_attribute for these kinds: with 10,000 tables it has 200,000 rows.
+    kind: ['column storage', 'column statistics target', UNKNOWN_OPTION, INDEX_PROPERTY],
     sql: `with a as materialized (
-        select a.attrelid, a.attnum, a.attname, a.attstorage, a.attcompression, a.attoptions, a.attisdropped,
+        select a.attrelid, a.attnum, a.attname, a.attstorage, a.attcompression, a.attisdropped,
+          (select pg_catalog.string_agg(o, ',' order by o) from pg_catalog.unnest(a.attoptions) o where ${keyIn(COLUMN_OPTIONS)}) as options,
+          array(select pg_catalog.split_part(o, '=', 1) from pg_catalog.unnest(a.attoptions) o
+            where not ${keyIn([...COLUMN_OPTIONS, ...SERVERS_OWN_OPTIONS])}) as unknown,
           a.attstorage <> t.typstorage or a.attcompression <> '' as stored, coalesce(a.attstattarget, -1) <> -1 as targeted, a.attstattarget
         from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
         where a.attnum > 0 and (a.attstorage <> t.typstorage or a.attcompression <> '' or a.attoptions is not null
@@ -94,8 +106,10 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
         from a join pg_catalog.pg_class c on c.oid = a.attrelid where ${userColumn})
       select 'column storage' as kind, name, pg_catalog.concat_ws('|', attstorage, nullif(attcompression, '')) as content from c where stored
       union all
-      select 'column statistics target', name, pg_catalog.concat_ws('|', attstattarget, attoptions) from c
-        where targeted or attoptions is not null
+      select 'column statistics target', name, pg_catalog.concat_ws('|', attstattarget, options) from c
+        where targeted or options is not null
+      union all
+      select distinct '${UNKNOWN_OPTION}', o, '' from c, pg_catalog.unnest(unknown) o
       union all
       select '${INDEX_PROPERTY}', x.indexrelid::pg_catalog.regclass::text, pg_catalog.concat_ws('|', x.indisclustered, (select
           pg_catalog.string_agg(a.attnum || ':' || a.attstattarget, ',' order by a.attnum) from a
@@ -186,7 +200,10 @@ function textSearch(): { kind: string; sql: string }[] {
 }
 
 /** Kinds that belong to one database and to its rows, not to the schema that two databases may share. */
-const NOT_SCHEMA = new Set(['database', 'database setting', 'large object', 'sequence value']);
+const NOT_SCHEMA = new Set([
+  ...['database', 'database setting', 'large object', 'sequence value'],
+  UNKNOWN_OPTION,
+]);
 const UNREADABLE = 'could not be read';
 
 const SAVEPOINT = 'SAVEPOINT probe';
@@ -234,6 +251,11 @@ export function unmodeledContent(unmodeled: Unmodeled): string[] {
     .sort();
 }
 
+/** The options of columns whose meaning is not known, sorted by name. */
+export function unknownColumnOptions(unmodeled: Unmodeled): string[] {
+  return [...(unmodeled.get(UNKNOWN_OPTION)?.keys() ?? [])].filter((name) => name !== UNREADABLE).sort();
+}
+
 const LISTED = 20;
 
 const PROPERTY = ['set', 'reset'] as const;
@@ -252,7 +274,8 @@ const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
 
 /** What became different, in words: `created`, `dropped`, `changed`, or that it could not be compared. */
 export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSection['unmodeled'] {
-  return PROBES.flatMap(({ kind }) => kind).flatMap((kind) => {
+  const kinds = PROBES.flatMap(({ kind }) => kind).filter((kind) => kind !== UNKNOWN_OPTION);
+  return kinds.flatMap((kind) => {
     const [then, now] = [before.get(kind) ?? new Map(), after.get(kind) ?? new Map()];
     if (then.has(UNREADABLE) || now.has(UNREADABLE))
       return [{ kind, detail: 'could not be compared: not readable' }];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprint } from '../../../src/schema/compare-schemas.ts';
+import { compareWith, fingerprint } from '../../../src/schema/compare-schemas.ts';
 import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
@@ -57,6 +57,36 @@ describe.each(VERSIONS)('on %d', (version) => {
       expect(fingerprint(await takeSnapshot(session))).toBe(before);
       await session.query('ALTER TABLE lonely RESET (fillfactor); ALTER TABLE lonely SET (fillfactor = 70)');
       expect(fingerprint(await takeSnapshot(session))).toBe(before);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('the options of a column count if users set them, not what the server keeps there for itself', async () => {
+    const { session, drop } = await scratch(version, SCHEMA);
+    const keep = (options: string) =>
+      session.query(
+        `UPDATE pg_attribute SET attoptions = '{${options}}' WHERE attrelid = 'alone'::regclass AND attnum = 1`,
+      );
+    try {
+      const before = await takeSnapshot(session);
+      // As PostgreSQL 15.20 does with every column that is made.
+      await keep('pg_attver=22158952');
+      const { caveats, section } = await compareWith(before, session);
+      expect({ caveats, unmodeled: section.unmodeled }).toEqual({ caveats: [], unmodeled: [] });
+      expect(section.after).toBe(section.before);
+      await keep('pg_attver=22158952,its_own=1');
+      const unknown = await compareWith(before, session);
+      expect(unknown.section.after).toBe(unknown.section.before);
+      expect(unknown.caveats.map(({ reason }) => reason)).toEqual([
+        '1 column option that safemigrate does not know (its_own): not compared',
+      ]);
+      await keep('n_distinct=7,pg_attver=22158952');
+      const changed = await compareWith(before, session);
+      expect(changed.section.after).not.toBe(changed.section.before);
+      expect(changed.section.unmodeled).toEqual([
+        { kind: 'column statistics target', detail: 'public.alone.a set' },
+      ]);
     } finally {
       await drop();
     }
