@@ -19,7 +19,7 @@ const PROGRAMS = [
   'swap/reopen-agent-process.ts',
 ];
 
-const SHELL_PROGRAMS = ['local-server/folder-cleaner.sh', 'local-server/reaper.sh'];
+const SHELL_PROGRAMS = ['clone/private/cage.sh', 'local-server/folder-cleaner.sh', 'local-server/reaper.sh'];
 
 const root = import.meta.dirname;
 const dist = path.join(root, 'dist');
@@ -60,7 +60,8 @@ const undeclared = inside.find(
   (id) => !BUNDLED_PACKAGES.some((name) => id.includes(`/node_modules/${name}/`)),
 );
 if (undeclared) throw new Error(`${undeclared} would be bundled: is its package missing in "dependencies"?`);
-for (const file of SHELL_PROGRAMS) cpSync(path.join(root, 'src', file), path.join(made, file));
+for (const file of SHELL_PROGRAMS)
+  cpSync(path.join(root, 'src', file), path.join(made, file), { recursive: true });
 const { reportJsonSchema } = await import(path.join(made, 'report', 'report-schema.js'));
 writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), BUNDLED_PACKAGES.map(licence).join('\n'));

@@ -13,7 +13,7 @@ import { refuseInvalidPages, removeRemains } from './private/left-out-databases.
 import { type Original, readOriginal } from './private/original.ts';
 import { prepareStartedServer } from './private/post-start.ts';
 import type { PrivateServer } from './private/private-server.ts';
-import { findSandbox, hiddenFrom, type Sandbox } from './private/sandbox.ts';
+import { findSandbox, libraryFoldersIn, type Sandbox } from './private/sandbox.ts';
 import {
   endRecoverySettings,
   hasInPlaceTablespaces,
@@ -29,21 +29,27 @@ export type { PrivateServer } from './private/private-server.ts';
  */
 export async function cageObstacle(
   context: CloneContext,
-  { folder, owner, programs }: Pick<PrivateServer, 'folder' | 'owner' | 'programs'>,
+  server: Pick<PrivateServer, 'owner' | 'programs'>,
 ): Promise<Impossible | undefined> {
   const original = await readOriginal(context);
   if (!needsSandbox(context, original)) return undefined;
-  const sandbox = await findSandbox(owner, hiddenFrom([folder, programs], original.places));
-  return obstacleOf(context, original, sandbox);
+  return obstacleOf(context, original, await sandboxFor(server, original));
+}
+
+function sandboxFor(
+  { owner, programs }: Pick<PrivateServer, 'owner' | 'programs'>,
+  { folders, settings }: Original,
+): Promise<Sandbox> {
+  return findSandbox(owner, { programs, libraries: libraryFoldersIn(settings), hidden: folders });
 }
 
 function needsSandbox({ options }: CloneContext, { outward }: Original): boolean {
   return !options.allowExternalAccess && outward.length > 0;
 }
 
-function obstacleOf(context: CloneContext, original: Original, { closed }: Sandbox) {
-  // The sandbox hides only those places of the original that are known.
-  const isSafe = !needsSandbox(context, original) || (closed && !original.partly);
+function obstacleOf(context: CloneContext, original: Original, { kind }: Sandbox) {
+  // In folders with programs and libraries the sandbox hides only those folders of the original that are known.
+  const isSafe = !needsSandbox(context, original) || (kind === 'closed' && !original.partly);
   return isSafe ? undefined : cannotClose(original.outward);
 }
 
@@ -64,8 +70,8 @@ export async function startPrivateCluster(
   const { folder, owner, programs } = cluster;
   const place = await placeFor(context, cluster);
   const original = await readOriginal(context);
-  const cage = await findSandbox(owner, hiddenFrom([folder, programs], original.places));
-  const obstacle = obstacleOf(context, original, cage);
+  const sandbox = await sandboxFor(cluster, original);
+  const obstacle = obstacleOf(context, original, sandbox);
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const lease = await takeLease(context, cluster, place, scope);
@@ -77,7 +83,10 @@ export async function startPrivateCluster(
   });
   await sanitizeDataDirectory(folder, settings.file, owner);
   const server = await lease.during(() =>
-    startCopied({ folder, programs, ...cage, settings: settings.fixed, signal }),
+    startCopied({
+      ...{ folder, programs, user: sandbox.user, settings: settings.fixed, signal },
+      through: sandbox.through({ folder, socketFolder: place.socketFolder }),
+    }),
   );
   lease.watch(server);
   if (databases) {
@@ -110,7 +119,7 @@ export async function startPrivateCluster(
     stallMs: 0,
     notCarried: [],
     touched,
-    caveats: [...caveats, ...cage.caveats, ...settings.caveats, ...settled],
+    caveats: [...caveats, ...sandbox.caveats, ...settings.caveats, ...settled],
     uniqueBytes: () => uniqueBytesOf(folder),
     keep: () => lease.keep(),
   };

@@ -10,7 +10,7 @@ export interface CopiedOptions {
   readonly folder: string;
   /** The folder of `postgres`. */
   readonly programs: string;
-  /** Words that the server is started with in front of its own: see clone/private/sandbox.ts. */
+  /** Words that the server is started with in front of its own: see clone/private/sandbox.ts. They may start it as their child. */
   readonly through: readonly string[];
   /** Of the operating system; undefined for our own. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
@@ -25,7 +25,7 @@ export interface CopiedServer {
 }
 
 /**
- * It says its number before it becomes the server, for the watchdog. When memory runs out the kernel is to take it, and
+ * It writes its process number for the watchdog, which cage.sh replaces by that of the server. When memory runs out the kernel is to take it, and
  * not the original: 800 of 1000 points more than it had.
  */
 const BEGINNING = `echo "$$" > server.pid || exit 1
@@ -49,7 +49,7 @@ export async function startCopied(options: CopiedOptions): Promise<CopiedServer>
   ended.finally(() => {
     running = false;
   });
-  while (!(await isReady(data, server.pid))) {
+  while (!(await isReady(data))) {
     if (!running || server.exitCode !== null || server.signalCode !== null) {
       throw new SafemigrateError('CLONE', `The server of the clone did not start:\n  ${await ended}`, {
         hint: 'The target was not touched by it.',
@@ -86,14 +86,13 @@ async function launch({ folder, programs, through, user, settings }: CopiedOptio
   }
 }
 
-/** postmaster.pid holds the server's process in its first line and its state in its eighth, as pg_ctl reads it. */
-async function isReady(data: string, pid: number | undefined): Promise<boolean> {
-  try {
-    const lines = (await readFile(path.join(data, 'postmaster.pid'), 'utf8')).split('\n');
-    return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
-  } catch {
-    return false;
-  }
+/**
+ * postmaster.pid holds the server's state in its eighth line, as pg_ctl reads it. The copy has none of the original's. The number in
+ * its first line is of the server's own PID namespace.
+ */
+async function isReady(data: string): Promise<boolean> {
+  const text = await readFile(path.join(data, 'postmaster.pid'), 'utf8').catch(() => '');
+  return text.split('\n')[7]?.trim() === 'ready';
 }
 
 async function endOfLog(folder: string): Promise<string> {

@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises';
 import { SafemigrateError } from '../../errors.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
@@ -5,7 +6,6 @@ import { withSession } from '../../postgres/session-helpers.ts';
 import type { CloneContext } from '../method.ts';
 import { readInTarget } from '../read-in-target.ts';
 import { externalAccessObjects } from './external-access.ts';
-import type { Places } from './sandbox.ts';
 
 /** Facts about the first server that the second one depends on. */
 export interface Original {
@@ -15,8 +15,8 @@ export interface Original {
   readonly superuser: string;
   /** Our role may not read all settings: preloaded libraries and file locations are unknown. */
   readonly partly: boolean;
-  /** Files and sockets of the original, and of the standby that is copied instead of it. */
-  readonly places: readonly Places[];
+  /** Folders with files and sockets of the original, and of the standby that is copied instead of it, without symbolic links. */
+  readonly folders: readonly string[];
   /** Objects in the target through which a clone of it could reach other systems. */
   readonly outward: readonly string[];
 }
@@ -42,19 +42,10 @@ interface Facts {
   superuser: string | null;
 }
 
-const PLACES = `
-SELECT (SELECT setting FROM pg_settings WHERE name = 'data_directory') AS data_directory,
-       (SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories') AS socket_folders,
-       current_setting('port')::int AS port,
-       ARRAY(SELECT pg_tablespace_location(oid) FROM pg_tablespace
-              WHERE spcname NOT IN ('pg_default', 'pg_global')) AS tablespaces`;
-
-interface PlacesRow {
-  data_directory: string | null;
-  socket_folders: string | null;
-  port: number;
-  tablespaces: string[];
-}
+const FOLDERS = `
+SELECT setting AS text FROM pg_settings WHERE name IN ('data_directory', 'unix_socket_directories')
+UNION ALL
+SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global')`;
 
 /** Reads the facts. @throws SafemigrateError `CLONE` if no superuser may log in. */
 export async function readOriginal(context: CloneContext): Promise<Original> {
@@ -70,30 +61,23 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
   }
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
   const outward = await readInTarget(context, externalAccessObjects);
-  const own = await readPlaces(control);
-  const copied = source ? await withSession(openSession(source.settings, options), readPlaces) : [];
+  const own = await readFolders(control);
+  const copied = source ? await withSession(openSession(source.settings, options), readFolders) : [];
   return {
     settings: new Map(rows.map(({ name, value }) => [name, value])),
     sharedBuffersBytes: Number(facts.shared_buffers),
     superuser: facts.superuser,
     partly: !facts.reads_all,
-    places: [...own, ...copied],
+    folders: [...new Set([...own, ...copied])],
     outward,
   };
 }
 
-async function readPlaces(session: Session): Promise<Places[]> {
-  return (await session.query<PlacesRow>(PLACES)).map(placesOf);
-}
-
-function placesOf({ data_directory, tablespaces, socket_folders, port }: PlacesRow): Places {
-  const absolute = (place: string) => place.startsWith('/');
-  return {
-    folders: [data_directory ?? '', ...tablespaces].filter(absolute),
-    socketFolders: (socket_folders ?? '')
-      .split(',')
-      .map((place) => place.trim().replace(/^"(.*)"$/, '$1'))
-      .filter(absolute),
-    port,
-  };
+async function readFolders(session: Session): Promise<string[]> {
+  const rows = await session.query<{ text: string | null }>(FOLDERS);
+  const named = rows.flatMap(({ text }) => (text ?? '').split(','));
+  const folders = named.map((place) => place.trim().replace(/^"(.*)"$/, '$1'));
+  return Promise.all(
+    folders.filter((place) => place.startsWith('/')).map((place) => realpath(place).catch(() => place)),
+  );
 }

@@ -1,76 +1,105 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Caveat } from '../../model/report.ts';
+import type { Owner } from '../../ownership/folder-mark.ts';
+import { shippedFile } from '../../package.ts';
 
 const run = promisify(execFile);
 
 /** The way to start a second server so that it cannot reach other systems. */
 export interface Sandbox {
-  /** Words before the server's own command line. */
-  readonly through: readonly string[];
-  /** User for spawn, if `through` does not change it. */
-  readonly user: { readonly uid: number; readonly gid: number } | undefined;
-  /** No network, and no access to the original's sockets and files: nothing in the clone can reach other systems. */
-  readonly closed: boolean;
+  /**
+   * `closed`: without network, without other processes, and with no files but programs, libraries and its own: nothing in the
+   * clone can reach other systems. `offline`: only without network. `open`: like any other program.
+   */
+  readonly kind: 'closed' | 'offline' | 'open';
+  /** Returns the words before the server's own command line. */
+  through(folders: OwnFolders): string[];
+  /** User for spawn, if the words do not change it. */
+  readonly user: Owner | undefined;
   readonly caveats: Caveat[];
 }
 
-/**
- * Script that runs in new network and mount namespaces, as root. Its arguments: folders to hide, `--`, the program. The namespace
- * has a loopback device of its own, which PostgreSQL 14 needs for its statistics. Sockets in the file system are reachable from other
- * network namespaces, so they are hidden: a dblink without a host would log in to the original as a superuser.
- */
-const HIDING = `ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null
-while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then
-    mount -t tmpfs -o ro,size=4k,mode=755 safemigrate "$1" || exit 1
-  elif [ -e "$1" ]; then
-    mount --bind /dev/null "$1" || exit 1
-  fi
-  shift
-done
-shift
-exec "$@"`;
+/** The folders that the server may write to. */
+export interface OwnFolders {
+  readonly folder: string;
+  readonly socketFolder: string;
+}
+
+/** Everything that the server may see, besides its own folders, and what it must not see. All without symbolic links. */
+export interface View {
+  /** The folder of `postgres`. */
+  readonly programs: string;
+  /** Other folders with libraries. */
+  readonly libraries: readonly string[];
+  /** Folders of the original: data, tablespaces, sockets. They matter only inside folders that are shown. */
+  readonly hidden: readonly string[];
+}
+
+const CAGE = readFileSync(shippedFile('clone/private/cage.sh'), 'utf8');
+
+/** Programs, libraries and configuration of the machine. Debian keeps dictionaries in the last one. */
+const SYSTEM = [
+  ...[
+    '/bin',
+    '/etc',
+    '/gnu',
+    '/lib',
+    '/lib32',
+    '/lib64',
+    '/libx32',
+    '/nix',
+    '/opt',
+    '/sbin',
+    '/snap',
+    '/usr',
+  ],
+  '/var/cache/postgresql',
+];
+
+/** Folders of which every machine has one; the cage covers one that contains nothing to be shown. */
+const MOUNTPOINTS = ['/run', '/mnt', '/media', '/srv', '/tmp'];
+
+const CAGED = ['unshare', '--net', '--mount', '--pid', '--ipc', '--fork', '--kill-child'];
+const AS_USER = ['--map-current-user', '--keep-caps'];
+const NO_RIGHTS = ['--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all', '--no-new-privs'];
 
 const POLITE = [
   ['nice', '-n', '5'],
   ['ionice', '-c', '2', '-n', '7'],
 ] as const;
 
-/**
- * Tries the sandbox with a program that does nothing (some 20 ms).
- * @param hidden folders of the original, and its sockets.
- */
-export async function findSandbox(
-  owner: { readonly uid: number; readonly gid: number },
-  hidden: readonly string[],
-): Promise<Sandbox> {
+/** Finds the narrowest sandbox that this machine permits, and tries it with `postgres --version` (30 ms). */
+export async function findSandbox(owner: Owner, view: View): Promise<Sandbox> {
   const polite = (await Promise.all(POLITE.map(async (words) => ((await works(words)) ? words : [])))).flat();
-  if (process.getuid?.() !== 0) {
-    for (const namespace of OF_A_USER)
-      if (await works(namespace))
-        return { through: [...polite, ...namespace], user: undefined, closed: false, caveats: [OFFLINE] };
-    return { through: polite, user: undefined, closed: false, caveats: [OPEN] };
-  }
-  const asOwner = ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups'];
-  const inside = [
-    'unshare',
-    '--net',
-    '--mount',
-    '/bin/sh',
-    '-c',
-    HIDING,
-    'safemigrate-cage',
-    ...hidden,
+  const postgres = path.join(view.programs, 'postgres');
+  const isRoot = process.getuid?.() === 0;
+  const becoming = isRoot
+    ? ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups', '--no-new-privs']
+    : ['setpriv', ...NO_RIGHTS];
+  const caged = (own?: OwnFolders) => [
+    ...CAGED,
+    ...(isRoot ? [] : AS_USER),
+    ...['/bin/sh', '-c', CAGE, 'safemigrate-cage'],
+    ...cageArguments(view, own),
     '--',
+    ...becoming,
   ];
-  if (await works([...inside, ...asOwner]))
-    return { through: [...polite, ...inside, ...asOwner], user: undefined, closed: true, caveats: [] };
-  return { through: polite, user: owner, closed: false, caveats: [OPEN] };
+  if (await works([...caged(), postgres, '--version']))
+    return { kind: 'closed', through: (own) => [...polite, ...caged(own)], user: undefined, caveats: [] };
+  for (const offline of isRoot ? [['unshare', '--net', ...becoming]] : OFFLINE_AS_USER)
+    if (await works([...offline, 'true']))
+      return {
+        ...{ kind: 'offline', through: () => [...polite, ...offline], user: undefined },
+        caveats: [ONLY_OFFLINE],
+      };
+  const user = isRoot ? owner : undefined;
+  return { kind: 'open', through: () => [...polite], user, caveats: [OPEN] };
 }
 
-/** An ordinary user gets a network namespace only in a user namespace, in which it cannot hide folders and keep its identity. */
-const OF_A_USER = [
+const OFFLINE_AS_USER = [
   ['unshare', '--map-current-user', '--net'],
   ['unshare', '--user', '--net'],
 ];
@@ -82,37 +111,58 @@ const OPEN: Caveat = {
     'this machine cannot take the network away from the clone: functions in it could reach other systems',
 };
 
-const OFFLINE: Caveat = {
+const ONLY_OFFLINE: Caveat = {
   path: 'clone',
   kind: 'estimate',
   reason:
-    'without root only the network can be taken away from the clone: functions in it could reach the files and ' +
+    'this machine can take only the network away from the clone: functions in it could reach the files and ' +
     "sockets of the target's user",
 };
 
-/** Shared folders, which stay visible; only the original's sockets in them are hidden. */
-const COMMON = ['/tmp', '/var/tmp', '/dev/shm'];
-
-/** The locations of the original on this machine. */
-export interface Places {
-  readonly folders: readonly string[];
-  readonly socketFolders: readonly string[];
-  readonly port: number;
+/** Lists the arguments of cage.sh before `--`. */
+export function cageArguments({ programs, libraries, hidden }: View, own?: OwnFolders): string[] {
+  const installation = path.dirname(programs);
+  const needed = [
+    programs,
+    ...['lib', 'lib64', 'share'].map((name) => path.join(installation, name)),
+    ...libraries,
+  ];
+  const shown = needed.filter(
+    (folder) =>
+      !SYSTEM.some((outer) => isWithin(folder, outer)) || hidden.some((outer) => isWithin(folder, outer)),
+  );
+  const operations = new Map<string, 'ro' | 'rw' | 'hide'>();
+  for (const folder of [...SYSTEM, ...shown]) operations.set(folder, 'ro');
+  for (const folder of hidden) operations.set(folder, 'hide');
+  for (const folder of own ? [own.folder, own.socketFolder] : [])
+    if (folder === own?.folder || !isWithin(folder, own?.folder ?? '')) operations.set(folder, 'rw');
+  const places = [...operations.keys()].sort();
+  const shows = places.filter((place) => operations.get(place) !== 'hide');
+  const mountpoint = MOUNTPOINTS.find((place) => !shows.some((folder) => isWithin(folder, place))) ?? '/mnt';
+  return [mountpoint, own?.folder ?? '', ...places.flatMap((place) => [operations.get(place) ?? '', place])];
 }
 
-/** Lists what is hidden from a clone, except folders that it needs, such as its own and that of its programs. */
-export function hiddenFrom(needed: readonly string[], places: readonly Places[]): string[] {
-  const stays = (outer: string) =>
-    COMMON.includes(outer) || needed.some((folder) => `${folder}/`.startsWith(`${outer}/`));
-  const hidden = places.flatMap(({ folders, socketFolders, port }) => [
-    ...folders.filter((outer) => !stays(outer)),
-    ...socketFolders.map((outer) => (stays(outer) ? `${outer}/.s.PGSQL.${port}` : outer)),
-  ]);
-  return [...new Set(hidden)];
+function isWithin(folder: string, outer: string): boolean {
+  return `${folder}/`.startsWith(`${outer}/`);
+}
+
+/** Settings that may name folders with libraries. */
+const NAMING_LIBRARIES = [
+  'dynamic_library_path',
+  'extension_control_path',
+  'shared_preload_libraries',
+  'session_preload_libraries',
+  'local_preload_libraries',
+];
+
+/** Lists the folders with libraries that these settings name. */
+export function libraryFoldersIn(settings: ReadonlyMap<string, string>): string[] {
+  const named = NAMING_LIBRARIES.flatMap((name) => settings.get(name)?.match(/\/[^:,"']+/g) ?? []);
+  return named.map((place) => (/\.(so|dylib)$/.test(place) ? path.dirname(place) : place));
 }
 
 async function works(words: readonly string[]): Promise<boolean> {
-  const [program = '', ...rest] = [...words, 'true'];
+  const [program = '', ...rest] = words;
   try {
     await run(program, rest, { timeout: 5_000 });
     return true;

@@ -1,13 +1,17 @@
-import { chmod, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, readdir, readFile, readlink, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import type { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { parentOf } from '../../../src/clone/cluster/postmaster.ts';
 import { findSandbox } from '../../../src/clone/private/sandbox.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
+import { stampOf } from '../../../src/ownership/process-stamp.ts';
 import { withClient } from '../../helpers/client.ts';
 import { changedUrl } from '../../helpers/cloning.ts';
-import { ownServer } from '../../helpers/own-server.ts';
+import { ownServer, programsOf } from '../../helpers/own-server.ts';
 import {
   copyByHand,
   enterableFolder,
@@ -18,9 +22,11 @@ import {
 import { skipReason } from '../../helpers/requirements.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
-const cage = await findSandbox({ uid: 65_534, gid: 65_534 }, []);
+const programs = await programsOf(18);
+const nobody = { uid: 65_534, gid: 65_534 };
+const { kind } = await findSandbox(nobody, { programs, libraries: [], hidden: [] });
 const open = skipReason(
-  cage.closed ? null : 'this machine gives no namespaces to take the network away with',
+  kind === 'closed' ? null : 'this machine does not permit the namespaces of a sandbox',
 );
 
 let parent: Awaited<ReturnType<typeof enterableFolder>>;
@@ -134,9 +140,31 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
             });
           }
           await inside.query('CREATE TEMP TABLE seen (line text)');
-          await inside.query(`COPY pg_temp.seen FROM PROGRAM 'ls ${folder}/data'`);
-          expect(await inside.query('SELECT * FROM pg_temp.seen')).toEqual([]);
+          const seen = async (program: string) => {
+            await inside.query('TRUNCATE pg_temp.seen');
+            await inside.query(`COPY pg_temp.seen FROM PROGRAM $$(${program}) 2>&1 || true$$`);
+            const rows = await inside.query<{ line: string }>('SELECT * FROM pg_temp.seen');
+            return rows.map(({ line }) => line).join('\n');
+          };
+          const postmaster = await numberIn(path.join(folder, 'data', 'postmaster.pid'));
+          expect(await seen('id -u')).toBe('65534');
+          expect(await seen(`kill -0 ${postmaster}`)).toContain('No such process');
+          expect(await seen(`ls /proc/${postmaster}/root`)).toContain('No such file');
+          expect((await seen('ls /proc')).match(/^\d+$/gm)?.map(Number)).not.toContain(postmaster);
+          expect(await seen('ls /proc/1/root')).toContain('Permission denied');
+          for (const place of [`${folder}/data/PG_VERSION`, socketFolder, `${server.folder}/data`])
+            expect(await seen(`ls ${place}`)).toContain('No such file');
+          expect(await seen(`touch ${folder}/data/written`)).toContain('No such file');
+          expect(await seen('touch /usr/written /etc/written /opt/written')).toMatch(
+            /^(.*Read-only.*\n?){3}$/,
+          );
+          expect(await seen('echo written > /tmp/written && cat /tmp/written && ls /dev/shm')).toMatch(
+            /^written/,
+          );
+          expect(await seen('ipcs -m -q -s')).not.toMatch(/^0x(?!0*\b).* 65534 /m);
         });
+        expect(await readdir('/tmp')).not.toContain('written');
+        expect(await readdir(path.join(server.folder, 'data'))).not.toContain('written');
 
         await withClient(publisher.url, (client) => client.query('INSERT INTO news VALUES (1)'));
         await original((client) =>
@@ -158,6 +186,53 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
     },
   );
 
+  test.skipIf(open).each(['the server', 'the first process', 'the program that made the namespace'])(
+    'everything in its namespace ends with %s',
+    async (which) => {
+      const failed: string[] = [];
+      const fail = ({ message }: Error) => void failed.push(message);
+      await made(
+        async ({ clone, folder }) => {
+          await withSession(clone.connect, (inside) =>
+            inside.query(
+              `COPY (SELECT) TO PROGRAM 'cd /; setsid sleep 600 > /dev/null 2>&1 & cat > /dev/null'`,
+            ),
+          );
+          const server = await numberIn(path.join(folder, 'server.pid'));
+          const [first = 0, ...others] = await namespaceOf(server);
+          expect(others.length).toBeGreaterThan(5);
+          const outside = (await parentOf(first)) ?? 0;
+          process.kill({ 'the server': server, 'the first process': first }[which] ?? outside, 'SIGKILL');
+          const living = async () =>
+            (await Promise.all([first, ...others, outside].map(stampOf))).filter(Boolean);
+          await expect.poll(living).toEqual([]);
+          await expect.poll(() => failed).toEqual([expect.stringContaining('The clone was lost')]);
+        },
+        { fail },
+      );
+      expect(await readdir(parent.path)).toEqual([]);
+    },
+  );
+
+  test.skipIf(open || process.getuid?.() !== 0)('an ordinary user gets the same sandbox', async () => {
+    const folder = await mkdtemp(path.join(parent.path, 'own-'));
+    await chmod(folder, 0o777);
+    vi.spyOn(process, 'getuid').mockReturnValue(nobody.uid);
+    const sandbox = await findSandbox(nobody, { programs, libraries: [], hidden: [] });
+    vi.restoreAllMocks();
+    expect(sandbox).toMatchObject({ kind: 'closed', caveats: [] });
+    const script = `id -u; pwd; cat /proc/self/status; ls /proc; ls /sys/class/net ${server.folder} 2>&1; kill -0 ${process.pid} 2>&1; true`;
+    const words = [...sandbox.through({ folder, socketFolder: `${folder}/socket` }), 'sh', '-c', script];
+    const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
+    const { stdout } = await promisify(execFile)('setpriv', [...asNobody, ...words]);
+    expect(stdout).toMatch(`65534\n${folder}\n`);
+    expect(stdout).toMatch(/^CapEff:\s+0+$/m);
+    expect(stdout).not.toMatch(new RegExp(`^${process.pid}$`, 'm'));
+    expect(stdout).toContain(`cannot access '${server.folder}'`);
+    expect(stdout).toContain('No such process');
+    await rm(folder, { recursive: true });
+  });
+
   test('a copy with a link that leads out of it is never started', async () => {
     const fill = async (folder: string) => {
       const filled = await copyByHand(server, folder);
@@ -173,3 +248,21 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
     expect(await readdir(parent.path)).toEqual([]);
   });
 });
+
+async function numberIn(file: string): Promise<number> {
+  return Number.parseInt(await readFile(file, 'utf8'), 10);
+}
+
+/** Lists the processes in the PID namespace of this one, oldest first. */
+async function namespaceOf(pid: number): Promise<number[]> {
+  const namespace = (number: string) => readlink(`/proc/${number}/ns/pid`).catch(() => '');
+  const wanted = await namespace(String(pid));
+  const numbers = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(
+    numbers.map(async (number) => ((await namespace(number)) === wanted ? [number] : [])),
+  );
+  return found
+    .flat()
+    .map(Number)
+    .sort((one, other) => one - other);
+}

@@ -160,18 +160,29 @@ describe('a clone on a server of its own that goes wrong', () => {
   });
 
   test.skipIf(process.platform !== 'linux')('takes with it what the server has started', async () => {
-    let pid = 0;
+    let sleeper: string | undefined;
+    const duration = `60.${process.pid}`;
     await made({}, async ({ clone }) => {
       const session = await clone.server.open('test');
-      session.query(`COPY (SELECT 1) TO PROGRAM 'exec sleep 60'`).catch(() => {});
-      const children = () => readFile(`/proc/${session.pid}/task/${session.pid}/children`, 'utf8');
-      await expect.poll(children).not.toBe('');
-      pid = Number.parseInt(await children(), 10);
+      session.query(`COPY (SELECT 1) TO PROGRAM 'exec sleep ${duration}'`).catch(() => {});
+      const find = async () => {
+        sleeper = await processRunning(`sleep ${duration}`);
+        return sleeper;
+      };
+      await expect.poll(find).toBeDefined();
     });
-    expect(pid).toBeGreaterThan(1);
     // Of a process that ended and is not collected yet there is no folder to be read.
-    await expect(readlink(`/proc/${pid}/cwd`)).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(readlink(`/proc/${sleeper}/cwd`)).rejects.toMatchObject({ code: 'ENOENT' });
   });
+
+  /** By its command line: the clone knows the numbers of its own namespace only. */
+  async function processRunning(command: string): Promise<string | undefined> {
+    for (const number of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+      const words = await readFile(`/proc/${number}/cmdline`, 'utf8').catch(() => '');
+      if (words.split('\0').join(' ').trim() === command) return number;
+    }
+    return undefined;
+  }
 
   async function theEntry(): Promise<FolderEntry> {
     const [entry] = await readEntries();

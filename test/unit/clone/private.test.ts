@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { floorOf } from '../../../src/clone/private/folder-location.ts';
 import type { Original } from '../../../src/clone/private/original.ts';
-import { hiddenFrom } from '../../../src/clone/private/sandbox.ts';
+import { cageArguments, libraryFoldersIn } from '../../../src/clone/private/sandbox.ts';
 import { serverSettings } from '../../../src/clone/private/server-settings.ts';
 
 const GB = 2 ** 30;
@@ -16,7 +16,7 @@ function settingsOf(
     sharedBuffersBytes: GB / 8,
     superuser: 'postgres',
     partly: false,
-    places: [],
+    folders: [],
     outward: [],
     ...rest,
   };
@@ -128,31 +128,41 @@ describe('the settings of a server on a copy', () => {
   });
 });
 
-describe('what is hidden from a clone', () => {
-  const hidden = (folder: string, folders: string[], socketFolders: string[]) =>
-    hiddenFrom([folder, '/usr/lib/postgresql/18/bin'], [{ folders, socketFolders, port: 5433 }]);
+describe('what the server of a clone sees', () => {
+  const operations = (programs: string, hidden: string[], folder: string) => {
+    const own = { folder, socketFolder: `${folder}/socket` };
+    const [mountpoint, home, ...words] = cageArguments({ programs, libraries: [], hidden }, own);
+    const pairs = words.flatMap((word, index) => (index % 2 === 0 ? [`${word} ${words[index + 1]}`] : []));
+    return { mountpoint, home, pairs: pairs.filter((pair) => !/^ro (\/\w+|\/var\/cache\/\w+)$/.test(pair)) };
+  };
+  const DEBIAN = '/usr/lib/postgresql/18/bin';
 
-  test('are the original’s data directory, tablespaces and socket folders', () => {
-    expect(hidden('/srv/clones/a', ['/srv/data', '/ssd/space'], ['/run/postgresql'])).toEqual([
-      '/srv/data',
-      '/ssd/space',
-      '/run/postgresql',
+  test('is its own folder, and of the original’s nothing even where the machine’s libraries lie', () => {
+    expect(operations(DEBIAN, ['/opt/data', '/ssd/space', '/run/postgresql'], '/opt/safemigrate_a')).toEqual({
+      mountpoint: '/run',
+      home: '/opt/safemigrate_a',
+      pairs: ['hide /opt/data', 'rw /opt/safemigrate_a', 'hide /run/postgresql', 'hide /ssd/space'],
+    });
+  });
+
+  test('are the programs, wherever they are installed, also inside a folder of the original', () => {
+    const { pairs } = operations('/opt/pg/bin', ['/opt/pg', '/opt/pg/share/data'], '/data/safemigrate_a');
+    expect(pairs).toEqual([
+      ...['rw /data/safemigrate_a', 'hide /opt/pg', 'ro /opt/pg/bin', 'ro /opt/pg/lib', 'ro /opt/pg/lib64'],
+      ...['ro /opt/pg/share', 'hide /opt/pg/share/data'],
     ]);
   });
 
-  test('is not a folder that the clone is in, nor one that everybody uses: of these only the socket', () => {
-    expect(hidden('/srv/clones/a', ['/srv'], ['/srv/clones', '/tmp'])).toEqual([
-      '/srv/clones/.s.PGSQL.5433',
-      '/tmp/.s.PGSQL.5433',
+  test('is put together in a folder that holds none of it', () => {
+    expect(operations(DEBIAN, [], '/run/clones/safemigrate_a').mountpoint).toBe('/mnt');
+  });
+
+  test('are the folders of libraries that the original’s settings name', () => {
+    const settings = new Map([
+      ['dynamic_library_path', '/srv/lib:$libdir'],
+      ['shared_preload_libraries', '"/data/ours/audit.so", pg_stat_statements'],
     ]);
-  });
-
-  test('is not a folder with the programs that the clone runs', () => {
-    expect(hidden('/srv/clones/a', ['/usr/lib/postgresql'], [])).toEqual([]);
-  });
-
-  test('is a folder whose name only begins like the clone’s', () => {
-    expect(hidden('/srv/data2/a', ['/srv/data'], [])).toEqual(['/srv/data']);
+    expect(libraryFoldersIn(settings)).toEqual(['/srv/lib', '/data/ours']);
   });
 });
 
