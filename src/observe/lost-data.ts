@@ -58,8 +58,9 @@ function changedColumns({ schema, columns }: Losses): Lost[] {
 const UNKNOWN: ColumnContent = { rows: null, rowsWithValue: null, rowsChanged: null, exact: false };
 
 /**
- * By the difference in rows and by what the server counted as deleted, which says more where others were inserted at the
- * same time. That counts what was rolled back too, and so is taken only where nothing was.
+ * By what the server counted as deleted, which says more than the difference in rows if others were inserted at the same time; it
+ * counts what was rolled back, too, so it is taken only if nothing was. Dead rows make the estimate before a rewrite larger than
+ * the one after it: the difference of the two is no loss.
  */
 function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string>): Lost[] {
   const rolledBack = transactions.some(({ outcome }) => outcome !== 'committed');
@@ -67,9 +68,8 @@ function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string
   return [...names].sort().flatMap((relation): Lost[] => {
     if (dropped.has(relation)) return [];
     const table = data.tables.find((each) => each.relation === relation);
-    const difference = (table?.rowsBefore ?? 0) - (table?.rowsAfter ?? table?.rowsBefore ?? 0);
-    const counted = data.written.find((each) => each.relation === relation)?.deleted ?? 0;
-    const deleted = Math.max(difference, rolledBack ? 0 : counted);
+    const counted = rolledBack ? 0 : (data.written.find((each) => each.relation === relation)?.deleted ?? 0);
+    const deleted = Math.max(table ? difference(table) : 0, counted);
     if (deleted <= 0) return [];
     return [
       {
@@ -83,4 +83,9 @@ function deletedRows({ data, transactions }: Losses, dropped: ReadonlySet<string
       },
     ];
   });
+}
+
+function difference({ rowsBefore, rowsAfter, rewritten, exact }: DataSection['tables'][number]): number {
+  const isComparable = exact || rowsAfter === 0 || !rewritten;
+  return isComparable ? (rowsBefore ?? 0) - (rowsAfter ?? rowsBefore ?? 0) : 0;
 }

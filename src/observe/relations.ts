@@ -257,16 +257,21 @@ function caveatsOf(tables: DataSection['tables'], wal: Wal): Caveat[] {
   return caveats;
 }
 
-/** Rows that are gone from relations that are still there, in words: no way back restores them. */
+/**
+ * Rows that are gone from relations that are still there, in words: no way back restores them. What is estimated is compared only
+ * if the relation was emptied or kept its file: a rewrite drops dead rows, which an estimate counts.
+ */
 export function rowsGone(before: RelationsData, after: RelationsData): string[] {
   return [...after.relations.values()]
     .flatMap((now) => {
       const then = before.relations.get(now.oid);
-      if (!then || then.rows === null || now.rows === null || then.exact !== now.exact) return [];
+      if (!then || then.rows === null || now.rows === null) return [];
+      const exact = then.exact && now.exact;
+      const isComparable = then.exact === now.exact && (exact || then.filenode === now.filenode);
       const gone = then.rows - now.rows;
-      if (gone <= 0) return [];
+      if (gone <= 0 || !(isComparable || now.rows === 0)) return [];
       return [
-        `${now.exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${displayName(now.schema, now.name)}`,
+        `${exact ? '' : 'about '}${gone} ${gone === 1 ? 'row' : 'rows'} deleted from ${displayName(now.schema, now.name)}`,
       ];
     })
     .sort();

@@ -29,12 +29,13 @@ function impliedReason(report: Report): string {
   const counted = schema === null ? '' : ` It makes ${plural(changes, 'schema change')}.`;
   const lost = losing === 0 ? '' : ` ${formatCount(losing)} of them destroy${losing === 1 ? 's' : ''} data.`;
   const perhaps = possible.length === 0 ? '' : ` ${formatCount(possible.length)} of them may lose data.`;
-  const gone = (data?.tables ?? []).reduce(
-    (sum, { rowsBefore, rowsAfter }) => sum + Math.max(0, (rowsBefore ?? 0) - (rowsAfter ?? 0)),
-    0,
-  );
+  const rowsLost = (data?.lost ?? []).filter(({ kind }) => kind === 'table');
+  const gone = rowsLost.reduce((sum, { rowsWithValue }) => sum + (rowsWithValue ?? 0), 0);
+  const isExact = rowsLost.every(({ exact }) => exact);
   const deleted =
-    gone === 0 ? '' : ` ${plural(gone, 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
+    gone === 0
+      ? ''
+      : ` ${isExact ? '' : 'About '}${plural(gone, 'row')} of its tables ${gone === 1 ? 'is' : 'are'} gone.`;
   const failed = command.swallowedErrors.length;
   const swallowed = failed === 0 ? '' : ` But ${plural(failed, 'statement')} failed in the server.`;
   return `the command succeeded on ${sizeOfClone(report)}.${counted}${lost}${perhaps}${deleted}${swallowed}`;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { lostData } from '../../../src/observe/lost-data.ts';
 import { compareRelations, readRelations, rowsGone } from '../../../src/observe/relations.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { scratch } from '../../helpers/scratch.ts';
@@ -56,6 +57,28 @@ describe.each(VERSIONS)('on %d', (version) => {
         ['data.tables', 'estimate'],
         ['data.tables', 'unmeasured'],
         ['data.walBytes', 'estimate'],
+      ]);
+    } finally {
+      await drop();
+    }
+  });
+
+  test('a rewrite of a large relation with dead rows deletes none; TRUNCATE deletes all', async () => {
+    const { session, drop } = await scratch(version);
+    try {
+      for (const table of ['compacted', 'retyped', 'emptied'])
+        await session.query(`CREATE TABLE ${table} WITH (autovacuum_enabled = off) AS
+          SELECT i, repeat('x', 1000) AS v FROM generate_series(1, 10000) i;
+          ANALYZE ${table}; UPDATE ${table} SET i = i WHERE i % 10 = 0`);
+      const before = await readRelations(session);
+      await session.query('VACUUM FULL compacted');
+      await session.query('ALTER TABLE retyped ALTER i TYPE bigint; TRUNCATE emptied');
+      const after = await readRelations(session, before);
+      const { section } = compareRelations(before, after, QUIET);
+      const lost = lostData({ schema: null, data: section, transactions: [], columns: new Map() });
+      expect(lost.map(({ object, exact }) => [object, exact])).toEqual([['public.emptied', false]]);
+      expect(rowsGone(before, after)).toEqual([
+        expect.stringMatching(/^about 1\d{4} rows deleted from public.emptied$/),
       ]);
     } finally {
       await drop();
