@@ -4,7 +4,7 @@ import type { Target } from './target.ts';
 /** Builds the report's target section, which has no password. */
 export function describeTarget(
   { settings, source, server, database }: Target,
-  changes: TargetSection['changes'],
+  found: Pick<TargetSection, 'changes' | 'unchanged' | 'sessions'>,
   touched: string[],
 ): TargetSection {
   const [address] = settings.hosts;
@@ -15,7 +15,9 @@ export function describeTarget(
     serverVersion: server.version,
     sizeBytes: database.sizeBytes,
     source,
-    changes,
+    changes: found.changes,
+    unchanged: found.unchanged,
+    sessions: found.sessions,
     touched,
   };
 }

@@ -7,6 +7,8 @@ export interface Policy {
   /** Hazards of this severity or a higher one fail the rehearsal. */
   readonly failOn: 'error' | 'warning';
   readonly allow: readonly Allowance[];
+  /** A rehearsal fails unless it is proved that the target is unchanged. */
+  readonly requireProof: boolean;
   /** Maximum duration of the whole command. */
   readonly maxDurationMs?: number;
   readonly maxLocks: readonly LockLimit[];
@@ -31,7 +33,7 @@ export interface Allowance {
   readonly until?: string;
 }
 
-export const DEFAULT_POLICY: Policy = { failOn: 'error', allow: [], maxLocks: [] };
+export const DEFAULT_POLICY: Policy = { failOn: 'error', allow: [], requireProof: false, maxLocks: [] };
 
 /** Marks the hazards that the policy allows. @param today the date, as `2026-11-21`. */
 export function applyPolicy(hazards: readonly Hazard[], { allow }: Policy, today: string): Hazard[] {

@@ -10,7 +10,7 @@ export interface Verdict {
 
 /** The findings that the verdict is based on. */
 export interface Findings extends Spent, RequestedExtraRuns {
-  readonly target: Pick<TargetSection, 'changes'>;
+  readonly target: Pick<TargetSection, 'changes' | 'unchanged'>;
   readonly targetConnections: readonly TargetConnection[];
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Hazards; those that the policy allows are marked. */
@@ -34,6 +34,7 @@ export function judge(findings: Findings, policy: Policy, today: string): Verdic
     ...hazardReasons(findings.hazards, policy, today),
     ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
     ...unseenReasons(findings),
+    ...unprovedReasons(findings, policy),
   ];
   return { pass: reasons.length === 0, reasons };
 }
@@ -86,4 +87,11 @@ function reachReasons({ command, interrupted, targetConnections }: Findings): st
 function unseenReasons({ schema, interrupted, command }: Findings): string[] {
   if (schema !== null || interrupted || !command.reachedClone) return [];
   return ['the schema before and after could not be compared; the caveats of the report say why'];
+}
+
+/** The report says beside the verdict why it is not proved. */
+function unprovedReasons({ target }: Findings, { requireProof }: Policy): string[] {
+  return requireProof && target.unchanged === null
+    ? ['the target is not proved unchanged, and --require-proof asks for the proof']
+    : [];
 }

@@ -27,6 +27,16 @@ export const targetSection = z.object({
       evidence: z.string(),
     }),
   ),
+  /**
+   * Whether the command left the target as it was: `true` if that is proved, `false` if the command, or nobody knows who,
+   * changed it, `null` if neither is proved; `caveats` gives the reasons.
+   */
+  unchanged: z.boolean().nullable(),
+  /**
+   * Sessions that came to the target while the command could have connected, by whose they were. `others`: seen to be somebody
+   * else's; `unexplained`: only counted by the server. null: not known.
+   */
+  sessions: z.object({ ours: z.int(), command: z.int(), others: z.int(), unexplained: z.int() }).nullable(),
   /** What safemigrate itself did on the target, beyond reading catalogues. */
   touched: z.array(z.string()),
 });

@@ -3,7 +3,7 @@ import { compareShared, type SharedChange } from '../schema/shared.ts';
 import type { Author, OwnTransactions } from './own-transactions.ts';
 import { type TargetState, writtenCatalogues } from './target-state.ts';
 
-type TargetChange = TargetSection['changes'][number];
+export type TargetChange = TargetSection['changes'][number];
 
 /** What the proxy and the watch over the target's sessions saw of the command. */
 export interface SeenCommand {
@@ -14,6 +14,8 @@ export interface SeenCommand {
   readonly ownDatabases: readonly string[];
   /** Sessions that it opened on the target itself. */
   readonly targetConnections: readonly TargetConnection[];
+  /** Sessions on the target that were seen to be somebody else's, as Contacts has them. */
+  readonly others: readonly string[];
   /** Of each of its runs, if the clone is in the target's server: in another one their ids mean nothing. */
   readonly transactions: readonly Pick<OwnTransactions, 'authorOf'>[];
   /** What it changed on the clone. */

@@ -2,11 +2,11 @@ import { movedBetween } from '../database/server-identity.ts';
 import { type TargetTraffic, trafficBetween } from '../database/traffic.ts';
 import { messageOf } from '../errors.ts';
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
-import { attributeChanges, type SeenCommand } from './attribute-changes.ts';
+import { accountForSessions } from './account-for-sessions.ts';
+import { attributeChanges, type SeenCommand, type TargetStates } from './attribute-changes.ts';
 import { readTargetState, type TargetState, type WatchOptions, writtenCatalogues } from './target-state.ts';
 
-export interface TargetComparison {
-  readonly changes: TargetSection['changes'];
+export interface TargetComparison extends Pick<TargetSection, 'changes' | 'unchanged' | 'sessions'> {
   /** The target's traffic since `before`; the reason where it could not be read. */
   readonly traffic: TargetTraffic | { readonly unmeasured: string };
   /** In words, where another server was asked the second time. */
@@ -35,25 +35,48 @@ export async function compareTarget(
   } catch (error) {
     const reason = `the target could not be read again: ${messageOf(error)}`;
     return {
-      changes: [],
+      ...{ changes: [], unchanged: null, sessions: null },
       traffic: { unmeasured: reason },
       caveats: [{ path: 'target.changes', kind: 'unmeasured', reason }],
     };
   }
   const isWritten = writtenCatalogues(before, after).length > 0;
   const targetChanges = isWritten ? await describeTarget().catch(() => []) : [];
-  const changes = attributeChanges({ before, start, after }, targetChanges, command);
+  const states = { before, start, after };
+  const found = proveUnchanged(states, targetChanges, command, options.target.database.oid);
   const unread = [...(after.digest === 'gone' ? [] : after.digest.unread), ...after.shared.unread];
-  const caveats = unread.map((reason): Caveat => ({ path: 'target.changes[]', kind: 'unmeasured', reason }));
+  const caveats = [
+    ...found.caveats,
+    ...unread.map((reason): Caveat => ({ path: 'target.changes[]', kind: 'unmeasured', reason })),
+  ];
   const moved = before.server && after.server ? movedBetween(before.server, after.server) : undefined;
-  if (moved === undefined) return { changes, traffic: sampledTraffic([before, start], after), caveats };
+  if (moved === undefined) return { ...found, traffic: sampledTraffic([before, start], after), caveats };
   const reason = `${moved}: what had not reached it by then is reported as a change`;
   return {
-    changes,
+    ...found,
+    unchanged: found.unchanged === false ? false : null,
     // Each server counts statements for itself.
     traffic: { unmeasured: moved },
     moved,
     caveats: [...caveats, { path: 'target.changes', kind: 'estimate', reason }],
+  };
+}
+
+/** Says what changed and who did it, and whether it is proved that the command left the target alone. */
+function proveUnchanged(
+  states: TargetStates,
+  targetChanges: readonly SchemaChange[],
+  command: SeenCommand,
+  target: number,
+): Pick<TargetComparison, 'changes' | 'unchanged' | 'sessions' | 'caveats'> {
+  const account = accountForSessions(states, command, target);
+  const changes = [...attributeChanges(states, targetChanges, command), ...account.changes];
+  const isChanged = changes.some(({ madeBy }) => madeBy !== 'others');
+  return {
+    changes,
+    sessions: account.sessions,
+    unchanged: isChanged ? false : account.unproved.length === 0 || null,
+    caveats: account.unproved.map((reason) => ({ path: 'target.unchanged', kind: 'unmeasured', reason })),
   };
 }
 

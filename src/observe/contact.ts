@@ -3,6 +3,7 @@ import { type CommandResult, type RunOptions, runCommand } from '../command/run-
 import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
 import type { Caveat, TargetConnection } from '../model/report.ts';
+import { ownBackendPids } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { statementWithoutSecrets } from './statement-secrets.ts';
 
@@ -18,6 +19,8 @@ interface ContactWatch {
 
 export interface Contacts {
   readonly targetConnections: TargetConnection[];
+  /** Sessions on the target that began while the command ran and were seen to be somebody else's: `pid start`. */
+  readonly others: readonly string[];
   readonly caveats: Caveat[];
 }
 
@@ -38,7 +41,7 @@ export async function runWatched(
       watch = watchContact({ control, target, since, root, onContact: () => contacted.abort() });
     },
   });
-  return { result, ...((await watch?.stop()) ?? { targetConnections: [], caveats: [] }) };
+  return { result, ...((await watch?.stop()) ?? { targetConnections: [], others: [], caveats: [] }) };
 }
 
 interface ContactOptions {
@@ -68,7 +71,7 @@ SELECT pid, usename::text AS "user", coalesce(application_name, '') AS applicati
        client_port AS port, nullif(query, '') AS query, to_json(backend_start) #>> '{}' AS started
   FROM pg_stat_activity
  WHERE datid = $1 AND backend_type = 'client backend' AND backend_start > $2::timestamptz
-   AND application_name NOT LIKE 'safemigrate %'`;
+   AND pid <> ALL ($3::int4[])`;
 const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now`;
 const END =
   'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz';
@@ -82,11 +85,16 @@ function watchContact(options: ContactOptions): ContactWatch {
   const { control, target, since, root, onContact } = options;
   const connections = new Map<string, TargetConnection>();
   const unproved = new Map<string, string>();
+  const others = new Set<string>();
   let failure: string | undefined;
 
   const look = async () => {
-    const rows = await control.query<Row>(NEWCOMERS, [target.database.oid, since]);
-    const news = rows.filter((row) => !connections.has(keyOf(row)) && !unproved.has(keyOf(row)));
+    const rows = await control.query<Row>(NEWCOMERS, [
+      ...[target.database.oid, since],
+      [...ownBackendPids(control.address)],
+    ]);
+    const isKnown = (row: Row) => [connections, unproved, others].some((keys) => keys.has(keyOf(row)));
+    const news = rows.filter((row) => !isKnown(row));
     if (news.length === 0) return;
     const sockets = await socketsOfTree(root);
     for (const row of news) {
@@ -96,6 +104,8 @@ function watchContact(options: ContactOptions): ContactWatch {
         onContact();
       } else if (row.port === null || row.port === UNIX_SOCKET_PORT) {
         unproved.set(keyOf(row), `${row.user ?? 'somebody'}, ${row.application || 'no application name'}`);
+      } else {
+        others.add(keyOf(row));
       }
     }
   };
@@ -121,6 +131,7 @@ function watchContact(options: ContactOptions): ContactWatch {
       await attempt();
       return {
         targetConnections: [...connections.values()],
+        others: [...others],
         caveats: caveatsOf([...unproved.values()], failure),
       };
     },

@@ -46,6 +46,7 @@ const UNOBSERVED: SeenCommand = {
   madeDatabases: false,
   ownDatabases: [],
   targetConnections: [],
+  others: [],
   transactions: [],
   cloneChanges: [],
 };
@@ -78,7 +79,8 @@ async function explainLoss(
           describeTarget: async () => [],
         },
       );
-      const unread = caveats.find(({ kind }) => kind === 'unmeasured');
+      // Of a server that went down no counter says whose sessions came; its catalogues still say what changed.
+      const unread = caveats.find(({ kind, path }) => kind === 'unmeasured' && path !== 'target.unchanged');
       const asked = moved === undefined ? '' : `At its address ${moved}. `;
       if (changes.length === 0 && unread === undefined)
         return new SafemigrateError('LOST', `${lost.message} ${asked}The target is as it was before.`, {

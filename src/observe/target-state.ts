@@ -1,3 +1,4 @@
+import { readAccounts, type ServerAccounts } from '../database/read-accounts.ts';
 import { readTraffic } from '../database/read-traffic.ts';
 import { readServerIdentity, type ServerIdentity } from '../database/server-identity.ts';
 import type { Target } from '../database/target.ts';
@@ -16,7 +17,9 @@ export interface TargetState {
   readonly digest: CatalogueDigest | 'gone';
   /** On which it was read; null if it is gone. */
   readonly server: ServerIdentity | null;
-  /** For the forecast; the reason if it could not be read. */
+  /** Who was there and what the server had counted; the reason if it could not be read. */
+  readonly accounts: ServerAccounts | { readonly unmeasured: string };
+  /** For the forecast, and which rows were written; the reason if it could not be read. */
   readonly traffic: TrafficReading | { readonly unmeasured: string };
   readonly shared: SharedCatalogues;
 }
@@ -43,10 +46,13 @@ export async function watchTarget<T>(
   }
 }
 
-/** Reads the target's state now. @param session in the target; default: a new one. */
+/**
+ * Reads the target's state now.
+ * @param session in the target; default: a new one, and counters that are current.
+ */
 export async function readTargetState(options: WatchOptions, session?: Session): Promise<TargetState> {
   const { control, target } = options;
-  const read = session ? await readOver(session) : await readUnlessGone(options);
+  const read = session ? await readOver(session, { wait: false }) : await readUnlessGone(options);
   return { ...read, shared: await sharedCatalogues(control, target.database.oid) };
 }
 
@@ -54,33 +60,38 @@ type ReadInTarget = Omit<TargetState, 'shared'>;
 
 async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
   try {
-    return await watchTarget(options, readOver);
+    return await watchTarget(options, (session) => readOver(session, { wait: true }));
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
-      return { digest: 'gone', traffic: { unmeasured: 'the target is gone' }, server: null };
+      return { digest: 'gone', accounts: GONE, traffic: GONE, server: null };
     throw error;
   }
 }
 
-/** The traffic comes last, so that the reading knows of all that the session did before. */
-async function readOver(session: Session): Promise<ReadInTarget> {
+/**
+ * The accounts come first: whoever has left by then has written all that the digest covers. The traffic comes last, so that the
+ * reading knows of all that the session did before.
+ */
+async function readOver(session: Session, options: { wait: boolean }): Promise<ReadInTarget> {
   return {
+    accounts: await unlessFailed(() => readAccounts(session, options)),
     digest: await catalogueDigest(session),
     server: await readServerIdentity(session),
-    traffic: await trafficOf(session),
+    traffic: await unlessFailed(() => readTraffic(session)),
   };
 }
 
-/** Without a forecast a rehearsal is still worth making. */
-async function trafficOf(session: Session): Promise<TargetState['traffic']> {
+/** Without statistics a rehearsal is still worth making. */
+async function unlessFailed<T>(read: () => Promise<T>): Promise<T | { readonly unmeasured: string }> {
   try {
-    return await readTraffic(session);
+    return await read();
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return { unmeasured: messageOf(error) };
   }
 }
 
+const GONE = { unmeasured: 'the target is gone' };
 const UNDEFINED_DATABASE = '3D000';
 
 /** The catalogues of the target of which rows were written between the two; none if the target is gone. */

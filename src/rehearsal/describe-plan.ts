@@ -22,7 +22,7 @@ export async function describeStatements(plan: RehearsalPlan): Promise<PlannedSt
   };
   const { result } = await withScope(plan, async (scope, stop) => {
     const { context, choice } = await prepare(scope, stop, { ...plan, audit });
-    const target = describeTarget(context.target, [], []);
+    const target = describeTarget(context.target, { changes: [], unchanged: true, sessions: null }, []);
     return { target, next: await choice.method.describe(context, choice.assessment) };
   });
   return { sent, ...result };

@@ -44,7 +44,7 @@ export async function judgeRehearsal(
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
   const made = describeClone(clone, choice, observed.sizeBytes, uniqueBytes, plan.clone.keep);
-  const target = describeTarget(context.target, compared.changes, [...clone.touched, ...loss.touched]);
+  const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
     command: commandSection(plan, prepared, ran, after),

@@ -31,6 +31,7 @@ export function compareWithTarget(
       madeDatabases: statements.some(({ tag }) => OF_DATABASES.has(tag ?? '')),
       ownDatabases: clone.made.names,
       targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
+      others: runs.flatMap(({ others }) => others),
       transactions: sharesServer(context, clone) ? runs.map(({ wire }) => wire.transactions) : [],
       cloneChanges: after.observed.schema?.changes ?? [],
     },

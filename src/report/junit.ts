@@ -1,4 +1,5 @@
 import type { Report } from '../model/report.ts';
+import { unprovedWords } from './phrases.ts';
 import { xmlText } from './xml.ts';
 
 interface Case {
@@ -71,14 +72,15 @@ function swapCases({ swap, target }: Report): Case[] {
   return [{ name, seconds, ...(outcome === 'swapped' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
 }
 
-function verdictCases({ verdict, command }: Report): Case[] {
+function verdictCases(report: Report): Case[] {
+  const { verdict, command } = report;
   const name = command.argv.join(' ');
   const seconds = command.durationMs / 1000;
-  return [
-    verdict.pass
-      ? { name, seconds }
-      : { name, seconds, failure: verdict.reasons.join('\n') || 'it did not pass' },
-  ];
+  const unproved = unprovedWords(report);
+  const note = unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`];
+  if (!verdict.pass)
+    return [{ name, seconds, failure: [...verdict.reasons, ...note].join('\n') || 'it did not pass' }];
+  return [{ name, seconds, ...(note.length === 0 ? {} : { output: note.join('\n') }) }];
 }
 
 function hazardCases({ hazards, statements }: Report): Case[] {

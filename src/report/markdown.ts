@@ -3,7 +3,7 @@ import type { Report } from '../model/report.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
 import type { Part } from './markdown/markdown-part.ts';
 import { parts } from './markdown/parts-markdown.ts';
-import { applyWords, losingChanges, swapWords } from './phrases.ts';
+import { applyWords, losingChanges, swapWords, unprovedWords } from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -84,7 +84,12 @@ function swapped({ swap, target }: Report): string[] {
   ];
 }
 
-function verdict({ verdict: { pass, reasons }, target }: Report): string[] {
+function verdict(report: Report): string[] {
+  const {
+    verdict: { pass, reasons },
+    target,
+  } = report;
+  const unproved = unprovedWords(report);
   const title = `### ${pass ? '✅ The migration passed its rehearsal' : '❌ The migration did not pass its rehearsal'}`;
   const authors = target.changes.map(({ madeBy }) => madeBy);
   const changed = authors.includes('command')
@@ -98,6 +103,9 @@ function verdict({ verdict: { pass, reasons }, target }: Report): string[] {
   return [
     title,
     ...changed,
+    ...(unproved === undefined
+      ? []
+      : ['', `> ⚠️ The target is not proved unchanged: ${prose(unproved, 1000)}`]),
     ...(reasons.length > 0 ? [''] : []),
     ...reasons.map((reason) => `- ${prose(reason, 1000)}`),
   ];

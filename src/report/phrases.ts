@@ -197,6 +197,14 @@ export function applyWords(outcome: ApplySection['outcome'], name: string): stri
   }
 }
 
+/** Why it is not proved that the target is unchanged; undefined if it is proved, or if it was changed. */
+export function unprovedWords({ target, caveats }: Pick<Report, 'target' | 'caveats'>): string | undefined {
+  // Reports of earlier versions do not have it, and give the reason in the caveats all the same.
+  if (typeof target.unchanged === 'boolean') return undefined;
+  const reasons = caveats.filter(({ path }) => path === 'target.unchanged' || path === 'target.changes');
+  return reasons.length === 0 ? undefined : reasons.map(({ reason }) => reason).join('; ');
+}
+
 /** `succeeded in 2.2 s`: how one run of the command ended. */
 export function commandWords({
   exitCode,

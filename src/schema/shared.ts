@@ -19,8 +19,8 @@ interface Probe {
   readonly since?: number;
   /** The consequence for the report if the role may not run it. */
   readonly unread?: string;
-  /** It reads pg_authid. Checked first, because a refused statement is written to the server's log. */
-  readonly readsPasswords?: true;
+  /** It reads what only some roles may. Checked first, because a refused statement is written to the server's log. */
+  readonly reads?: 'passwords' | 'files';
 }
 
 const acl = (column: string) =>
@@ -55,7 +55,7 @@ const PROBES: readonly Probe[] = [
         pg_catalog.jsonb_build_object('', r.xmin::text) as rows
       from pg_catalog.pg_authid r where r.rolname !~ '^pg_'`,
     unread: 'a changed password of a role is not seen',
-    readsPasswords: true,
+    reads: 'passwords',
   },
   {
     sql: `select 'membership of ' || pg_catalog.pg_get_userbyid(m.member) || ' in ' || pg_catalog.pg_get_userbyid(m.roleid)
@@ -112,6 +112,13 @@ const PROBES: readonly Probe[] = [
       from pg_catalog.pg_subscription s join pg_catalog.pg_database b on b.oid = s.subdbid`,
     unread: 'pg_subscription: subscriptions made or dropped are not seen',
   },
+  {
+    // ALTER SYSTEM writes a file, without a transaction. Who may not read it may not write it. Values may be secrets.
+    sql: `select 'setting ' || f.name || ' in ' || pg_catalog.regexp_replace(f.sourcefile, '^.*/', '') as object, null as database,
+        pg_catalog.jsonb_build_object('value', '…' || pg_catalog.left(pg_catalog.md5(pg_catalog.string_agg(f.setting, ' ' order by f.seqno)), 8)) as properties
+      from pg_catalog.pg_file_settings f where f.name is not null group by 1`,
+    reads: 'files',
+  },
 ];
 
 /**
@@ -130,7 +137,9 @@ having pg_catalog.count(*) > 0`;
 
 const SERVER = `select pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text as xid,
   pg_catalog.current_setting('server_version_num')::int as n,
-  pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT') as passwords`;
+  pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT') as passwords,
+  pg_catalog.has_table_privilege('pg_catalog.pg_file_settings', 'SELECT')
+    and pg_catalog.has_function_privilege('pg_catalog.pg_show_all_file_settings()', 'EXECUTE') as files`;
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 interface Row {
@@ -151,7 +160,12 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
   const objects = new Map<string, Record<string, string | null>>();
   const written = new Map<string, Record<string, number>>();
   const unread: string[] = [];
-  const [server] = await session.query<{ n: number; passwords: boolean; xid: string }>(SERVER);
+  const [server] = await session.query<{
+    n: number;
+    passwords: boolean;
+    files: boolean;
+    xid: string;
+  }>(SERVER);
   const add = (rows: readonly Row[]) => {
     for (const { object, database, properties, rows: xmins = {} } of rows) {
       if (database !== null && parseOwnedName(database)) continue;
@@ -162,8 +176,8 @@ export async function sharedCatalogues(session: Session, targetOid: number): Pro
   const asked: Probe[] = [];
   for (const probe of PROBES) {
     if ((server?.n ?? 0) < (probe.since ?? 0)) continue;
-    if (probe.readsPasswords && !server?.passwords) unread.push(probe.unread ?? '');
-    else asked.push(probe);
+    if (probe.reads === undefined || server?.[probe.reads]) asked.push(probe);
+    else if (probe.unread !== undefined) unread.push(probe.unread);
   }
   asked.push({ sql: dependenciesOf(targetOid) });
   const together = await unlessRefused(() => session.queryAll<Row>(asked.map(({ sql }) => sql)));

@@ -58,6 +58,8 @@ export function sampleReport(sections: Sections = {}): Report {
       sizeBytes: 412 * MB,
       source: 'DATABASE_URL',
       changes: [],
+      unchanged: true,
+      sessions: { ours: 1, command: 0, others: 0, unexplained: 0 },
       touched: ['1 checkpoint'],
       ...target,
     },
@@ -412,6 +414,7 @@ const rewrite = sampleReport({
 
 const targetChanged = sampleReport({
   target: {
+    unchanged: false,
     changes: [
       {
         what: 'role reporting was created',
@@ -435,6 +438,7 @@ const targetChanged = sampleReport({
 });
 
 const unreached = sampleReport({
+  target: { unchanged: null, sessions: null },
   command: {
     argv: ['./migrate.sh', '--env', 'production'],
     durationMs: 310,
@@ -445,7 +449,12 @@ const unreached = sampleReport({
   schema: NO_SCHEMA_CHANGE,
   data: { tables: [], unchangedTables: 43, written: [], lost: [], walBytes: null, sizeDeltaBytes: null },
   caveats: [
-    { path: 'target.changes', kind: 'unmeasured', reason: 'the role may not read pg_stat_database' },
+    {
+      path: 'target.unchanged',
+      kind: 'unmeasured',
+      reason:
+        'whose sessions came to the target while the command ran is not known: the role may not read pg_stat_database',
+    },
     { path: 'data.walBytes', kind: 'unmeasured', reason: 'other sessions wrote WAL at the same time' },
     { path: 'data.sizeDeltaBytes', kind: 'unmeasured', reason: 'other sessions wrote WAL at the same time' },
   ],

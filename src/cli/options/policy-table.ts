@@ -2,7 +2,7 @@ import { type Allowance, DEFAULT_POLICY, type LockLimit, type Policy } from '../
 import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
 import { declareOptions } from './option-spec.ts';
-import { choiceOf, DURATION, listOf, SIZE, type ValueType } from './value-types.ts';
+import { choiceOf, DURATION, listOf, SIZE, SWITCH, type ValueType } from './value-types.ts';
 
 const HAZARD: ValueType<Allowance> = {
   parse: parseAllowance,
@@ -33,6 +33,12 @@ export const POLICY_TABLE = declareOptions<Policy>(
       group: 'Policy',
       type: listOf(HAZARD),
       common: true,
+    },
+    requireProof: {
+      flag: '--require-proof',
+      summary: 'fail unless it is proved that the target is unchanged',
+      group: 'Policy',
+      type: SWITCH,
     },
     maxLocks: {
       flag: '--max-lock <limit>',

@@ -5,6 +5,7 @@ import type { Audit } from './audit.ts';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
 import type { Link } from './dial.ts';
 import { openLink } from './link.ts';
+import { recordOwnBackend } from './own-backends.ts';
 import type { Session } from './session.ts';
 import { pooler } from './supported-versions.ts';
 
@@ -37,6 +38,7 @@ export class PgSession implements Session {
   #turn: Promise<unknown> = Promise.resolve();
   #cancelling: Promise<void> | undefined;
   #lost: string | undefined;
+  #forget: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(
@@ -162,6 +164,11 @@ export class PgSession implements Session {
     const { client } = this;
     client.connection.on('backendKeyData', (key: BackendKey) => {
       this.#key = key;
+      this.#forget = recordOwnBackend({
+        address: this.address,
+        database: this.database,
+        pid: key.processID,
+      });
     });
     client.connection.on('readyForQuery', ({ status }: { status: string }) => {
       this.#running = Math.max(0, this.#running - 1);
@@ -174,6 +181,7 @@ export class PgSession implements Session {
   #lose(reason: string): void {
     if (this.#lost !== undefined) return;
     this.#lost = reason;
+    this.#forget?.();
     this.#signal?.removeEventListener('abort', this.#onAbort);
     if (!this.#closing) for (const listener of this.#listeners) listener(reason);
   }

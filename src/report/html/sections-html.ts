@@ -1,13 +1,15 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { cutWords, losingChanges, writtenWords } from '../phrases.ts';
+import { cutWords, losingChanges, unprovedWords, writtenWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { changedObjectsHtml, lossTag } from './objects-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 
 /** The verdict and its reasons. It is the page's title unless the run was to change the target. */
-export function verdictHtml({ verdict, target, command, caveats, apply, swap }: Report): Html {
+export function verdictHtml(report: Report): Html {
+  const { verdict, target, command, caveats, apply, swap } = report;
+  const unproved = unprovedWords(report);
   const { pass, reasons } = verdict;
   const changed = target.changes.filter(({ madeBy }) => madeBy !== 'others');
   const whoChanged = changed.some(({ madeBy }) => madeBy === 'command')
@@ -23,6 +25,7 @@ export function verdictHtml({ verdict, target, command, caveats, apply, swap }: 
 ${changed.length > 0 && html`<p class="alarm" role="alert">${whoChanged} A person must look at ${target.database} on ${target.host}:${target.port} now: ${changed.map(({ what }) => what).join('; ')}</p>`}
 <header class="verdict ${pass ? 'good' : 'bad'}">${alone ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}
 <p><code>${command.argv.join(' ')}</code></p>
+${unproved !== undefined && html`<p><strong>The target is not proved unchanged:</strong> ${unproved}</p>`}
 ${listHtml(reasons.slice(1))}
 </header>`;
 }

@@ -1,5 +1,4 @@
 import { formatCount } from '../../format.ts';
-import type { Report } from '../../model/report.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { oneLine } from '../visible.ts';
 import { cutToWidth } from '../width.ts';
@@ -31,12 +30,4 @@ export function andMore(style: TextStyle, missing: number, of = ''): string[] {
   if (missing <= 0) return [];
   const words = `${marks(style).more} and ${formatCount(missing)} more${of}, see the JSON report`;
   return flow(style, [tone('dim', words)], 4, ['  ']);
-}
-
-/** Finds the caveat of a path of the report, or of a path that contains it. */
-export function caveatAt(report: Report, path: string): Report['caveats'][number] | undefined {
-  return report.caveats.find(
-    (caveat) =>
-      path === caveat.path || path.startsWith(`${caveat.path}.`) || path.startsWith(`${caveat.path}[`),
-  );
 }

@@ -1,7 +1,8 @@
 import { formatBytes, formatDuration, listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
+import { unprovedWords } from '../phrases.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
-import { caveatAt, fact, messageText } from './parts-text.ts';
+import { fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
 
 const LISTED = 5;
@@ -49,11 +50,13 @@ function targetState(report: Report, style: TextStyle): Span[] {
     return [tone('alarm', `CHANGED BY THE COMMAND, see above`), ours];
   if (changes.some((change) => change.madeBy === 'unknown'))
     return [tone('alarm', 'CHANGED, BY WHOM IS UNKNOWN, see above'), ours];
-  const caveat = caveatAt(report, 'target.changes');
-  if (caveat) return [tone('warning', 'changes not checked'), `: ${messageText(style, caveat.reason)}`, ours];
-  if (changes.length === 0) return ['unchanged by the rehearsal', ours];
+  const state =
+    unprovedWords(report) === undefined
+      ? 'unchanged by the rehearsal'
+      : tone('warning', 'not proved unchanged by the rehearsal, see above');
+  if (changes.length === 0) return [state, ours];
   const others = changes.map((change) => change.what).join(', ');
-  return [`unchanged by the rehearsal; changed by other sessions: ${messageText(style, others)}`, ours];
+  return [state, `; changed by other sessions: ${messageText(style, others)}`, ours];
 }
 
 function cloneSpans({ clone }: Report): Span[] {

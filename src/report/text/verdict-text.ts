@@ -1,7 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { losingChanges } from '../phrases.ts';
+import { losingChanges, unprovedWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, messageText } from './parts-text.ts';
 
@@ -14,9 +14,17 @@ export function verdictText(report: Report, style: TextStyle): string[] {
   const title = tone(pass ? 'good' : 'bad', `${mark} ${pass ? 'PASSED' : 'DID NOT PASS'}`);
   return [
     ...flow(style, [': ', tone('strong', messageText(style, first ?? ''))], 2, [title]),
+    ...unprovedLine(report, style),
     ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, others.length - LISTED),
   ];
+}
+
+function unprovedLine(report: Report, style: TextStyle): string[] {
+  const why = unprovedWords(report);
+  if (why === undefined) return [];
+  const state = tone('warning', 'The target is not proved unchanged');
+  return flow(style, [state, ': ', messageText(style, why)], 4, [tone('warning', '  ! ')]);
 }
 
 /** The reason if the policy gave none. */

@@ -9,7 +9,7 @@ const measured = { statements: [], data: null, forecast: null, caveats: [], haza
 const asked = { checks: [], rerun: null, down: null };
 const fine = {
   command,
-  target: { changes: [] },
+  target: { changes: [], unchanged: true },
   schema,
   targetConnections,
   interrupted: false,
@@ -43,19 +43,22 @@ test.each<[string, Partial<CommandSection>, RegExp]>([
 });
 
 test('a change of the target by the command comes before all other reasons', () => {
-  const told = reasons({ target: { changes: [change('command')] }, command: { ...command, exitCode: 1 } });
+  const told = reasons({
+    target: { changes: [change('command')], unchanged: false },
+    command: { ...command, exitCode: 1 },
+  });
   expect(told).toHaveLength(2);
   expect(told[0]).toContain('create table a');
 });
 
 test('a change of the target by an unknown author is a reason too, and nobody is blamed for it', () => {
-  expect(reasons({ target: { changes: [change('unknown')] } })).toEqual([
+  expect(reasons({ target: { changes: [change('unknown')], unchanged: false } })).toEqual([
     'the target changed while the command ran, and who changed it is unknown: create table a',
   ]);
 });
 
 test('changes of the target by other sessions do not fail the rehearsal', () => {
-  expect(judge({ ...fine, target: { changes: [change('others')] } }).pass).toBe(true);
+  expect(judge({ ...fine, target: { changes: [change('others')], unchanged: true } }).pass).toBe(true);
 });
 
 test('a refused statement fails the rehearsal, with its reason', () => {
@@ -83,4 +86,14 @@ test('a session of the command on the target fails the rehearsal, and its conseq
 test('an interrupted rehearsal fails for that reason alone', () => {
   const cut = { ...command, exitCode: null, signal: 'SIGINT', reachedClone: false } as const;
   expect(reasons({ interrupted: true, command: cut })).toEqual([expect.stringContaining('interrupted')]);
+});
+
+test('a target that is not proved unchanged fails the rehearsal only if the policy asks for the proof', () => {
+  const unproved = { ...fine, target: { changes: [], unchanged: null } };
+  const proof = { ...DEFAULT_POLICY, requireProof: true };
+  expect(judge(unproved).pass).toBe(true);
+  expect(judgeBy(unproved, proof, '2026-11-21').reasons).toEqual([
+    expect.stringContaining('--require-proof'),
+  ]);
+  expect(judgeBy(fine, proof, '2026-11-21').pass).toBe(true);
 });

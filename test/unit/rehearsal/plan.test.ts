@@ -29,7 +29,7 @@ describe('a plan', () => {
     const { target, clone, policy } = makeRehearsalPlan(options as unknown as RehearseOptions);
     expect(target).toEqual({ url: null, urlEnv: 'DATABASE_URL', from: null });
     expect(clone.waitMs).toBe(10_000);
-    expect(policy).toEqual({ failOn: 'error', allow: [], maxLocks: [] });
+    expect(policy).toEqual({ failOn: 'error', allow: [], requireProof: false, maxLocks: [] });
   });
 
   test('keeps what was given, false and 0 too', () => {

@@ -1,0 +1,125 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ownBackendPids, ownSessionsOpened } from '../postgres/connection/own-backends.ts';
+import type { Session } from '../postgres/connection/session.ts';
+
+/** A session of somebody else in some database of the server, or a background worker that may write there. */
+export interface Visitor {
+  readonly pid: number;
+  /** OID. */
+  readonly database: number;
+  /** As text of the server; with the pid it identifies a session. null if the role may not see it. */
+  readonly startedAt: string | null;
+  /** The address and port of its client; null if the role may not see them, or for a Unix socket. */
+  readonly client: { readonly address: string; readonly port: number } | null;
+}
+
+/** What the server has counted for one database since its statistics began. */
+export interface DatabaseAccount {
+  readonly name: string;
+  readonly sessions: number;
+  /** Sessions that this process has opened there: the server counts them among the others. */
+  readonly ownSessions: number;
+  /** When the counters were last reset; null if they never were. */
+  readonly resetAt: string | null;
+}
+
+/** The books of a server at one moment: who is there, and how many have come since its statistics began. */
+export interface ServerAccounts {
+  /** The server's clock before the reading, as text of the server. */
+  readonly at: string;
+  /**
+   * What ended before `at` is counted. PostgreSQL 14 publishes its counters every 500 ms; a reading that did not wait for the next
+   * time may lack the last ones.
+   */
+  readonly isCurrent: boolean;
+  /** Everybody but us: those who were there just before the counters were read. Their last rows may not be counted yet. */
+  readonly visitors: readonly Visitor[];
+  /** By OID. */
+  readonly databases: ReadonlyMap<number, DatabaseAccount>;
+  /** Rows written in tables of the system that no digest covers: large objects. */
+  readonly largeObjectRows: number;
+  /** Accesses to the blocks of the database's sequences. */
+  readonly sequenceAccesses: number;
+  /** Prepared transactions of the database: their rows are counted when they are committed. */
+  readonly prepared: number;
+  /** Rows are counted (`track_counts`); sessions always are. */
+  readonly countsRows: boolean;
+}
+
+// Autovacuum writes statistics only, and parallel workers belong to a session that is listed by itself.
+const VISITORS = `
+SELECT a.pid, a.datid::int8 AS database, to_json(a.backend_start) #>> '{}' AS "startedAt",
+       host(a.client_addr) AS address, a.client_port AS port
+  FROM pg_stat_activity a
+ WHERE a.datid IS NOT NULL AND a.pid <> pg_backend_pid()
+   AND coalesce(a.backend_type, 'client backend') NOT IN ('autovacuum worker', 'parallel worker')`;
+const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now, current_setting('server_version_num')::int AS version`;
+const DATABASES = `
+SELECT d.datid::int8 AS oid, d.datname AS name, d.sessions::float8 AS sessions, d.stats_reset::text AS "resetAt"
+  FROM pg_stat_database d WHERE d.datid <> 0`;
+const OWN_DATABASE = `
+SELECT (pg_stat_get_tuples_inserted(l) + pg_stat_get_tuples_updated(l) + pg_stat_get_tuples_deleted(l))::float8 AS "largeObjectRows",
+  (SELECT coalesce(sum(pg_stat_get_blocks_fetched(c.oid)), 0)::float8 FROM pg_class c WHERE c.relkind = 'S') AS "sequenceAccesses",
+  (SELECT count(*)::int FROM pg_prepared_xacts p WHERE p.database = current_database()) AS prepared,
+  current_setting('track_counts')::bool AS "countsRows"
+  FROM CAST('pg_largeobject'::regclass AS oid) l`;
+
+interface VisitorRow {
+  pid: number;
+  database: string;
+  startedAt: string | null;
+  address: string | null;
+  port: number | null;
+}
+
+/**
+ * Reads the books over a session in the target. First who is there, then the counters: a backend publishes what it counted
+ * before it disappears from the list, so that whoever is not listed is counted completely.
+ * @param wait on PostgreSQL 14, up to 500 ms, for counters that are current.
+ */
+export async function readAccounts(session: Session, { wait }: { wait: boolean }): Promise<ServerAccounts> {
+  const [[now] = []] = (await session.queryAll([NOW])) as [{ now: string; version: number }[]];
+  const rows = await session.query<VisitorRow>(VISITORS);
+  const isCurrent = (now?.version ?? 0) >= 150_000 || (wait && (await areCountersCurrent(session)));
+  const [databases, [own] = []] = (await session.queryAll([DATABASES, OWN_DATABASE])) as [
+    (Omit<DatabaseAccount, 'ownSessions'> & { oid: string })[],
+    Pick<ServerAccounts, 'largeObjectRows' | 'sequenceAccesses' | 'prepared' | 'countsRows'>[],
+  ];
+  if (!now || !own) throw new Error('a query that always has a row had none');
+  const { address } = session;
+  const ours = ownBackendPids(address);
+  return {
+    ...own,
+    at: now.now,
+    isCurrent,
+    visitors: rows.filter(({ pid }) => !ours.has(pid)).map(visitorOf),
+    databases: new Map(
+      databases.map(({ oid, ...account }) => [
+        Number(oid),
+        { ...account, ownSessions: ownSessionsOpened({ address, database: account.name }) },
+      ]),
+    ),
+  };
+}
+
+function visitorOf({ pid, database, startedAt, address, port }: VisitorRow): Visitor {
+  const client = address === null || port === null ? null : { address, port };
+  return { pid, database: Number(database), startedAt, client };
+}
+
+// A collector that is busy may write its file a little before it has read what was sent to it by then.
+const PUBLISHED = `SELECT pg_stat_get_snapshot_timestamp() > $1::timestamptz + interval '20 ms' AS current`;
+const ASK_EVERY_MS = 20;
+const ASK_FOR_MS = 2_000;
+
+/** Waits until the collector of PostgreSQL 14 has published its counters again. */
+async function areCountersCurrent(session: Session): Promise<boolean> {
+  const [row] = await session.query<{ now: string }>(`SELECT clock_timestamp()::text AS now`);
+  const deadline = Date.now() + ASK_FOR_MS;
+  while (Date.now() < deadline) {
+    const [published] = await session.query<{ current: boolean }>(PUBLISHED, [row?.now]);
+    if (published?.current) return true;
+    await delay(ASK_EVERY_MS);
+  }
+  return false;
+}

@@ -1,0 +1,36 @@
+import type { HostAndPort } from './connection-settings.ts';
+
+/**
+ * The backends of the sessions that this process has opened. The statistics of a server count all sessions alike, and anybody
+ * may choose our application_name: only the process ids that the server announced to us tell which ones are ours.
+ */
+export interface OwnBackend {
+  readonly address: HostAndPort;
+  readonly database: string;
+  readonly pid: number;
+}
+
+const open = new Set<OwnBackend>();
+const opened = new Map<string, number>();
+
+/** Records a backend. @returns what to call when its session has ended. */
+export function recordOwnBackend(backend: OwnBackend): () => void {
+  open.add(backend);
+  opened.set(keyOf(backend), ownSessionsOpened(backend) + 1);
+  return () => open.delete(backend);
+}
+
+/** How many sessions this process has opened in a database of a server until now, whether they are open or not. */
+export function ownSessionsOpened(place: Omit<OwnBackend, 'pid'>): number {
+  return opened.get(keyOf(place)) ?? 0;
+}
+
+/** Process ids of our open sessions on a server. */
+export function ownBackendPids({ host, port }: HostAndPort): Set<number> {
+  const own = [...open].filter(({ address }) => address.host === host && address.port === port);
+  return new Set(own.map(({ pid }) => pid));
+}
+
+function keyOf({ address: { host, port }, database }: Omit<OwnBackend, 'pid'>): string {
+  return JSON.stringify([host, port, database]);
+}

@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest';
+import type { ServerAccounts, Visitor } from '../../../src/database/read-accounts.ts';
+import type { RelationCounters, TrafficReading } from '../../../src/database/traffic.ts';
+import type { TargetConnection } from '../../../src/model/report.ts';
+import { accountForSessions } from '../../../src/observe/account-for-sessions.ts';
+import type { TargetState } from '../../../src/observe/target-state.ts';
+
+const TARGET = 16_384;
+const OTHER = 5;
+const START = '2026-11-21T10:00:00.000001+00:00';
+const LATER = '2026-11-21T10:00:01.500001+00:00';
+
+interface Given {
+  sessions?: number;
+  own?: number;
+  elsewhere?: number;
+  inserted?: number;
+  visitors?: readonly Visitor[];
+  accounts?: Partial<ServerAccounts>;
+}
+
+function state({
+  sessions = 0,
+  own = 0,
+  elsewhere = 0,
+  inserted = 0,
+  visitors = [],
+  accounts,
+}: Given): TargetState {
+  const jobs: RelationCounters = { scans: 0, inserted, updated: 0, deleted: 0, partitionOf: null };
+  return {
+    digest: 'gone',
+    server: null,
+    shared: { objects: new Map(), rows: new Map(), nextXid: 1, unread: [] },
+    traffic: { relations: new Map([['public.jobs', jobs]]) } as unknown as TrafficReading,
+    accounts: {
+      at: START,
+      isCurrent: true,
+      visitors,
+      databases: new Map([
+        [TARGET, { name: 'shop', sessions, ownSessions: own, resetAt: null }],
+        [OTHER, { name: 'postgres', sessions: elsewhere, ownSessions: 0, resetAt: null }],
+      ]),
+      ...{ largeObjectRows: 0, sequenceAccesses: 0, prepared: 0, countsRows: true },
+      ...accounts,
+    },
+  };
+}
+
+interface Run {
+  before?: Given;
+  start?: Given;
+  after?: Given;
+  others?: readonly string[];
+  contacts?: readonly TargetConnection[];
+}
+
+function account({ before = {}, start = {}, after = {}, others = [], contacts = [] }: Run) {
+  const states = { before: state(before), start: state(start), after: state(after) };
+  return accountForSessions(states, { targetConnections: contacts, others, ownDatabases: [] }, TARGET);
+}
+
+const visitor = (startedAt: string, address: string | null = '10.0.0.7', database = TARGET): Visitor => ({
+  ...{ pid: 77, database, startedAt },
+  client: address === null ? null : { address, port: 40_000 },
+});
+
+const contact: TargetConnection = {
+  process: { pid: 4, command: 'node migrate.js' },
+  ...{ user: 'app', application: '', connectedAt: LATER, query: null, ended: true },
+};
+
+describe('the sessions that came to the target', () => {
+  test('are all explained if only we came: the target is proved unchanged', () => {
+    const { sessions, unproved, changes } = account({ after: { sessions: 2, own: 2 } });
+    expect(sessions).toEqual({ ours: 2, command: 0, others: 0, unexplained: 0 });
+    expect({ unproved, changes }).toEqual({ unproved: [], changes: [] });
+  });
+
+  test('are explained if the others were seen, while the command ran or at the end', () => {
+    const { sessions, unproved } = account({
+      after: {
+        sessions: 4,
+        own: 1,
+        inserted: 50,
+        visitors: [visitor(LATER), visitor('2026-11-21T09:00:00+00:00')],
+      },
+      others: [`78 ${LATER}`, `77 ${LATER}`, `79 ${LATER}`],
+    });
+    expect(sessions).toEqual({ ours: 1, command: 0, others: 3, unexplained: 0 });
+    expect(unproved).toEqual([]);
+  });
+
+  test('are not explained by somebody over a Unix socket, whose origin is hidden', () => {
+    const { sessions } = account({ after: { sessions: 1, visitors: [visitor(LATER, null)] } });
+    expect(sessions?.unexplained).toBe(1);
+  });
+
+  test('leave the target unproved if one was counted and not seen, in one line', () => {
+    const { unproved, changes } = account({ after: { sessions: 3, own: 1 } });
+    expect(unproved).toEqual([
+      "2 sessions came to the target while the command ran and ended before they were seen: the target's counters show no " +
+        'written row, but not whose they were',
+    ]);
+    expect(changes).toEqual([]);
+  });
+
+  test.each<[string, Partial<ServerAccounts>]>([
+    ['are not current', { isCurrent: false }],
+    [
+      'were reset',
+      { databases: new Map([[TARGET, { name: 'shop', sessions: 9, ownSessions: 0, resetAt: 'now' }]]) },
+    ],
+    ['do not have the target', { databases: new Map() }],
+  ])('are not known if the counters %s', (_, accounts) => {
+    const { sessions, unproved } = account({ after: { accounts } });
+    expect(sessions).toBeNull();
+    expect(unproved).toEqual([expect.stringContaining('is not known')]);
+  });
+});
+
+describe('rows that were written while a session came that nobody saw', () => {
+  const unseen: Given = { sessions: 1, inserted: 3 };
+
+  test('are a change of unknown author if nobody else was on the server', () => {
+    const { changes, unproved } = account({ after: unseen });
+    expect(changes).toEqual([
+      {
+        what: 'rows were written (3 of public.jobs)',
+        madeBy: 'unknown',
+        evidence: expect.stringContaining('nobody else was connected'),
+      },
+    ]);
+    expect(unproved).toEqual([]);
+  });
+
+  test.each<[string, Run]>([
+    ['was in the target all the time', { start: { visitors: [visitor(START)] }, after: unseen }],
+    ['is in another database', { after: { ...unseen, visitors: [visitor(START, '10.0.0.7', OTHER)] } }],
+    ['was seen meanwhile', { after: { ...unseen, sessions: 2 }, others: [`78 ${LATER}`] }],
+    ['came to another database before the command ran', { start: { elsewhere: 1 }, after: unseen }],
+  ])('are nobody’s in particular if somebody else %s: not proved', (_, run) => {
+    const { changes, unproved } = account(run);
+    expect(changes).toEqual([]);
+    expect(unproved).toEqual([
+      expect.stringContaining('rows were written (3 of public.jobs), perhaps by others'),
+    ]);
+  });
+});
+
+describe('a session of the command’s on the target', () => {
+  test('that wrote nothing leaves it unchanged', () => {
+    const { sessions, changes, unproved } = account({ after: { sessions: 1 }, contacts: [contact] });
+    expect(sessions).toEqual({ ours: 0, command: 1, others: 0, unexplained: 0 });
+    expect({ changes, unproved }).toEqual({ changes: [], unproved: [] });
+  });
+
+  test('wrote what was written if nobody else was there', () => {
+    const { changes } = account({ after: { sessions: 1, inserted: 1 }, contacts: [contact] });
+    expect(changes).toMatchObject([{ what: 'rows were written (1 of public.jobs)', madeBy: 'command' }]);
+  });
+
+  test.each<[string, Given]>([
+    ['others were there', { inserted: 1, visitors: [visitor(START)] }],
+    ['rows are not counted', { accounts: { countsRows: false } }],
+    ['a transaction was prepared', { accounts: { prepared: 1 } }],
+    ['a sequence was used', { visitors: [visitor(START)], accounts: { sequenceAccesses: 1 } }],
+  ])('may have written if %s, and a person must look', (_, after) => {
+    const { changes } = account({ after: { sessions: 1, ...after }, contacts: [contact] });
+    expect(changes).toMatchObject([{ madeBy: 'unknown' }]);
+  });
+});
