@@ -1,6 +1,7 @@
 import type { HazardRecord } from './hazard-definition.ts';
 import { ACCESS } from './kinds/access.ts';
 import { APPLICATION } from './kinds/application.ts';
+import { BEYOND_DATABASE } from './kinds/beyond.ts';
 import { BUILDS } from './kinds/builds.ts';
 import { CASCADES } from './kinds/cascade.ts';
 import { FAILURES } from './kinds/failures.ts';
@@ -29,5 +30,6 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...LEFTOVERS,
   ...APPLICATION,
   ...ACCESS,
+  ...BEYOND_DATABASE,
   ...QUERIES,
 ];

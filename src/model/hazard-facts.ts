@@ -52,6 +52,20 @@ export interface CatalogueFacts {
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
+  /**
+   * What runs a function that acts on the server, if the clone is in the target's server and the command may have run it
+   * unnoticed.
+   */
+  readonly actsOnServer: readonly ActingObject[];
+}
+
+/** An object of the database that runs a function which acts on the server. */
+export interface ActingObject {
+  /** `function app.f`, `event trigger e`. */
+  readonly object: string;
+  /** `pg_switch_wal()`. */
+  readonly runs: string;
+  readonly why: string;
 }
 
 export interface DroppedFacts {

@@ -127,6 +127,7 @@ class CloneReader implements CloneWatch {
       catalogue: {
         ...catalogueFacts(before.catalogue, before.relations, data),
         dropped: schema?.dropped ?? new Map(),
+        actsOnServer: [],
       },
       retyped: schema?.retyped ?? [],
       caveats,
@@ -160,7 +161,11 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
   return {
     ...NOT_OBSERVED,
     names: new Map(namesOf(before.relations)),
-    catalogue: { ...catalogueFacts(before.catalogue, before.relations, null), dropped: new Map() },
+    catalogue: {
+      ...catalogueFacts(before.catalogue, before.relations, null),
+      dropped: new Map(),
+      actsOnServer: [],
+    },
   };
 }
 
@@ -181,6 +186,7 @@ const NOT_OBSERVED: CloneObservations = {
     unindexedForeignKeys: new Map(),
     dropped: new Map(),
     lockTimeoutByDefault: false,
+    actsOnServer: [],
   },
   retyped: [],
   caveats: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({

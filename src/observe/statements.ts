@@ -36,7 +36,7 @@ export const UNREAD_CAVEAT: Caveat = {
   path: 'command.refused',
   kind: 'unmeasured',
   reason:
-    'texts over 2 MB were sent on unread: what in them reaches beyond the clone was not stopped, and is only seen where it changed roles, databases or settings',
+    'texts over 2 MB were not parsed: of what reaches beyond the clone only calls of functions that act on the server were stopped in them (up to 64 MB); the rest is only seen if it changed roles, databases or settings',
 };
 
 /** For `sampled` statements. */

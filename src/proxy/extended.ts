@@ -20,6 +20,7 @@ import {
   startOfPrepared,
 } from './prepared-statement.ts';
 import type { SessionContext } from './session-context.ts';
+import { shownText, unreadText } from './shown-text.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
@@ -123,16 +124,17 @@ export class ExtendedProtocol {
   async #parse(piece: Message): Promise<void> {
     const { transaction } = this.#context;
     const { name, text } = parseMessage(piece.bytes);
-    const sql = piece.kind === 'head' ? `[a text of ${piece.length} bytes]` : text.toString().trim();
-    const note = piece.kind === 'head' ? 'unread' : undefined;
+    const { sql, note } = piece.kind === 'head' ? unreadText(piece.length) : shownText(text);
     const like = transaction.repetition(normalizeSql(sql));
     if (!like) await this.#catchUp();
     transaction.prepares(startOfPrepared({ sql, note, parsed: like ?? null }, this.#context));
-    const read = like || piece.kind === 'head' ? undefined : await this.#context.parse(text);
+    const read = like || note ? undefined : await this.#context.parse(text);
+    const refusal =
+      note && piece.kind === 'frame' ? await this.#context.refusal(text.toString(), null) : undefined;
     const translated = read !== undefined && read.text !== text;
     await this.#sendOn(translated ? { ...piece, bytes: withParseText(piece.bytes, read.text) } : piece);
     const parsed = like ?? onlyStatement(read?.statements);
-    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, note, parsed });
+    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, note, parsed, refusal });
   }
 
   async #bind(piece: Message): Promise<void> {
@@ -156,10 +158,10 @@ export class ExtendedProtocol {
     const { transaction } = this.#context;
     const portal = this.#portals.get(executeMessage(piece.bytes).portal) ?? { prepared: UNSEEN };
     if (transaction.skipping) return await this.#sendOn(piece);
-    const { sql, parsed } = portal.prepared;
+    const { sql, parsed, refusal: known } = portal.prepared;
     const repeats = transaction.repetition(parsed?.shape) !== undefined;
     const suspended = portal.statements?.current !== undefined;
-    const refusal = suspended || repeats ? undefined : await this.#context.refusal(sql, parsed);
+    const refusal = suspended || repeats ? undefined : (known ?? (await this.#context.refusal(sql, parsed)));
     if (refusal) return await this.#refuse(portal, refusal);
     if (!this.#context.exact || repeats) return await this.#run(piece, portal, false);
     await this.#catchUp();

@@ -113,16 +113,18 @@ export interface Intent {
   /** As the command names it. */
   readonly database: string;
   readonly sql: string;
-  /** null if the parser did not accept the text, or it was too large to be parsed. */
+  /** null if the parser did not accept the text, or it was too large to be parsed (over 2 MB). */
   readonly parsed: ParsedStatement | null;
 }
 
 /**
  * Decides whether statements may run; a refusal is answered as an error of the server's would be, with everything that
- * follows from one. It is not asked about a text over 2 MB, or a repetition of DML that was let through.
+ * follows from one. It is not asked about a text over 64 MB, or a repetition of DML that was let through.
  */
 export interface Gate {
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
+  /** Decides about a call of a function by its OID: the protocol's fast path. */
+  calls?(oid: number): GateAnswer;
   /** Returns the text to send in place of one that names something which has another name here, if there is one. */
   translate?(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined>;
   /**

@@ -13,6 +13,8 @@ export interface PreparedStatement {
   /** Says why `sql` is a note, if it is not the client's text. */
   readonly note?: StatementNote | undefined;
   readonly parsed: ParsedStatement | null;
+  /** The gate's answer to a text that is too large to be kept. */
+  readonly refusal?: PostgresError | undefined;
 }
 
 /** Fails in the server as the refused statement would have; the error's words are replaced. */

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
-import { CLIENT, errorResponse, parameterStatusMessage } from '../postgres/protocol/messages.ts';
+import { CLIENT, errorResponse, functionOf, parameterStatusMessage } from '../postgres/protocol/messages.ts';
 import { ExtendedProtocol } from './extended.ts';
 import { SessionContext, type SessionParts } from './session-context.ts';
-import { SimpleProtocol } from './simple.ts';
+import { REFUSED, SimpleProtocol } from './simple.ts';
 
 const PROTOCOL_VIOLATION = '08P01';
 /** A parameter that every server reports: its value, sent again, is a message without a meaning. */
@@ -94,9 +94,7 @@ export class ProxySession {
       case CLIENT.query:
         return await this.#simple.query(piece);
       case CLIENT.functionCall:
-        await requests.drained();
-        requests.expect({ endsWith: 'ready', relay: 'whole' });
-        break;
+        return await this.#callFunction(piece);
       case CLIENT.copyDone:
       case CLIENT.copyFail:
         requests.endCopyIn();
@@ -105,6 +103,21 @@ export class ProxySession {
         break;
     }
     await this.#context.send(piece.bytes);
+  }
+
+  /** Serves the fast path, which calls a function by its OID. */
+  async #callFunction(piece: Exclude<Piece, { kind: 'slice' }>): Promise<void> {
+    const { requests } = this.#context;
+    await requests.drained();
+    const answer = this.#parts.gate.calls?.(functionOf(piece.bytes)) ?? 'run';
+    if (answer === 'run') {
+      requests.expect({ endsWith: 'ready', relay: 'whole' });
+      return await this.#context.send(piece.bytes);
+    }
+    // Its arguments are still to come, and nothing else can be read before them.
+    if (piece.kind === 'head') throw new ProtocolError(answer.message);
+    requests.expect({ endsWith: 'ready', relay: 'whole', replacesError: errorResponse(answer) });
+    await this.#context.send(REFUSED);
   }
 
   /** The stream cannot be read on: whatever it was meant to be, it must not reach the server. */

@@ -8,13 +8,14 @@ import type { StatementStart } from './begun-statement.ts';
 import { serveResendable } from './resend.ts';
 import { segmentsOf } from './segments.ts';
 import type { SessionContext } from './session-context.ts';
+import { shownText, unreadText } from './shown-text.ts';
 import { SplitText } from './split.ts';
 import { StatementSequence } from './statement-sequence.ts';
 
 type Message = Exclude<Piece, { kind: 'slice' }>;
 
 /** Fails in the server as the refused text would have, with what follows from it; the error's words are replaced. */
-const REFUSED = serialize.query('refused by safemigrate');
+export const REFUSED = serialize.query('refused by safemigrate');
 /** Longer texts do not come from the loops for which normalising is worth its time. */
 const LONGEST_NORMALISED_BYTES = 16 * 1024;
 /** So much of the answer to a text of several statements is held until it is known that it need not be sent again. */
@@ -75,12 +76,11 @@ export class SimpleProtocol {
     return transaction.repetition(normalizeSql(text.toString()));
   }
 
-  /** Sends on a text that is too large to be parsed. */
+  /** Sends on a text that is too large to be read. */
   async #sendUnparsed(piece: Message & { kind: 'head' }): Promise<void> {
     const { requests, transaction } = this.#context;
     await transaction.readLocks();
-    const sql = `[a text of ${piece.length} bytes]`;
-    const start: StatementStart = { sql, note: 'unread', parsed: null, sent: 'through' };
+    const start: StatementStart = { ...unreadText(piece.length), parsed: null, sent: 'through' };
     const statements = new StatementSequence(transaction, [start]);
     requests.expect({ endsWith: 'ready', relay: 'whole', statements });
     await this.#context.send(piece.bytes);
@@ -149,7 +149,7 @@ export class SimpleProtocol {
 
 /** The statements of a text that goes whole. */
 function startsOf(text: Buffer, parsed: readonly ParsedStatement[] | null): StatementStart[] {
-  if (!parsed) return [{ sql: textOf(text, 0, text.length), parsed: null, sent: 'through' }];
+  if (!parsed) return [{ ...shownText(text), parsed: null, sent: 'through' }];
   const sent = parsed.length === 1 ? 'through' : 'together';
   return parsed.map((statement) => ({
     sql: textOf(text, statement.from, statement.to),

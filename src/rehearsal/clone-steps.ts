@@ -1,6 +1,8 @@
 import { prepareClone } from '../clone/after-clone.ts';
 import type { Clone } from '../clone/method.ts';
 import { inPhase } from '../events.ts';
+import type { ActingObject } from '../model/hazard-facts.ts';
+import type { Caveat } from '../model/report.ts';
 import {
   type Checked,
   type ChecksBefore,
@@ -9,7 +11,9 @@ import {
 } from '../observe/checks/check-watch.ts';
 import { type CloneObservations, type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
+import { measured } from '../observe/measured.ts';
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
+import { actsUnseen } from './open-gate.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type ContentsBefore, readContentsBefore } from './run-again.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
@@ -66,13 +70,30 @@ export function readAfter(
   { plan, context, clone }: CloneSetup,
   { questions }: RehearsalContext,
   before: BeforeCommand,
-  { wire }: CloneRun,
+  { wire, gate }: CloneRun,
 ): Promise<AfterCommand> {
   const { signal: interrupt } = plan;
   return inPhase(context.emit, 'after', async () => {
-    const observed = await before.watch.after(wire.lockedRelations(), { interrupt });
+    const read = await before.watch.after(wire.lockedRelations(), { interrupt });
+    const observed = await withUnseen(read, () => actsUnseen(context, clone, gate), interrupt);
     const seen = await wire.statements(observed.names, observed.data, observed.made);
     const checked = await runChecksAfter(clone, { ...context, ...questions }, before.checks, interrupt);
     return { observed, seen, checked };
   });
+}
+
+/** Adds what acts on the target's server and was never seen. */
+async function withUnseen(
+  observed: CloneObservations,
+  read: () => Promise<ActingObject[]>,
+  interrupt: AbortSignal,
+): Promise<CloneObservations> {
+  if (interrupt.aborted) return observed;
+  const caveats: Caveat[] = [];
+  const actsOnServer = (await measured(caveats, 'hazards', read)) ?? [];
+  return {
+    ...observed,
+    catalogue: { ...observed.catalogue, actsOnServer },
+    caveats: [...observed.caveats, ...caveats],
+  };
 }

@@ -2,12 +2,13 @@ import type { Clone, CloneContext } from '../clone/method.ts';
 import { type CommandInput, type Logins, type Rewritten, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { inPhase } from '../events.ts';
-import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
+import type { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import { type Contacts, runWatched } from '../observe/contact.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
+import { openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
-import { guardOptions, toRun, wireOptions } from './slices.ts';
+import { toRun, wireOptions } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
 
 /** A command, and where it knows the target from. */
@@ -42,7 +43,7 @@ export async function openWire(
   { life, plan: { proxy }, context, clone }: CloneSetup,
   { logins }: LocatedCommand,
 ): Promise<OpenWire> {
-  const gate = new RehearsalGate(guardOptions(context, clone, proxy));
+  const gate = await openGate(context, clone, proxy);
   const wire = await watchCommand(life.scope, wireOptions(context, clone, logins, gate, proxy));
   return { gate, wire };
 }

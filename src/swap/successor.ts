@@ -3,14 +3,14 @@ import { NO_LIMIT_MS } from '../clone/template/stall.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import { openGate } from '../rehearsal/open-gate.ts';
 import type { CommandPlan } from '../rehearsal/plan.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
-import { guardOptions, toRun, wireOptions } from '../rehearsal/slices.ts';
+import { toRun, wireOptions } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type ClusterProperties, differingProperties, readClusterProperties } from './cluster-properties.ts';
@@ -60,7 +60,7 @@ export async function migrateClone(
   { scope, stop }: { readonly scope: Scope; readonly stop: Stop },
   plan: SwapPlan,
 ): Promise<void> {
-  const gate = new RehearsalGate(guardOptions(context, clone, plan.proxy));
+  const gate = await openGate(context, clone, plan.proxy);
   const proxy = await watchCommand(
     scope,
     wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }),

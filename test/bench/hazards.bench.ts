@@ -106,6 +106,7 @@ function large(): RehearsalEvidence {
       catalogue: {
         relations: new Map(relations.map((each) => [each, relation(2 ** 30, 2_000_000)])),
         lockTimeoutByDefault: false,
+        actsOnServer: [],
       },
     }),
     ...{

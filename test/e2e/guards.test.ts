@@ -45,6 +45,11 @@ describe('what would take effect beyond the clone', () => {
     ['ALTER ROLE', 'ALTER ROLE clerk CREATEDB'],
     ['CREATE ROLE', 'CREATE TABLE notes (id int); CREATE ROLE sneaky'],
     ['REASSIGN OWNED', 'REASSIGN OWNED BY clerk TO boss'],
+    ['DO with ALTER ROLE', 'DO $$ BEGIN ALTER ROLE clerk CREATEDB; END $$'],
+    [
+      'f(), which runs ALTER ROLE',
+      `CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'ALTER ROLE clerk CREATEDB'; SELECT f()`,
+    ],
   ])('is refused with its reason: %s', async (what, sql) => {
     const before = await role('clerk');
     const { report, exitCode, stderr } = await rehearse(target.url, sqlCommand(sql));
@@ -71,16 +76,20 @@ describe('what would take effect beyond the clone', () => {
   });
 
   test.each([
-    ['DO', `DO $$ BEGIN EXECUTE 'ALTER ROLE boss CREATEDB'; END $$`, 'role boss: rolcreatedb false → true'],
+    [
+      'DO',
+      `DO $$ BEGIN EXECUTE 'ALTER' || ' ROLE boss CREATEDB'; END $$`,
+      'role boss: rolcreatedb false → true',
+    ],
     [
       'a function',
-      `CREATE FUNCTION f() RETURNS void LANGUAGE sql AS 'ALTER ROLE boss CREATEROLE'; SELECT f()`,
+      `CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'ALTER' || ' ROLE boss CREATEROLE'; END $$; SELECT f()`,
       'role boss: rolcreaterole false → true',
     ],
     [
       'REASSIGN OWNED in DO',
       // Ownership of databases is shared, and so is reached from the clone.
-      `DO $$ BEGIN REASSIGN OWNED BY clerk TO boss; END $$`,
+      `DO $$ BEGIN EXECUTE 'REASSIGN' || ' OWNED BY clerk TO boss'; END $$`,
       /: owner clerk → boss/,
     ],
   ])('is found where it hides in %s: exit code 5, with the exact change', async (_where, sql, what) => {

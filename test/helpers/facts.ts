@@ -24,6 +24,7 @@ export function facts(
       unindexedForeignKeys: new Map(),
       dropped: new Map(),
       lockTimeoutByDefault: true,
+      actsOnServer: [],
       ...catalogue,
     },
     ...others,

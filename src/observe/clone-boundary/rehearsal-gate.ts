@@ -5,7 +5,9 @@ import type { ParsedStatement } from '../../postgres/sql/parse.ts';
 
 import { optionOf } from '../../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
+import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
+import { type ServerCall, ServerCalls } from './server-calls.ts';
 import { classifyScope, type Names, type StatementScope } from './statement-scope.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
@@ -22,6 +24,8 @@ export interface RehearsalGateOptions {
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
   readonly marking: () => string | null;
+  /** What would act beyond the clone if it were called, read, or written; the gate adds what the command creates. */
+  readonly calls?: ServerCalls;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
 }
 
@@ -39,16 +43,20 @@ export class RehearsalGate implements Gate {
   /** What named the target and was led to the clone. */
   readonly redirected: string[] = [];
   readonly #options: RehearsalGateOptions;
+  readonly #calls: ServerCalls;
 
   constructor(options: RehearsalGateOptions) {
     this.#options = options;
+    this.#calls = options.calls ?? new ServerCalls();
   }
 
-  async before({ database, parsed }: Intent): Promise<GateAnswer> {
-    if (!parsed) return 'run';
+  async before({ database, sql, parsed }: Intent): Promise<GateAnswer> {
     const { names, databases, isolation } = this.#options;
     const own = this.#names();
-    if (isolation === 'own-cluster') return this.#withinHost(classifyScope(parsed.node, names));
+    const known: Known = { calls: this.#calls, names: own };
+    if (!parsed) return this.#withoutCall(findNamedCall(sql, known));
+    const call = await findServerCall({ sql, node: parsed.node }, known);
+    if (isolation === 'own-cluster') return this.#withinHost(classifyScope(parsed.node, names), call);
     const reach = classifyScope(parsed.node, own);
     const elsewhere = database !== names.target && !databases.has(database);
     if (elsewhere && !isHarmlessElsewhere(parsed.node) && reach.kind !== 'own-databases')
@@ -58,7 +66,7 @@ export class RehearsalGate implements Gate {
       );
     switch (reach.kind) {
       case 'within':
-        return 'run';
+        return this.#withoutCall(call);
       case 'beyond':
         return this.#refuse(reach.what, reach.why);
       case 'redirect':
@@ -82,8 +90,25 @@ export class RehearsalGate implements Gate {
     }
   }
 
-  #withinHost(reach: StatementScope): GateAnswer {
-    return reach.kind === 'beyond' && reach.leaves === 'server' ? this.#refuse(reach.what, reach.why) : 'run';
+  /** What it knows to act beyond the clone. */
+  get knownCalls(): ServerCalls {
+    return this.#calls;
+  }
+
+  /** Decides about the fast-path message, which calls a function by its OID. */
+  calls(oid: number): GateAnswer {
+    return this.#withoutCall(this.#calls.calledByOid(oid));
+  }
+
+  #withoutCall(call: ServerCall | undefined): GateAnswer {
+    const matters = call && (this.#options.isolation === 'same-cluster' || call.leaves === 'server');
+    return matters ? this.#refuse(call.what, call.why) : 'run';
+  }
+
+  #withinHost(reach: StatementScope, call: ServerCall | undefined): GateAnswer {
+    return reach.kind === 'beyond' && reach.leaves === 'server'
+      ? this.#refuse(reach.what, reach.why)
+      : this.#withoutCall(call);
   }
 
   async translate(text: string, statements: readonly ParsedStatement[]): Promise<string | undefined> {

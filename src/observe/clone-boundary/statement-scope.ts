@@ -1,24 +1,12 @@
 import type * as Tree from 'libpg-query';
-import {
-  evaluatesExpressions,
-  isStatementKind,
-  nameOfStatement,
-  reachOf,
-} from '../../postgres/sql/classify-statement.ts';
+import { isStatementKind, nameOfStatement, reachOf } from '../../postgres/sql/classify-statement.ts';
 import type { KindsReaching } from '../../postgres/sql/statement-kinds.ts';
-import {
-  calledFunctions,
-  type FieldsOf,
-  kindOf,
-  type Node,
-  optionOf,
-  strings,
-} from '../../postgres/sql/tree.ts';
+import { type FieldsOf, kindOf, type Node, optionOf, strings } from '../../postgres/sql/tree.ts';
+import { ACTS_ON_SERVER, TOUCHES_FILES } from './server-functions.ts';
 
 /**
  * Which statements take effect beyond the clone: roles, other databases, the server itself, and what the server can
- * reach. Read from the parse tree, so it stops what is said openly; what hides in a function
- * or in EXECUTE is found by comparing the shared catalogues before and after.
+ * reach. Read from the kind of statement and the names in it; find-server-call.ts searches what it calls, and code.
  */
 export type StatementScope =
   | { readonly kind: 'within' }
@@ -45,10 +33,6 @@ export interface Names {
 }
 
 const ROLES = 'roles belong to the whole cluster, so it would reach the target';
-const SERVER = 'it acts on the server that the target runs on';
-const FILES = "it reads or writes files of the target's server";
-const CONNECTS = 'it opens a connection of its own, to wherever it is told';
-const OUTSIDE = new Set([FILES, CONNECTS]);
 
 const beyond = (what: string, why: string, leaves: 'database' | 'server' = 'database'): StatementScope => ({
   kind: 'beyond',
@@ -64,10 +48,10 @@ const WHY: Readonly<Record<KindsReaching<'cluster' | 'server'>, string>> = {
   DropRoleStmt: ROLES,
   ReassignOwnedStmt: "it changes the owner of the target's objects and of databases too",
   DropOwnedStmt: 'it drops privileges on databases and on the cluster too',
-  AlterSystemStmt: SERVER,
-  CreateTableSpaceStmt: FILES,
-  DropTableSpaceStmt: SERVER,
-  AlterTableSpaceOptionsStmt: SERVER,
+  AlterSystemStmt: ACTS_ON_SERVER,
+  CreateTableSpaceStmt: TOUCHES_FILES,
+  DropTableSpaceStmt: ACTS_ON_SERVER,
+  AlterTableSpaceOptionsStmt: ACTS_ON_SERVER,
   CreateSubscriptionStmt: 'it connects to a publisher and makes a slot there',
   AlterSubscriptionStmt: 'it acts on a publisher',
   DropSubscriptionStmt: 'it drops a slot of a publisher',
@@ -100,7 +84,9 @@ const RULES: Rules = {
   DropdbStmt: ({ dbname = '' }) => ({ kind: 'drop-database', database: dbname }),
   CopyStmt: ({ is_program: isProgram, filename }) => {
     if (isProgram) return beyond('COPY … PROGRAM', "it runs a program on the target's server", 'server');
-    return filename === undefined ? undefined : beyond('COPY with a file of the server', FILES, 'server');
+    return filename === undefined
+      ? undefined
+      : beyond('COPY with a file of the server', TOUCHES_FILES, 'server');
   },
   GrantStmt: ({ is_grant: grants, objtype, objects = [] }, names) =>
     onObject(grants ? 'GRANT' : 'REVOKE', objtype, strings(objects), names),
@@ -127,9 +113,9 @@ function onObject(
     case 'OBJECT_ROLE':
       return beyond(`${verb} on a role`, ROLES);
     case 'OBJECT_TABLESPACE':
-      return beyond(`${verb} on a tablespace`, SERVER);
+      return beyond(`${verb} on a tablespace`, ACTS_ON_SERVER);
     case 'OBJECT_PARAMETER_ACL':
-      return beyond(`${verb} on a parameter`, SERVER);
+      return beyond(`${verb} on a parameter`, ACTS_ON_SERVER);
     case 'OBJECT_SUBSCRIPTION':
       return beyond(`${verb} on a subscription`, 'subscriptions act on a publisher');
     default:
@@ -155,54 +141,9 @@ function stringOf(node: Tree.Node | undefined): string | undefined {
   return node && 'String' in node ? node.String.sval : undefined;
 }
 
-/** Functions that act beyond the database of their session, by name in any schema. */
-const FUNCTIONS: Readonly<Record<string, string>> = {
-  pg_reload_conf: SERVER,
-  pg_rotate_logfile: SERVER,
-  pg_promote: SERVER,
-  pg_switch_wal: SERVER,
-  pg_create_restore_point: SERVER,
-  pg_backup_start: SERVER,
-  pg_backup_stop: SERVER,
-  pg_start_backup: SERVER,
-  pg_stop_backup: SERVER,
-  pg_wal_replay_pause: SERVER,
-  pg_wal_replay_resume: SERVER,
-  pg_terminate_backend: "it may end the target's sessions",
-  pg_cancel_backend: "it may cancel statements of the target's sessions",
-  pg_create_physical_replication_slot: SERVER,
-  pg_create_logical_replication_slot: SERVER,
-  pg_copy_physical_replication_slot: SERVER,
-  pg_copy_logical_replication_slot: SERVER,
-  pg_drop_replication_slot: SERVER,
-  pg_replication_slot_advance: SERVER,
-  pg_sync_replication_slots: SERVER,
-  pg_logical_slot_get_changes: SERVER,
-  pg_logical_slot_get_binary_changes: SERVER,
-  pg_replication_origin_create: SERVER,
-  pg_replication_origin_drop: SERVER,
-  pg_replication_origin_advance: SERVER,
-  pg_stat_reset_shared: SERVER,
-  pg_stat_reset_slru: SERVER,
-  pg_stat_reset_replication_slot: SERVER,
-  pg_stat_statements_reset: 'it resets the statistics of every database',
-  pg_file_write: FILES,
-  pg_file_rename: FILES,
-  pg_file_unlink: FILES,
-  lo_import: FILES,
-  lo_export: FILES,
-  dblink: CONNECTS,
-  dblink_connect: CONNECTS,
-  dblink_connect_u: CONNECTS,
-  dblink_exec: CONNECTS,
-  dblink_send_query: CONNECTS,
-};
-
-/** Returns what a statement reaches; `names` are the names that the command may use for its own database. */
+/** Returns what a statement reaches by its kind; `names` are the names that the command may use for its own database. */
 export function classifyScope(node: Node, names: Names): StatementScope {
-  const byKind = scopeOfKind(node, names);
-  if (byKind) return byKind;
-  return (evaluatesExpressions(node) && scopeOfCalls(node)) || { kind: 'within' };
+  return scopeOfKind(node, names) ?? { kind: 'within' };
 }
 
 function scopeOfKind(node: Node, names: Names): StatementScope | undefined {
@@ -215,11 +156,4 @@ function scopeOfKind(node: Node, names: Names): StatementScope | undefined {
   // The rule of a kind is given the fields of that kind.
   const rule = RULES[kind as keyof Rules] as (fields: unknown, names: Names) => StatementScope | undefined;
   return rule(node[kind], names);
-}
-
-/** The first call of a function that reaches beyond, however deep in the statement. */
-function scopeOfCalls(node: Node): StatementScope | undefined {
-  const name = calledFunctions(node).find((called) => Object.hasOwn(FUNCTIONS, called.name))?.name ?? '';
-  const why = FUNCTIONS[name];
-  return why === undefined ? undefined : beyond(`${name}()`, why, OUTSIDE.has(why) ? 'server' : 'database');
 }

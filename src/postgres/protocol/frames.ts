@@ -30,8 +30,10 @@ const BOUND_BYTES = 64 * 1024;
 const LARGEST_LENGTH = 0x3fff_ffff;
 /** The head of a frame beyond the bound: enough for the names that start a Bind. */
 const HEAD_BYTES = HEADER_BYTES + 256;
-/** Longer SQL text is passed on unparsed: parsing takes a hundred times its size in memory. */
+/** Longer SQL text is not parsed: parsing takes a hundred times its size in memory. */
 export const LARGEST_TEXT_BYTES = 2 * 1024 * 1024;
+/** Longer SQL text is passed on unread. */
+export const LARGEST_READ_BYTES = 64 * 1024 * 1024;
 
 function direction(
   name: string,
@@ -46,8 +48,8 @@ function direction(
 }
 
 export const FROM_CLIENT = direction('client', 'd', 'BCDEFHPQSXcfp', {
-  P: LARGEST_TEXT_BYTES,
-  Q: LARGEST_TEXT_BYTES,
+  P: LARGEST_READ_BYTES,
+  Q: LARGEST_READ_BYTES,
 });
 
 export const FROM_SERVER = direction('server', 'Dd', '123ACEGHIKNRSTVWZnstcv', {

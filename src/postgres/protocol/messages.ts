@@ -146,6 +146,11 @@ export function bindMessage(frame: Buffer): { portal: string; statement: string 
   return { portal, statement: readCString(payload, next).text };
 }
 
+/** Returns the OID of the function that a FunctionCall message calls. */
+export function functionOf(frame: Buffer): number {
+  return payloadOf(frame).readUInt32BE(0);
+}
+
 export function executeMessage(frame: Buffer): { portal: string } {
   return { portal: readCString(payloadOf(frame), 0).text };
 }

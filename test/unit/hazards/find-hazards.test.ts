@@ -211,6 +211,7 @@ describe('without a lock_timeout', () => {
         catalogue: {
           relations: new Map([['public.orders', relation(MB, 1)]]),
           lockTimeoutByDefault: given.byDefault ?? false,
+          actsOnServer: [],
         },
       }),
     ).map(({ code }) => code);

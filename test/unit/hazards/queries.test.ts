@@ -21,6 +21,7 @@ function found(section: QueriesSection | null) {
       unindexedForeignKeys: new Map(),
       dropped: new Map(),
       lockTimeoutByDefault: false,
+      actsOnServer: [],
     },
   };
   return QUERIES.flatMap(({ code, find }) =>

@@ -1,0 +1,248 @@
+import type * as Tree from 'libpg-query';
+import type { Name } from '../../model/hazard-facts.ts';
+import { evaluatesExpressions, fieldsIf } from '../../postgres/sql/classify-statement.ts';
+import { type Code, literalsOf, plpgsqlCode, sqlCode, UNREADABLE } from '../../postgres/sql/code-texts.ts';
+import {
+  kindOf,
+  type Node,
+  nameOf,
+  nameOfParts,
+  optionOf,
+  strings,
+  walkTree,
+} from '../../postgres/sql/tree.ts';
+import { ANY_ARGUMENTS, type ServerCall, type ServerCalls, throughName } from './server-calls.ts';
+import { classifyScope, type Names } from './statement-scope.ts';
+
+/** What a search of a statement asks. */
+export interface Known {
+  readonly calls: ServerCalls;
+  readonly names: Names;
+}
+
+interface Statement {
+  /** Its text, and nothing else. */
+  readonly sql: string;
+  readonly node: Node;
+}
+
+/** Words of statements that act beyond their database, for code in which they stand. */
+const BEYOND =
+  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke)\b/i;
+/** Functions that execute their text. */
+const EXECUTES =
+  /^(?:query_to_xml|query_to_xmlschema|query_to_xml_and_xmlschema|ts_stat|crosstab\w*|connectby)$/;
+const ENDS_SESSIONS: ReadonlySet<string> = new Set(['pg_terminate_backend', 'pg_cancel_backend']);
+const WRITES: ReadonlySet<string> = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
+
+/**
+ * Returns what a statement would do beyond the clone by the functions that it calls: itself, in a DO block, in texts that a block
+ * executes, or through functions, views, triggers and rules of the user's. Remembers those that it creates, which are
+ * searched when they are used.
+ */
+export async function findServerCall(
+  { sql, node }: Statement,
+  known: Known,
+): Promise<ServerCall | undefined> {
+  const { calls } = known;
+  if (fieldsIf(node, 'DoStmt')) return await inBlock({ sql, node }, known);
+  const created = fieldsIf(node, 'CreateFunctionStmt');
+  if (created) return await learnFunction({ sql, node }, created, known);
+  if (!calls.mentions(sql)) return undefined;
+  const view = fieldsIf(node, 'ViewStmt');
+  if (view) return learnView(nameOf(view.view), inTree(view.query, known, true), calls);
+  const rule = fieldsIf(node, 'RuleStmt');
+  if (rule) return learnWrites(nameOf(rule.relation), inTree(rule, known, true), calls);
+  const trigger = fieldsIf(node, 'CreateTrigStmt');
+  if (trigger) {
+    const call = calls.called(nameOfParts(trigger.funcname), undefined) ?? inTree(trigger, known, false);
+    return learnWrites(nameOf(trigger.relation), call, calls);
+  }
+  const renamed = fieldsIf(node, 'RenameStmt');
+  if (renamed) return learnNewName(renamed, calls);
+  const dropped = fieldsIf(node, 'DropStmt');
+  if (dropped) return learnDropped(dropped, calls);
+  return inTree(node, known, evaluatesExpressions(node)) ?? inDefinition(node, calls);
+}
+
+/** Returns what a text that the parser does not read would do: what it names outside of comments and quotes. */
+export function findNamedCall(text: string, { calls }: Known): ServerCall | undefined {
+  if (!calls.mentions(text)) return undefined;
+  const bare = text.replace(/--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'/g, ' ');
+  for (const [, name = ''] of bare.matchAll(/([\w$\u0080-\uffff]+)"?\s*\(/g)) {
+    const call = calls.called({ schema: null, name: name.toLowerCase() }, undefined);
+    if (call) return call;
+  }
+  return undefined;
+}
+
+async function inBlock({ sql, node }: Statement, known: Known): Promise<ServerCall | undefined> {
+  const call = await inBody(sql, languageOf(fieldsIf(node, 'DoStmt')?.args), known);
+  return call && { ...call, what: `DO with ${call.what}` };
+}
+
+/** Searches the body of a function or a DO block, given with the statement that holds it. */
+async function inBody(sql: string, language: string, known: Known): Promise<ServerCall | undefined> {
+  if (!known.calls.mentions(sql) && !BEYOND.test(sql)) return undefined;
+  const code = language === 'plpgsql' ? await plpgsqlCode(sql) : await bodyOfSql(sql, language);
+  return code === UNREADABLE ? known.calls.named(sql) : await inCode(code, known);
+}
+
+async function bodyOfSql(sql: string, language: string): Promise<Code | typeof UNREADABLE> {
+  const code = language === 'sql' ? await sqlCode(sql) : UNREADABLE;
+  if (code === UNREADABLE) return UNREADABLE;
+  const created = fieldsIf(code.nodes[0] ?? {}, 'CreateFunctionStmt');
+  // BEGIN ATOMIC and RETURN: the statements are part of the tree.
+  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], dynamic: [] };
+  const body = optionOf(created?.options, 'as')?.arg;
+  return await sqlCode(body && 'List' in body ? (strings(body.List.items)[0] ?? '') : '');
+}
+
+async function inCode({ nodes, dynamic }: Code, known: Known): Promise<ServerCall | undefined> {
+  for (const node of nodes) {
+    const scope = classifyScope(node, known.names);
+    if (scope.kind === 'beyond') return scope;
+    if (scope.kind === 'redirect')
+      return { what: scope.what, why: 'it names the target within code', leaves: 'database' };
+    const call = inTree(node, known, true);
+    if (call) return call;
+  }
+  for (const text of dynamic) {
+    const call = await inText(text, known);
+    if (call) return call;
+  }
+  return undefined;
+}
+
+/** Searches a text that is executed, or a part of one. */
+async function inText(text: string, known: Known): Promise<ServerCall | undefined> {
+  if (!known.calls.mentions(text) && !BEYOND.test(text)) return undefined;
+  const code = await sqlCode(text);
+  if (code === UNREADABLE) return known.calls.named(text);
+  // The arguments may be in the next part.
+  return (await inCode(code, known)) ?? known.calls.named(/[\w$]*\s*$/.exec(text)?.[0] ?? '');
+}
+
+/** The first call within a part of a tree. @param runs its relations are read or written. */
+function inTree(part: unknown, known: Known, runs: boolean): ServerCall | undefined {
+  const { calls } = known;
+  let found: ServerCall | undefined;
+  walkTree(part, (key, fields) => {
+    if (found) return;
+    // CALL holds its call as a field.
+    if (key === 'FuncCall' || key === 'funccall') found = ofCall(fields as Tree.FuncCall, calls);
+    else if (key === 'RangeVar' && runs) found = ofRelation(nameOf(fields as Tree.RangeVar), 'read', calls);
+    else if (WRITES.has(key)) found = ofTarget(fields as Tree.InsertStmt, calls);
+    else if (key === 'CopyStmt') {
+      const { relation, is_from: isFrom } = fields as Tree.CopyStmt;
+      found = ofRelation(nameOf(relation), isFrom ? 'write' : 'read', calls);
+    } else if (key === 'RefreshMatViewStmt')
+      found = ofRelation(nameOf((fields as Tree.RefreshMatViewStmt).relation), 'read', calls);
+  });
+  return found;
+}
+
+function ofCall({ funcname, args = [] }: Tree.FuncCall, calls: ServerCalls): ServerCall | undefined {
+  const name = nameOfParts(funcname);
+  if (ENDS_SESSIONS.has(name.name) && isOwnPid(args[0])) return undefined;
+  if (EXECUTES.test(name.name)) {
+    const call = literalsOf(args).flatMap((text) => calls.named(text) ?? [])[0];
+    if (call) return call;
+  }
+  const call = calls.called(name, args.length);
+  return call && throughName(name.name, call);
+}
+
+function isOwnPid(argument: Tree.Node | undefined): boolean {
+  return (
+    argument !== undefined &&
+    'FuncCall' in argument &&
+    nameOfParts(argument.FuncCall.funcname).name === 'pg_backend_pid'
+  );
+}
+
+/** DML reads a view that it writes through. */
+function ofTarget({ relation }: Tree.InsertStmt, calls: ServerCalls): ServerCall | undefined {
+  const name = nameOf(relation);
+  return ofRelation(name, 'write', calls) ?? ofRelation(name, 'read', calls);
+}
+
+function ofRelation(name: Name, on: 'read' | 'write', calls: ServerCalls): ServerCall | undefined {
+  const call = calls.relation(name, on);
+  const verb = on === 'read' ? 'a query of' : 'a change of';
+  return (
+    call && { ...call, what: `${verb} ${name.name}, which runs ${call.what.replace(/^.*, which runs /, '')}` }
+  );
+}
+
+/** Objects that name functions without calling them: operators, aggregates, casts, event triggers. */
+function inDefinition(node: Node, calls: ServerCalls): ServerCall | undefined {
+  const names: Name[] = [];
+  const add = (parts: readonly Tree.Node[] | undefined) => names.push(nameOfParts(parts));
+  for (const each of fieldsIf(node, 'DefineStmt')?.definition ?? [])
+    if ('DefElem' in each && each.DefElem.arg && 'TypeName' in each.DefElem.arg)
+      add(each.DefElem.arg.TypeName.names);
+  add(fieldsIf(node, 'CreateCastStmt')?.func?.objname);
+  add(fieldsIf(node, 'CreateEventTrigStmt')?.funcname);
+  for (const name of names) {
+    const call = calls.called(name, undefined);
+    if (call) return { ...call, what: `${kindOf(node).replace(/Stmt$/, '')} with ${call.what}` };
+  }
+  return undefined;
+}
+
+/** Returns what a function does beyond the clone if it is called. @param sql its CREATE FUNCTION or CREATE PROCEDURE. */
+export function callOfFunction(
+  { sql, options }: { readonly sql: string; readonly options: readonly Tree.Node[] | undefined },
+  known: Known,
+): Promise<ServerCall | undefined> {
+  return inBody(sql, languageOf(options), known);
+}
+
+async function learnFunction(
+  { sql }: Statement,
+  { funcname, options }: Tree.CreateFunctionStmt,
+  known: Known,
+): Promise<undefined> {
+  const call = (await callOfFunction({ sql, options }, known)) ?? null;
+  const name = nameOfParts(funcname);
+  if (call || known.calls.mentions(name.name)) known.calls.addFunction({ ...name, ...ANY_ARGUMENTS, call });
+}
+
+function learnView(name: Name, call: ServerCall | undefined, calls: ServerCalls): undefined {
+  calls.setRelation({ ...name, on: 'read', call: call ?? null });
+}
+
+function learnWrites(name: Name, call: ServerCall | undefined, calls: ServerCalls): undefined {
+  if (call) calls.setRelation({ ...name, on: 'write', call });
+}
+
+/** A function or a relation keeps what it runs under its new name. */
+function learnNewName({ relation, object, newname = '' }: Tree.RenameStmt, calls: ServerCalls): undefined {
+  if (object && 'ObjectWithArgs' in object) {
+    const former = nameOfParts(object.ObjectWithArgs.objname);
+    const call = calls.called(former, undefined);
+    if (call) calls.addFunction({ schema: former.schema, name: newname, ...ANY_ARGUMENTS, call });
+  }
+  if (!relation) return;
+  const former = nameOf(relation);
+  for (const on of ['read', 'write'] as const) {
+    const call = calls.relation(former, on);
+    if (call) calls.setRelation({ schema: former.schema, name: newname, on, call });
+  }
+}
+
+/** Without its trigger or rule a table runs nothing more. */
+function learnDropped({ removeType, objects = [] }: Tree.DropStmt, calls: ServerCalls): undefined {
+  if (removeType !== 'OBJECT_TRIGGER' && removeType !== 'OBJECT_RULE') return;
+  for (const object of objects) {
+    const table = 'List' in object ? nameOfParts(object.List.items?.slice(0, -1)) : undefined;
+    if (table && calls.relation(table, 'write')) calls.setRelation({ ...table, on: 'write', call: null });
+  }
+}
+
+/** The language that a DO or CREATE FUNCTION says. */
+function languageOf(options: readonly Tree.Node[] | undefined): string {
+  const language = optionOf(options, 'language')?.arg;
+  return language ? (strings([language])[0] ?? '').toLowerCase() : 'plpgsql';
+}

@@ -1,0 +1,124 @@
+import type { Name } from '../../model/hazard-facts.ts';
+import { SERVER_FUNCTIONS } from './server-functions.ts';
+
+/** Something that acts beyond the clone, in words for a refusal. */
+export interface ServerCall {
+  readonly what: string;
+  readonly why: string;
+  readonly leaves: 'database' | 'server';
+}
+
+/** A function of the clone, as names in statements find it. */
+export interface KnownFunction {
+  /** null: in any schema. */
+  readonly schema: string | null;
+  readonly name: string;
+  readonly oid?: number;
+  readonly minArgs: number;
+  readonly maxArgs: number;
+  /** null: a function of the user's own that only has such a name. */
+  readonly call: ServerCall | null;
+}
+
+interface KnownRelation {
+  readonly schema: string | null;
+  readonly name: string;
+  /** `read`: a view. `write`: triggers, defaults, checks or rules run code. */
+  readonly on: 'read' | 'write';
+  /** null: nothing, any more. */
+  readonly call: ServerCall | null;
+}
+
+/** `f()`, or `f(), which runs pg_switch_wal()`: what is in between would not help anybody. */
+export function throughName(name: string, call: ServerCall): ServerCall {
+  const last = call.what.replace(/^.*, which runs /, '');
+  return last === `${name}()` ? call : { ...call, what: `${name}(), which runs ${last}` };
+}
+
+/** The schema in which PostgreSQL looks before all others, unless the search path names it. */
+const FIRST = 'pg_catalog';
+export const ANY_ARGUMENTS = { minArgs: 0, maxArgs: Number.POSITIVE_INFINITY };
+
+/**
+ * The names through which a statement would act beyond the clone: functions that do so by themselves, and functions, views and
+ * tables of the user's that run such a function.
+ */
+export class ServerCalls {
+  readonly #functions = new Map<string, KnownFunction[]>();
+  readonly #relations = new Map<string, KnownRelation[]>();
+  readonly #byOid = new Map<number, ServerCall>();
+  #pattern: RegExp | undefined;
+
+  constructor() {
+    for (const [name, { why, leaves, extension }] of SERVER_FUNCTIONS) {
+      const schema = extension === null ? FIRST : null;
+      this.addFunction({ schema, name, ...ANY_ARGUMENTS, call: { what: `${name}()`, why, leaves } });
+    }
+  }
+
+  /** Adds a function. It replaces what was known of its name in its schema, except overloads of a built-in one. */
+  addFunction(known: KnownFunction): void {
+    const others = (this.#functions.get(known.name) ?? []).filter(
+      ({ schema, oid }) => schema !== known.schema || (schema === FIRST && oid !== undefined),
+    );
+    this.#functions.set(known.name, [...others, known]);
+    if (known.oid !== undefined && known.call)
+      this.#byOid.set(known.oid, throughName(known.name, known.call));
+    this.#pattern = undefined;
+  }
+
+  /** Adds what reading or writing a relation does, or replaces it. */
+  setRelation(known: KnownRelation): void {
+    const others = (this.#relations.get(known.name) ?? []).filter(
+      ({ schema, on }) => schema !== known.schema || on !== known.on,
+    );
+    this.#relations.set(known.name, [...others, known]);
+    this.#pattern = undefined;
+  }
+
+  /** Whether a text contains one of the names, or may contain one by its code points. Only such a text needs to be searched. */
+  mentions(text: string): boolean {
+    this.#pattern ??= patternOf([...this.#functions.keys(), ...this.#relations.keys()]);
+    return this.#pattern.test(text);
+  }
+
+  /** Returns what a call does beyond the clone; undefined if nothing. */
+  called({ schema, name }: Name, args: number | undefined): ServerCall | undefined {
+    const alike = (this.#functions.get(name) ?? []).filter(
+      ({ minArgs, maxArgs }) => args === undefined || (args >= minArgs && args <= maxArgs),
+    );
+    const named =
+      schema === null
+        ? (alike.find((each) => each.schema === FIRST) ?? alike.find((each) => each.schema !== null))
+        : alike.find((each) => each.schema === schema);
+    const found = named ?? alike.find((each) => each.schema === null);
+    return found?.call ?? undefined;
+  }
+
+  /** Returns what the function with this OID does beyond the clone; undefined if nothing is known of it. */
+  calledByOid(oid: number): ServerCall | undefined {
+    return this.#byOid.get(oid);
+  }
+
+  /** Returns what reading or writing a relation does beyond the clone; undefined if nothing. */
+  relation({ schema, name }: Name, on: 'read' | 'write'): ServerCall | undefined {
+    const alike = (this.#relations.get(name) ?? []).filter((each) => each.on === on);
+    const found = alike.findLast((each) => schema === null || each.schema === null || each.schema === schema);
+    return found?.call ?? undefined;
+  }
+
+  /** Returns the first function that a text names outside of comments, for a text that cannot be parsed. */
+  named(text: string): ServerCall | undefined {
+    for (const [word] of text.matchAll(/[\w$\u0080-\uffff]+/g)) {
+      const call = this.called({ schema: null, name: word.toLowerCase() }, undefined);
+      if (call) return call;
+    }
+    return undefined;
+  }
+}
+
+function patternOf(names: readonly string[]): RegExp {
+  const escaped = names.map((name) => name.replace(/[^\w]/g, '\\$&'));
+  // U&"…" may spell any name.
+  return new RegExp(`(?<![\\w$])(?:${escaped.join('|')})(?![\\w$])|u&["']`, 'i');
+}

@@ -1,0 +1,82 @@
+import { loadParser } from './load-parser.ts';
+import { parseText } from './parse.ts';
+import { type Node, nodesWithin, walkTree } from './tree.ts';
+
+/** What a text of code holds. */
+export interface Code {
+  readonly nodes: readonly Node[];
+  /** Literals of which the code puts texts together that it executes. */
+  readonly dynamic: readonly string[];
+}
+
+/** The parser could not read the code. */
+export const UNREADABLE = 'unreadable';
+
+/** Returns the statements of a text of SQL. */
+export async function sqlCode(text: string): Promise<Code | typeof UNREADABLE> {
+  const statements = await parseText(Buffer.from(text));
+  return statements ? { nodes: statements.map(({ node }) => node), dynamic: [] } : UNREADABLE;
+}
+
+/** A PL/pgSQL expression as the parser prints it: with its text, and what kind of text it is. */
+interface Expression {
+  readonly query: string;
+  readonly parseMode?: number;
+}
+
+/** RawParseMode of a whole statement; 2 is an expression, those above assign one. */
+const WHOLE_STATEMENT = 0;
+const PLAIN_EXPRESSION = 2;
+
+/** Returns the statements and expressions of PL/pgSQL. @param statement the whole CREATE FUNCTION, CREATE PROCEDURE or DO. */
+export async function plpgsqlCode(statement: string): Promise<Code | typeof UNREADABLE> {
+  let tree: unknown;
+  try {
+    tree = await loadParser().parsePlPgSQL(statement);
+  } catch {
+    return UNREADABLE;
+  }
+  const executed = new Set<object>();
+  const expressions: Expression[] = [];
+  walkTree(tree, (key, fields) => {
+    for (const part of executedPartsOf(key, fields)) executed.add(part);
+    if (key === 'PLpgSQL_expr') expressions.push(fields as Expression);
+  });
+  const nodes: Node[] = [];
+  const dynamic: string[] = [];
+  for (const expression of expressions) {
+    const own = await nodesOf(expression);
+    if (own === UNREADABLE) return UNREADABLE;
+    nodes.push(...own);
+    if (executed.has(expression)) dynamic.push(...literalsOf(own));
+  }
+  return { nodes, dynamic };
+}
+
+/** The expressions whose value is executed: EXECUTE, FOR … IN EXECUTE, RETURN QUERY EXECUTE, OPEN … FOR EXECUTE. */
+function executedPartsOf(key: string, fields: object): object[] {
+  const { query, dynquery } = fields as { query?: unknown; dynquery?: unknown };
+  const own =
+    key === 'PLpgSQL_stmt_dynexecute' || key === 'PLpgSQL_stmt_dynfors' ? [query, dynquery] : [dynquery];
+  return own.flatMap((part) => {
+    const expression = (part as { PLpgSQL_expr?: object } | undefined)?.PLpgSQL_expr;
+    return expression ? [expression] : [];
+  });
+}
+
+async function nodesOf({ query, parseMode = WHOLE_STATEMENT }: Expression) {
+  const code = await sqlCode(asStatement(query, parseMode));
+  return code === UNREADABLE ? UNREADABLE : code.nodes;
+}
+
+function asStatement(query: string, parseMode: number): string {
+  if (parseMode === WHOLE_STATEMENT) return query;
+  if (parseMode === PLAIN_EXPRESSION) return `SELECT ${query}`;
+  // `target := value` or `target = value`
+  return `SELECT ${query.includes(':=') ? query.replace(':=', ',') : query.replace('=', ',')}`;
+}
+
+/** The texts that stand as literals in a part of a tree. */
+export function literalsOf(part: unknown): string[] {
+  return nodesWithin(part, 'A_Const').flatMap(({ sval }) => (sval?.sval ? [sval.sval] : []));
+}

@@ -1,0 +1,132 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { sqlCommand } from '../helpers/cli.ts';
+import { temporaryDatabase, withClient } from '../helpers/database.ts';
+import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
+
+const SLOT = 'production';
+
+/** What such functions would change: the slot of a standby, and a session of the application. */
+const onServer = (sql: string, version: 14 | 18) =>
+  withClient(serverUrl(version), async (client) => (await client.query(sql)).rows);
+
+const DROPS = `pg_drop_replication_slot('${SLOT}')`;
+
+/** Each is a way to call it; the objects that some of them use are in the target. */
+const WAYS: readonly (readonly [way: string, sql: string])[] = [
+  ['openly', `SELECT ${DROPS}`],
+  ['in a DO block', `DO $$ BEGIN PERFORM ${DROPS}; END $$`],
+  ['in a text that DO executes', `DO $$ BEGIN EXECUTE 'SELECT ${DROPS.replaceAll("'", "''''")}'; END $$`],
+  [
+    'in a function that the command makes',
+    `CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM ${DROPS}; END $$; SELECT f()`,
+  ],
+  ['in a function of the target', 'SELECT app.drop_slot()'],
+  ['in a function that calls that one', 'SELECT app.outer_drop()'],
+  ['in a view of the target', 'SELECT * FROM app.dropping'],
+  ['in a trigger of the target', 'INSERT INTO app.watched VALUES (1)'],
+  ['in a default of the target', 'INSERT INTO app.defaulted (id) VALUES (1)'],
+  ['in a text of 3 MB', `SELECT '${'x'.repeat(3_000_000)}', ${DROPS}`],
+];
+
+const SETUP = `
+CREATE SCHEMA app;
+CREATE FUNCTION app.drop_slot() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM ${DROPS}; END $$;
+CREATE FUNCTION app.outer_drop() RETURNS void LANGUAGE sql AS 'SELECT app.drop_slot()';
+CREATE VIEW app.dropping AS SELECT app.drop_slot();
+CREATE FUNCTION app.on_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM app.drop_slot(); RETURN NEW; END $$;
+CREATE TABLE app.watched (id int);
+CREATE TRIGGER t BEFORE INSERT ON app.watched FOR EACH ROW EXECUTE FUNCTION app.on_insert();
+CREATE FUNCTION app.drop_text() RETURNS text LANGUAGE sql AS 'SELECT app.drop_slot()::text';
+CREATE TABLE app.defaulted (id int, dropped text DEFAULT app.drop_text());
+CREATE FUNCTION app.pg_switch_wal() RETURNS int LANGUAGE sql AS 'SELECT 1';
+`;
+
+describe.each([14, 18] as const)('functions that act on the server, on PostgreSQL %i', (version) => {
+  beforeAll(async () => {
+    await useOwnServers(version);
+    await onServer(`SELECT pg_create_physical_replication_slot('${SLOT}')`, version);
+  });
+
+  test.each(WAYS)('are refused: %s', async (_way, sql) => {
+    const target = await temporaryDatabase(version, { sql: SETUP });
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      sql.length < 10_000
+        ? sqlCommand(sql)
+        : scriptCommand(
+            `const c = await connect(); try { await c.query(\`SELECT '\${'x'.repeat(3_000_000)}', ${DROPS}\`) } finally { await c.end() }`,
+          ),
+    );
+    expect(exitCode, stderr).toBe(1);
+    expect(report.command.refused).toMatchObject([
+      { what: expect.stringContaining('pg_drop_replication_slot()'), why: expect.any(String) },
+    ]);
+    expect(await onServer(`SELECT slot_name FROM pg_replication_slots`, version)).toHaveLength(1);
+    await target.drop();
+  });
+
+  test('are refused by the fast-path message, and in an extended and a prepared statement', async () => {
+    const target = await temporaryDatabase(version, { sql: SETUP });
+    const [fn] = (
+      await withClient(target.url, (client) =>
+        client.query(
+          `SELECT 'app.outer_drop()'::regprocedure::oid::int AS own, 'pg_switch_wal()'::regprocedure::oid::int AS built_in`,
+        ),
+      )
+    ).rows;
+    const { report } = await rehearse(
+      target.url,
+      scriptCommand(`
+        const c = await connect();
+        const refused = async (run) => { try { await run(); throw new Error('it ran'); } catch (e) { if (e.code !== '42501') throw e; } };
+        await refused(() => c.query('SELECT pg_switch_wal(), $1::int', [1]));
+        await refused(() => c.query({ name: 'p', text: 'SELECT app.outer_drop()' }));
+        await refused(() => c.query('PREPARE q AS SELECT app.outer_drop()'));
+        const call = async (oid) => {
+          const own = await connect();
+          const message = Buffer.alloc(15);
+          message.write('F');
+          message.writeInt32BE(14, 1);
+          message.writeUInt32BE(oid, 5);
+          own.on('error', () => {});
+          const answer = new Promise((resolve, reject) => {
+            own.connection.once('errorMessage', reject);
+            own.connection.once('readyForQuery', () => resolve('ready'));
+          });
+          own.connection.stream.write(message);
+          await answer.finally(() => own.end());
+        };
+        await refused(() => call(${fn.built_in}));
+        await refused(() => call(${fn.own}));
+        await c.end();`),
+    );
+    expect(report.command.exitCode).toBe(0);
+    expect(report.command.refused.map(({ what }) => what)).toEqual([
+      'pg_switch_wal()',
+      'outer_drop(), which runs pg_drop_replication_slot()',
+      'outer_drop(), which runs pg_drop_replication_slot()',
+      'pg_switch_wal()',
+      'outer_drop(), which runs pg_drop_replication_slot()',
+    ]);
+    await target.drop();
+  });
+
+  test('do not stop what only looks like them', async () => {
+    const target = await temporaryDatabase(version, { sql: SETUP });
+    const { report, exitCode, stderr } = await rehearse(
+      target.url,
+      sqlCommand(`
+        SELECT app.pg_switch_wal(), pg_logical_emit_message(true, 'outbox', 'x'), 'pg_switch_wal()';
+        SELECT * FROM app.watched;
+        SELECT * FROM app.defaulted;
+        CREATE FUNCTION app.kill() RETURNS bool LANGUAGE sql AS 'SELECT pg_terminate_backend(1)';
+        GRANT EXECUTE ON FUNCTION pg_terminate_backend TO PUBLIC;
+        SELECT pg_cancel_backend(pg_backend_pid()) WHERE false`),
+    );
+    expect(report.command.refused).toEqual([]);
+    expect(report.hazards.map(({ code }) => code)).not.toContain('ACTS_ON_SERVER');
+    expect(exitCode, stderr).toBe(0);
+    await target.drop();
+  });
+});
