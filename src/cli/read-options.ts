@@ -4,7 +4,13 @@ import { SafemigrateError } from '../errors.ts';
 import type { MaintenanceTarget } from '../ownership/control-session.ts';
 import { nameHost } from '../postgres/connection/connection-failures.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
-import { configSource, environmentSource, flagSource } from './options/config.ts';
+import {
+  type ConfigOptions,
+  configProgram,
+  configSource,
+  environmentSource,
+  flagSource,
+} from './options/config.ts';
 import {
   configKeyOf,
   flagName,
@@ -16,12 +22,22 @@ import { readValues, wrongOptions } from './options/read-values.ts';
 import { RUN_OPTIONS, type RunValues } from './options/run-table.ts';
 import { subcommands } from './options/subcommand-table.ts';
 
-/** Reads the flags, then SAFEMIGRATE_* variables, then the config file of the current folder. */
+/**
+ * Reads the flags, then SAFEMIGRATE_* variables, then the config file of the current folder. Only what runs a command of the
+ * user's executes a config file that is a program: others have tokens, or work where nothing of the code under test is to run.
+ */
 export async function gatherOptions<T extends OptionTable>(
   table: T,
   flags: Record<string, unknown>,
+  options: ConfigOptions = { executes: false },
 ): Promise<OptionValues<T>> {
-  const config = await configSource(process.cwd());
+  const folder = process.cwd();
+  const config = await configSource(folder, options);
+  const program = options.executes ? undefined : configProgram(folder);
+  if (program !== undefined)
+    process.stderr.write(
+      `${program} is a program, which this subcommand does not execute: its settings do not hold here.\n`,
+    );
   const known = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
   return readValues(table, known, [
     flagSource(table, flags),
@@ -37,7 +53,7 @@ export async function gatherOptions<T extends OptionTable>(
 export async function gatherRunOptions(
   flags: Record<string, unknown>,
 ): Promise<{ values: RunValues; mode: RunMode }> {
-  const values = await gatherOptions(RUN_OPTIONS, flags);
+  const values = await gatherOptions(RUN_OPTIONS, flags, { executes: true });
   if (values.apply && values.swap)
     throw new SafemigrateError('USAGE', '--apply and --swap cannot be given together.', {
       hint: 'Either the command runs on the target, or a migrated clone takes its place. Nothing was touched.',

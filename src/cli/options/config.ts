@@ -17,11 +17,14 @@ export function flagSource(table: OptionTable, values: Readonly<Record<string, u
   return { kind: 'flags', values, nameOf };
 }
 
-/** The SAFEMIGRATE_* variables of these options; an empty one counts as not set. */
+/** The SAFEMIGRATE_* variables of these options; an empty one counts as not set, unless the option refuses that. */
 export function environmentSource(table: OptionTable, env: NodeJS.ProcessEnv): OptionSource {
   const specs = Object.values(table);
   const variables = new Map(specs.map((spec) => [configKeyOf(spec), variableOf(spec)]));
-  const values = [...variables].map(([key, variable]) => [key, env[variable] || undefined]);
+  const values = specs.map((spec) => {
+    const value = env[variableOf(spec)];
+    return [configKeyOf(spec), value === '' && !spec.refusesEmpty ? undefined : value];
+  });
   return {
     kind: 'variables',
     values: Object.fromEntries(values),
@@ -29,11 +32,20 @@ export function environmentSource(table: OptionTable, env: NodeJS.ProcessEnv): O
   };
 }
 
+export interface ConfigOptions {
+  /** Whether a configuration that is a program may be executed. */
+  readonly executes: boolean;
+}
+
 /**
  * Reads the config file of the folder, if there is one: `safemigrate.config.{js,mjs,json}` or the key `safemigrate` of
- * package.json. @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
+ * package.json. One that would have to be executed, and must not be, is passed over.
+ * @throws SafemigrateError `CONFIGURATION` for two of them, or an unreadable one.
  */
-export async function configSource(folder: string): Promise<OptionSource | undefined> {
+export async function configSource(
+  folder: string,
+  { executes }: ConfigOptions,
+): Promise<OptionSource | undefined> {
   const found = FILES.filter((name) => existsSync(join(folder, name)));
   const inPackage = readPackageKey(folder);
   const places = [...found, ...(inPackage === undefined ? [] : ['package.json'])];
@@ -48,11 +60,19 @@ export async function configSource(folder: string): Promise<OptionSource | undef
       },
     );
   }
+  if (!executes && isProgram(place)) return undefined;
   const values = place === 'package.json' ? inPackage : await readConfigFile(join(folder, place));
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw new SafemigrateError('CONFIGURATION', `${place}: The configuration is not an object of options.`);
   return { kind: 'file', values: { ...values }, nameOf: (key) => `${place}: ${key}` };
 }
+
+/** Names the config file of the folder that is a program; undefined if there is none. */
+export function configProgram(folder: string): string | undefined {
+  return FILES.find((name) => isProgram(name) && existsSync(join(folder, name)));
+}
+
+const isProgram = (name: string) => name.endsWith('js');
 
 async function readConfigFile(path: string): Promise<unknown> {
   try {

@@ -214,6 +214,8 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: 'sign the receipt, or verify its signature',
     group: 'Apply',
     type: TEXT,
+    notInFile: true,
+    refusesEmpty: true,
     modes: ['rehearse', 'apply'],
   },
 });

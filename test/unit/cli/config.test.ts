@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const write = (name: string, content: string) => writeFileSync(path.join(folder, name), content);
-const values = async () => (await configSource(folder))?.values;
+const values = async (executes = true) => (await configSource(folder, { executes }))?.values;
 
 test('no configuration is none', async () => {
   write('package.json', '{"name": "shop"}');
@@ -27,7 +27,7 @@ test.each([
   write(name, content);
   if (name.endsWith('.js')) write('package.json', '{"type": "module"}');
   expect(await values()).toEqual({ wait: 5 });
-  expect((await configSource(folder))?.nameOf('wait')).toBe(`${name}: wait`);
+  expect((await configSource(folder, { executes: true }))?.nameOf('wait')).toBe(`${name}: wait`);
 });
 
 test('two configurations are refused, both are named', async () => {
@@ -58,4 +58,10 @@ test('a package.json that cannot be read is not ours to complain about, unless i
   expect(await values()).toBeUndefined();
   write('package.json', '{"safemigrate": {"failOn": "warning"},}');
   await expect(values()).rejects.toMatchObject({ code: 'CONFIGURATION' });
+});
+
+test('a configuration that is a program is not executed unless that is asked for', async () => {
+  write('safemigrate.config.mjs', 'throw new Error("executed")');
+  expect(await values(false)).toBeUndefined();
+  await expect(values(true)).rejects.toMatchObject({ message: expect.stringContaining('executed') });
 });

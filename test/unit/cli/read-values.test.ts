@@ -54,6 +54,12 @@ describe('an option', () => {
     expect(read(env({ SAFEMIGRATE_URL: '', SAFEMIGRATE_CLONE: '' }))).toEqual({});
   });
 
+  test('that may not be empty is a mistake if it is, as a secret that is missing in CI', () => {
+    expect(mistakesOf(() => read(env({ SAFEMIGRATE_RECEIPT_KEY: '' })))).toEqual([
+      'SAFEMIGRATE_RECEIPT_KEY is empty.',
+    ]);
+  });
+
   test('of another subcommand is no mistake in a file, and has no effect', () => {
     const sources = [file({ keep: true, kept: true })];
     expect(readValues(CLEAN_OPTIONS, [RUN_OPTIONS], sources)).toEqual({ kept: true });

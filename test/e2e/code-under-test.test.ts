@@ -1,0 +1,80 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
+
+describe('a config file that comes with the code under test', () => {
+  test.each([['comment', 'report.md'], ['show'], ['list'], ['clean'], ['doctor'], ['rollback']])(
+    'is not executed by %s',
+    async (...args) => {
+      const folder = temporaryFolder();
+      writeFileSync(
+        path.join(folder, 'safemigrate.config.mjs'),
+        `import { writeFileSync } from 'node:fs'; writeFileSync('executed', ''); export default {};`,
+      );
+      const { stderr } = await safemigrate(args, { folder });
+      expect(existsSync(path.join(folder, 'executed'))).toBe(false);
+      expect(stderr).toContain('safemigrate.config.mjs is a program');
+    },
+  );
+
+  test.each([
+    'apply',
+    'swap',
+    'yes',
+    'force',
+    'disconnect',
+    'afterClone',
+    'allowExternalAccess',
+    'receiptKey',
+  ])('cannot set %s', async (key) => {
+    const folder = temporaryFolder();
+    writeFileSync(path.join(folder, 'safemigrate.config.json'), JSON.stringify({ [key]: 'true' }));
+    const { exitCode, stderr } = await safemigrate(['--', 'true'], { folder });
+    expect(stderr).toContain(`${key} cannot be set in a file`);
+    expect(exitCode).toBe(2);
+  });
+});
+
+test('an empty receipt key, a secret that is missing in CI, is an error', async () => {
+  const { exitCode, stderr } = await safemigrate(['--', 'true'], { env: { SAFEMIGRATE_RECEIPT_KEY: '' } });
+  expect(stderr).toContain('SAFEMIGRATE_RECEIPT_KEY is empty');
+  expect(exitCode).toBe(2);
+});
+
+describe('the action and the GitLab job', () => {
+  test.each(['action.yml', 'templates/safemigrate.yml'])('%s takes no package by its name', (file) => {
+    const lines = read(file).split('\n');
+    const commands = lines.filter((line) => /\b(?:npx|npm (?:i|install|exec|x)|yarn|pnpm)\b/.test(line));
+    const named = commands.filter((line) => !/COMMAND_LINE:|realpath|^\s*#/.test(line));
+    expect(named).toEqual([]);
+  });
+
+  test('the action runs its own code', async () => {
+    const folder = temporaryFolder();
+    const [rehearse = ''] = /(?<=id: rehearse[\s\S]*?run: \|\n)(?: {8}.*\n)+/.exec(read('action.yml')) ?? [];
+    expect(rehearse).not.toBe('');
+    for (const name of ['npx', 'npm']) {
+      writeFileSync(path.join(folder, name), '#!/bin/sh\necho taken by name >&2\nexit 99\n');
+      chmodSync(path.join(folder, name), 0o755);
+    }
+    const output = path.join(folder, 'output');
+    const { stderr } = await runProgram(['bash', '-e', '-c', rehearse], {
+      folder,
+      env: {
+        PATH: `${folder}:${process.env.PATH}`,
+        RUNNER_TEMP: folder,
+        GITHUB_ACTION_PATH: ROOT,
+        GITHUB_OUTPUT: output,
+        COMMAND_LINE: 'true',
+        SAFEMIGRATE_RECEIPT_KEY: '',
+      },
+    });
+    expect(stderr).toContain('SAFEMIGRATE_RECEIPT_KEY is empty');
+    expect(readFileSync(output, 'utf8')).toContain('exit-code=2\n');
+  });
+});
