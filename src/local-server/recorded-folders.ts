@@ -83,7 +83,9 @@ export async function cleanFolders(options: { kept: boolean }): Promise<FolderCl
 
 /** An entry comes before the folder: one whose writing was cut off in the middle stands for nothing. */
 async function dropIfNeverWritten(file: string): Promise<boolean> {
-  const { size, mtimeMs } = await stat(file);
+  const found = await stat(file);
+  const { size, mtimeMs } = found;
+  if (!found.isFile() || found.uid !== (process.geteuid?.() ?? found.uid)) return false;
   if (size > 0 || Date.now() - mtimeMs < BEING_WRITTEN_MS) return false;
   await rm(file);
   return true;

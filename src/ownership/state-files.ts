@@ -1,4 +1,5 @@
-import { appendFile, mkdir, readdir, readFile } from 'node:fs/promises';
+import { existsSync, type Stats } from 'node:fs';
+import { appendFile, lstat, mkdir, open, readdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type * as z from 'zod/mini';
@@ -18,6 +19,8 @@ export function stateFolder(environment: NodeJS.ProcessEnv = process.env): strin
 export async function writeStateFile(file: string, content: unknown): Promise<void> {
   try {
     await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    const foreign = await foreignFolder(path.dirname(file));
+    if (foreign !== undefined) throw new Error(foreign);
     await appendFile(file, `${JSON.stringify(content)}\n`, { mode: 0o600, flush: true });
   } catch (error) {
     throw new SafemigrateError('CONFIGURATION', `${file} cannot be written: ${messageOf(error)}`, {
@@ -27,8 +30,12 @@ export async function writeStateFile(file: string, content: unknown): Promise<vo
   }
 }
 
-/** Lists a folder in the state folder; empty if it does not exist yet. @throws SafemigrateError `CONFIGURATION` */
+/**
+ * Lists a folder in the state folder; empty if it does not exist yet, or others could have written there.
+ * @throws SafemigrateError `CONFIGURATION`
+ */
 export async function namesIn(folder: string): Promise<string[]> {
+  if ((await foreignFolder(folder)) !== undefined) return [];
   try {
     return await readdir(folder);
   } catch (error) {
@@ -45,17 +52,52 @@ export interface UnreadableFile {
   readonly unreadable: string;
 }
 
-/** Reads the folder's files, by name; those that cannot be read with the reason. */
+const OTHERS_MAY_WRITE = 0o022;
+
+/**
+ * Returns why others could have written something, for the end of a sentence; undefined if only this user could. State files
+ * name commands to run, processes to end, and folders to remove.
+ */
+function whyForeign({ uid, mode }: Stats): string | undefined {
+  const own = process.geteuid?.() ?? uid;
+  if (uid !== own) return `belongs to the user with the id ${uid}, and this is the user with the id ${own}`;
+  return (mode & OTHERS_MAY_WRITE) === 0 ? undefined : 'may be written by other users (chmod go-w)';
+}
+
+/** Returns why nothing in a folder of the state folder is to be trusted; undefined if it is, or is not there. */
+async function foreignFolder(folder: string): Promise<string | undefined> {
+  for (const each of [path.dirname(folder), folder]) {
+    const found = await lstat(each).catch(() => undefined);
+    const why = found && (found.isDirectory() ? whyForeign(found) : 'is no folder');
+    if (why !== undefined) return `${each} ${why}`;
+  }
+  return undefined;
+}
+
+async function readOwn(file: string): Promise<string> {
+  const opened = await open(file);
+  try {
+    const why = whyForeign(await opened.stat());
+    if (why !== undefined) throw new Error(`it ${why}`);
+    return await opened.readFile('utf8');
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Reads the folder's files, by name; those that cannot be read, or that others could have written, with the reason. */
 export async function readStateFiles<T>(
   folder: string,
   schema: z.ZodMiniType<T>,
 ): Promise<(T | UnreadableFile)[]> {
+  const foreign = existsSync(folder) ? await foreignFolder(folder) : undefined;
+  if (foreign !== undefined) return [{ file: folder, unreadable: foreign }];
   const files = (await namesIn(folder)).filter((name) => name.endsWith('.json')).sort();
   return Promise.all(
     files.map(async (name) => {
       const file = path.join(folder, name);
       try {
-        const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+        const lines = (await readOwn(file)).trimEnd().split('\n');
         const { data, error } = schema.safeParse(JSON.parse(lines.at(-1) ?? ''));
         if (data !== undefined) return data;
         return { file, unreadable: `invalid ${error?.issues[0]?.path.join('.') || 'content'}` };

@@ -1,7 +1,9 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { stampOf } from '../../src/ownership/process-stamp.ts';
+import { newRunId } from '../../src/ownership/run-id.ts';
 import { runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -45,6 +47,39 @@ test('an empty receipt key, a secret that is missing in CI, is an error', async 
   expect(stderr).toContain('SAFEMIGRATE_RECEIPT_KEY is empty');
   expect(exitCode).toBe(2);
 });
+
+test.runIf(process.geteuid?.() === 0)(
+  'clean as root runs no command that another user has recorded',
+  async () => {
+    const folder = temporaryFolder();
+    const state = path.join(folder, 'safemigrate');
+    const marker = path.join(folder, 'executed');
+    mkdirSync(path.join(state, 'external'), { recursive: true, mode: 0o700 });
+    const run = newRunId();
+    const file = path.join(state, 'external', `${run}.json`);
+    const owner = { ...(await stampOf(process.pid)), pid: 4_000_000, started: '1' };
+    const target = { host: 'db', port: '5432', database: 'shop' };
+    const entry = {
+      version: 1,
+      run,
+      destroy: `touch ${marker}`,
+      folder,
+      target,
+      url: '',
+      kept: false,
+      owner,
+    };
+    writeFileSync(file, JSON.stringify(entry), { mode: 0o600 });
+    for (const each of [file, path.dirname(file), state]) chownSync(each, 65534, 65534);
+    const theirs = await safemigrate(['clean'], { env: { XDG_STATE_HOME: folder } });
+    expect(existsSync(marker)).toBe(false);
+    expect(theirs.stderr + theirs.stdout).toContain('belongs to the user with the id 65534');
+    // The same record of one's own is carried out.
+    for (const each of [file, path.dirname(file), state]) chownSync(each, 0, 0);
+    await safemigrate(['clean'], { env: { XDG_STATE_HOME: folder } });
+    expect(existsSync(marker)).toBe(true);
+  },
+);
 
 describe('the action and the GitLab job', () => {
   test.each(['action.yml', 'templates/safemigrate.yml'])('%s takes no package by its name', (file) => {
