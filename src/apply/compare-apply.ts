@@ -1,5 +1,11 @@
-import type { ApplySection, SchemaChange, SchemaSection } from '../model/report.ts';
-import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
+import type { ApplySection, SchemaChange, SchemaSection, StatementSection } from '../model/report.ts';
+import { normalizeSql, plainOf } from '../postgres/sql/normalize.ts';
+import {
+  type Rehearsed,
+  type RehearsedStatement,
+  rehearsedOf,
+  shapeHash,
+} from '../rehearsal/receipts/rehearsed.ts';
 
 /**
  * Compares the durations of the rehearsed and the applied statements. It matches them by their normalized text, in their order,
@@ -28,6 +34,26 @@ export function compareTimes(
       },
     ];
   });
+}
+
+/** Deadlocks and timeouts, after which a transaction may be repeated with other values. */
+const TRANSIENT = /^(?:40|55P03|57014)/;
+
+/** The texts of statements that failed on the target, were not sent again with success, and did not fail in the rehearsal. */
+export function failedOnlyHere(
+  rehearsed: Pick<Rehearsed, 'statements'>,
+  applied: readonly Pick<StatementSection, 'sql' | 'error'>[],
+): string[] {
+  const failedBefore = new Set(rehearsed.statements.filter(({ failed }) => failed).map(({ shape }) => shape));
+  const failed = new Map<string, string>();
+  for (const { sql, error } of applied) {
+    if (error === null) {
+      failed.delete(plainOf(sql));
+      failed.delete(normalizeSql(sql));
+    } else if (!failedBefore.has(shapeHash(sql)))
+      failed.set(TRANSIENT.test(error.sqlstate) ? normalizeSql(sql) : plainOf(sql), sql);
+  }
+  return [...failed.values()];
 }
 
 export interface SchemaOutcome {

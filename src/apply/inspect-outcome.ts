@@ -1,6 +1,6 @@
 import type { ApplySection, Caveat, SchemaSection, StatementSection } from '../model/report.ts';
 import type { Rehearsed } from '../rehearsal/receipts/rehearsed.ts';
-import { compareSchemas, compareTimes, type SchemaOutcome } from './compare-apply.ts';
+import { compareSchemas, compareTimes, failedOnlyHere, type SchemaOutcome } from './compare-apply.ts';
 import { bookkeepingOf } from './migration-history.ts';
 import { type ApplyFacts, decideOutcome } from './outcome.ts';
 import { readTargetAfter, type TargetAfter, type TargetReading } from './read-target-after.ts';
@@ -61,8 +61,8 @@ export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutc
 type Leftovers = SchemaSection['leftovers'];
 
 function factsOf(
-  { proxy, fingerprint, rehearsedSchema, command, aborted }: OutcomeParts,
-  { schema, committed, stillRunning, moved, unreadable }: TargetAfter,
+  { proxy, fingerprint, rehearsed, rehearsedSchema, command, aborted, earlier }: OutcomeParts,
+  { schema, statements, committed, stillRunning, moved, unreadable }: TargetAfter,
   comparison: SchemaOutcome | null,
   leftovers: Leftovers,
 ): ApplyFacts {
@@ -70,6 +70,10 @@ function factsOf(
   return {
     ...{ command, committed, stillRunning, aborted, moved, unreadable },
     reached: proxy.reached(),
+    failedOnlyHere: failedOnlyHere(
+      rehearsed,
+      statements.filter(({ index }) => index > earlier),
+    ),
     schemaChanged: schema && schema.after !== fingerprint,
     schemaEqual: comparison?.equal ?? null,
     differences: comparison?.differences ?? [],

@@ -11,6 +11,8 @@ export interface ApplyFacts {
   readonly committed: ApplySection['committed'];
   /** Objects that this run has left unusable, and the rehearsal has not. */
   readonly leftovers: ApplySection['leftovers'];
+  /** Texts of statements that failed, but not in the rehearsal, and were not sent again with success. */
+  readonly failedOnlyHere: readonly string[];
   /** Number of the command's sessions that still work. */
   readonly stillRunning: number;
   /** Why the run ended the command early: a lost connection, `safemigrate abort`. */
@@ -28,7 +30,7 @@ const SHOWN = 5;
  *
  *   failed    nothing of the command stays
  *   partly    something stays, or may, and it is not what was asked for
- *   applied   the command succeeded, and the schema is the one that was rehearsed
+ *   applied   the command succeeded, the schema is the one that was rehearsed, and no statement failed that had not failed there
  */
 export function decideOutcome(facts: ApplyFacts): Pick<ApplySection, 'outcome' | 'reasons'> {
   const reasons = reasonsFor(facts);
@@ -60,6 +62,11 @@ function reasonsFor(facts: ApplyFacts): string[] {
       : [`${facts.stillRunning} of the command's sessions still work in the target`]),
     ...commandReasons(command),
     ...(command.exitCode === 0 && !facts.reached ? ['the command never connected to the target'] : []),
+    ...(command.exitCode === 0 && facts.failedOnlyHere.length > 0
+      ? [
+          `the command ended with exit code 0 although statements failed that had not failed in the rehearsal: ${listed(facts.failedOnlyHere)}`,
+        ]
+      : []),
     ...(schemaEqual === false && command.exitCode === 0
       ? [`the schema is not the one that was rehearsed: ${listed(facts.differences)}`]
       : []),

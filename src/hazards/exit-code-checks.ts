@@ -11,6 +11,7 @@ import type {
 } from '../model/report.ts';
 import type { HazardTexts } from './hazard-definition.ts';
 import { effectOfStatement } from './statement-effect.ts';
+import { swallowedErrors } from './swallowed-errors.ts';
 
 /** The command's exit code, and what happened in the server. */
 export interface CommandOutcome {
@@ -18,6 +19,7 @@ export interface CommandOutcome {
   readonly statements: readonly StatementSection[];
   readonly transactions: readonly TransactionSection[];
   readonly parsed: HazardFacts['parsed'];
+  readonly sessionsOfPsql: HazardFacts['sessionsOfPsql'];
   readonly schema: Pick<SchemaSection, 'changes' | 'renames' | 'before' | 'after'> | null;
   readonly data: Pick<DataSection, 'tables' | 'written'> | null;
 }
@@ -33,23 +35,26 @@ interface ExitCodeCheck extends HazardTexts {
 export const EXIT_CODE_CHECKS: readonly ExitCodeCheck[] = [
   {
     code: 'ERRORS_SWALLOWED',
-    title: 'exit code 0, although statements failed and nothing changed',
+    title: 'exit code 0, although statements failed',
     condition:
-      'The command ended with exit code 0, some of its statements failed in the server, and nothing was changed.',
-    effect: 'The deployment continues as if the migration had succeeded.',
+      'The command ended with exit code 0, and statements failed in the server that were not sent again with success. Errors that a tool expects do not count: it went back to a savepoint, or asked for its own table before it created that.',
+    effect: 'The deployment continues as if the whole migration had succeeded; what did not fail stays.',
     safer:
       'Let the tool stop at the first error (psql: -v ON_ERROR_STOP=1), and let scripts pass on its exit code (set -eo pipefail).',
     severity: 'error',
     find: (outcome) => {
-      const failed = outcome.statements.filter(({ error }) => error !== null);
+      if (outcome.command.exitCode !== 0) return null;
+      const failed = swallowedErrors(outcome);
       const [first] = failed;
+      if (!first?.error) return null;
       const { definitions, rows } = effectsOf(outcome);
-      if (outcome.command.exitCode !== 0 || !first?.error || definitions.length + rows.length > 0)
-        return null;
+      const stays = definitions.length + rows.length > 0;
       return {
         statement: first.index,
         relation: null,
-        message: 'The command ended with exit code 0 although it failed and changed nothing.',
+        message: stays
+          ? 'The command ended with exit code 0 although a part of it failed.'
+          : 'The command ended with exit code 0 although it failed and changed nothing.',
         evidence: `${plural(failed.length, 'statement')} failed, the first: ${first.error.message} (SQLSTATE ${first.error.sqlstate}).`,
       };
     },

@@ -21,6 +21,8 @@ export interface HazardFacts {
   readonly parsed: ReadonlyMap<number, StatementFacts>;
   /** Sessions that started with a lock_timeout. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
+  /** Sessions of psql, which goes on after an error unless ON_ERROR_STOP is set. */
+  readonly sessionsOfPsql: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;

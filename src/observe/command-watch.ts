@@ -71,6 +71,7 @@ export interface SeenStatements {
   readonly parsed: ReadonlyMap<number, StatementFacts>;
   /** Sessions that began with a lock_timeout: of PGOPTIONS, of the URL, or set by the driver. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
+  readonly sessionsOfPsql: ReadonlySet<number>;
   readonly caveats: Caveat[];
 }
 
@@ -109,6 +110,7 @@ interface Observers {
   readonly reader: LockReader;
   readonly transactions: OwnTransactions;
   readonly withLockTimeout: ReadonlySet<number>;
+  readonly ofPsql: ReadonlySet<number>;
   readonly observe: Observer;
   close(): Promise<void>;
 }
@@ -121,6 +123,7 @@ async function openObservers(
   const slow = new SlowStatements(emit);
   const transactions = new OwnTransactions();
   const withLockTimeout = new Set<number>();
+  const ofPsql = new Set<number>();
   const reader = new LockReader(() => connect('locks'));
   const sampler = new Sampler({
     connect: () => connect('sampler'),
@@ -141,12 +144,13 @@ async function openObservers(
     close,
   );
   return {
-    ...{ log, reader, transactions, withLockTimeout, close },
+    ...{ log, reader, transactions, withLockTimeout, ofPsql, close },
     observe: (event) => {
       transactions.observe(event);
       log.observe(event);
       if (event.type === 'session' && asksForLockTimeout(event.parameters))
         withLockTimeout.add(event.session);
+      if (event.type === 'session' && isPsql(event.parameters)) ofPsql.add(event.session);
       sampler.observe(event);
       observer?.(event);
     },
@@ -170,7 +174,7 @@ function proxyOptions(
 }
 
 async function statementsOf(
-  { log, withLockTimeout }: Observers,
+  { log, withLockTimeout, ofPsql }: Observers,
   { observe, cloneOid }: CommandWatchOptions,
   {
     names,
@@ -187,6 +191,7 @@ async function statementsOf(
     transactions: log.transactions(),
     parsed,
     sessionsWithLockTimeout: withLockTimeout,
+    sessionsOfPsql: ofPsql,
     caveats: [
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
@@ -206,11 +211,19 @@ const NOTHING_SEEN: SeenStatements = {
   transactions: [],
   parsed: new Map(),
   sessionsWithLockTimeout: new Set(),
+  sessionsOfPsql: new Set(),
   caveats: [NOT_OBSERVED],
 };
 
+type Parameters = readonly (readonly [name: string, value: string])[];
+
+/** By the name that psql gives its sessions unless PGAPPNAME has another. */
+function isPsql(parameters: Parameters): boolean {
+  return parameters.some(([name, value]) => name === 'application_name' && value === 'psql');
+}
+
 /** `options` holds the switches of a backend: `-c lock_timeout=5s`, `--lock-timeout=5s`. */
-function asksForLockTimeout(parameters: readonly (readonly [name: string, value: string])[]): boolean {
+function asksForLockTimeout(parameters: Parameters): boolean {
   return parameters.some(([name, value]) => {
     const setting = name === 'options' ? /\block[_-]timeout\s*=\s*'?(\w+)/i.exec(value)?.[1] : undefined;
     const wanted = name === 'lock_timeout' ? value : setting;

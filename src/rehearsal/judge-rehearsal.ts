@@ -61,6 +61,7 @@ export async function judgeRehearsal(
       ...sections,
       parsed: seen.parsed,
       sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
+      sessionsOfPsql: seen.sessionsOfPsql,
       catalogue: observed.catalogue,
       traffic: compared.traffic,
       rewrittenBytes: loss.rewrittenBytes,

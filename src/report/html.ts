@@ -20,7 +20,7 @@ import {
 import { statementTable } from './html/statements-html.ts';
 import { swapHtml } from './html/swap-html.ts';
 import { timeline } from './html/timeline-html.ts';
-import { applyWords, swapWords } from './phrases.ts';
+import { applyWords, isAppliedInPart, swapWords } from './phrases.ts';
 
 /**
  * Renders the report as one page that needs no network and no other file. The policy in its head forbids every script but our
@@ -56,8 +56,10 @@ export function renderHtml(report: Report): string {
   }\n`;
 }
 
-function titleOf({ apply, swap, verdict, target: { database } }: Report): string {
-  if (apply !== null) return applyWords(apply.outcome, database);
+function titleOf(report: Report): string {
+  const { apply, swap, verdict, target } = report;
+  const { database } = target;
+  if (apply !== null) return applyWords(apply.outcome, database, isAppliedInPart(report));
   if (swap !== null) return swapWords(swap, database);
   return `${verdict.pass ? 'Passed' : 'Did not pass'}: ${database}`;
 }

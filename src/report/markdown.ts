@@ -3,7 +3,7 @@ import type { Report } from '../model/report.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
 import type { Part } from './markdown/markdown-part.ts';
 import { parts } from './markdown/parts-markdown.ts';
-import { applyWords, losingChanges, swapWords, unprovedWords } from './phrases.ts';
+import { applyWords, isAppliedInPart, losingChanges, swapWords, unprovedWords } from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -39,7 +39,8 @@ export function renderMarkdown(report: Report): string {
 const APPLY_SIGNS = { applied: '✅', refused: '❌', failed: '❌', partly: '🚨' } as const;
 
 /** The outcome of `--apply`, beginning with the state of the target. */
-function applied({ apply, target }: Report): string[] {
+function applied(report: Report): string[] {
+  const { apply, target } = report;
   if (apply === null) return [];
   const unsure = apply.committed.filter(({ outcome }) => outcome === 'unknown');
   const counts = [
@@ -51,7 +52,7 @@ function applied({ apply, target }: Report): string[] {
     .filter(([, count]) => count > 0)
     .map(([what, count]) => `${plural(count, 'statement')} ${what}`);
   return [
-    `### ${APPLY_SIGNS[apply.outcome]} ${applyWords(apply.outcome, code(target.database))}`,
+    `### ${APPLY_SIGNS[apply.outcome]} ${applyWords(apply.outcome, code(target.database), isAppliedInPart(report))}`,
     '',
     ...apply.reasons.map((reason) => `- ${prose(reason, 1000)}`),
     ...(effects.length > 0 ? [`- ${effects.join(', ')}`] : []),

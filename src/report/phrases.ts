@@ -183,11 +183,18 @@ function rateWords(perSecond: number, what: string): string {
   return `${Number.isInteger(rate) ? formatCount(rate) : rate} ${what}/s`;
 }
 
+/** Whether an applied command ended with exit code 0 although a part of it failed, on the clone as on the target. */
+export function isAppliedInPart({ hazards }: Pick<Report, 'hazards'>): boolean {
+  return hazards.some(({ code }) => code === 'ERRORS_SWALLOWED');
+}
+
 /** `Applied: shop matches the rehearsal`. @param name the target's name as the format shows names. */
-export function applyWords(outcome: ApplySection['outcome'], name: string): string {
+export function applyWords(outcome: ApplySection['outcome'], name: string, inPart: boolean): string {
   switch (outcome) {
     case 'applied':
-      return `Applied: ${name} matches the rehearsal`;
+      return inPart
+        ? `Applied in part: statements failed on ${name} as in the rehearsal`
+        : `Applied: ${name} matches the rehearsal`;
     case 'refused':
       return `Not applied: ${name} was not changed`;
     case 'failed':

@@ -46,6 +46,34 @@ describe('an apply', () => {
     expect(applied.wayBack).toMatch(/DROP COLUMN "?done"?/);
   });
 
+  test('of statements that fail on both sides, which is allowed, is not called what was rehearsed', async () => {
+    const swallowing = [
+      'sh',
+      '-c',
+      'psql -X -q "$DATABASE_URL" -c "ALTER TABLE jobs ADD a int" -c "ALTER TABLE jobs ADD a int"; true',
+    ];
+    const args = ['--allow', 'ERRORS_SWALLOWED reason="known"', '--format', 'text'];
+    const { exitCode, stdout } = await safemigrate(['--apply', '--yes', ...args, '--', ...swallowing], {
+      env: { DATABASE_URL: target.url },
+    });
+    expect(stdout).toContain('APPLIED IN PART');
+    expect(stdout).not.toContain('matches the rehearsal');
+    expect(exitCode).toBe(0);
+  });
+
+  test('is not done if a statement fails on the target that had not failed on the clone, whatever the exit code', async () => {
+    const script = `const client = await connect();
+      await client.query('UPDATE jobs SET id = id').catch(() => {});
+      await client.end();`;
+    await inTarget(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN IF current_database() = '${target.name}' THEN RAISE 'not here'; END IF; RETURN new; END $$`);
+    await inTarget('CREATE TRIGGER refusing BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION refuse()');
+    const { exitCode, apply: applied } = await apply(target.url, scriptCommand(script));
+    expect(applied.reasons).toEqual([expect.stringContaining('UPDATE jobs SET id = id')]);
+    expect(applied.outcome).toBe('failed');
+    expect(exitCode).toBe(4);
+  });
+
   test('is remembered by the forecasts of later runs on the same target, and of no other', async () => {
     await apply(target.url, sqlCommand('UPDATE jobs SET id = id + 1000; SELECT pg_sleep(0.05)'));
     const again = await apply(target.url, sqlCommand('SELECT pg_sleep(0.01)'));

@@ -230,7 +230,7 @@ describe('errors', () => {
     });
   });
 
-  test('that the command swallows are counted, with its exit code 0', async () => {
+  test('that the command swallows are counted, and do not pass although another statement stays', async () => {
     const { report, exitCode } = await rehearse(
       target.url,
       scriptCommand(`
@@ -239,8 +239,9 @@ describe('errors', () => {
         await client.query('SELECT 1/0').catch(() => {});
         await client.end();`),
     );
-    expect(exitCode).toBe(0);
+    expect(exitCode).toBe(1);
     expect(report.command).toMatchObject({ swallowedErrors: [2], failedWithoutError: false });
+    expect(report.hazards).toMatchObject([{ code: 'ERRORS_SWALLOWED', severity: 'error', statement: 2 }]);
   });
 
   test('that the server never had are told: the command failed, and no statement did', async () => {

@@ -15,6 +15,7 @@ export function facts(
     data: null,
     parsed: new Map(),
     sessionsWithLockTimeout: new Set(),
+    sessionsOfPsql: new Set(),
     traffic: null,
     queries: null,
     catalogue: {

@@ -20,16 +20,17 @@ export interface RehearsedStatement {
   /** Hash of its shape. */
   readonly shape: string;
   readonly durationMs: number;
+  readonly failed: boolean;
 }
 
-type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'>;
+type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'> & Partial<Pick<StatementSection, 'error'>>;
 
 /** @param databases the names of the target and of its clone, which stand for each other. */
 export function rehearsedOf(statements: readonly Seen[], databases: readonly string[] = []): Rehearsed {
   const texts = statements.map(({ sql }) => sql);
   return {
-    statements: statements.map(({ index, sql, durationMs }) => ({
-      ...{ index, sql, durationMs },
+    statements: statements.map(({ index, sql, durationMs, error }) => ({
+      ...{ index, sql, durationMs, failed: error != null },
       shape: shapeHash(sql),
     })),
     ddl: new Set(

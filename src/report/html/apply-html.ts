@@ -1,7 +1,7 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
 import { duringWords } from '../guardrail-phrases.ts';
-import { applyWords, commandWords } from '../phrases.ts';
+import { applyWords, commandWords, isAppliedInPart } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
 import { bar, facts, listHtml, tableHtml } from './parts-html.ts';
@@ -12,12 +12,13 @@ const SQL_CHARACTERS = 300;
 const ROLLBACK_CHARACTERS = 100_000;
 
 /** The outcome of `--apply`; the state of the target comes before the rehearsal. */
-export function applyHtml({ apply, target }: Report): Html | undefined {
+export function applyHtml(report: Report): Html | undefined {
+  const { apply, target } = report;
   if (apply === null) return undefined;
   const { outcome, reasons } = apply;
   const place = outcome === 'partly' ? ` on ${target.host}:${target.port}` : '';
   return html`
-<section aria-label="Apply">${stateHeader(KINDS[outcome], applyWords(outcome, target.database + place), reasons)}
+<section aria-label="Apply">${stateHeader(KINDS[outcome], applyWords(outcome, target.database + place, isAppliedInPart(report)), reasons)}
 ${factsOf(apply)}${[failures(apply), effects(apply), guardrails(apply), differences(apply), times(apply), rollbackSql(apply)].filter((part) => part !== undefined)}
 </section>`;
 }

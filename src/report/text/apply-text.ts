@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, listed, plural } from '../../format.ts';
 import type { ApplySection, Report } from '../../model/report.ts';
-import { commandWords } from '../phrases.ts';
+import { commandWords, isAppliedInPart } from '../phrases.ts';
 import { flow, marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { duringLines } from './guardrails-text.ts';
 import { andMore, bullet, fact, heading, messageText } from './parts-text.ts';
@@ -15,7 +15,7 @@ export function applyText(report: Report, style: TextStyle): string[] {
   const { apply } = report;
   if (apply === null) return [];
   return [
-    ...flow(style, [titleOf(apply, style), ...stateOf(apply, report, style)]),
+    ...flow(style, [titleOf(apply, report, style), ...stateOf(apply, report, style)]),
     ...apply.reasons.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, apply.reasons.length - LISTED),
     ...facts(apply, style),
@@ -28,9 +28,10 @@ export function applyText(report: Report, style: TextStyle): string[] {
   ];
 }
 
-function titleOf({ outcome }: ApplySection, style: TextStyle): Span {
+function titleOf({ outcome }: ApplySection, report: Report, style: TextStyle): Span {
   switch (outcome) {
     case 'applied':
+      if (isAppliedInPart(report)) return tone('warning', 'APPLIED IN PART');
       return tone('good', `${marks(style).pass} APPLIED`);
     case 'refused':
       return tone('bad', `${marks(style).fail} NOT APPLIED`);
@@ -41,11 +42,14 @@ function titleOf({ outcome }: ApplySection, style: TextStyle): Span {
   }
 }
 
-function stateOf(apply: ApplySection, { target }: Report, style: TextStyle): Span[] {
+function stateOf(apply: ApplySection, report: Report, style: TextStyle): Span[] {
+  const { target } = report;
   const name = messageText(style, target.database);
   switch (apply.outcome) {
     case 'applied':
-      return [`: ${name} matches the rehearsal.`];
+      return isAppliedInPart(report)
+        ? [`: statements failed on ${name} as in the rehearsal, although the command ended with exit code 0.`]
+        : [`: ${name} matches the rehearsal.`];
     case 'refused':
       return [`: ${name} was not changed.`];
     case 'failed':

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareSchemas, compareTimes } from '../../../src/apply/compare-apply.ts';
+import { compareSchemas, compareTimes, failedOnlyHere } from '../../../src/apply/compare-apply.ts';
 import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
 import { rehearsedOf, streamHash } from '../../../src/rehearsal/receipts/rehearsed.ts';
 
@@ -31,6 +31,24 @@ describe('the comparison of times', () => {
     expect(
       compareTimes(rehearsed, sent('DELETE FROM t WHERE id < 5', 'DELETE FROM t WHERE id < 9')),
     ).toHaveLength(1);
+  });
+});
+
+describe('statements that failed on the target only', () => {
+  const [update, insert] = ['UPDATE t SET a = 1', 'INSERT INTO t VALUES (1)'];
+  const failing = (sql: string, sqlstate: string) => ({ sql, error: { sqlstate } as never });
+  const done = (sql: string) => ({ sql, error: null });
+  const onTarget = (...applied: Parameters<typeof failedOnlyHere>[1]) =>
+    failedOnlyHere(
+      rehearsedOf([...sent(update), ...sent(insert).map((each) => ({ ...each, error: {} as never }))]),
+      applied,
+    );
+
+  test('failedOnlyHere() names what had succeeded in the rehearsal and was not repeated', () => {
+    expect(onTarget(failing(update, '40P01'))).toEqual([update]);
+    expect(onTarget(failing(update, '40P01'), done('UPDATE t SET a = 2'))).toEqual([]);
+    expect(onTarget(failing(update, '23514'), done('UPDATE t SET a = 2'))).toEqual([update]);
+    expect(onTarget(failing(insert, '23505'))).toEqual([]);
   });
 });
 

@@ -7,6 +7,7 @@ const SUCCEEDED: ApplyFacts = {
   schemaChanged: true,
   schemaEqual: true,
   differences: [],
+  failedOnlyHere: [],
   committed: [{ statement: 1, sql: 'CREATE TABLE t ()', outcome: 'committed', explicit: false }],
   leftovers: [],
   stillRunning: 0,
@@ -55,6 +56,7 @@ describe('the outcome of an apply', () => {
     ['an index is left invalid', { leftovers: [{ kind: 'invalid index', object: 'public.i' }] }],
     ['another server took over', { moved: 'another server took over in the meantime' }],
     ['a COMMIT was not answered', { committed: [UNKNOWN] }],
+    ['a statement failed that had not failed in the rehearsal', { failedOnlyHere: ['UPDATE t SET a = 1'] }],
     ['the run was aborted', { aborted: 'somebody asked for it' }],
   ] satisfies [string, Partial<ApplyFacts>][])(
     'the outcome of a successful command is partly if %s',

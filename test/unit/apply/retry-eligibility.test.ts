@@ -25,7 +25,14 @@ const ended = (transaction: number, outcome: TransactionSection['outcome']): Tra
 const LOCKED: RetryEvidence = {
   facts: {
     command: { exitCode: 1, signal: null, timedOut: false, durationMs: 10 },
-    ...{ reached: true, schemaChanged: false, schemaEqual: false, differences: [], committed: [] },
+    ...{
+      reached: true,
+      schemaChanged: false,
+      schemaEqual: false,
+      differences: [],
+      failedOnlyHere: [],
+      committed: [],
+    },
     ...{ leftovers: [], stillRunning: 0, aborted: null, moved: null, unreadable: null },
   },
   statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('55P03') })],

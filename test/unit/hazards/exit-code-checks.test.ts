@@ -22,6 +22,7 @@ const account = (more: Partial<CommandOutcome>, exitCode: number | null = 0): Co
   statements: [],
   transactions: [],
   parsed: new Map(),
+  sessionsOfPsql: new Set(),
   schema: unchanged,
   data: { tables: [], written: [] },
   ...more,
@@ -34,9 +35,13 @@ describe('exit code 0', () => {
     expect(codes({ statements: failing })).toEqual(['error ERRORS_SWALLOWED']);
   });
 
-  test('exit code 0 is believed if something changed, or nothing failed', () => {
-    expect(codes({ statements: failing, schema: changed('public.orders') })).toEqual([]);
-    expect(codes({ statements: failing, data: rowsOf('public.orders', 1, 2) })).toEqual([]);
+  test('exit code 0 is an error if statements failed, whatever else was changed', () => {
+    expect(codes({ statements: failing, schema: changed('public.orders') })).toEqual([
+      'error ERRORS_SWALLOWED',
+    ]);
+    expect(codes({ statements: failing, data: rowsOf('public.orders', 1, 2) })).toEqual([
+      'error ERRORS_SWALLOWED',
+    ]);
     expect(codes({})).toEqual([]);
   });
 
@@ -50,6 +55,104 @@ describe('exit code 0', () => {
     expect(codes({ schema: changed('public.schema_migrations') })).toEqual([]);
     const locked = { relation: 'public.knex_migrations_lock', inserted: 0, updated: 2, deleted: 0 };
     expect(codes({ data: { tables: [], written: [locked] } })).toEqual([]);
+  });
+});
+
+describe('an error that a command handled', () => {
+  const [sample] = failing;
+
+  /** Whether ERRORS_SWALLOWED is found. Each line: the transaction, the statement, and its SQLSTATE if it failed. */
+  async function isSwallowed(lines: readonly (readonly [number, string, string?])[], ofPsql = false) {
+    if (!sample) throw new Error('the sample report has a statement that failed');
+    const statements = lines.map(([transaction, sql, sqlstate], at) => ({
+      ...{ ...sample, index: at + 1, session: 1, transaction, sql, tag: null },
+      error: sqlstate === undefined || !sample.error ? null : { ...sample.error, sqlstate, where: null },
+    }));
+    const rolledBack = new Set(
+      lines.flatMap(([transaction, sql]) => (sql === 'ROLLBACK' ? [transaction] : [])),
+    );
+    const found = codes({
+      statements,
+      parsed: await statementFacts(statements),
+      transactions: [...new Set(lines.map(([transaction]) => transaction))].map((transaction) => ({
+        ...{ transaction, session: 1, startedAt: '', endedAt: null },
+        outcome: rolledBack.has(transaction) ? 'rolled back' : 'committed',
+      })),
+      schema: changed('public.orders'),
+      sessionsOfPsql: new Set(ofPsql ? [1] : []),
+    });
+    return found.includes('error ERRORS_SWALLOWED');
+  }
+
+  test('by sending the statement again is none', async () => {
+    const lost = [1, 'ALTER TABLE a ADD b int', '40P01'] as const;
+    expect(await isSwallowed([lost, [2, 'CREATE TABLE c (id int)']])).toBe(true);
+    expect(await isSwallowed([lost, [2, 'ALTER TABLE a ADD b int;']])).toBe(false);
+    const inserted = 'INSERT INTO a VALUES ($1)';
+    expect(
+      await isSwallowed([
+        [1, inserted, '23514'],
+        [2, inserted],
+      ]),
+    ).toBe(true);
+    expect(
+      await isSwallowed([
+        [1, inserted, '40001'],
+        [2, inserted],
+      ]),
+    ).toBe(false);
+  });
+
+  test('by sending it again, but not the statements that were rolled back with it, is swallowed', async () => {
+    const first = [
+      [1, 'UPDATE a SET b = 1'],
+      [1, 'UPDATE c SET b = 1', '40P01'],
+      [1, 'ROLLBACK'],
+      [2, 'UPDATE c SET b = 1'],
+    ] as const;
+    expect(await isSwallowed(first)).toBe(true);
+    expect(await isSwallowed([...first, [2, 'UPDATE a SET b = 1']])).toBe(false);
+  });
+
+  test('by going back to its savepoint is none, but psql makes one of its own', async () => {
+    const tried = (savepoint: string, ofPsql = false) =>
+      isSwallowed(
+        [
+          [1, `SAVEPOINT ${savepoint}`],
+          [1, 'ALTER TABLE a ADD b int', '42701'],
+          [1, `ROLLBACK TO SAVEPOINT ${savepoint}`],
+          [1, 'CREATE TABLE c (id int)'],
+        ],
+        ofPsql,
+      );
+    expect(await tried('sqlalchemy_1')).toBe(false);
+    expect(await tried('pg_psql_temporary_savepoint', true)).toBe(true);
+  });
+
+  test('of asking for what is not there yet is none if the same session goes on to write; psql always goes on', async () => {
+    const asked = [
+      [1, 'SELECT version_id FROM goose_db_version', '42P01'],
+      [2, 'CREATE TABLE goose_db_version (id int)'],
+    ] as const;
+    expect(await isSwallowed(asked)).toBe(false);
+    expect(await isSwallowed(asked, true)).toBe(false);
+    const other = [
+      [1, 'SELECT count(*) FROM ordres', '42P01'],
+      [2, 'CREATE TABLE c (id int)'],
+    ] as const;
+    expect(await isSwallowed(other)).toBe(false);
+    expect(await isSwallowed(other, true)).toBe(true);
+    expect(await isSwallowed([other[0], [2, 'SELECT 1']])).toBe(true);
+  });
+
+  test('of making what is there already is none if the same session goes on to write; psql always goes on', async () => {
+    const made = [
+      [1, 'CREATE TABLE migrations (id int)', '42P07'],
+      [2, 'INSERT INTO migrations VALUES (1)'],
+    ] as const;
+    expect(await isSwallowed(made)).toBe(false);
+    expect(await isSwallowed(made, true)).toBe(true);
+    expect(await isSwallowed([[1, 'ALTER TABLE a ADD b int', '55P03'], made[1]])).toBe(true);
   });
 });
 

@@ -13,6 +13,7 @@ function found(section: QueriesSection | null) {
     queries: section,
     parsed: new Map(),
     sessionsWithLockTimeout: new Set(),
+    sessionsOfPsql: new Set(),
     traffic: null,
     catalogue: {
       relations: new Map(),
