@@ -14,6 +14,7 @@ const PROGRAMS = [
   'index.ts',
   'cli/main.ts',
   'cli/demo/migrate.ts',
+  'command/sandbox/launcher.ts',
   'report/report-schema.ts',
   'schema/worker.ts',
   'swap/reopen-agent-process.ts',

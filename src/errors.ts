@@ -9,6 +9,8 @@ export type ErrorCode =
   | 'CONFIGURATION'
   /** The command cannot be started: not found, not executable. Found before anything is touched. */
   | 'COMMAND'
+  /** The command cannot be sandboxed as required. */
+  | 'SANDBOX'
   /** The server cannot be reached, or does not let us in. */
   | 'CONNECTION'
   /** The server is not one we can rehearse on: too old, a pooler, a standby. */

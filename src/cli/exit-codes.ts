@@ -16,6 +16,7 @@ const OF_ERROR: Record<ErrorCode, number> = {
   USAGE: EXIT.usage,
   CONFIGURATION: EXIT.usage,
   COMMAND: EXIT.usage,
+  SANDBOX: EXIT.cannotRehearse,
   CONNECTION: EXIT.cannotRehearse,
   SERVER: EXIT.cannotRehearse,
   PRIVILEGE: EXIT.cannotRehearse,

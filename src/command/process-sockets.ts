@@ -9,6 +9,7 @@ export interface ProcessSocket {
   /** The process's own address, which its peer sees if no NAT is in between. */
   readonly address: string;
   readonly port: number;
+  readonly peerPort: number;
 }
 
 /** Lists the connections of a process and its descendants. Processes of other users cannot be read. */
@@ -34,22 +35,23 @@ export async function nameOfProcess(pid: number): Promise<string> {
 
 /** The kernel lists the sockets of a network namespace with their inodes, to which the file descriptors of processes link. */
 async function fromProc(pids: readonly number[]): Promise<ProcessSocket[]> {
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      const inodes = await socketInodes(pid);
-      if (inodes.size === 0) return [];
-      const tables = await Promise.all(
-        ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
-      );
-      return parseSocketTables(tables.join('\n'))
-        .filter(({ inode }) => inodes.has(inode))
-        .map(({ address, port }) => ({ pid, address, port }));
-    }),
-  );
-  return found.flat();
+  return (await Promise.all(pids.map(socketsOf))).flat();
 }
 
-async function socketInodes(pid: number): Promise<Set<string>> {
+/** Lists the TCP sockets of one process, on Linux. */
+export async function socketsOf(pid: number): Promise<ProcessSocket[]> {
+  const inodes = await socketInodes(pid);
+  if (inodes.size === 0) return [];
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
+  );
+  return parseSocketTables(tables.join('\n'))
+    .filter(({ inode }) => inodes.has(inode))
+    .map(({ address, port, peerPort }) => ({ pid, address, port, peerPort }));
+}
+
+/** Inodes of the sockets that a process has open; none if it has ended, or is another user's. */
+export async function socketInodes(pid: number): Promise<Set<string>> {
   const folder = `/proc/${pid}/fd`;
   const descriptors = await readdir(folder).catch(() => []);
   const links = await Promise.all(descriptors.map((name) => readlink(`${folder}/${name}`).catch(() => '')));
@@ -57,16 +59,25 @@ async function socketInodes(pid: number): Promise<Set<string>> {
 }
 
 const LOCAL_ADDRESS = 1;
+const PEER_ADDRESS = 2;
 const INODE = 9;
 
 /** Lines of /proc/net/tcp and tcp6: `sl local_address rem_address st … inode`, addresses in the machine's byte order. */
-export function parseSocketTables(text: string): { address: string; port: number; inode: string }[] {
+export function parseSocketTables(text: string): (Omit<ProcessSocket, 'pid'> & { inode: string })[] {
   return text.split('\n').flatMap((line) => {
     const fields = line.trim().split(/\s+/);
     const [address, port] = (fields[LOCAL_ADDRESS] ?? '').split(':');
+    const [, peerPort = '0'] = (fields[PEER_ADDRESS] ?? '').split(':');
     const inode = fields[INODE];
     if (!address || !port || !inode || !/^[0-9A-F]+$/i.test(address)) return [];
-    return [{ address: readAddress(address), port: Number.parseInt(port, 16), inode }];
+    return [
+      {
+        address: readAddress(address),
+        port: Number.parseInt(port, 16),
+        peerPort: Number.parseInt(peerPort, 16),
+        inode,
+      },
+    ];
   });
 }
 
@@ -106,7 +117,9 @@ export function parseLsof(text: string): ProcessSocket[] {
   let pid = 0;
   return text.split('\n').flatMap((line) => {
     if (line.startsWith('p')) pid = Number(line.slice(1));
-    const match = /^n\[?([^\]]*?)\]?:(\d+)->/.exec(line);
-    return match?.[1] === undefined ? [] : [{ pid, address: match[1], port: Number(match[2]) }];
+    const match = /^n\[?([^\]]*?)\]?:(\d+)->.*:(\d+)/.exec(line);
+    return match?.[1] === undefined
+      ? []
+      : [{ pid, address: match[1], port: Number(match[2]), peerPort: Number(match[3]) }];
   });
 }

@@ -23,8 +23,19 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Gets the process id as soon as the command runs. */
   readonly onStart?: (pid: number) => void;
+  /** Starts the command elsewhere than in a child process of ours: in its sandbox. */
+  readonly start?: StartCommand | undefined;
   /** Between SIGTERM and SIGKILL; default 10,000. */
   readonly graceMs?: number;
+}
+
+/** @throws Error if the command cannot be started. */
+export type StartCommand = (command: Pick<RunOptions, 'argv' | 'env' | 'folder'>) => Promise<StartedCommand>;
+
+interface StartedCommand {
+  /** The process, or the one that it runs under. */
+  readonly pid: number;
+  readonly ended: Promise<Pick<CommandResult, 'exitCode' | 'signal'>>;
 }
 
 export interface CommandResult {
@@ -48,25 +59,9 @@ const STDERR = 2;
  * @throws SafemigrateError `COMMAND` if it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
-  const { argv, env, folder, terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS } = options;
-  const [program = '', ...args] = argv;
-  const { execa } = await import('execa');
+  const { terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS } = options;
   const startedAt = performance.now();
-  const child = execa(program, args, {
-    cwd: folder,
-    env,
-    extendEnv: false,
-    stdin: 'inherit',
-    stdout: options.stdout === 'stderr' ? STDERR : 'inherit',
-    stderr: 'inherit',
-    detached: !terminal,
-    reject: false,
-    buffer: false,
-    // By default execa listens for the end of our process, which the CLI handles.
-    cleanup: false,
-  });
-  const { pid } = child;
-  if (pid === undefined) throw notStarted(program, (await child).cause);
+  const { pid, ended } = await started(options);
   options.onStart?.(pid);
 
   let timedOut = false;
@@ -96,15 +91,47 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
   signal?.addEventListener('abort', onAbort, { once: true });
   if (signal?.aborted) onAbort();
   try {
-    const result = await child;
+    const { exitCode, signal } = await ended;
     const durationMs = performance.now() - startedAt;
     await ending;
-    return { exitCode: result.exitCode ?? null, signal: result.signal ?? null, timedOut, durationMs, pid };
+    return { exitCode, signal, timedOut, durationMs, pid };
   } finally {
     clearTimeout(timer);
     interrupts.off('signal', onSignal);
     signal?.removeEventListener('abort', onAbort);
   }
+}
+
+async function started(options: RunOptions): Promise<StartedCommand> {
+  const { argv, env, folder, start = startChild(options) } = options;
+  try {
+    return await start({ argv, env, folder });
+  } catch (error) {
+    throw notStarted(argv[0] ?? '', error);
+  }
+}
+
+function startChild({ stdout, terminal }: RunOptions): StartCommand {
+  return async ({ argv: [program = '', ...args], env, folder }) => {
+    const { execa } = await import('execa');
+    const child = execa(program, args, {
+      cwd: folder,
+      env,
+      extendEnv: false,
+      stdin: 'inherit',
+      stdout: stdout === 'stderr' ? STDERR : 'inherit',
+      stderr: 'inherit',
+      detached: !terminal,
+      reject: false,
+      buffer: false,
+      // By default execa listens for the end of our process, which the CLI handles.
+      cleanup: false,
+    });
+    const { pid } = child;
+    if (pid === undefined) throw (await child).cause;
+    const ended = child.then(({ exitCode = null, signal = null }) => ({ exitCode, signal }));
+    return { pid, ended };
+  };
 }
 
 /** Says whether our process has a terminal, even if stdin, stdout and stderr are redirected. */

@@ -57,7 +57,14 @@ export type { ApplySection, DuringSection } from './apply-model.ts';
 export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './check-model.ts';
 export type { DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';
-export type { Caveat, CloneSection, CommandSection, TargetConnection, TargetSection } from './run-model.ts';
+export type {
+  Caveat,
+  CloneSection,
+  CommandIsolation,
+  CommandSection,
+  TargetConnection,
+  TargetSection,
+} from './run-model.ts';
 export type { Rename, SchemaChange, SchemaObject, SchemaSection } from './schema-model.ts';
 export type { StatementNote, StatementSection, TransactionSection } from './statement-model.ts';
 export type { SwapSection } from './swap-model.ts';

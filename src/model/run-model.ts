@@ -57,6 +57,17 @@ export const cloneSection = z.object({
   considered: z.array(z.object({ method: z.string(), possible: z.boolean(), reason: z.string() })),
 });
 
+/** What kept the command from the target, besides the proxy. */
+export const commandIsolation = z.object({
+  /** `sandboxed`: it had no network but the proxy, and no Unix socket of this machine. `watched`: its connections were. */
+  kind: z.enum(['sandboxed', 'watched']),
+  by: z.enum(['bubblewrap', 'unshare']).nullable(),
+  /** The target's Unix sockets, if they were covered for the command although it was only watched. */
+  covered: z.array(z.string()),
+  /** What it could reach all the same (`--sandbox-allow`). */
+  allowed: z.array(z.string()),
+});
+
 export const commandSection = z.object({
   argv: z.array(z.string()),
   exitCode: z.int().nullable(),
@@ -69,6 +80,7 @@ export const commandSection = z.object({
   undecided: z.array(z.object({ name: z.string(), reason: z.string() })),
   /** The command connected to the clone at least once. */
   reachedClone: z.boolean(),
+  isolation: commandIsolation,
   /** Statements that were refused, because they would have taken effect outside the clone. */
   refused: z.array(z.object({ what: z.string(), why: z.string() })),
   /** Statements that were run although they take effect outside the clone (`--allow-cluster-statements`). */
@@ -104,5 +116,6 @@ export const caveat = z.object({
 export type TargetSection = z.infer<typeof targetSection>;
 export type CloneSection = z.infer<typeof cloneSection>;
 export type CommandSection = z.infer<typeof commandSection>;
+export type CommandIsolation = z.infer<typeof commandIsolation>;
 export type TargetConnection = z.infer<typeof targetConnection>;
 export type Caveat = z.infer<typeof caveat>;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Server } from 'node:net';
 import { type CommandLogin, planRoutes } from '../command/rewrite.ts';
 import type { Route } from '../command/route.ts';
 import type { Emit } from '../events.ts';
@@ -31,6 +32,8 @@ export interface CommandWatchOptions {
   readonly observe: Observe;
   /** Address to listen on; default: this machine alone. */
   readonly listen?: string;
+  /** Listens already, in the command's sandbox; instead of `listen`. */
+  readonly listener?: Server | undefined;
   /** Leads to a database of the server that the command may look into besides its own. */
   readonly otherDatabase: (name: string) => boolean;
   /** Opens a session of ours outside the clone. */
@@ -158,7 +161,7 @@ async function openObservers(
 }
 
 function proxyOptions(
-  { observe, guard, settings, listen, otherDatabase }: CommandWatchOptions,
+  { observe, guard, settings, listen, listener, otherDatabase }: CommandWatchOptions,
   seen: Observers,
   routes: readonly Route[],
   secret: string,
@@ -169,6 +172,7 @@ function proxyOptions(
     readLocks: seen.reader.read,
     ...(settings === undefined ? {} : { settings }),
     ...(listen === undefined ? {} : { listen: { host: listen } }),
+    listener,
     otherDatabase: (name, upstream) => (otherDatabase(name) ? { ...upstream, database: name } : undefined),
   };
 }

@@ -22,6 +22,8 @@ export interface ProxyOptions {
   readonly secret: string;
   /** Default: this machine alone (127.0.0.1), any free port. */
   readonly listen?: { readonly host: string; readonly port?: number };
+  /** Listens already, in the network of the command's sandbox; instead of `listen`. */
+  readonly listener?: Server | undefined;
   /** Default `exact`. */
   readonly observe?: Observe;
   readonly observer?: Observer;
@@ -67,7 +69,7 @@ const LEAVE_WITHIN_MS = 10_000;
 /** Starts the proxy. @throws Node's error when the address cannot be listened on. */
 export async function startProxy(options: ProxyOptions): Promise<WireProxy> {
   const proxy = new ObservingProxy(options);
-  await proxy.listen(options.listen ?? { host: '127.0.0.1' });
+  await proxy.listen();
   return proxy;
 }
 
@@ -99,8 +101,10 @@ class ObservingProxy implements WireProxy {
     });
   }
 
-  async listen({ host, port }: { host: string; port?: number }): Promise<void> {
-    await listening(this.#server, { host, port: port ?? 0, backlog: 511 });
+  async listen(): Promise<void> {
+    const { listener, listen: { host, port = 0 } = { host: '127.0.0.1' } } = this.#options;
+    if (listener) this.#server.listen(listener);
+    else await listening(this.#server, { host, port, backlog: 511 });
     const address = this.#server.address();
     if (address === null || typeof address === 'string') throw new Error('the proxy has no address');
     this.host = address.address;

@@ -1,5 +1,6 @@
+import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { describeTarget } from '../database/target-section.ts';
-import type { TargetSection } from '../model/report.ts';
+import type { CommandIsolation, TargetSection } from '../model/report.ts';
 import type { Audit, AuditEntry } from '../postgres/connection/audit.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
@@ -11,6 +12,8 @@ export interface PlannedStatements {
   readonly sent: readonly AuditEntry[];
   /** What a run would send after that, to the target's server. */
   readonly next: readonly string[];
+  /** What would keep the command from the target, besides the proxy. */
+  readonly isolation: CommandIsolation;
 }
 
 /** Lists what a rehearsal would do to the target's server. It changes nothing: what it sends only reads. @internal */
@@ -21,9 +24,10 @@ export async function describeStatements(plan: RehearsalPlan): Promise<PlannedSt
     plan.audit(entry);
   };
   const { result } = await withScope(plan, async (scope, stop) => {
-    const { context, choice } = await prepare(scope, stop, { ...plan, audit });
+    const { context, choice, sandbox } = await prepare(scope, stop, { ...plan, audit });
     const target = describeTarget(context.target, { changes: [], unchanged: true, sessions: null }, []);
-    return { target, next: await choice.method.describe(context, choice.assessment) };
+    const next = await choice.method.describe(context, choice.assessment);
+    return { target, next, isolation: describeIsolation(sandbox) };
   });
   return { sent, ...result };
 }

@@ -2,6 +2,7 @@ import { describeClone } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import { describeCommand } from '../command/command-section.ts';
+import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { describeTarget } from '../database/target-section.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
 import type { CommandSection, Report } from '../model/report.ts';
@@ -81,12 +82,13 @@ export async function judgeRehearsal(
 
 function commandSection(
   plan: RehearsalPlan,
-  { command }: RehearsalContext,
+  { command, sandbox }: RehearsalContext,
   { wire, gate, rewritten, result }: CloneRun,
   { seen }: AfterCommand,
 ): CommandSection {
   const { refused, allowed, redirected } = gate;
   const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
   const reach = { reachedClone: wire.reached(), refused, allowed, redirected };
-  return describeCommand(words, rewritten, result, reach, seen.statements);
+  const isolation = describeIsolation(sandbox);
+  return describeCommand(words, rewritten, result, { ...reach, isolation }, seen.statements);
 }

@@ -2,6 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { CloneOptions } from '../clone/method.ts';
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
+import { parseAllowedPlaces } from '../command/sandbox/allowed-places.ts';
+import type { SandboxPlan } from '../command/sandbox/command-sandbox.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { DEFAULT_POLICY, type Policy } from '../hazards/policy.ts';
@@ -49,6 +51,8 @@ export interface CommandPlan {
   /** 0: no limit. */
   readonly timeoutMs: number;
   readonly interrupts: Interrupts;
+  /** For its runs on a clone. */
+  readonly sandbox: SandboxPlan;
 }
 
 export interface ClonePlan extends CloneOptions {
@@ -113,6 +117,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
       stdout: options.commandStdout ?? 'inherit',
       timeoutMs: settings.timeoutMs,
       interrupts: options.interrupts ?? new EventEmitter(),
+      sandbox: makeSandboxPlan(settings),
     },
     clone: makeClonePlan(settings, options),
     proxy: { observe, listen, allowClusterStatements },
@@ -122,6 +127,21 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     redact,
     pastApplies: options.pastApplies ?? (async () => []),
   };
+}
+
+function makeSandboxPlan({
+  sandbox: mode,
+  sandboxAllow,
+  proxyListen,
+}: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>): SandboxPlan {
+  const allow = parseAllowedPlaces(sandboxAllow);
+  if (mode === 'required' && proxyListen !== REHEARSAL_DEFAULTS.proxyListen)
+    throw new SafemigrateError(
+      'CONFIGURATION',
+      '--sandbox required and --proxy-listen do not go together: a sandboxed command reaches no other address.',
+      { hint: 'A command in a container has a network of its own: isolate it there. Nothing was touched.' },
+    );
+  return { mode, allow };
 }
 
 export function makeRunPlan({ emit, audit, signal }: Partial<RunPlan>): RunPlan {

@@ -3,6 +3,11 @@ import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
 import { resolveCommand } from '../command/resolve.ts';
 import { findLogins } from '../command/rewrite.ts';
+import {
+  type CommandSandbox,
+  coverTargetSockets,
+  requireSandbox,
+} from '../command/sandbox/command-sandbox.ts';
 import { freeDiskBytes } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
@@ -15,6 +20,7 @@ import { visitOrReopen } from '../ownership/reopen.ts';
 import { newRunId, type RunId } from '../ownership/run-id.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { requireListening } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
@@ -38,6 +44,8 @@ export interface RehearsalContext {
   /** To be run on the clone before it is read. */
   readonly afterClone: readonly Script[];
   readonly choice: Choice;
+  /** What the command's runs on the clone are kept in. */
+  readonly sandbox: CommandSandbox;
   readonly stateBefore: TargetState;
   /** Where the target's files lie, before anything was made; null if that cannot be seen from here. */
   readonly freeBytes: number | null;
@@ -49,6 +57,8 @@ interface Request {
   readonly given: Given;
   readonly afterClone: readonly Script[];
   readonly run: RunId;
+  /** null unless it is required. */
+  readonly sandbox: CommandSandbox | null;
 }
 
 /** Connects, inspects, claims, finds the command's logins, chooses how to clone, and reads the target: in this order. */
@@ -77,7 +87,9 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   const place = located
     ? { located, environment: outside, caveats: [] }
     : await restoreFile(scope, stop, plan, outside);
-  return { place, given, afterClone, run: newRunId() };
+  const { mode, allow } = command.sandbox;
+  const sandbox = mode === 'required' ? await requireSandbox(allow, place.located.settings) : null;
+  return { place, given, afterClone, run: newRunId(), sandbox };
 }
 
 function connect({ place, run }: Request, { signal }: Stop, { emit, audit }: RehearsalPlan): Promise<Visit> {
@@ -88,7 +100,7 @@ function connect({ place, run }: Request, { signal }: Stop, { emit, audit }: Reh
 }
 
 async function inspect(
-  { place, given, afterClone, run }: Request,
+  { place, given, afterClone, run, sandbox: required }: Request,
   { target, session }: Visit,
   { scope, stop }: { scope: Scope; stop: Stop },
   plan: RehearsalPlan,
@@ -112,6 +124,8 @@ async function inspect(
   const command = { input, logins: await findLogins(input, compare) };
   const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };
+  const undecided = [command, down].some((each) => each?.logins.undecided.length);
+  const sandbox = required ?? (await sandboxByDefault(plan, undecided, target.settings, claim.control));
   const choice = await chooseMethod(context, plan.clone.method);
   const asked = await askTarget(session, given, target.database.oid, plan.checks);
   const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
@@ -119,6 +133,17 @@ async function inspect(
   const stateBefore = await readTargetState(context, session);
   return {
     ...{ context, settings: located.settings, command, down, questions },
-    ...{ afterClone, choice, stateBefore, freeBytes },
+    ...{ afterClone, choice, sandbox, stateBefore, freeBytes },
   };
+}
+
+/** A command that may use the target's server for something else (`undecided`) needs its sockets. */
+async function sandboxByDefault(
+  { command }: RehearsalPlan,
+  undecided: boolean,
+  settings: ConnectionSettings,
+  control: Session,
+): Promise<CommandSandbox> {
+  if (command.sandbox.mode === 'off' || undecided) return { kind: 'none' };
+  return coverTargetSockets(settings, control);
 }

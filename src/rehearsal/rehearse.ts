@@ -56,7 +56,7 @@ async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<Rehe
   const prepared = await untouched(stop, () => prepare(scope, stop, plan));
   const { context, stateBefore } = prepared;
   const clone = await untouched(stop, () => makeClone(prepared, life));
-  const setup = { life, plan, context, clone, schema };
+  const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };
   const before = await untouched(stop, () => readBefore(setup, prepared));
   const ran = await runMigration(setup, prepared.command, before.open);
   await throwIfLost(stop, uninterrupted(context), stateBefore);

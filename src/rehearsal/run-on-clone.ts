@@ -1,6 +1,8 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { type CommandInput, type Logins, type Rewritten, rewriteCommand } from '../command/rewrite.ts';
 import type { CommandResult } from '../command/run-command.ts';
+import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
+import type { OpenSandbox } from '../command/sandbox/sandboxed-command.ts';
 import { inPhase } from '../events.ts';
 import type { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
@@ -8,7 +10,7 @@ import { type Contacts, runWatched } from '../observe/contact.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import { openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
-import { toRun, wireOptions } from './slices.ts';
+import { inSandbox, openSandboxFor, toRun, wireOptions } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
 
 /** A command, and where it knows the target from. */
@@ -24,12 +26,15 @@ export interface CloneSetup {
   readonly context: CloneContext;
   readonly clone: Clone;
   readonly schema: SchemaWatch;
+  readonly sandbox: CommandSandbox;
 }
 
 /** The open way from a command to the clone. */
 export interface OpenWire {
   readonly gate: RehearsalGate;
   readonly wire: CommandWatch;
+  /** null if the command runs outside of one. */
+  readonly sandbox: OpenSandbox | null;
 }
 
 /** One run of a command on the clone. */
@@ -40,12 +45,13 @@ export interface CloneRun extends OpenWire, Contacts {
 
 /** Starts a proxy for one run of a command. */
 export async function openWire(
-  { life, plan: { proxy }, context, clone }: CloneSetup,
+  { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
   { logins }: LocatedCommand,
 ): Promise<OpenWire> {
   const gate = await openGate(context, clone, proxy);
-  const wire = await watchCommand(life.scope, wireOptions(context, clone, logins, gate, proxy));
-  return { gate, wire };
+  const opened = await openSandboxFor(scope, sandbox, command);
+  const wire = await watchCommand(scope, wireOptions(context, clone, logins, gate, proxy, opened));
+  return { gate, wire, sandbox: opened };
 }
 
 /** Runs the migration command, in the phase of that name. */
@@ -55,12 +61,13 @@ export function runMigration(setup: CloneSetup, command: LocatedCommand, open: O
 
 /** Runs a command through the proxy, which it closes, and watches the target's sessions while it runs. */
 export async function runThroughWire(
-  { life: { stop }, plan, context }: CloneSetup,
+  { life: { stop }, plan, context, sandbox }: CloneSetup,
   { input, logins }: LocatedCommand,
-  { gate, wire }: OpenWire,
+  { gate, wire, sandbox: opened }: OpenWire,
 ): Promise<CloneRun> {
   const rewritten = rewriteCommand(input, logins, wire.routes);
-  const ran = await stop.pausedDuring(() => runWatched(toRun(rewritten, stop, plan.command), context));
+  const run = inSandbox(toRun(rewritten, stop, plan.command), sandbox, opened);
+  const ran = await stop.pausedDuring(() => runWatched(run, context));
   await wire.end();
-  return { gate, wire, rewritten, ...ran };
+  return { gate, wire, sandbox: opened, rewritten, ...ran };
 }

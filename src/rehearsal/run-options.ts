@@ -1,5 +1,6 @@
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
+import type { SandboxMode } from '../command/sandbox/command-sandbox.ts';
 import { DEFAULT_URL_VARIABLE } from '../database/url-variable.ts';
 import type { Emit } from '../events.ts';
 import type { EarlierApply } from '../hazards/apply-history.ts';
@@ -62,6 +63,10 @@ export interface RehearsalSettings {
   readonly allowClusterStatements?: boolean;
   /** The address that the command connects to, for one that runs in a container. */
   readonly proxyListen?: string;
+  /** Whether the command runs in a sandbox, with no network but the proxy: `required`, `off`, or what costs nothing. */
+  readonly sandbox?: SandboxMode;
+  /** What a sandboxed command may reach all the same: `host:port`, or the path of a Unix socket. */
+  readonly sandboxAllow?: readonly string[];
   /**
    * Queries of the running application that must work after the command: `pg_stat_statements`, the name of a file, `off`, or
    * `auto`, which is `pg_stat_statements` if the target has it and the role may read it.
@@ -112,6 +117,8 @@ export const REHEARSAL_DEFAULTS = {
   observe: 'exact',
   allowClusterStatements: false,
   proxyListen: '127.0.0.1',
+  sandbox: 'auto',
+  sandboxAllow: [],
   queries: 'auto',
   check: [],
   checkEmpty: [],

@@ -1,9 +1,13 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import type { Logins, Rewritten } from '../command/rewrite.ts';
 import { hasTerminal, type RunOptions } from '../command/run-command.ts';
+import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
+import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
+import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
 import type { RehearsalGate, RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { WatchOptions } from '../observe/target-state.ts';
+import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { CommandPlan, ProxyPlan } from './plan.ts';
 
@@ -37,6 +41,7 @@ export function wireOptions(
   { logins }: Logins,
   guard: RehearsalGate,
   { observe, listen }: Pick<ProxyPlan, 'observe' | 'listen'>,
+  sandbox: OpenSandbox | null,
 ): CommandWatchOptions {
   const { emit } = context;
   return {
@@ -47,6 +52,7 @@ export function wireOptions(
     guard,
     observe,
     listen,
+    listener: sandbox?.listener,
     otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
     connect: clone.server.open,
     emit,
@@ -59,4 +65,21 @@ export function toRun(
   { folder, stdout, timeoutMs, interrupts }: CommandPlan,
 ): RunOptions {
   return { argv, env, folder, stdout, terminal: hasTerminal(), timeoutMs, interrupts, signal };
+}
+
+/** The run in the sandbox that was opened for it, or with the sockets covered. */
+export function inSandbox(run: RunOptions, sandbox: CommandSandbox, opened: OpenSandbox | null): RunOptions {
+  if (opened) return { ...run, start: opened.start };
+  const covering = sandbox.kind === 'covered' ? coverWords(sandbox.sockets) : undefined;
+  return covering ? { ...run, argv: [...covering, ...restoringWords(run.env), ...run.argv] } : run;
+}
+
+/** Opens the sandbox of one run, if the command gets one. */
+export async function openSandboxFor(
+  scope: Scope,
+  sandbox: CommandSandbox,
+  { stdout }: CommandPlan,
+): Promise<OpenSandbox | null> {
+  if (sandbox.kind !== 'sandboxed') return null;
+  return openSandbox(scope, sandbox, { stdout, terminal: hasTerminal() });
 }

@@ -1,6 +1,7 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
 import type {
   ApplySection,
+  CommandIsolation,
   DataSection,
   ForecastSection,
   FurtherRunSection,
@@ -238,4 +239,14 @@ export function swapWords({ outcome, stallMs }: SwapSection, name: string): stri
     case 'refused':
       return 'Not swapped: nothing was changed';
   }
+}
+
+/** What kept the command from the target: the end of a sentence about it. */
+export function isolationText({ kind, by, covered, allowed }: CommandIsolation): string {
+  if (kind === 'sandboxed') {
+    const besides = allowed.length === 0 ? '' : `; --sandbox-allow: ${allowed.join(', ')}`;
+    return `sandboxed by ${by}: no network but the proxy, no Unix socket of this machine${besides}`;
+  }
+  const hidden = covered.length === 0 ? '' : `; hidden from it: ${covered.join(', ')}`;
+  return `watched for connections of its own to the target, not sandboxed${hidden}`;
 }

@@ -10,7 +10,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import { openGate } from '../rehearsal/open-gate.ts';
 import type { CommandPlan } from '../rehearsal/plan.ts';
 import type { RehearsalContext } from '../rehearsal/prepare.ts';
-import { toRun, wireOptions } from '../rehearsal/slices.ts';
+import { inSandbox, openSandboxFor, toRun, wireOptions } from '../rehearsal/slices.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type ClusterProperties, differingProperties, readClusterProperties } from './cluster-properties.ts';
@@ -55,19 +55,21 @@ export function requireSame(
 
 /** Runs the command on the clone. @throws SafemigrateError `REFUSED` if it fails or bypasses the clone; `INTERRUPTED`. */
 export async function migrateClone(
-  { context, command: { logins, input } }: RehearsalContext,
+  { context, sandbox, command: { logins, input } }: RehearsalContext,
   clone: Clone,
   { scope, stop }: { readonly scope: Scope; readonly stop: Stop },
   plan: SwapPlan,
 ): Promise<void> {
   const gate = await openGate(context, clone, plan.proxy);
+  const opened = await openSandboxFor(scope, sandbox, plan.command);
   const proxy = await watchCommand(
     scope,
-    wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }),
+    wireOptions(context, clone, logins, gate, { ...plan.proxy, observe: 'off' }, opened),
   );
   const rewritten = rewriteCommand(input, logins, proxy.routes);
+  const run = inSandbox(toRun(rewritten, stop, plan.command), sandbox, opened);
   const { result, targetConnections } = await inPhase(context.emit, 'command', () =>
-    stop.pausedDuring(() => runWatched(toRun(rewritten, stop, plan.command), context)),
+    stop.pausedDuring(() => runWatched(run, context)),
   );
   await proxy.end();
   // The run may have ended while the command was running: by --max-stall, a lost connection, or Ctrl-C, which the command may

@@ -156,7 +156,9 @@ test('over a Unix socket nobody can be recognised: the session is left alone, an
       const client = await connect(undefined, url);
       await client.query('SELECT pg_sleep(1)');
       await client.end();`;
-    const { report, exitCode } = await rehearse(url, scriptCommand(body, hardCoded));
+    const { report, exitCode } = await rehearse(url, scriptCommand(body, hardCoded), {
+      args: ['--sandbox', 'off'],
+    });
     expect(exitCode).toBe(0);
     expect(report.targetConnections).toEqual([]);
     expect(report.caveats).toContainEqual({

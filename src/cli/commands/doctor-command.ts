@@ -31,7 +31,7 @@ function asJson({ target, methods, ...rest }: Diagnosis): string {
 }
 
 function asText(diagnosis: Diagnosis, style: TextStyle): string {
-  const { target, methods, taken, privileges, differences, advice, swapObstacles } = diagnosis;
+  const { target, methods, taken, privileges, differences, advice, sandbox, swapObstacles } = diagnosis;
   const { server, database, role } = target;
   const lines = [
     ...flow(style, [
@@ -42,6 +42,7 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
     ...heading(style, 'Ways to clone it'),
     ...methods.flatMap(({ id, assessment }) => methodLines(style, id, assessment, id === taken)),
   ];
+  lines.push('', ...heading(style, 'The command'), ...flow(style, sandboxSpans(sandbox), 4, ['  ']));
   const missing = privileges.filter(({ held }) => !held);
   if (missing.length > 0) {
     lines.push('', ...heading(style, `Rights that ${role.name} lacks, with the statement that gives each`));
@@ -71,6 +72,11 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
 
 function heading(style: TextStyle, text: string): string[] {
   return flow(style, [tone('strong', text)]);
+}
+
+function sandboxSpans(sandbox: Diagnosis['sandbox']): Span[] {
+  if (sandbox.possible) return [tone('good', 'can be sandboxed'), ` by ${sandbox.by}: --sandbox required`];
+  return [tone('warning', 'can only be watched'), `, not sandboxed: ${sandbox.reason}`];
 }
 
 const METHOD_WIDTH = 12;

@@ -3,6 +3,7 @@ import { describeStatements, type PlannedStatements } from '../../rehearsal/desc
 import { makeRehearsalPlan } from '../../rehearsal/plan.ts';
 import { performRehearsal } from '../../rehearsal/rehearse.ts';
 import type { RehearseOptions } from '../../rehearsal/run-options.ts';
+import { isolationText } from '../../report/phrases.ts';
 import { auditTo } from '../audit-file.ts';
 import { refuseUnasked } from '../confirm.ts';
 import { confirmApply, confirmSwap } from '../confirm-change.ts';
@@ -94,7 +95,7 @@ async function runInMode(
   }
 }
 
-function planText({ target, sent, next }: PlannedStatements): string {
+function planText({ target, sent, next, isolation }: PlannedStatements): string {
   // Operations on files are shown as comments.
   const line = (sql: string) => `  ${sql.replace(/\s+/g, ' ').trim()}${sql.startsWith('--') ? '' : ';'}\n`;
   return [
@@ -103,8 +104,8 @@ function planText({ target, sent, next }: PlannedStatements): string {
     ...sent.map(({ database, sql }) => `  [${database}]${line(sql).slice(1)}`),
     '\nA rehearsal would go on with:\n',
     ...next.map(line),
-    '\nBetween making and dropping the clone, the command runs there; before and after it, the same reads as above are\n' +
-      'made again on the target, and the catalogues and row counts of the clone are read. Of columns that the command\n' +
+    `\nBetween making and dropping the clone, the command runs there, ${isolationText(isolation)}.\nBefore and after it, the same reads as above are made again on the target,\n` +
+      'and the catalogues and row counts of the clone are read. Of columns that the command\n' +
       'drops or cuts there, the values are counted on the target if the table is small.\nNothing was changed.\n',
   ].join('');
 }

@@ -4,6 +4,7 @@ import { type Difference, readDifferences } from '../../clone/differences.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { MethodId } from '../../clone/method-id.ts';
 import { inspectFileSystems } from '../../clone/template/filesystem.ts';
+import { type Sandboxing, trySandbox } from '../../command/sandbox/command-sandbox.ts';
 import { inspectTarget } from '../../database/inspect.ts';
 import { locateTarget } from '../../database/locate.ts';
 import { type Privilege, readPrivileges } from '../../database/privileges.ts';
@@ -25,6 +26,8 @@ export interface Diagnosis {
   readonly privileges: readonly Privilege[];
   readonly differences: readonly Difference[];
   readonly advice: readonly string[];
+  /** Whether the command could be sandboxed here (`--sandbox required`). */
+  readonly sandbox: Sandboxing;
   /** What stands against `--swap`. */
   readonly swapObstacles: readonly SwapObstacle[];
 }
@@ -58,6 +61,7 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
         taken: first?.assessment.possible ? first.method.id : null,
         privileges: await readPrivileges(claim.control, target),
         differences: await readDifferences(inTarget, target.server.versionNum),
+        sandbox: await trySandbox(target.settings),
         swapObstacles: await swapObstacles(claim.control, target, { allowStandbys: false }),
         advice: fileSystemAdvice(
           (await inspectFileSystems(claim.control, target)).types,

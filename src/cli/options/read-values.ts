@@ -35,8 +35,11 @@ export function readValues<T extends OptionTable>(
       const own = options.get(configKey);
       if (spec === undefined) {
         mistakes.push(`${nameOf(configKey)} is no option of safemigrate.`);
-      } else if (kind === 'file' && spec.notInFile) {
-        mistakes.push(`${nameOf(configKey)} cannot be set in a file: use ${flagName(spec)} or its variable.`);
+      } else if (kind === 'file' && isDangerous(spec, value)) {
+        const what = spec.notInFile === true ? 'be set' : `be ${String(value)}`;
+        mistakes.push(
+          `${nameOf(configKey)} cannot ${what} in a file: use ${flagName(spec)} or its variable.`,
+        );
       } else if (own !== undefined) {
         try {
           const parsed = parseValue(own.spec, value);
@@ -49,6 +52,10 @@ export function readValues<T extends OptionTable>(
   }
   if (mistakes.length > 0) throw wrongOptions('CONFIGURATION', mistakes);
   return values as OptionValues<T>;
+}
+
+function isDangerous({ notInFile = false }: OptionSpec<unknown>, value: unknown): boolean {
+  return typeof notInFile === 'boolean' ? notInFile : [value].flat().some((each) => notInFile.includes(each));
 }
 
 export function wrongOptions(code: 'CONFIGURATION' | 'USAGE', mistakes: readonly string[]): SafemigrateError {

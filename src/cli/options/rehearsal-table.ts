@@ -163,6 +163,21 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     group: 'Command',
     type: TEXT,
   },
+  sandbox: {
+    flag: '--sandbox <how>',
+    summary:
+      'required: the command gets no network but the proxy (Linux), or the run is refused; auto: what costs nothing; off',
+    group: 'Command',
+    type: choiceOf('auto', 'required', 'off'),
+    notInFile: ['off'],
+  },
+  sandboxAllow: {
+    flag: '--sandbox-allow <place>',
+    summary: 'host:port, or path of a Unix socket, that a sandboxed command may reach; repeatable',
+    group: 'Command',
+    type: listOf(TEXT),
+    notInFile: true,
+  },
   queries: {
     flag: '--queries <source>',
     summary:

@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { unprovedWords } from '../phrases.ts';
+import { isolationText, unprovedWords } from '../phrases.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
@@ -18,6 +18,7 @@ export function runText(report: Report, style: TextStyle): string[] {
     ['Command', [tone('strong', messageText(style, command.argv.map(shellWord).join(' '), 240))]],
     ['', outcomeSpans(report, style)],
     ['', reachSpans(report, style)],
+    ['', [messageText(style, isolationText(command.isolation))]],
     ...noteSpans(report, style).map((spans): [string, Span[]] => ['', spans]),
     ...command.undecided
       .slice(0, LISTED)

@@ -9,9 +9,9 @@ describe('reads the sockets of a process', () => {
    2: 00000000000000000000000001000000:9C42 00000000000000000000000001000000:1538 01 00000000:00000000 00:00000000 00000000     0        0 4713 1
 `;
     expect(parseSocketTables(table)).toEqual([
-      { address: '127.0.0.1', port: 40000, inode: '4711' },
-      { address: '127.0.0.1', port: 40001, inode: '4712' },
-      { address: '::1', port: 40002, inode: '4713' },
+      { address: '127.0.0.1', port: 40000, peerPort: 5432, inode: '4711' },
+      { address: '127.0.0.1', port: 40001, peerPort: 5432, inode: '4712' },
+      { address: '::1', port: 40002, peerPort: 5432, inode: '4713' },
     ]);
   });
 
@@ -19,8 +19,8 @@ describe('reads the sockets of a process', () => {
     const output =
       'p12\nf5\nn127.0.0.1:50000->127.0.0.1:5432\nf6\nn*:8080\np13\nf7\nn[::1]:50001->[::1]:5432\n';
     expect(parseLsof(output)).toEqual([
-      { pid: 12, address: '127.0.0.1', port: 50000 },
-      { pid: 13, address: '::1', port: 50001 },
+      { pid: 12, address: '127.0.0.1', port: 50000, peerPort: 5432 },
+      { pid: 13, address: '::1', port: 50001, peerPort: 5432 },
     ]);
   });
 });

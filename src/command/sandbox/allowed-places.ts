@@ -1,0 +1,58 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { SafemigrateError } from '../../errors.ts';
+
+/** What a sandboxed command may reach besides the proxy (`--sandbox-allow`). */
+export interface AllowedPlaces {
+  readonly relays: readonly AllowedHost[];
+  /** Paths of Unix sockets that stay visible. */
+  readonly sockets: readonly string[];
+}
+
+export interface AllowedHost {
+  /** As the command names it. */
+  readonly host: string;
+  readonly port: number;
+  /** The loopback address inside the sandbox at which the command finds it. */
+  readonly inside: string;
+}
+
+/** Names of this machine, and addresses of its loopback device. */
+export const LOOPBACK = /^127\.|^localhost$|^::1$/;
+
+/** Addresses for names of hosts inside the sandbox: all of 127.0.0.0/8 belongs to its loopback device. */
+const FIRST_INSIDE = '127.65.0.';
+const MOST_HOSTS = 250;
+
+/**
+ * Reads `host:port` and paths of Unix sockets. A name gets an address of the sandbox's own, a loopback address keeps its own.
+ * @throws SafemigrateError `CONFIGURATION`
+ */
+export function parseAllowedPlaces(texts: readonly string[]): AllowedPlaces {
+  const sockets = texts.filter((text) => text.startsWith('/'));
+  const pairs = texts.filter((text) => !text.startsWith('/')).map(parseHost);
+  const names = [...new Set(pairs.map(({ host }) => host))].filter((host) => !LOOPBACK.test(host));
+  if (names.length > MOST_HOSTS) throw wrong(`names ${names.length} hosts`, `at most ${MOST_HOSTS}`);
+  const relays = pairs.map(({ host, port }) => ({ host, port, inside: insideAddress(host, names) }));
+  return { relays, sockets };
+}
+
+function insideAddress(host: string, names: readonly string[]): string {
+  if (host === 'localhost') return '127.0.0.1';
+  return LOOPBACK.test(host) ? host : `${FIRST_INSIDE}${names.indexOf(host) + 1}`;
+}
+
+function parseHost(text: string): { host: string; port: number } {
+  const [, host = '', digits = ''] = /^([\w.-]+):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (host === '' || port < 1 || port > 65_535)
+    throw wrong(`is "${text}"`, 'host:port, such as registry.example:443, or the path of a Unix socket');
+  if ((isIPv4(host) && !LOOPBACK.test(host)) || isIPv6(host))
+    throw wrong(`is "${text}"`, 'the name of a host: the sandbox has no other addresses than its own');
+  return { host: host.toLowerCase(), port };
+}
+
+function wrong(what: string, wanted: string): SafemigrateError {
+  return new SafemigrateError('CONFIGURATION', `--sandbox-allow ${what}, and can be ${wanted}.`, {
+    hint: 'Nothing was touched.',
+  });
+}

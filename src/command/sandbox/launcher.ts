@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+
+// The program that runs in a sandbox between safemigrate and the command. It opens listening sockets there and hands them out, so
+// that safemigrate itself accepts what the command connects to; nothing is copied from one socket to another. Then it runs the
+// command, and ends with it. If safemigrate dies, everything in the sandbox ends.
+
+/** Where to listen inside; port 0 is any free one. */
+export interface InsideAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What the launcher gets once, after all of its sockets have arrived. */
+export interface LaunchOrder {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly folder: string;
+}
+
+export type LauncherMessage =
+  /** Comes with the listening socket. */
+  | { readonly type: 'listening'; readonly index: number }
+  | { readonly type: 'started' }
+  | { readonly type: 'failed'; readonly message: string }
+  | { readonly type: 'ended'; readonly exitCode: number | null; readonly signal: NodeJS.Signals | null };
+
+const addresses = JSON.parse(process.argv[2] ?? '[]') as InsideAddress[];
+
+const send = (message: LauncherMessage, socket?: ReturnType<typeof createServer>) =>
+  new Promise<void>((resolve) => process.send?.(message, socket, {}, () => resolve()));
+
+const servers = addresses.map(({ host, port }, index) => {
+  const server = createServer();
+  server.once('error', ({ message }) => void send({ type: 'failed', message }));
+  server.listen({ host, port }, () => void send({ type: 'listening', index }, server));
+  return server;
+});
+
+// The command gets these signals itself, as a member of the same process group.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {});
+
+const closeServers = () => {
+  for (const server of servers) server.close();
+};
+process.once('disconnect', closeServers);
+
+process.once('message', ({ argv: [program = '', ...args], env, folder }: LaunchOrder) => {
+  // The other ends are with safemigrate now.
+  closeServers();
+  const command = spawn(program, args, { cwd: folder, env, stdio: 'inherit' });
+  // Without the channel nothing keeps us alive once the command has ended. The sandbox ends with us, and everything in it: we are
+  // its first process, or the only child of the one that is.
+  process.once('disconnect', () => command.kill('SIGKILL'));
+  command.once('spawn', () => void send({ type: 'started' }));
+  command.once('error', ({ message }) => void send({ type: 'failed', message }).then(leave));
+  command.once('exit', (exitCode, signal) => void send({ type: 'ended', exitCode, signal }).then(leave));
+});
+
+function leave(): void {
+  if (process.connected) process.disconnect();
+}

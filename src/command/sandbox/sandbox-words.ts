@@ -1,0 +1,124 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+
+// The words of the two ways to a sandbox: a private network with a loopback device of its own, private process ids, and covered
+// Unix sockets. The files, the user, the terminal and the working folder stay as they are outside.
+
+/** What the sandbox is made of. */
+export interface SandboxParts {
+  /** Folders and sockets that are covered. */
+  readonly covered: readonly string[];
+  /** The contents of /etc/hosts inside; null: unchanged. */
+  readonly hosts: string | null;
+  /** The command may listen on ports below 1024: a relay of --sandbox-allow does. */
+  readonly lowPorts: boolean;
+}
+
+/** Rights with which root could take the covers away or reach into the machine; the rest of them stays. */
+const DROPPED = ['sys_admin', 'sys_module', 'sys_rawio', 'sys_ptrace'];
+
+/** Folders of the system only: PATH may hold some of the code that is rehearsed. */
+const SYSTEM_FOLDERS = [
+  '/usr/local/bin',
+  '/usr/sbin',
+  '/usr/bin',
+  '/sbin',
+  '/bin',
+  '/run/current-system/sw/bin',
+];
+
+/** Finds a program of the system; undefined if it is not installed. */
+export function systemProgram(name: string): string | undefined {
+  return SYSTEM_FOLDERS.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
+}
+
+/** The signals go to the command, which is in the same process group; what stands around it must not end before it. */
+const IGNORING = 'trap "" INT QUIT TERM HUP; ';
+
+/** $1 holds the contents of /etc/hosts, which bubblewrap reads from descriptor 9. */
+const WITH_HOSTS = `${IGNORING}hosts=$1; shift; exec "$@" 9<<END
+$hosts
+END`;
+
+/** @returns the words before the program, or undefined if bubblewrap is not installed. */
+export function bubblewrapWords({ covered, hosts, lowPorts }: SandboxParts): string[] | undefined {
+  const program = systemProgram('bwrap');
+  if (program === undefined) return undefined;
+  const asRoot = process.getuid?.() === 0;
+  return [
+    ...['/bin/sh', '-c', hosts === null ? `${IGNORING}exec "$@"` : WITH_HOSTS, 'safemigrate-sandbox'],
+    ...(hosts === null ? [] : [hosts]),
+    ...[program, '--dev-bind', '/', '/', '--unshare-net', '--unshare-pid', '--proc', '/proc'],
+    ...covered.flatMap((file) => (isFolder(file) ? ['--tmpfs', file] : ['--ro-bind', '/dev/null', file])),
+    ...(hosts === null ? [] : ['--ro-bind-data', '9', '/etc/hosts']),
+    ...(asRoot ? DROPPED.flatMap((right) => ['--cap-drop', `CAP_${right.toUpperCase()}`]) : []),
+    ...(!asRoot && lowPorts ? ['--cap-add', 'CAP_NET_BIND_SERVICE'] : []),
+    ...['--die-with-parent', '--'],
+  ];
+}
+
+/**
+ * Arguments: /etc/hosts or nothing, the paths to cover, `--`, the program. A mount over /proc holds the new /etc/hosts, so that no
+ * file of this machine has to.
+ */
+const INSIDE = `ip link set lo up 2>/dev/null || ifconfig lo up || exit 1
+if [ -n "$1" ]; then
+  mount -t tmpfs -o mode=755 safemigrate /proc && printf '%s\\n' "$1" > /proc/hosts || exit 1
+  mount --bind /proc/hosts /etc/hosts || exit 1
+fi
+shift
+mount -t proc proc /proc || exit 1
+while [ "$1" != -- ]; do
+  if [ -d "$1" ]; then mount -t tmpfs safemigrate "$1" || exit 1
+  elif [ -e "$1" ]; then mount --bind /dev/null "$1" || exit 1
+  fi
+  shift
+done
+shift
+exec "$@"`;
+
+/** @returns the words before the program, or undefined if util-linux lacks what they need. */
+export function unshareWords({ covered, hosts, lowPorts }: SandboxParts): string[] | undefined {
+  const [unshare, setpriv] = [systemProgram('unshare'), systemProgram('setpriv')];
+  if (unshare === undefined || setpriv === undefined) return undefined;
+  const asRoot = process.getuid?.() === 0;
+  const dropped = DROPPED.map((right) => `-${right}`).join(',');
+  const kept = lowPorts ? '-all,+net_bind_service' : '-all';
+  const rights = asRoot
+    ? [`--bounding-set=${dropped}`, `--inh-caps=${dropped}`]
+    : [`--ambient-caps=${kept}`, `--inh-caps=${kept}`];
+  return [
+    ...['/bin/sh', '-c', `${IGNORING}exec "$@"`, 'safemigrate-sandbox', unshare],
+    ...(asRoot ? [] : ['--map-current-user', '--keep-caps']),
+    ...['--net', '--mount', '--pid', '--fork', '--kill-child'],
+    ...['/bin/sh', '-c', `PATH=${SYSTEM_FOLDERS.join(':')}; ${INSIDE}`, 'safemigrate-sandbox'],
+    ...[hosts ?? '', ...covered, '--', setpriv, ...rights, '--no-new-privs', '--'],
+  ];
+}
+
+const COVERING = `while [ "$1" != -- ]; do mount --bind /dev/null "$1"; shift; done; shift; exec "$@"`;
+
+/** The words that cover these sockets for a program, as root, without anything else that a program could notice. */
+export function coverWords(sockets: readonly string[]): string[] | undefined {
+  const unshare = systemProgram('unshare');
+  if (unshare === undefined) return undefined;
+  const script = COVERING.replace('mount', systemProgram('mount') ?? 'mount');
+  return [unshare, '--mount', '/bin/sh', '-c', script, 'safemigrate-cover', ...sockets, '--'];
+}
+
+/** Variables that a shell changes on its way to the program. */
+const OF_SHELLS = ['PWD', 'OLDPWD', 'SHLVL', '_'];
+
+/** The words that give them back the values of this environment. */
+export function restoringWords(env: Readonly<Record<string, string>>): string[] {
+  const program = systemProgram('env') ?? 'env';
+  return [
+    program,
+    ...OF_SHELLS.filter((name) => env[name] === undefined).flatMap((name) => ['-u', name]),
+    ...OF_SHELLS.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`])),
+  ];
+}
+
+function isFolder(file: string): boolean {
+  return existsSync(`${file}/.`);
+}

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { lstatSync, rmSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { SafemigrateError } from '../../errors.ts';
+import { builtFile } from '../../package.ts';
+import type { Scope } from '../../scope.ts';
+import type { StartCommand } from '../run-command.ts';
+import type { AllowedHost } from './allowed-places.ts';
+import { type CommandSandbox, sandboxWords } from './command-sandbox.ts';
+import type { InsideAddress, LauncherMessage, LaunchOrder } from './launcher.ts';
+
+/** A sandbox that waits for its command. */
+export interface OpenSandbox {
+  /** Listens at a port of 127.0.0.1 inside the sandbox: what the command connects to arrives here. */
+  readonly listener: Server;
+  readonly start: StartCommand;
+}
+
+type Ended = Extract<LauncherMessage, { type: 'ended' }>;
+
+const ANY_PORT: InsideAddress = { host: '127.0.0.1', port: 0 };
+
+/**
+ * Makes the sandbox for one run of the command. The scope ends it with everything that still runs in it; so does our own end.
+ * @throws SafemigrateError `SANDBOX`
+ */
+export async function openSandbox(
+  scope: Scope,
+  sandbox: Extract<CommandSandbox, { kind: 'sandboxed' }>,
+  io: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
+): Promise<OpenSandbox> {
+  const { relays } = sandbox.allow;
+  const addresses = [ANY_PORT, ...relays.map(({ inside, port }) => ({ host: inside, port }))];
+  const words = await sandboxWords(sandbox);
+  const launcher = await scope.own(
+    'sandbox',
+    async () => launch(words, addresses, io),
+    async (made) => made && endLauncher(made),
+  );
+  const [listener, ...others] = await receiveListeners(launcher, addresses.length);
+  if (!listener) throw new Error('the sandbox has no listener');
+  removeMadeFiles(words);
+  const open = others.map((server, index) => relay(server, relays[index]));
+  await scope.own(
+    'relays of the sandbox',
+    async () => open,
+    async () => open.forEach((server) => void server.close()),
+  );
+  return { listener, start: (order) => startCommand(launcher, order) };
+}
+
+function launch(
+  words: readonly string[],
+  addresses: readonly InsideAddress[],
+  { stdout, terminal }: { readonly stdout: 'inherit' | 'stderr'; readonly terminal: boolean },
+): ChildProcess {
+  const program = fileURLToPath(builtFile('command/sandbox/launcher.js'));
+  const [first = '', ...rest] = [...words, process.execPath, program, JSON.stringify(addresses)];
+  return spawn(first, rest, {
+    cwd: '/',
+    env: {},
+    stdio: ['inherit', stdout === 'stderr' ? 2 : 'inherit', 'inherit', 'ipc'],
+    // As of any command: on a terminal it shares our process group, and else leads one of its own.
+    detached: !terminal,
+  });
+}
+
+async function endLauncher(launcher: ChildProcess): Promise<void> {
+  if (launcher.exitCode !== null || launcher.signalCode !== null) return;
+  const ended = once(launcher, 'exit');
+  launcher.kill('SIGKILL');
+  await ended;
+}
+
+async function receiveListeners(launcher: ChildProcess, count: number): Promise<Server[]> {
+  const servers: Server[] = [];
+  await new Promise<void>((resolve, reject) => {
+    const fail = (why: string) =>
+      reject(
+        new SafemigrateError('SANDBOX', `The sandbox of the command could not be made: ${why}.`, {
+          hint: 'The target was not touched.',
+        }),
+      );
+    launcher.once('error', ({ message }) => fail(message));
+    launcher.once('exit', (code, signal) => fail(`it ended with ${signal ?? `exit code ${code}`}`));
+    launcher.on('message', (message: LauncherMessage, handle) => {
+      if (message.type === 'failed') fail(message.message);
+      if (message.type === 'listening') servers[message.index] = handle as Server;
+      if (servers.filter(Boolean).length === count) resolve();
+    });
+  });
+  return servers;
+}
+
+/** bubblewrap makes an empty file under a cover if what it should cover was removed right before. */
+function removeMadeFiles(words: readonly string[]): void {
+  for (const [index, file] of words.entries()) {
+    if (words[index - 1] !== '/dev/null') continue;
+    const found = lstatSync(file, { throwIfNoEntry: false });
+    if (found?.isFile() && found.size === 0 && found.uid === process.getuid?.())
+      rmSync(file, { force: true });
+  }
+}
+
+/** Connects what arrives at the listener to a host outside. */
+function relay(listener: Server, place: AllowedHost | undefined): Server {
+  if (!place) throw new Error('a listener without a place');
+  const server = createServer({ allowHalfOpen: true }, (inner) => {
+    const outer = connect({ host: place.host, port: place.port, allowHalfOpen: true });
+    inner.on('error', () => outer.destroy());
+    outer.on('error', () => inner.destroy());
+    inner.pipe(outer).pipe(inner);
+  });
+  return server.listen(listener);
+}
+
+/** @throws Error if the command cannot be started. */
+async function startCommand(launcher: ChildProcess, order: LaunchOrder) {
+  const { pid } = launcher;
+  if (pid === undefined || !launcher.connected) throw new Error('the sandbox has ended');
+  const gone = Promise.all([once(launcher, 'exit'), once(launcher, 'disconnect')]);
+  const told = new Promise<Ended>((resolve) => {
+    launcher.on('message', (message: LauncherMessage) => message.type === 'ended' && resolve(message));
+  });
+  await new Promise<void>((resolve, reject) => {
+    launcher.on('message', (message: LauncherMessage) => {
+      if (message.type === 'started') resolve();
+      if (message.type === 'failed') reject(new Error(message.message));
+    });
+    void gone.then(() => reject(new Error('the sandbox ended')));
+    launcher.send(order);
+  });
+  // The launcher says how the command ended, unless it was killed together with it.
+  const ended = gone.then(([[exitCode, signal]]) => Promise.race([told, { exitCode, signal }]));
+  return { pid, ended };
+}

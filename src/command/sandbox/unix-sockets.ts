@@ -1,0 +1,73 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+
+/** A Unix socket that somebody listens on, in this network namespace. */
+export interface ListeningSocket {
+  readonly path: string;
+  readonly inode: string;
+}
+
+const FLAGS = 3;
+const INODE = 6;
+/** The kernel's SO_ACCEPTCON. */
+const LISTENING = 0x10000;
+
+/** Lists the Unix sockets in the file system that somebody listens on. */
+export async function listeningUnixSockets(): Promise<ListeningSocket[]> {
+  return parseUnixSockets(await readFile('/proc/net/unix', 'utf8').catch(() => ''));
+}
+
+/** Lines of /proc/net/unix: `Num RefCount Protocol Flags Type St Inode Path`. */
+export function parseUnixSockets(text: string): ListeningSocket[] {
+  return text.split('\n').flatMap((line) => {
+    const fields = line.split(/ +/);
+    const at = line.indexOf(' /');
+    const inode = fields[INODE];
+    if (at < 0 || inode === undefined) return [];
+    const listens = (Number.parseInt(fields[FLAGS] ?? '0', 16) & LISTENING) !== 0;
+    return listens ? [{ path: line.slice(at + 1), inode }] : [];
+  });
+}
+
+/** Sockets of services that answer questions about users and names, without which programs lose their user's name. */
+const NAME_SERVICES = /\/(nscd|sss\/pipes|systemd\/userdb|winbindd)\//;
+
+/**
+ * Lists what is covered in a sandbox, so that nothing there can connect to a Unix socket of this machine: a folder that holds nothing
+ * but sockets of PostgreSQL as a whole, since a restarted server makes them again, and else each socket.
+ * @param visible paths that are to stay.
+ */
+export async function pathsToCover(
+  visible: readonly string[],
+  further: readonly string[],
+): Promise<string[]> {
+  const stays = new Set(visible.flatMap((each) => realSocket(each) ?? []));
+  const listening = (await listeningUnixSockets()).map((socket) => socket.path);
+  const sockets = [...listening, ...further].flatMap((each) => realSocket(each) ?? []);
+  const wanted = sockets.filter((each) => !stays.has(each) && !NAME_SERVICES.test(each));
+  const covers = wanted.map((each) =>
+    isSocketFolder(path.dirname(each), stays) ? path.dirname(each) : each,
+  );
+  return [...new Set(covers)];
+}
+
+/** With links resolved; undefined if there is no such socket. */
+export function realSocket(file: string): string | undefined {
+  try {
+    const real = realpathSync(file);
+    return statSync(real).isSocket() ? real : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSocketFolder(folder: string, stays: ReadonlySet<string>): boolean {
+  try {
+    return readdirSync(folder).every(
+      (name) => name.startsWith('.s.PGSQL.') && !stays.has(path.join(folder, name)),
+    );
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,322 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  CLI,
+  inTerminal,
+  noTerminal,
+  runProgram,
+  safemigrate,
+  sqlCommand,
+  temporaryFolder,
+} from '../helpers/cli.ts';
+import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
+import { ownServer } from '../helpers/own-server.ts';
+import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+import { clonesOf, withDatabase } from '../helpers/target-state.ts';
+
+let target: TemporaryDatabase;
+/** A folder with a file that holds the target's URL: nobody rewrites that. */
+let folder: string;
+
+beforeAll(() => useOwnServers(18));
+
+beforeEach(async () => {
+  target = await temporaryDatabase(18, { sql: 'CREATE TABLE jobs (id int)' });
+  folder = temporaryFolder();
+  writeFileSync(path.join(folder, 'url'), target.url);
+});
+
+afterEach(async () => {
+  expect(await clonesOf(18, target.name)).toEqual([]);
+  await target.drop();
+});
+
+const REQUIRED = ['--sandbox', 'required'];
+const hardCoded = () => path.join(folder, 'url');
+
+/** Connects to the clone, and then tries to connect to the target itself, some times; prints what came of it. */
+const INTRUDE = `
+  const client = await connect();
+  await client.query('CREATE TABLE made (id int)');
+  await client.end();
+  const url = (await import('node:fs')).readFileSync(args[0], 'utf8');
+  for (let time = 0; time < 10; time++) {
+    try {
+      const own = await connect(undefined, url);
+      await own.query('INSERT INTO jobs VALUES (1)');
+      await own.end();
+      console.error('got out');
+    } catch (error) { console.error('stopped:', error.code); }
+  }`;
+
+const rowsOf = (url: string) =>
+  withClient(url, async (client) => (await client.query('SELECT * FROM jobs')).rowCount);
+
+describe('--sandbox required', () => {
+  test('leaves the command its clone, and none of its own connections to the target', async () => {
+    const command = scriptCommand(INTRUDE, hardCoded());
+    const { report, exitCode, stderr } = await rehearse(target.url, command, { args: REQUIRED });
+    expect(exitCode, stderr).toBe(0);
+    expect(stderr.match(/stopped: ECONNREFUSED/g)).toHaveLength(10);
+    expect(stderr).not.toContain('got out');
+    expect(await rowsOf(target.url)).toBe(0);
+    expect(report.command.isolation).toEqual({
+      kind: 'sandboxed',
+      by: 'bubblewrap',
+      covered: [],
+      allowed: [],
+    });
+    expect(report.targetConnections).toEqual([]);
+  });
+
+  test('nor any over Unix sockets, nor over IPv6', async () => {
+    const server = await ownServer(18);
+    try {
+      await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
+      const url = new URL(withDatabase(server.url, 'shop'));
+      const own = `host=${server.socketFolder} port=${server.port} user=postgres dbname=shop`;
+      const script = `psql "$DATABASE_URL" -c 'CREATE TABLE made (id int)'
+        while read -r own; do psql "$own" < /dev/null -c 'CREATE TABLE out (id int)' && echo got out; done < own; true`;
+      writeFileSync(path.join(folder, 'own'), `${own}\n${own.replace(server.socketFolder, '::1')}\n`);
+      const { report, exitCode, stderr } = await rehearse(url.href, ['sh', '-c', script], {
+        args: REQUIRED,
+        folder,
+      });
+      expect(exitCode, stderr).toBe(0);
+      expect(stderr.match(/Is the server running/g)).toHaveLength(2);
+      expect(report.command.reachedClone).toBe(true);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test('also when the command is run again and undone', async () => {
+    const psql = (sql: string) =>
+      `psql -X "$DATABASE_URL" -c '${sql}'; psql -X "$(cat ${hardCoded()})" -c '${sql}' || true`;
+    const { report, stderr } = await rehearse(
+      target.url,
+      ['sh', '-c', psql('CREATE TABLE IF NOT EXISTS made (id int)')],
+      { args: [...REQUIRED, '--rerun', '--down', psql('DROP TABLE made')] },
+    );
+    expect(stderr.match(/Is the server running/g)).toHaveLength(3);
+    expect(report.rerun).toMatchObject({ reachedClone: true, passed: true });
+    expect(report.down).toMatchObject({ reachedClone: true, passed: true });
+  });
+
+  test('changes nothing else of what the command sees: files, user, folder, variables, stdin, exit code', async () => {
+    const script = `pwd; id; env | grep -v -e ^PG -e ^DATABASE_URL -e ^SAFEMIGRATE | sort; cat; ls -la . ${folder}; umask; exit 7`;
+    const seen = async (how: string) => {
+      const args = ['--sandbox', how, '--', 'bash', '-c', script];
+      return safemigrate(args, { env: { DATABASE_URL: target.url, A: 'b c' }, folder, input: 'typed\n' });
+    };
+    const [inside, outside] = [await seen('required'), await seen('off')];
+    expect(outside.stdout).toContain('typed');
+    expect(inside.stdout).toBe(outside.stdout);
+    expect(inside.stderr).toContain('failed with exit code 7');
+  });
+
+  test('tells by which signal the command ended', async () => {
+    const { report } = await rehearse(target.url, ['sh', '-c', 'kill -KILL $$'], { args: REQUIRED });
+    expect(report.command).toMatchObject({ exitCode: null, signal: 'SIGKILL' });
+  });
+
+  test('ends what the command left running, and leaves nothing when it is killed', async () => {
+    const alive = (pid: string) =>
+      existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    /** As this machine counts: the ids inside are others. */
+    const sleepers = (seconds: number) =>
+      spawnSync('pgrep', ['-f', `^sleep ${seconds}$`], { encoding: 'utf8' })
+        .stdout.split('\n')
+        .filter(Boolean);
+    const first = 70_000 + (process.pid % 10_000);
+    await rehearse(
+      target.url,
+      ['sh', '-c', `setsid sleep ${first} < /dev/null > /dev/null 2>&1 & sleep 0.1`],
+      { args: REQUIRED },
+    );
+    expect(sleepers(first)).toEqual([]);
+
+    const second = first + 10_000;
+    let tool = 0;
+    const killed = safemigrate(
+      [...REQUIRED, '--', 'sh', '-c', `setsid sleep ${second} & exec sleep ${second}`],
+      {
+        env: { DATABASE_URL: target.url },
+        started: (pid) => {
+          tool = pid;
+        },
+      },
+    );
+    const pids = await vi.waitFor(() => {
+      const found = sleepers(second);
+      expect(found).toHaveLength(2);
+      return found;
+    }, 20_000);
+    process.kill(tool, 'SIGKILL');
+    await killed;
+    await vi.waitFor(() => expect(pids.filter(alive)).toEqual([]), 5_000);
+    expect((await safemigrate(['clean'], { env: { DATABASE_URL: target.url } })).exitCode).toBe(0);
+  });
+
+  test.skipIf(noTerminal)('on a terminal Ctrl-C reaches the command, which ends as it likes', async () => {
+    const script = `trap 'echo caught; exit 3' INT; tty; test -t 0 && echo ready; while :; do sleep 0.1; done`;
+    const { output, exitCode } = await inTerminal([...REQUIRED, '--', 'bash', '-c', script], {
+      env: { DATABASE_URL: target.url },
+      typed: [[/ready/, '\x03']],
+    });
+    expect(output).toContain('/dev/pts/');
+    expect(output).toContain('caught');
+    expect(exitCode).toBe(130);
+  });
+
+  test('--sandbox-allow connects to one place outside, by its name', async () => {
+    const server = createServer((_, response) => response.end('a package'));
+    await new Promise<void>((resolve) => server.listen(0, () => resolve()));
+    const { port } = server.address() as AddressInfo;
+    const hosts = ['localhost', hostname()];
+    const script = `
+      const client = await connect();
+      await client.query('CREATE TABLE made (id int)');
+      await client.end();
+      for (const host of args) console.error(host, await fetch('http://' + host).then((r) => r.text(), () => 'nothing'));`;
+    const command = scriptCommand(script, ...hosts.map((host) => `${host}:${port}`));
+    try {
+      const allowed = hosts.flatMap((host) => ['--sandbox-allow', `${host}:${port}`]);
+      const { report, stderr } = await rehearse(target.url, command, { args: [...REQUIRED, ...allowed] });
+      for (const host of hosts) expect(stderr).toContain(`${host}:${port} a package`);
+      expect(report.command.isolation.allowed).toEqual(hosts.map((host) => `${host}:${port}`));
+      const none = await rehearse(target.url, command, { args: REQUIRED });
+      expect(none.stderr).toContain(`localhost:${port} nothing`);
+    } finally {
+      server.close();
+    }
+  });
+
+  test('--sandbox-allow does not open the way to the target', async () => {
+    const { host } = new URL(target.url);
+    const args = [...REQUIRED, '--sandbox-allow', host.replace('127.0.0.1', 'localhost'), '--', 'true'];
+    const { exitCode, stderr } = await safemigrate(args, { env: { DATABASE_URL: target.url } });
+    expect(stderr).toContain('--sandbox-allow names the target itself');
+    expect(exitCode).toBe(2);
+  });
+});
+
+describe('where bubblewrap is missing', () => {
+  const hiding = (...programs: string[]) => [
+    ...['bwrap', '--dev-bind', '/', '/'],
+    ...programs.flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]),
+    ...['--', process.execPath, CLI, '--clone', 'template', ...REQUIRED],
+  ];
+
+  test('unshare makes the same sandbox', async () => {
+    const args = ['--format', 'json', '--', ...scriptCommand(INTRUDE, hardCoded())];
+    const { exitCode, stdout, stderr } = await runProgram([...hiding('bwrap'), ...args], {
+      env: { DATABASE_URL: target.url },
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(stderr.match(/stopped: ECONNREFUSED/g)).toHaveLength(10);
+    expect(JSON.parse(stdout).command.isolation.by).toBe('unshare');
+  });
+
+  test('and where that is missing too, nothing is run: exit code 3', async () => {
+    const { exitCode, stderr } = await runProgram(
+      [...hiding('bwrap', 'unshare'), '--', 'touch', path.join(folder, 'ran')],
+      { env: { DATABASE_URL: target.url } },
+    );
+    expect(stderr).toMatch(/cannot be sandboxed here: bubblewrap: .*; unshare: /);
+    expect(stderr).toContain('Install bubblewrap');
+    expect(exitCode).toBe(3);
+    expect(existsSync(path.join(folder, 'ran'))).toBe(false);
+  });
+});
+
+test.each(['bubblewrap', 'unshare'])('an ordinary user gets the sandbox by %s', async (by) => {
+  const state = path.join(folder, 'state');
+  mkdirSync(state, { mode: 0o777 });
+  for (const each of [folder, state]) chmodSync(each, 0o777);
+  const without =
+    by === 'unshare'
+      ? ['bwrap', '--dev-bind', '/', '/', '--ro-bind', '/dev/null', '/usr/bin/bwrap', '--']
+      : [];
+  const user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+  const args = [
+    '--clone',
+    'template',
+    ...REQUIRED,
+    '--format',
+    'json',
+    '--',
+    ...scriptCommand(INTRUDE, hardCoded()),
+  ];
+  const { exitCode, stdout, stderr } = await runProgram(
+    [...without, ...user, process.execPath, CLI, ...args],
+    {
+      env: { DATABASE_URL: target.url, XDG_STATE_HOME: state, HOME: folder },
+      folder,
+    },
+  );
+  expect(exitCode, stderr).toBe(0);
+  expect(stderr.match(/stopped: ECONNREFUSED/g)).toHaveLength(10);
+  expect(JSON.parse(stdout).command.isolation.by).toBe(by);
+});
+
+describe('by default, as root', () => {
+  test('the sockets of a target on this machine are covered, and the command sees the same else', async () => {
+    const server = await ownServer(18);
+    try {
+      await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
+      const url = withDatabase(server.url, 'shop');
+      const socket = `${server.socketFolder}/.s.PGSQL.${server.port}`;
+      const own = `${url}?host=${server.socketFolder}&port=${server.port}`;
+      const script = `psql -X "$DATABASE_URL" -c 'CREATE TABLE made (id int)'
+        psql -X "$(cat own)" -c 'CREATE TABLE out (id int)' && echo got out
+        env | grep -v -e ^PG -e ^DATABASE_URL -e ^SAFEMIGRATE | sort; pwd; exit 7`;
+      writeFileSync(path.join(folder, 'own'), own);
+      const run = async (how: string) =>
+        safemigrate(['--sandbox', how, '--', 'bash', '-c', script], { env: { DATABASE_URL: url }, folder });
+      const covered = await run('auto');
+      expect(covered.stderr).toContain('Is the server running');
+      expect(covered.stderr.replaceAll(/\s/g, '')).toContain(`hiddenfromit:${socket}`);
+      expect(covered.stderr).toContain('failed with exit code 7');
+      expect(covered.stdout).not.toContain('got out');
+      const plain = await run('off');
+      expect(plain.stdout).toContain('got out');
+      expect(covered.stdout).toBe(plain.stdout.replace(/^CREATE TABLE\ngot out\n/m, ''));
+    } finally {
+      await server.stop();
+    }
+  });
+});
+
+test('what --plan and doctor say of it', async () => {
+  const env = { DATABASE_URL: target.url };
+  const plan = await safemigrate(['--plan', ...REQUIRED, '--', ...sqlCommand('SELECT 1')], { env });
+  expect(plan.stdout).toContain('sandboxed by bubblewrap');
+  const doctor = await safemigrate(['doctor'], { env });
+  expect(doctor.stdout).toContain('can be sandboxed by bubblewrap');
+});
+
+test('a file in the working directory can require the sandbox, not take it away', async () => {
+  const env = { DATABASE_URL: target.url };
+  const file = path.join(folder, 'safemigrate.config.json');
+  for (const [config, code] of [
+    [{ sandbox: 'off' }, 2],
+    [{ sandboxAllow: 'a.example:1' }, 2],
+    [{ sandbox: 'required' }, 0],
+  ] as const) {
+    writeFileSync(file, JSON.stringify(config));
+    const { exitCode, stderr } = await safemigrate(['--', ...sqlCommand('CREATE TABLE made (id int)')], {
+      env,
+      folder,
+    });
+    expect(exitCode, stderr).toBe(code);
+    if (code === 0) expect(stderr).toContain('sandboxed by bubblewrap');
+    else expect(stderr).toMatch(/cannot be (off|set) in a file|cannot be set in a file/);
+  }
+});
