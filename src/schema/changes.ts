@@ -2,6 +2,7 @@ import type { SchemaChange } from '../model/report.ts';
 import { displayName, literal } from '../postgres/sql/quote.ts';
 import { collationsApart } from './collations.ts';
 import { type Action, diff, encodeId, type FactBase, type Plan, plan, type StableId } from './pg-delta.ts';
+import { inRunnableOrder } from './runnable.ts';
 import { mayLose } from './type-changes.ts';
 
 /** The ordered statements that turn one schema into another. */
@@ -10,7 +11,8 @@ export function planBetween(from: FactBase, to: FactBase): Plan {
   const assumedRoles = [...new Set([...roleNames(from), ...roleNames(to)])];
   const { to: wanted, actions } = collationsApart(diff(from, to), to);
   const made = plan(from, wanted, { scope: 'database', assumedRoles });
-  return { ...made, actions: [...made.actions.map((action) => castByText(action, made)), ...actions] };
+  const all = [...made.actions.map((action) => castByText(action, made)), ...actions];
+  return { ...made, actions: inRunnableOrder(all) };
 }
 
 function roleNames(base: FactBase): string[] {

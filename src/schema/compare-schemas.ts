@@ -15,7 +15,8 @@ import { encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts
 import { leftovers } from './probe-leftovers.ts';
 import { keptObjects, type Step } from './renames.ts';
 import { type Retyped, retypedColumns } from './retyped.ts';
-import { losses, rollbackStatements } from './rollback-sql.ts';
+import { losses, planBack, rollbackStatements } from './rollback-sql.ts';
+import { tablesWithRows } from './rows-now.ts';
 import { type Snapshot, snapshotAfter, takeSnapshot } from './schema-facts.ts';
 import { compareUnmodeled, unknownColumnOptions, unmodeledContent } from './unmodeled.ts';
 
@@ -56,12 +57,13 @@ export async function compareWith(
   const [who] = await session.query<{ owner: string }>('select current_user::text as owner');
   const owner = who?.owner ?? '';
   const { steps, common, pair } = inspect(before, await takeSnapshot(session), owner);
-  if (steps.length === 0) return compareBy(pair, { steps, common, owner });
+  if (steps.length === 0)
+    return await compareBy(pair, { steps, common, owner, session: inUse ? null : session });
   if (inUse) return compareByNames(pair, { common, owner, why: OTHERS_WORK_HERE });
   try {
     const undo = steps.map((step) => step.undo);
     const unrenamed = affectedPair(before, await snapshotAfter(session, undo));
-    return compareBy(unrenamed, { steps, common, owner });
+    return await compareBy(unrenamed, { steps, common, owner, session });
   } catch (error) {
     if (sqlstateOf(error) === undefined) throw error;
     return compareByNames(pair, { common, owner, why: messageOf(error) });
@@ -111,11 +113,19 @@ function affectedPair(before: Snapshot, after: Snapshot): Pair {
   return { before: { ...before, facts: a }, after: { ...after, facts: b }, again };
 }
 
+interface CompareInput {
+  readonly steps: readonly Step[];
+  readonly common: Common;
+  readonly owner: string;
+  /** null: others work in the database, which is not to be asked for rows. */
+  readonly session: Session | null;
+}
+
 /** @param pair with the names of before on both sides. */
-function compareBy(
+async function compareBy(
   { before, after, again }: Pair,
-  { steps, common, owner }: { steps: readonly Step[]; common: Common; owner: string },
-): Comparison {
+  { steps, common, owner, session }: CompareInput,
+): Promise<Comparison> {
   const forward = forwardPlan(before.facts, after.facts, again);
   const changes = inPlace(
     forwardChanges(before.facts, forward, again, steps, owner),
@@ -123,23 +133,30 @@ function compareBy(
     before.identity,
     after.identity,
   );
-  const back = planBetween(after.facts, before.facts);
-  const wrong = dropsOfKept(back, after.identity, before.identity).join(', ');
-  const statements = [
-    ...steps.map(({ undo }) => undo),
-    ...rollbackStatements(back, after.facts, before.facts),
-  ];
+  const back = planBack(after, before);
+  const hasRows = await tablesWithRows(session, back.plan, before.facts, after.identity);
+  const wrong = dropsOfKept(back.plan, after.identity, before.identity).join(', ');
+  const { statements, leftOut } = rollbackStatements(back.plan, after.facts, before.facts, hasRows);
+  const script = [...steps.map(({ undo }) => undo), ...statements];
+  const partial = back.leftAsIs.join(', ');
   return {
     section: {
       ...common,
       changes,
       unmodeled: compareUnmodeled(before.unmodeled, after.unmodeled),
-      rollbackSql: wrong === '' ? statements.map((sql) => `${sql};\n`).join('') : null,
-      rollbackLoses: losses(before, after, back.deltas),
+      rollbackSql:
+        wrong === '' && (partial === '' || script.length > 0)
+          ? script.map((sql) => `${sql};\n`).join('')
+          : null,
+      rollbackLoses: [
+        ...back.leftAsIs.map(unchangedBack),
+        ...leftOut,
+        ...losses(before, after, back.plan.deltas),
+      ],
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
     retyped: retypedIn(forward),
-    caveats: [...(wrong === '' ? [] : caveatsOf(wrong)), ...notCompared(after)],
+    caveats: [...(partial === '' ? [] : caveatsOf(partial)), ...notCompared(after)],
   };
 }
 
@@ -147,11 +164,16 @@ function retypedIn({ deltas }: Plan): Retyped[] {
   return retypedColumns(deltas, (id) => described(id).object);
 }
 
+/** For what rollback SQL cannot restore. */
+function unchangedBack(name: string): string {
+  return `${name}: changed in place by a statement that has no opposite`;
+}
+
 function caveatsOf(wrong: string): Caveat[] {
-  const reason = `it would have to drop ${wrong}, which the command changed in place`;
+  const reason = `it leaves ${wrong} as changed, since it would have to drop what the command changed in place`;
   const shownAs = `${wrong}: changed in place, and shown as the statements that would re-create it`;
   return [
-    { path: 'schema.rollbackSql', kind: 'unmeasured', reason },
+    { path: 'schema.rollbackSql', kind: 'estimate', reason },
     { path: 'schema.changes', kind: 'estimate', reason: shownAs },
   ];
 }

@@ -13,17 +13,31 @@ const HOLDS_DATA: Partial<Record<StableId['kind'], Identified['kind']>> = {
   foreignTable: 'foreign table',
 };
 
-/** Finds objects that a plan drops although they exist on both sides: a rollback must not run such a plan. */
+/** The names of objects that a plan drops although they exist on both sides: a rollback must not run such a plan. */
 export function dropsOfKept(plan: Plan, from: CatalogueIdentity, to: CatalogueIdentity): string[] {
+  return [...idsOfKept(plan, from, to).keys()];
+}
+
+/** The same, with the ids that the plan has for them. */
+export function idsOfKept(
+  plan: Plan,
+  from: CatalogueIdentity,
+  to: CatalogueIdentity,
+): ReadonlyMap<string, StableId> {
   const destroyed = plan.actions.flatMap(({ destroys }) => destroys).filter(({ kind }) => HOLDS_DATA[kind]);
-  if (destroyed.length === 0) return [];
-  const names = new Set(destroyed.map((id) => `${HOLDS_DATA[id.kind]} ${described(id).object}`));
+  if (destroyed.length === 0) return new Map();
+  const ids = new Map(destroyed.map((id) => [`${HOLDS_DATA[id.kind]} ${described(id).object}`, id]));
   // To build the labels of all objects would take longer than the comparison itself.
   const ownNames = new Set(destroyed.map((id) => ('name' in id ? id.name : '')));
-  return [...from.values()]
+  const names = [...from.values()]
     .filter(({ key, name }) => ownNames.has(name) && to.has(key))
-    .map((object) => `${object.kind} ${label(object, from)}`)
-    .filter((name) => names.has(name));
+    .map((object) => `${object.kind} ${label(object, from)}`);
+  return new Map(
+    names.flatMap((name) => {
+      const id = ids.get(name);
+      return id ? [[name, id] as const] : [];
+    }),
+  );
 }
 
 /**

@@ -1,17 +1,70 @@
-import { identifier } from '../postgres/sql/quote.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { without } from './affected-facts.ts';
 import { described, planBetween, statementsOf } from './changes.ts';
 import type { CatalogueIdentity, Identified } from './identity.ts';
+import { idsOfKept } from './in-place.ts';
 import { label, path } from './object-names.ts';
-import type { Delta, FactBase, Plan, StableId } from './pg-delta.ts';
+import { type Delta, encodeId, type FactBase, type Plan, type StableId } from './pg-delta.ts';
 import { retypedColumns, valuesAsTheyWere } from './retyped.ts';
+import { fitToRows, type HasRows } from './runnable.ts';
 import type { Snapshot } from './schema-facts.ts';
 import { mayLose, takesAll } from './type-changes.ts';
 import { compareUnmodeled } from './unmodeled.ts';
 
+/** A plan's statements as far as they run on the rows that are there, and what they leave out because of these, in sentences. */
+export interface WayBack {
+  readonly statements: string[];
+  readonly leftOut: string[];
+}
+
 /** Returns the plan's statements with two additions that PostgreSQL needs and the plan lacks. */
-export function rollbackStatements(plan: Plan, now: FactBase, before: FactBase): string[] {
-  return [...detaching(plan, now, before), ...statementsOf(plan), ...grantedOnColumns(plan, before)];
+export function rollbackStatements(plan: Plan, now: FactBase, before: FactBase, hasRows: HasRows): WayBack {
+  const { actions, leftOut } = fitToRows(plan, before, hasRows);
+  const fitted = { ...plan, actions };
+  const statements = [
+    ...detaching(fitted, now, before),
+    ...statementsOf(fitted),
+    ...grantedOnColumns(fitted, before),
+  ];
+  return { statements, leftOut };
+}
+
+export interface PartOfPlan {
+  readonly plan: Plan;
+  /** The names of objects that the plan leaves as they are: the command changed them in place, and no statement changes them back. */
+  readonly leftAsIs: string[];
+}
+
+/** Plans the way back without objects that it would have to drop and re-create although they still exist. */
+export function planBack(now: Sides, before: Sides): PartOfPlan {
+  const plan = planBetween(now.facts, before.facts);
+  const kept = idsOfKept(plan, now.identity, before.identity);
+  if (kept.size === 0) return { plan, leftAsIs: [] };
+  const left = withNewParents([...kept.values()], now.facts, before.facts);
+  return {
+    plan: planBetween(without(now.facts, left), without(before.facts, left)),
+    // Columns are left with their table.
+    leftAsIs: [...kept].flatMap(([name, id]) =>
+      'table' in id && kept.has(`table ${displayName(id.schema, id.table)}`) ? [] : [name],
+    ),
+  };
+}
+
+type Sides = Pick<Snapshot, 'facts' | 'identity'>;
+
+/** Adds what these objects, as they are now, depend on and what did not exist before: a table that they inherit from. */
+function withNewParents(ids: readonly StableId[], now: FactBase, before: FactBase): StableId[] {
+  const found = new Map(ids.map((id) => [encodeId(id), id]));
+  const waiting = [...ids];
+  for (let id = waiting.pop(); id; id = waiting.pop()) {
+    waiting.push(...now.childrenOf(id).map((child) => child.id));
+    for (const { to } of now.outgoingEdges(id)) {
+      if (before.has(to) || found.has(encodeId(to))) continue;
+      found.set(encodeId(to), to);
+      waiting.push(to);
+    }
+  }
+  return [...found.values()];
 }
 
 /** PostgreSQL does not drop a partition of a table that foreign keys refer to before it is detached. */

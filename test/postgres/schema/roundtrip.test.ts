@@ -27,6 +27,9 @@ CREATE SEQUENCE public.counter;
 CREATE TABLE public.bookings (id integer PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE public.bookings_1 PARTITION OF public.bookings FOR VALUES FROM (0) TO (10);
 CREATE TABLE public.guests (booking integer REFERENCES public.bookings);
+CREATE TABLE public.moods (m public.mood NOT NULL DEFAULT 'sad');
+CREATE TABLE public.family (id int); CREATE TABLE public.heir () INHERITS (public.family); CREATE PUBLICATION told FOR TABLE ONLY public.family;
+CREATE TABLE public.sums_made (a int, b int GENERATED ALWAYS AS (a * 2) STORED);
 INSERT INTO public.customers (name, mood) VALUES ('a', 'sad'), ('b', 'glad');
 INSERT INTO public.orders (customer, total, note) VALUES (1, 10, 'x'), (2, 200, 'y');
 `;
@@ -66,6 +69,10 @@ const MIGRATIONS: Record<string, string> = {
   'adds an enum value': `ALTER TYPE mood ADD VALUE 'calm'`,
   'replaces a function and a view': `CREATE OR REPLACE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.note := 1; RETURN NEW; END';
     CREATE OR REPLACE VIEW big AS SELECT o.id, c.name, o.total FROM orders o JOIN customers c ON c.id = o.customer WHERE o.total > 10`,
+  'makes text of an enum with a default': `ALTER TABLE moods ALTER m DROP DEFAULT; ALTER TABLE moods ALTER m TYPE text;
+    ALTER TABLE moods ALTER m SET DEFAULT 'sad'; ALTER TABLE customers ALTER mood TYPE text; DROP TYPE mood`,
+  'takes a table with an heir out of a publication': 'ALTER PUBLICATION told DROP TABLE ONLY family',
+  'drops a publication of a table with an heir': 'DROP PUBLICATION told',
   'changes the collation of a column': 'ALTER TABLE orders ALTER COLUMN note TYPE varchar(50) COLLATE "C"',
   'makes a primary key anew':
     'ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ADD PRIMARY KEY (id, customer)',
@@ -115,4 +122,64 @@ describe.each(VERSIONS)('on %d', (version) => {
       }
     },
   );
+
+  test.each([
+    {
+      migration: `ALTER TABLE sums_made ALTER b DROP EXPRESSION; ALTER TABLE orders ADD x int`,
+      sql: 'ALTER TABLE "public"."orders" DROP COLUMN "x";\n',
+      lost: ['column public.sums_made.b: changed in place by a statement that has no opposite'],
+    },
+    {
+      migration: `CREATE TABLE base (id bigint); ALTER TABLE orders INHERIT base; ALTER TABLE customers ADD x int`,
+      sql: 'ALTER TABLE "public"."customers" DROP COLUMN "x";\n',
+      lost: ['table public.orders: changed in place by a statement that has no opposite'],
+    },
+    {
+      migration: `ALTER TABLE orders DROP CONSTRAINT orders_customer_fkey; TRUNCATE customers`,
+      sql: `ALTER TABLE "public"."orders" ADD CONSTRAINT "orders_customer_fkey" FOREIGN KEY (customer) REFERENCES public.customers(id) NOT VALID;\n`,
+      lost: [
+        'the check of the rows by public.orders.orders_customer_fkey: the rows that they refer to are gone, so it is added NOT VALID',
+      ],
+    },
+    {
+      migration: `DROP VIEW big; ALTER TABLE customers DROP COLUMN name`,
+      sql: expect.stringContaining('ADD COLUMN "name" text;'),
+      lost: [
+        'NOT NULL of public.customers.name: its values are gone, so it can only be set once the column is filled',
+        'the values of public.customers.name',
+      ],
+    },
+  ])(
+    'the rollback SQL of $migration runs, and what it leaves out is named',
+    async ({ migration, sql, lost }) => {
+      const { session, drop } = await scratch(version);
+      try {
+        await session.query(START);
+        const before = await takeSnapshot(session);
+        await session.query(migration);
+        const { section } = await compareWith(before, session);
+        expect(section.rollbackSql).toEqual(sql);
+        expect(section.rollbackLoses).toEqual(lost);
+        await session.query(section.rollbackSql ?? '');
+      } finally {
+        await drop();
+      }
+    },
+  );
+
+  test('the rollback SQL for empty tables restores NOT NULL and foreign keys as they were', async () => {
+    const { session, drop } = await scratch(version);
+    try {
+      await session.query(`${START}; DELETE FROM orders; DELETE FROM customers`);
+      const before = await takeSnapshot(session);
+      await session.query(
+        'DROP VIEW big; ALTER TABLE customers DROP COLUMN name; ALTER TABLE orders DROP CONSTRAINT orders_customer_fkey',
+      );
+      const { section } = await compareWith(before, session);
+      await session.query(section.rollbackSql ?? '');
+      expect(fingerprint(await takeSnapshot(session))).toBe(section.before);
+    } finally {
+      await drop();
+    }
+  });
 });
