@@ -63,7 +63,12 @@ const INVALID_AUTHORIZATION = '28000';
 const CONNECTION_FAILURE = '08006';
 const PROTOCOL_VIOLATION = '08P01';
 const STARTUP_TIMEOUT_MS = 60_000;
-/** For a server to notice that its client has gone, and to close. Behind a cut network it would take a quarter of an hour. */
+/** Clients that have not logged in yet: of more than so many the oldest is ended, so that they cannot use up memory and descriptors. */
+const MOST_ARRIVING = 1_000;
+/**
+ * For a server to notice that its client has gone, and to close (behind a cut network it would take a quarter of an hour), and for
+ * a client to read the last answer and to close.
+ */
 const LEAVE_WITHIN_MS = 10_000;
 
 /** Starts the proxy. @throws Node's error when the address cannot be listened on. */
@@ -84,6 +89,8 @@ class ObservingProxy implements WireProxy {
   /** By the key that a cancel request repeats. */
   readonly #running = new Map<string, ProxySession>();
   readonly #sockets = new Set<Socket>();
+  /** Those that have not logged in yet, the oldest first. */
+  readonly #arriving = new Set<Socket>();
   readonly #served = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   readonly #server: Server;
@@ -127,7 +134,11 @@ class ObservingProxy implements WireProxy {
 
   async #serve(socket: Socket): Promise<void> {
     this.#sockets.add(socket);
-    socket.on('close', () => this.#sockets.delete(socket));
+    this.#arrive(socket);
+    socket.on('close', () => {
+      this.#sockets.delete(socket);
+      this.#arriving.delete(socket);
+    });
     socket.on('error', () => {});
     const timer = setTimeout(() => socket.destroy(), STARTUP_TIMEOUT_MS);
     try {
@@ -136,13 +147,20 @@ class ObservingProxy implements WireProxy {
       if (arrival?.kind !== 'session') return;
       const admitted = await this.#admit(socket, arrival);
       clearTimeout(timer);
+      this.#arriving.delete(socket);
       await this.#serveSession(socket, admitted, arrival.startup);
     } catch (error) {
       if (socket.writable) socket.write(refusalOf(error));
     } finally {
       clearTimeout(timer);
-      socket.end();
+      leave(socket);
     }
+  }
+
+  #arrive(socket: Socket): void {
+    this.#arriving.add(socket);
+    const [oldest] = this.#arriving;
+    if (this.#arriving.size > MOST_ARRIVING) oldest?.destroy();
   }
 
   /** Logs a client that knows the secret in upstream, and sends it the server's own greeting. */
@@ -201,6 +219,15 @@ class ObservingProxy implements WireProxy {
       hint: `It offers ${named(ofUser.map((route) => route.database))}.`,
     });
   }
+}
+
+/** Ends a connection, also one whose client keeps its half open for ever. */
+function leave(socket: Socket): void {
+  socket.end();
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LEAVE_WITHIN_MS);
+  timer.unref();
+  socket.once('close', () => clearTimeout(timer));
 }
 
 function named(names: readonly string[]): string {

@@ -119,6 +119,26 @@ describe('a client is let in', () => {
     });
   });
 
+  test.each([
+    ['3.2 alone', 0x0003_0002, [], 0x0003_0000],
+    ['a version that nobody speaks', 0x0003_270f, [], 0x0003_0000],
+    ['3.0 with options', 0x0003_0000, ['_pq_.one', '_pq_.two'], 0x0003_0000],
+  ])('and %s is negotiated before anything else', async (_, version, options, answered) => {
+    const database = await temporaryDatabase(18);
+    await withProxy(database.url, {}, async ({ proxy }) => {
+      const socket = createConnection(proxy.port, proxy.host);
+      const pairs = options.map((name) => `${name}\0on\0`).join('');
+      socket.write(startup(version, `user\0postgres\0${pairs}\0`));
+      const answer = await firstBytes(socket);
+      const length = 12 + options.join('').length + options.length;
+      expect(answer.readUInt32BE(1)).toBe(length);
+      expect(answer.readUInt32BE(5)).toBe(answered);
+      expect(answer.readUInt32BE(9)).toBe(options.length);
+      expect(answer.toString('latin1', 13, 1 + length)).toBe(options.map((name) => `${name}\0`).join(''));
+      socket.destroy();
+    });
+  });
+
   test('and a direct TLS handshake is refused in words', async () => {
     const database = await temporaryDatabase(18);
     await withProxy(database.url, {}, async ({ proxy }) => {
