@@ -12,7 +12,9 @@ import type { ReopenOrder } from './reopen-agent.ts';
  * reached. After a failover that is the new primary: of all hosts, the one that accepts writes. It leaves a server of another
  * database system alone, and waits for the right one.
  */
-const TRY_EVERY_MS = 500;
+const FIRST_DELAY_MS = 50;
+/** The server notices within 500 ms that we have died (noticeOurEnd()), so that a target is reopened after about a second. */
+const LONGEST_DELAY_MS = 500;
 const TRY_FOR_MS = 24 * 3_600_000;
 
 async function main(): Promise<void> {
@@ -20,9 +22,13 @@ async function main(): Promise<void> {
   const { order, dismissed } = await readInput();
   if (dismissed || !order) return;
   const deadline = Date.now() + TRY_FOR_MS;
-  while (Date.now() < deadline) {
+  for (
+    let delayMs = FIRST_DELAY_MS;
+    Date.now() < deadline;
+    delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS)
+  ) {
     if (await reopen(order)) return;
-    await delay(TRY_EVERY_MS);
+    await delay(delayMs);
   }
 }
 

@@ -14,8 +14,8 @@ import { until } from './cutting.ts';
 import { inDatabase } from './swapping.ts';
 import { LOAD_TABLE, missing, startWriteLoad, type WriteLoad } from './write-load.ts';
 
-/** What is done to a swap or a rollback while clients write. */
-export const DISTURBANCES = ['none', 'kill', 'terminate', 'crash', 'stop'] as const;
+/** What is done to a swap or a rollback while clients write; `kill alone` leaves the command alive. */
+export const DISTURBANCES = ['none', 'kill', 'terminate', 'crash', 'stop', 'kill alone'] as const;
 export type Disturbance = (typeof DISTURBANCES)[number];
 
 export interface TrialFigures {
@@ -146,9 +146,10 @@ async function disturbed(
   const reopenedMs: number[] = [];
   await withTool({ url: inDatabase(server.url, APP), back }, async (child, audit) => {
     if (how === 'none' || !(await comesTo(child, audit, after))) return;
-    if (how === 'kill') {
+    if (how === 'kill' || how === 'kill alone') {
       const killedAt = performance.now();
-      endGroup(child, 'SIGKILL');
+      if (how === 'kill') endGroup(child, 'SIGKILL');
+      else child.kill('SIGKILL');
       if (!(await isOpen(server))) {
         await until('the guard opens the target', () => isOpen(server));
         reopenedMs.push(performance.now() - killedAt);
