@@ -38,7 +38,7 @@ export async function dropOwnedDatabase(session: Session, order: DropOrder): Pro
       });
     }
     try {
-      await endWhatOutlivesSessions(session, order);
+      await endWhatOutlivesSessions(session, order, found);
       await session.query(droppingStatement(found.name));
       return true;
     } catch (error) {
@@ -64,12 +64,19 @@ export function droppingStatement(name: string): string {
 }
 
 /** Ends prepared transactions and subscriptions, with which DROP DATABASE refuses even with FORCE. */
-async function endWhatOutlivesSessions(session: Session, { name, role, enter }: DropOrder): Promise<void> {
+async function endWhatOutlivesSessions(
+  session: Session,
+  { name, role, enter }: DropOrder,
+  found: OwnedDatabase,
+): Promise<void> {
   const prepared = await preparedTransactions(session, name);
   // Those of a former target may be in use: its DROP must be refused.
   const subscriptions =
     role === 'original' ? [] : await session.query<{ name: string }>(SUBSCRIPTIONS, [name]);
   if (prepared.length === 0 && subscriptions.length === 0) return;
+  // A swap's clone is closed. Its mark says that it is ours, so it may be open for the moment until it is dropped.
+  if (role === 'clone' && found.ownershipStatus === 'marked')
+    await session.query(`ALTER DATABASE ${identifier(name)} ALLOW_CONNECTIONS true`);
   await withSession(enter(name), async (inside) => {
     for (const { gid } of prepared) await inside.query(`ROLLBACK PREPARED ${literal(gid)}`);
     for (const subscription of subscriptions) await dropSubscription(inside, identifier(subscription.name));

@@ -30,6 +30,8 @@ const mark = z.object({
   successor: z.exactOptional(oid),
   /** Of a kept original: rows written in its successor before that took the name (swap/writes.ts). */
   writes: z.exactOptional(z.string()),
+  /** Of a kept original: digests of its successor's properties when that took the name (swap/cluster-properties.ts). */
+  properties: z.exactOptional(z.readonly(z.record(z.string(), z.string()))),
   /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),
   /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent if nobody said. */

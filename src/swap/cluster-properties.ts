@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Session } from '../postgres/connection/session.ts';
 
 /**
@@ -23,6 +24,29 @@ export async function readClusterProperties(session: Session, oid: number): Prom
   const [row] = await session.query<{ properties: ClusterProperties }>(PROPERTIES, [oid]);
   if (!row) throw new Error(`no database with OID ${oid}`);
   return row.properties;
+}
+
+/** Properties that are compared by themselves; all others count as one. */
+const BY_THEMSELVES: Readonly<Record<string, string>> = {
+  datacl: 'privileges',
+  settings: 'settings',
+  labels: 'security labels',
+};
+const DIGEST_CHARACTERS = 12;
+
+/** Digests the properties of a database, and its comment, by the words for them. */
+export function propertyDigests(
+  properties: ClusterProperties,
+  comment: string | null,
+): Record<string, string> {
+  const parts: Record<string, Record<string, unknown>> = { comment: { comment } };
+  for (const [name, value] of Object.entries(properties)) {
+    const words = BY_THEMSELVES[name] ?? 'owner and options';
+    parts[words] = { ...parts[words], [name]: value };
+  }
+  const digest = (part: unknown) =>
+    createHash('sha256').update(JSON.stringify(part)).digest('hex').slice(0, DIGEST_CHARACTERS);
+  return Object.fromEntries(Object.entries(parts).map(([words, part]) => [words, digest(part)]));
 }
 
 /** Names the properties in which two databases differ, or one database at two moments. */

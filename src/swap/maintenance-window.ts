@@ -8,6 +8,7 @@ import type { ConnectionSettings } from '../postgres/connection/connection-setti
 import { parseSettings } from '../postgres/connection/connection-url.ts';
 import type { Environment } from '../postgres/connection/environment.ts';
 import type { Scope } from '../scope.ts';
+import { propertyDigests, readClusterProperties } from './cluster-properties.ts';
 import { commitRename } from './commit-rename.ts';
 import { closeDatabase, type Fence } from './fence.ts';
 import { nameConsole, type PausedPooler, pausePooler } from './pgbouncer.ts';
@@ -176,7 +177,11 @@ export class MaintenanceWindow {
     const keepUntil = this.#keepUntil();
     const originalMark = this.#mark({
       ...{ state: 'renamed', at: { database: keptAs, oid }, successor: successor.fence.oid },
-      writes: String(successor.written.rows),
+      ...(successor.written.counted ? { writes: String(successor.written.rows) } : {}),
+      properties: propertyDigests(
+        await readClusterProperties(this.#subject.control, successor.fence.oid),
+        successor.comment,
+      ),
       countedSince: successor.written.since,
       ...(keepUntil === null ? {} : { keepUntil }),
     });
@@ -240,7 +245,10 @@ export class MaintenanceWindow {
   }
 
   #mark(
-    more: Pick<Mark, 'state' | 'at' | 'successor' | 'writes' | 'countedSince' | 'keepUntil' | 'pgbouncer'>,
+    more: Pick<
+      Mark,
+      'state' | 'at' | 'successor' | 'writes' | 'properties' | 'countedSince' | 'keepUntil' | 'pgbouncer'
+    >,
   ): string {
     const { run, lockDatabaseOid, target } = this.#subject;
     return formatMark({

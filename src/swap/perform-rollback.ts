@@ -12,6 +12,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { withScope } from '../rehearsal/with-scope.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
+import { propertyDigests, readClusterProperties } from './cluster-properties.ts';
 import { closeDatabase } from './fence.ts';
 import { openWindow, type Successor } from './maintenance-window.ts';
 import { obstacleReasons } from './preflight.ts';
@@ -63,8 +64,14 @@ async function exchangeBack(
     await waitForCounters(target.server.versionNum);
     const written = await rowsWritten(control, oid, ofAnalyze);
     if (!plan.discardWrites) refuseLoss(original, written);
+    const now = propertyDigests(await readClusterProperties(control, oid), window.comment);
+    const then = await readClusterProperties(control, original.oid);
+    const changed = changedSince(original, now, propertyDigests(then, original.mark?.comment ?? null));
+    if (!plan.discardWrites) refuseTakingBack(original, changed);
     const successor = await sealOriginal(subject, original);
-    return { ...(await window.rename(newer, successor)), target: name };
+    // The comment is set together with the name, so it can be kept.
+    const comment = changed.includes('comment') && !plan.discardWrites ? window.comment : successor.comment;
+    return { ...(await window.rename(newer, { ...successor, comment })), target: name };
   } catch (error) {
     return { ...(await window.undo(error)), target: name };
   }
@@ -114,10 +121,35 @@ async function findOriginal(
   });
 }
 
+/** Names the properties that were changed since the swap, and that the original does not have by now. */
+function changedSince(
+  { mark }: OwnedDatabase,
+  now: Readonly<Record<string, string>>,
+  ofOriginal: Readonly<Record<string, string>>,
+): string[] {
+  return Object.entries(mark?.properties ?? {})
+    .filter(([words, digest]) => now[words] !== digest && now[words] !== ofOriginal[words])
+    .map(([words]) => words)
+    .sort();
+}
+
+/** @throws SafemigrateError `REFUSED` if properties of the database were changed since the swap. */
+function refuseTakingBack({ name }: OwnedDatabase, changed: readonly string[]): void {
+  const lost = changed.filter((words) => words !== 'comment');
+  if (lost.length === 0) return;
+  throw swapFailure(
+    `${lost.join(' and ')} of the database were changed since the swap, and would be taken back; change those of ` +
+      `${name} (ALTER DATABASE, GRANT) in the same way, or give them up with --discard-writes`,
+  );
+}
+
 /** @throws SafemigrateError `REFUSED` if something was written to the newer database since the swap, or may have been. */
 function refuseLoss({ mark }: OwnedDatabase, now: DatabaseWrites): void {
   const flag = 'with --discard-writes the writes stay in the newer database, which is kept';
-  if (mark?.writes === undefined) throw swapFailure(`writes since the swap are not known; ${flag}`);
+  if (mark?.writes === undefined || !now.counted)
+    throw swapFailure(
+      `writes since the swap are not known: the server did not count them (track_counts); ${flag}`,
+    );
   const rows = now.rows - BigInt(mark.writes);
   if (rows < 0n || now.since !== mark.countedSince)
     throw swapFailure(`the server's counters were reset since the swap, so writes are not known; ${flag}`);

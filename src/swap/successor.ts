@@ -1,8 +1,10 @@
 import type { Clone } from '../clone/method.ts';
 import { NO_LIMIT_MS } from '../clone/template/stall.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
+import { preparedTransactions } from '../database/activity.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
+import { plural } from '../format.ts';
 import { watchCommand } from '../observe/command-watch.ts';
 import { runWatched } from '../observe/contact.ts';
 import { dropOwnedDatabase } from '../ownership/drop.ts';
@@ -108,6 +110,11 @@ export async function sealClone(
 ): Promise<Pick<Successor, 'fence' | 'written'>> {
   const { control, target, signal, run, audit } = context;
   const { database, oid } = clone;
+  const prepared = await preparedTransactions(control, database);
+  if (prepared.length > 0)
+    throw swapFailure(
+      `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows nobody would own; let it COMMIT PREPARED or ROLLBACK PREPARED`,
+    );
   const inside = await openSession(clone.connect, {
     ...{ run, audit, signal, purpose: 'counters', readOnly: true },
   });

@@ -12,6 +12,11 @@ SELECT (tup_inserted + tup_updated + tup_deleted)::text AS rows,
        concat_ws(' ', extract(epoch FROM stats_reset),
                       (SELECT extract(epoch FROM a.stats_reset) FROM pg_stat_archiver a)) AS since
   FROM pg_stat_database WHERE datid = $1`;
+/** Whether every session counts what it writes, by the settings of the server, of the database, and of roles in it. */
+const COUNTED = `
+SELECT current_setting('track_counts')::bool AND NOT EXISTS (
+  SELECT FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS setting
+   WHERE s.setdatabase IN (0, $1) AND setting ~* '^track_counts=' AND setting !~* '=(on|true|yes|1|t|y)$') AS counted`;
 const OF_ANALYZE = `
 SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::text AS rows FROM pg_stat_sys_tables
  WHERE relid IN ('pg_catalog.pg_statistic'::regclass, 'pg_catalog.pg_statistic_ext_data'::regclass)`;
@@ -28,6 +33,8 @@ export async function rowsOfAnalyze(inside: Session): Promise<bigint> {
 
 export interface DatabaseWrites {
   readonly rows: bigint;
+  /** Whether rows are counted at this moment (`track_counts`): else nobody knows what was written. */
+  readonly counted: boolean;
   /** Identifies the last reset of the statistics: two numbers of rows are comparable if it is the same. */
   readonly since: string;
 }
@@ -40,5 +47,10 @@ export async function waitForCounters(versionNum: number): Promise<void> {
 /** Reads the number of rows written. @param session in another database, once the one with this OID is closed. */
 export async function rowsWritten(session: Session, oid: number, ofAnalyze: bigint): Promise<DatabaseWrites> {
   const [row] = await session.query<{ rows: string; since: string }>(TOTAL, [oid]);
-  return { rows: BigInt(row?.rows ?? 0) - ofAnalyze, since: row?.since ?? '' };
+  const [setting] = await session.query<{ counted: boolean }>(COUNTED, [oid]);
+  return {
+    rows: BigInt(row?.rows ?? 0) - ofAnalyze,
+    counted: setting?.counted ?? false,
+    since: row?.since ?? '',
+  };
 }

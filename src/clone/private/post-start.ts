@@ -12,6 +12,9 @@ SELECT p.gid, p.database, d.oid::text
 const UNLOGGED = `
 SELECT count(*)::int AS count FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm')`;
 
+// The copy of a closed database: one that a swap of another run closed, for example.
+const OPEN = 'UPDATE pg_database SET datallowconn = true WHERE datname = $1 AND NOT datallowconn';
+
 // Not by pg_hba.conf, since databases that the command creates later must be open.
 const CLOSE_OTHERS = `
 UPDATE pg_database SET datallowconn = false
@@ -34,6 +37,7 @@ export async function prepareStartedServer(
   const prepared = found.filter(({ oid }) => copied?.has(oid) ?? true);
   for (const place of new Set(prepared.map((transaction) => transaction.database))) {
     const here = prepared.filter((transaction) => transaction.database === place);
+    await control.query(OPEN, [place]);
     await withSession(enter(place), async (session) => {
       for (const { gid } of here) await session.query(`ROLLBACK PREPARED ${literal(gid)}`);
     });
