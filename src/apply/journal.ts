@@ -1,10 +1,10 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { statementWithoutSecrets } from '../observe/statement-secrets.ts';
 import { type Liveness, livenessOf, type ProcessStamp, stampOf } from '../ownership/process-stamp.ts';
 import { namesIn, stateFolder } from '../ownership/state-files.ts';
 import { beginsAsIncidental } from '../postgres/sql/classify-statement.ts';
+import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Observed } from '../proxy/observed.ts';
 
 /**

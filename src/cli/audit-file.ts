@@ -1,9 +1,10 @@
 import { appendFileSync } from 'node:fs';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
+import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 
 /**
- * Makes an audit that writes one JSON object a line. It opens the file at once, so that a wrong path is found before
+ * Makes an audit that writes one JSON object a line, without passwords. It opens the file at once, so that a wrong path is found before
  * anything is sent. @throws SafemigrateError `CONFIGURATION` if the file cannot be written
  */
 export function auditTo(file: string): Audit {
@@ -16,5 +17,7 @@ export function auditTo(file: string): Audit {
     }
   };
   append('');
-  return (entry) => append(`${JSON.stringify(entry)}\n`);
+  const shown = (value: unknown) => (typeof value === 'string' ? statementWithoutSecrets(value) : value);
+  return ({ sql, values, ...entry }) =>
+    append(`${JSON.stringify({ ...entry, sql: statementWithoutSecrets(sql), values: values.map(shown) })}\n`);
 }

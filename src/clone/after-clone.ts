@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { messageOf, SafemigrateError, sqlstateOf } from '../errors.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Clone, CloneContext } from './method.ts';
 
 /** The user's SQL that prepares the clone before anything is measured: it masks personal data, or removes secrets. */
@@ -58,7 +59,7 @@ export async function prepareClone(
         if (sqlstateOf(error) === undefined) throw error;
         throw new SafemigrateError(
           'CLONE',
-          `--after-clone ${shortened(name)} failed on the clone: ${messageOf(error)}`,
+          `--after-clone ${shortened(name)} failed on the clone: ${messageWithoutSecrets(messageOf(error), sql)}`,
           {
             cause: error,
             hint: 'The target was not touched, and the command was not run.',
@@ -77,6 +78,6 @@ export async function prepareClone(
 const SHOWN_CHARACTERS = 80;
 
 function shortened(name: string): string {
-  const line = name.replace(/\s+/g, ' ');
+  const line = statementWithoutSecrets(name).replace(/\s+/g, ' ');
   return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
 }

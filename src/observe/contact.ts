@@ -5,7 +5,7 @@ import { messageOf } from '../errors.ts';
 import type { Caveat, TargetConnection } from '../model/report.ts';
 import { ownBackendPids } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { statementWithoutSecrets } from './statement-secrets.ts';
+import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that

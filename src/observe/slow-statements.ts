@@ -1,9 +1,9 @@
 import type { Emit } from '../events.ts';
 import { formatDuration } from '../format.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
+import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Statement } from '../proxy/observed.ts';
 import type { ActivitySample } from './sampler.ts';
-import { statementWithoutSecrets } from './statement-secrets.ts';
 
 const FIRST_AFTER_MS = 3_000;
 const SHOWN_CHARACTERS = 70;

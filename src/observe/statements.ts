@@ -1,8 +1,8 @@
 import type { Caveat, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
+import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import type { RelationNames } from './relation-names.ts';
-import { messageWithoutSecrets, statementWithoutSecrets } from './statement-secrets.ts';
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 

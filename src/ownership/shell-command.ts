@@ -73,9 +73,11 @@ function explained(ended: string, stderr: string): string {
   return lines === '' ? ended : `${ended}:\n  ${lines}`;
 }
 
-/** Removes passwords: programs that fail often repeat their URL. */
-function withoutPasswords(text: string): string {
-  return text.replace(/(:\/\/[^:@/\s]*):[^@/\s]*@/g, '$1:***@');
+/** Removes passwords: programs that fail often repeat their URL, their settings or their arguments. */
+export function withoutPasswords(text: string): string {
+  return text
+    .replace(/(:\/\/[^:@/\s]*):[^@/\s]*@/g, '$1:***@')
+    .replace(/(\b\w*(?:password|passwd|secret|token|api_?key)"?\s*[=:]\s*"?)[^\s"',;]+/gi, '$1***');
 }
 
 function send(pid: number | undefined, signal: NodeJS.Signals): void {

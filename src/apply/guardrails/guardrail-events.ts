@@ -1,7 +1,7 @@
 import type { Emit } from '../../events.ts';
 import type { DuringSection } from '../../model/report.ts';
-import { statementWithoutSecrets } from '../../observe/statement-secrets.ts';
 import { normalizeSql } from '../../postgres/sql/normalize.ts';
+import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
 
 type Entry<K extends 'retries' | 'cancelled' | 'diverged' | 'ownTimeouts' | 'blockers'> =
   DuringSection[K][number];

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { StatementSection } from '../../model/report.ts';
-import { statementWithoutSecrets } from '../../observe/statement-secrets.ts';
 import { beginsAsData } from '../../postgres/sql/classify-statement.ts';
 import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
+import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
 export interface Rehearsed {

@@ -1,4 +1,4 @@
-import type { SchemaSection } from '../model/report.ts';
+import type { SchemaSection } from '../../model/report.ts';
 
 /** Within another literal, as dynamic SQL is, quotes come twice or four times. */
 const NESTED = /''''[^']+''''|''(?:[^']|'''')+''/.source;
@@ -36,6 +36,13 @@ const NO_SECRETS = new Set([
   ],
   ...['fetch_size', 'batch_size', 'use_remote_estimate', 'updatable', 'truncatable', 'extensions'],
 ]);
+/** Settings whose names say that they are secrets: set_config('app.jwt_secret', '…', …), SET app.api_token = '…'. */
+const SECRET_NAME = String.raw`[\w.$]*(?:password|passwd|passphrase|secret|token|api_?key|private_?key|credential)[\w.$]*`;
+const SETTING = new RegExp(
+  `(\\bset_config${GAP}\\(${GAP}'{1,4}${SECRET_NAME}'{1,4}${GAP},${GAP}|` +
+    `\\bset${GAP}(?:(?:local|session)${GAP})?"?${SECRET_NAME}"?${GAP}(?:=|to)${GAP})(?:${NESTED}|${LITERAL})`,
+  'gi',
+);
 /** Dynamic SQL that takes them from elsewhere: format('… PASSWORD %L', …), '… PASSWORD ' || …. */
 const PUT_IN = /\b(?:password|connection)\b\s*=?\s*'*\s*(?:%\d*\$?[LsI]|\|\|)/i;
 /** Secrets inside of literals, as dblink and user mappings have them: `password=…` and `://user:…@`. */
@@ -55,6 +62,7 @@ export function statementWithoutSecrets(sql: string): string {
   return sql
     .replace(OF_SERVERS, withoutOptions)
     .replace(BEHIND_WORD, (_all, word: string) => word + HIDDEN)
+    .replace(SETTING, (_all, start: string) => start + HIDDEN)
     .replace(UNQUOTED, (_all, start: string) => `${start}…`)
     .replace(IN_CONNECTION, (_all, word: string) => `${word}…`)
     .replace(IN_URL, (_all, start: string) => `${start}…`);

@@ -1,7 +1,20 @@
 import { expect, test } from 'vitest';
-import { messageWithoutSecrets, statementWithoutSecrets } from '../../../src/observe/statement-secrets.ts';
+import {
+  messageWithoutSecrets,
+  statementWithoutSecrets,
+} from '../../../src/postgres/sql/statement-secrets.ts';
 
 test.each([
+  [
+    "SELECT set_config('app.jwt_secret', 'hunter2', false), set_config('app.name', 'shop', false)",
+    "SELECT set_config('app.jwt_secret', '…', false), set_config('app.name', 'shop', false)",
+  ],
+  [
+    "SET LOCAL app.api_key TO 'hunter2'; SET app.name = 'shop'",
+    "SET LOCAL app.api_key TO '…'; SET app.name = 'shop'",
+  ],
+  ["ALTER DATABASE shop SET app.auth_token = 'hunter2'", "ALTER DATABASE shop SET app.auth_token = '…'"],
+  ["UPDATE users SET password_hash = 'hunter2'", "UPDATE users SET password_hash = '…'"],
   ["CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE app LOGIN PASSWORD '…'"],
   [
     "ALTER USER app ENCRYPTED PASSWORD  E'hun\\'ter2' VALID UNTIL 'x'",
