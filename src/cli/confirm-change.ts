@@ -1,6 +1,7 @@
 import { formatDuration } from '../format.ts';
 import type { Report } from '../model/report.ts';
 import { render } from '../report/render.ts';
+import { withoutCommands } from './ci/log-commands.ts';
 import { confirm } from './confirm.ts';
 import type { RunValues } from './options/run-table.ts';
 import type { ProgressDisplay } from './progress.ts';
@@ -17,7 +18,9 @@ export async function confirmApply(
   if (yes) return true;
   display.finish();
   const style = styleOf({ stream: process.stderr, env: process.env });
-  process.stderr.write(`\n${await render(await forReader(report, 'text', redact), 'text', style)}`);
+  process.stderr.write(
+    withoutCommands(`\n${await render(await forReader(report, 'text', redact), 'text', style)}`),
+  );
   const { database, host, port } = report.target;
   const took = `It took ${formatDuration(report.command.durationMs)} on the clone.`;
   return confirm(`Now the command runs on ${database} on ${host}:${port} itself. ${took}`, yes, signal);

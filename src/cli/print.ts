@@ -1,6 +1,7 @@
 import { maskPasswords } from '../command/command-secrets.ts';
 import type { SafemigrateError } from '../errors.ts';
 import { visible } from '../report/visible.ts';
+import { withoutCommands } from './ci/log-commands.ts';
 
 /** Prints a foreseeable failure: what happened, the server's code, what to do. */
 export function printError(error: SafemigrateError): void {
@@ -16,15 +17,17 @@ export function printError(error: SafemigrateError): void {
 export function printUnforeseen(error: unknown): void {
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(
-    `safemigrate: Internal error: this is a bug in safemigrate.\n` +
-      `  Run \`safemigrate list\` to see whether a clone is left, and \`safemigrate clean\` to drop it.\n` +
-      `  Please report what follows.\n${indent(details)}\n`,
+    withoutCommands(
+      `safemigrate: Internal error: this is a bug in safemigrate.\n` +
+        `  Run \`safemigrate list\` to see whether a clone is left, and \`safemigrate clean\` to drop it.\n` +
+        `  Please report what follows.\n${indent(details)}\n`,
+    ),
   );
 }
 
 /** Makes control characters visible: others choose the names of databases, roles and applications. */
 export function visibleLines(text: string): string {
-  return text.split('\n').map(visible).join('\n');
+  return withoutCommands(text.split('\n').map(visible).join('\n'));
 }
 
 function indent(text: string): string {

@@ -2,6 +2,7 @@ import type { Emit, Phase, RunEvent } from '../events.ts';
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
 import { visible } from '../report/visible.ts';
 import { cutToWidth } from '../report/width.ts';
+import { withoutCommands } from './ci/log-commands.ts';
 import type { TerminalStyle } from './style.ts';
 
 /**
@@ -82,7 +83,7 @@ export function progress(
 
   function print(text: string): void {
     erase();
-    stream.write(`${visible(text)}\n`);
+    stream.write(withoutCommands(`${visible(text)}\n`));
   }
 
   function emit(event: RunEvent): void {

@@ -7,7 +7,9 @@ import { compareReports } from '../report/compare-reports.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
 import type { Location } from '../report/sarif.ts';
+import { visible } from '../report/visible.ts';
 import { annotations } from './ci/annotations.ts';
+import { withoutCommands } from './ci/log-commands.ts';
 import { keepTimes } from './earlier-applies.ts';
 import { keepReport, lastLike } from './history.ts';
 import { visibleLines } from './print.ts';
@@ -55,12 +57,12 @@ export async function publish(report: Report, options: PublishOptions): Promise<
   if (earlier && differences.length > 0)
     process.stderr.write(
       visibleLines(`\nAgainst the last run of this command (${earlier.run.id}):\n`) +
-        differences.map((line) => visibleLines(`  - ${line}\n`)).join(''),
+        withoutCommands(differences.map((line) => `  - ${visible(line)}\n`).join('')),
     );
   const notKept = (await keepReport(report)) ?? (await keepTimes(report).catch(messageOf));
   if (notKept !== undefined)
     out.problems.push(`The report is not kept for \`safemigrate show\`: ${notKept}.`);
-  for (const problem of out.problems) process.stderr.write(`safemigrate: ${problem}\n`);
+  for (const problem of out.problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));
 }
 
 /** Prints a stored report on standard output. @throws SafemigrateError `CONFIGURATION` for a file that cannot be written. */
@@ -116,10 +118,12 @@ export async function writeReport(report: Report, options: PublishOptions, termi
     );
   if (options.format) {
     const style = styleOf({ stream: process.stdout, env });
-    process.stdout.write(await render(await forFormat(options.format), options.format, style));
+    const rendered = await render(await forFormat(options.format), options.format, style);
+    // Only a person reads text; other formats are for programs, byte by byte.
+    process.stdout.write(options.format === 'text' ? withoutCommands(rendered) : rendered);
   } else {
     const style = styleOf({ stream: terminal, env });
-    terminal.write(`\n${await render(await forFormat('text'), 'text', style)}`);
+    terminal.write(withoutCommands(`\n${await render(await forFormat('text'), 'text', style)}`));
   }
   return { problems, forFormat, locations };
 }

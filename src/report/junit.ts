@@ -1,5 +1,6 @@
 import type { Report } from '../model/report.ts';
 import { unprovedWords } from './phrases.ts';
+import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
 
 interface Case {
@@ -35,6 +36,11 @@ export function renderJunit(report: Report): string {
   ].join('\n');
 }
 
+/** A line end within one would begin another. */
+function linesOf(texts: readonly string[]): string {
+  return texts.map(visible).join('\n');
+}
+
 function counts(cases: readonly Case[]): string {
   const failures = cases.filter(({ failure }) => failure !== undefined).length;
   const seconds = cases.reduce((sum, one) => sum + one.seconds, 0);
@@ -42,7 +48,7 @@ function counts(cases: readonly Case[]): string {
 }
 
 function caseLines({ name, seconds, failure, output }: Case, className: string): string[] {
-  const open = `    <testcase classname="${className}" name="${xmlText(name)}" time="${seconds.toFixed(3)}"`;
+  const open = `    <testcase classname="${className}" name="${xmlText(visible(name))}" time="${seconds.toFixed(3)}"`;
   if (failure !== undefined) {
     const [first = ''] = failure.split('\n');
     return [
@@ -61,7 +67,7 @@ function applyCases({ apply, target }: Report): Case[] {
   const { outcome, reasons, command } = apply;
   const name = `the command on ${target.database}`;
   const seconds = (command?.durationMs ?? 0) / 1000;
-  return [{ name, seconds, ...(outcome === 'applied' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
+  return [{ name, seconds, ...(outcome === 'applied' ? {} : { failure: linesOf([outcome, ...reasons]) }) }];
 }
 
 function swapCases({ swap, target }: Report): Case[] {
@@ -69,7 +75,7 @@ function swapCases({ swap, target }: Report): Case[] {
   const { outcome, reasons, stallMs } = swap;
   const name = `the migrated clone swapped in for ${target.database}`;
   const seconds = (stallMs ?? 0) / 1000;
-  return [{ name, seconds, ...(outcome === 'swapped' ? {} : { failure: [outcome, ...reasons].join('\n') }) }];
+  return [{ name, seconds, ...(outcome === 'swapped' ? {} : { failure: linesOf([outcome, ...reasons]) }) }];
 }
 
 function verdictCases(report: Report): Case[] {
@@ -79,7 +85,7 @@ function verdictCases(report: Report): Case[] {
   const unproved = unprovedWords(report);
   const note = unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`];
   if (!verdict.pass)
-    return [{ name, seconds, failure: [...verdict.reasons, ...note].join('\n') || 'it did not pass' }];
+    return [{ name, seconds, failure: linesOf([...verdict.reasons, ...note]) || 'it did not pass' }];
   return [{ name, seconds, ...(note.length === 0 ? {} : { output: note.join('\n') }) }];
 }
 
@@ -102,14 +108,14 @@ function checkCases({ checks, queries, rerun, down }: Report): Case[] {
     if (!run) return [];
     const seconds = run.durationMs / 1000;
     const why = [...run.differences, ...run.dataDifferences].map(({ what }) => what);
-    return [run.passed ? { name, seconds } : { name, seconds, failure: why.join('\n') || 'it failed' }];
+    return [run.passed ? { name, seconds } : { name, seconds, failure: linesOf(why) || 'it failed' }];
   };
   return [
     ...checks.map(({ name, passed, error, missing, added }): Case => {
       const why = error
         ? [`${error.message} (SQLSTATE ${error.sqlstate})`]
         : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)];
-      return passed ? { name, seconds: 0 } : { name, seconds: 0, failure: why.join('\n') || 'it failed' };
+      return passed ? { name, seconds: 0 } : { name, seconds: 0, failure: linesOf(why) || 'it failed' };
     }),
     ...(queries?.broken ?? []).map(({ sql, error }) => ({
       name: `query ${sql.slice(0, 200)}`,

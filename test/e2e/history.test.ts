@@ -66,3 +66,14 @@ test('on GitHub the summary of the step and annotations are written, without lit
   expect(text.startsWith('# Earlier step\n<!-- safemigrate -->')).toBe(true);
   expect(text).not.toContain('planted-literal');
 });
+
+test('on GitHub a name of the database is no command for the runner', async () => {
+  const name = 'a\n::add-mask::planted\nb';
+  const database = await temporaryDatabase(18, { sql: `CREATE TABLE "${name}" (id int)` });
+  const env = { DATABASE_URL: database.url, CI: 'true', GITHUB_ACTIONS: 'true' };
+  const command = ['--', ...sqlCommand(`DROP TABLE "${name}"`)];
+  const { stderr } = await safemigrate(command, { env, folder: temporaryFolder() });
+  expect(stderr).toContain('add-mask');
+  const commands = stderr.replaceAll(/^::stop-commands::([\w-]+)\n[\s\S]*?^::\1::\n/gm, '');
+  expect(commands).not.toMatch(/^\s*::add-mask/m);
+});

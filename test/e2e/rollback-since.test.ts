@@ -75,7 +75,7 @@ describe('a rollback', { timeout: 60_000 }, () => {
     const refused = await rollback();
     expect(refused).toMatchObject({
       exitCode: 4,
-      stderr: expect.stringContaining('privileges and settings of the database were changed since the swap'),
+      stderr: expect.stringMatching(/privileges and settings of the database were changed since the swap/i),
     });
     // As the message says: the same change of the original, and nothing is lost.
     for (const sql of changes(original)) await onServer(sql);

@@ -1,6 +1,7 @@
 import { formatBytes, formatCount, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { cutWords, losingChanges } from '../phrases.ts';
+import { visible } from '../visible.ts';
 import { block, code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
@@ -50,7 +51,7 @@ export function schemaPart(report: Report): Part | undefined {
 
 /** Lines in a block of code; each is an item, so that lines can be left out. */
 function fencedLines(lines: readonly string[]): Pick<Part, 'folded' | 'head' | 'items' | 'foot'> {
-  const [head = '', body = '', foot = ''] = block('diff', lines.join('\n'));
+  const [head = '', body = '', foot = ''] = block('diff', lines.map(visible).join('\n'));
   return { folded: true, head: [head], items: lines.length === 0 ? [] : body.split('\n'), foot: [foot] };
 }
 
