@@ -39,7 +39,7 @@ export function exitCodeOfError(code: ErrorCode, signal: NodeJS.Signals | undefi
 export function exitCodeOfReport(report: Report, signal: NodeJS.Signals | undefined): number {
   const { apply } = report;
   if (apply?.outcome === 'partly') return EXIT.targetChanged;
-  if (report.target.changes.some(({ madeBy }) => madeBy !== 'others')) return EXIT.targetChanged;
+  if (report.target.unchanged === false) return EXIT.targetChanged;
   // An applied or swapped target stays so, whatever happened afterwards.
   if (apply?.outcome === 'applied' || report.swap?.outcome === 'swapped') return EXIT.passed;
   if (signal) return exitCodeOfSignal(signal);

@@ -124,6 +124,8 @@ export interface Clone {
   readonly notCarried: NotCarried[];
   /** What the making did to the target's server beyond reading, in words for the report. */
   readonly touched: string[];
+  /** Ids of the transactions of --after-clone, in its own server. */
+  readonly preparedIn?: readonly number[];
   /** What makes it differ from the target, and the rehearsal less true. */
   readonly caveats: Caveat[];
   /** Space that it takes beyond what it shares with the target, at this moment; the reason where that cannot be told. */

@@ -21,8 +21,11 @@ export const targetSection = z.object({
   changes: z.array(
     z.object({
       what: z.string(),
-      /** `unknown`: made while the command ran, but it cannot be proved whether by the command or by others. A person must look. */
-      madeBy: z.enum(['command', 'others', 'unknown']),
+      /**
+       * Made while the command ran, by the command or by others. `unknown`: nobody else was seen, and a person must look.
+       * `unproved`: others were active and may well have made it, so that it is not held against the command.
+       */
+      madeBy: z.enum(['command', 'others', 'unknown', 'unproved']),
       /** The reason why the change is attributed to them. */
       evidence: z.string(),
     }),

@@ -1,9 +1,9 @@
-import type { DatabaseAccount, ServerAccounts, Visitor } from '../database/read-accounts.ts';
+import type { ServerAccounts, Visitor } from '../database/read-accounts.ts';
 import type { TrafficReading } from '../database/traffic.ts';
 import { formatCount, plural } from '../format.ts';
 import type { TargetConnection, TargetSection } from '../model/report.ts';
-import { parseOwnedName } from '../ownership/mark.ts';
-import type { SeenCommand, TargetChange, TargetStates } from './attribute-changes.ts';
+import type { TargetChange, TargetStates } from './attribute-changes.ts';
+import { isServerQuiet, type SeenSessions, visitorsOf } from './server-activity.ts';
 import type { TargetState } from './target-state.ts';
 
 /**
@@ -20,12 +20,11 @@ export interface Account {
   readonly unproved: readonly string[];
 }
 
-type Seen = Pick<SeenCommand, 'targetConnections' | 'others' | 'ownDatabases'>;
-
-export function accountForSessions(states: TargetStates, seen: Seen, target: number): Account {
+export function accountForSessions(states: TargetStates, seen: SeenSessions, target: number): Account {
   const { start, after } = states;
   const counted = countSessions(start, after, seen, target);
   if (typeof counted === 'string') {
+    if (seen.confined) return { sessions: null, unproved: [], changes: [] };
     const unproved = [`whose sessions came to the target while the command ran is not known: ${counted}`];
     return { sessions: null, unproved, changes: contactChanges('not known', seen, false) };
   }
@@ -57,7 +56,12 @@ function consequence(rows: Written): string {
 type Counted = NonNullable<TargetSection['sessions']>;
 
 /** @returns the reason if the counters say nothing. */
-function countSessions(start: TargetState, after: TargetState, seen: Seen, target: number): Counted | string {
+function countSessions(
+  start: TargetState,
+  after: TargetState,
+  seen: SeenSessions,
+  target: number,
+): Counted | string {
   const [one, other] = [start.accounts, after.accounts];
   if ('unmeasured' in one) return one.unmeasured;
   if ('unmeasured' in other) return other.unmeasured;
@@ -70,7 +74,9 @@ function countSessions(start: TargetState, after: TargetState, seen: Seen, targe
   if (came < 0) return "the server's statistics were reset";
   const ours = last.ownSessions - first.ownSessions;
   const command = seen.targetConnections.length;
-  const others = new Set([...seen.others, ...newcomers(one, other, target)]).size;
+  const others = seen.confined
+    ? Math.max(0, came - ours - command)
+    : new Set([...seen.others, ...newcomers(one, other, target)]).size;
   return { ours, command, others, unexplained: Math.max(0, came - ours - command - others) };
 }
 
@@ -87,53 +93,17 @@ function keyOfVisitor({ pid, startedAt }: Visitor): string {
 }
 
 /** Whether somebody else was in the target before or after the command ran; sessions of the command's own do not count. */
-function hasOthers({ start, after }: TargetStates, { targetConnections }: Seen, target: number): boolean {
+function hasOthers(
+  { start, after }: TargetStates,
+  { targetConnections }: SeenSessions,
+  target: number,
+): boolean {
   return [start, after].some(({ accounts }) =>
     visitorsOf(accounts).some(
       ({ database, startedAt }) =>
         database === target && targetConnections.every(({ connectedAt }) => connectedAt !== startedAt),
     ),
   );
-}
-
-/** Nobody but us was seen in any database that lasts, and nobody came to one before the command ran. */
-export function isServerQuiet({ before, start, after }: TargetStates, seen: Seen): boolean {
-  if (seen.others.length > 0) return false;
-  const passing = passingDatabases([before, start, after], seen);
-  const isListed = [start, after].some(({ accounts }) =>
-    visitorsOf(accounts).some(({ database }) => !passing.has(database)),
-  );
-  return !isListed && !cameBefore(before.accounts, start.accounts, passing);
-}
-
-/** Sessions in any other database that we did not open, in the time in which the clone was made. */
-function cameBefore(
-  one: TargetState['accounts'],
-  other: TargetState['accounts'],
-  passing: Set<number>,
-): boolean {
-  if ('unmeasured' in one || 'unmeasured' in other || !one.isCurrent || !other.isCurrent) return false;
-  return [...other.databases].some(([oid, last]) => {
-    const first = one.databases.get(oid);
-    return first !== undefined && !passing.has(oid) && newSessions(first, last) > 0;
-  });
-}
-
-function newSessions(first: DatabaseAccount, last: DatabaseAccount): number {
-  return last.sessions - first.sessions - (last.ownSessions - first.ownSessions);
-}
-
-/** Databases of this run or of another one, which end with it. */
-function passingDatabases(states: readonly TargetState[], { ownDatabases }: Seen): Set<number> {
-  const all = states.flatMap(({ accounts }) => ('unmeasured' in accounts ? [] : [...accounts.databases]));
-  const passing = all.filter(
-    ([, { name }]) => parseOwnedName(name) !== undefined || ownDatabases.includes(name),
-  );
-  return new Set(passing.map(([oid]) => oid));
-}
-
-function visitorsOf(accounts: TargetState['accounts']): readonly Visitor[] {
-  return 'unmeasured' in accounts ? [] : accounts.visitors;
 }
 
 interface TableRows {

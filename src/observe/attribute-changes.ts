@@ -20,6 +20,20 @@ export interface SeenCommand {
   readonly transactions: readonly Pick<OwnTransactions, 'authorOf'>[];
   /** What it changed on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
+  /** The clone is in the target's server, and code may have run there whose statements nobody saw: functions, blocks. */
+  readonly ranHiddenCode: boolean;
+  /** Neither it nor its clone could connect to the target's server: it was sandboxed, and the clone has no network. */
+  readonly confined: boolean;
+  /** Ids of the transactions of --after-clone, if the clone is in the target's server. */
+  readonly afterClone: readonly number[];
+}
+
+/** Who else could have made a change of what all databases share. */
+export interface Suspects {
+  /** Somebody else was connected to the server. */
+  readonly others: boolean;
+  /** Each session that came to any database of the server is accounted for, and none was the command's. */
+  readonly noStranger: boolean;
 }
 
 export interface TargetStates {
@@ -41,6 +55,7 @@ export function attributeChanges(
   states: TargetStates,
   targetChanges: readonly SchemaChange[],
   command: SeenCommand,
+  suspects: Suspects,
 ): TargetChange[] {
   const { before, start, after } = states;
   const isOwn = ({ what }: SharedChange) =>
@@ -57,8 +72,8 @@ export function attributeChanges(
       : authorOfSchemaChange(targetChanges, command);
   return [
     ...describeWritten(writtenCatalogues(before, after), targetChanges).map((what) => ({ what, ...author })),
-    ...earlier.map(({ what }) => ({ what, madeBy: 'others' as const, evidence: BEFORE_IT_RAN })),
-    ...since.map((change) => ({ what: change.what, ...authorOfSharedChange(change, command) })),
+    ...earlier.map((change) => ({ what: change.what, ...authorOfEarlierChange(change, command) })),
+    ...since.map((change) => ({ what: change.what, ...authorOfSharedChange(change, command, suspects) })),
   ];
 }
 
@@ -74,19 +89,39 @@ function describeWritten(catalogues: readonly string[], changes: readonly Schema
   return [`rows of ${catalogues.join(', ')} were written, and the schema is the same`];
 }
 
-/** Says who changed what all databases of the server share: it can be changed from the clone too. */
+function authorOfEarlierChange(
+  { xmin }: SharedChange,
+  { afterClone }: SeenCommand,
+): Omit<TargetChange, 'what'> {
+  return xmin !== null && afterClone.includes(xmin)
+    ? { madeBy: 'command', evidence: `a script of --after-clone wrote it, in transaction ${xmin}` }
+    : { madeBy: 'others', evidence: BEFORE_IT_RAN };
+}
+
+/** Says who changed what all databases of the server share: it can be changed from a clone in this server, too. */
 function authorOfSharedChange(
   change: SharedChange,
-  { targetConnections, transactions, madeDatabases }: SeenCommand,
+  { targetConnections, transactions, madeDatabases, ranHiddenCode }: SeenCommand,
+  { others, noStranger }: Suspects,
 ): Omit<TargetChange, 'what'> {
   const authors: Author[] = transactions.map((run) => run.authorOf(change));
   const own = authors.find(({ madeBy }) => madeBy === 'command') ?? connectedAuthor(targetConnections);
   if (own) return own;
+  if (change.markedBy !== null)
+    return { madeBy: 'others', evidence: `${change.markedBy} of safemigrate marked the database` };
   // Neither runs in a function or a block, so that the proxy saw all of the command's own.
   if (change.ofDatabases && !madeDatabases)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
-  const [unknown] = authors;
-  return unknown ?? { madeBy: 'unknown', evidence: 'it changed while the command ran' };
+  if (!ranHiddenCode && noStranger)
+    return {
+      madeBy: 'others',
+      evidence:
+        'the command sent no statement that could do it, and each session on the server is accounted for',
+    };
+  const { evidence } = authors[0] ?? { evidence: 'it changed while the command ran' };
+  return others
+    ? { madeBy: 'unproved', evidence: `${evidence}; others were connected to the server` }
+    : { madeBy: 'unknown', evidence };
 }
 
 function authorOfSchemaChange(

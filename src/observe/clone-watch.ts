@@ -28,6 +28,8 @@ export interface CloneObservations {
   readonly made: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   readonly retyped: readonly Retyped[];
+  /** It had functions in a language other than C before the command, so that what a statement runs is not seen from it. */
+  readonly hasUserCode: boolean;
   readonly caveats: Caveat[];
 }
 
@@ -63,9 +65,13 @@ interface DataBefore {
   readonly relations: RelationsData;
   readonly catalogue: CatalogueBefore;
   readonly walPosition: string;
+  readonly hasUserCode: boolean;
 }
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
+const HAS_USER_CODE = `
+SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+  WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c')) AS has`;
 const WAL_SINCE = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1)::int8 AS bytes';
 
 class CloneReader implements CloneWatch {
@@ -83,6 +89,7 @@ class CloneReader implements CloneWatch {
     const data = await this.#inClone(async (session) => ({
       relations: await readRelations(session),
       catalogue: await readCatalogueBefore(session),
+      hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
     }));
     await schema.before(this.#clone.connect, { run });
     const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
@@ -130,6 +137,7 @@ class CloneReader implements CloneWatch {
         actsOnServer: [],
       },
       retyped: schema?.retyped ?? [],
+      hasUserCode: before.hasUserCode,
       caveats,
     };
   }
@@ -189,6 +197,7 @@ const NOT_OBSERVED: CloneObservations = {
     actsOnServer: [],
   },
   retyped: [],
+  hasUserCode: true,
   caveats: ['schema', 'data', 'clone.sizeBytes'].map((path) => ({
     path,
     kind: 'unmeasured',

@@ -4,6 +4,7 @@ import { messageOf } from '../errors.ts';
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
 import { accountForSessions } from './account-for-sessions.ts';
 import { attributeChanges, type SeenCommand, type TargetStates } from './attribute-changes.ts';
+import { hasNewSessions, isServerQuiet } from './server-activity.ts';
 import { readTargetState, type TargetState, type WatchOptions, writtenCatalogues } from './target-state.ts';
 
 export interface TargetComparison extends Pick<TargetSection, 'changes' | 'unchanged' | 'sessions'> {
@@ -70,14 +71,32 @@ function proveUnchanged(
   target: number,
 ): Pick<TargetComparison, 'changes' | 'unchanged' | 'sessions' | 'caveats'> {
   const account = accountForSessions(states, command, target);
-  const changes = [...attributeChanges(states, targetChanges, command), ...account.changes];
-  const isChanged = changes.some(({ madeBy }) => madeBy !== 'others');
+  const suspects = {
+    others: !isServerQuiet(states, command),
+    noStranger: account.sessions?.unexplained === 0 && hasNewSessions(states, command, target) === false,
+  };
+  const changes = [...attributeChanges(states, targetChanges, command, suspects), ...account.changes];
+  const isChanged = changes.some(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
+  const unproved = [...account.unproved, ...unprovedChanges(changes)];
   return {
     changes,
     sessions: account.sessions,
-    unchanged: isChanged ? false : account.unproved.length === 0 || null,
-    caveats: account.unproved.map((reason) => ({ path: 'target.unchanged', kind: 'unmeasured', reason })),
+    unchanged: isChanged ? false : unproved.length === 0 || null,
+    caveats: unproved.map((reason) => ({ path: 'target.unchanged', kind: 'unmeasured', reason })),
   };
+}
+
+const LISTED = 3;
+
+/** In one line, however many they are: a busy server has many. */
+function unprovedChanges(changes: TargetSection['changes']): string[] {
+  const open = changes.filter(({ madeBy }) => madeBy === 'unproved').map(({ what }) => what);
+  if (open.length === 0) return [];
+  const more = open.length > LISTED ? `, and ${open.length - LISTED} more` : '';
+  return [
+    `others were active on the server, and nothing shows whether they or the command made this: ` +
+      `${open.slice(0, LISTED).join(', ')}${more}`,
+  ];
 }
 
 /** A longer sample is a better one, and in this time what was done to make the clone is little beside it. */

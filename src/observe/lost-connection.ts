@@ -49,6 +49,9 @@ const UNOBSERVED: SeenCommand = {
   others: [],
   transactions: [],
   cloneChanges: [],
+  ranHiddenCode: true,
+  confined: false,
+  afterClone: [],
 };
 
 /**

@@ -47,6 +47,11 @@ export function markerConnectionLimit(run: RunId): number {
   return 1_000_000_000 + (digest(run, 'connection limit').readUInt32BE(0) % 1_000_000_000);
 }
 
+/** Whether a CONNECTION LIMIT is the mark of some run. */
+export function isMarkerLimit(limit: number): boolean {
+  return limit >= 1_000_000_000 && limit < 2_000_000_000;
+}
+
 function encode(value: number, length: number): string {
   let text = '';
   for (let rest = value; text.length < length; rest = Math.floor(rest / 32))

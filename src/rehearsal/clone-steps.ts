@@ -13,7 +13,9 @@ import { type CloneObservations, type CloneWatch, watchClone } from '../observe/
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { measured } from '../observe/measured.ts';
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
-import { actsUnseen } from './open-gate.ts';
+import { gateScripts } from './gate-scripts.ts';
+import { actsUnseen, openGate } from './open-gate.ts';
+import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type ContentsBefore, readContentsBefore } from './run-again.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
@@ -41,10 +43,15 @@ export interface AfterCommand {
 export function makeClone(
   { context, choice, afterClone }: RehearsalContext,
   { scope }: Lifetime,
+  { proxy }: RehearsalPlan,
 ): Promise<Clone> {
   return inPhase(context.emit, 'clone', async () => {
     const clone = await choice.method.create(context, choice.assessment, scope);
-    return prepareClone(clone, afterClone, context);
+    if (afterClone.length === 0) return clone;
+    const gate = await openGate(context, clone, proxy);
+    const scripts = await gateScripts(afterClone, gate, context.target.database.name);
+    const touched = [...clone.touched, ...gate.allowed.map((what) => `${what} by --after-clone`)];
+    return prepareClone({ ...clone, touched }, scripts, context);
   });
 }
 

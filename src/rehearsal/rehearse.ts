@@ -55,7 +55,7 @@ async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<Rehe
   const schema = await openSchemaReader(scope, plan);
   const prepared = await untouched(stop, () => prepare(scope, stop, plan));
   const { context, stateBefore } = prepared;
-  const clone = await untouched(stop, () => makeClone(prepared, life));
+  const clone = await untouched(stop, () => makeClone(prepared, life, plan));
   const setup = { life, plan, context, clone, schema, sandbox: prepared.sandbox };
   const before = await untouched(stop, () => readBefore(setup, prepared));
   const ran = await runMigration(setup, prepared.command, before.open);

@@ -1,6 +1,10 @@
+import type { Clone } from '../clone/method.ts';
+import { type CommandSandbox, describeIsolation } from '../command/sandbox/command-sandbox.ts';
+import type { StatementSection } from '../model/report.ts';
 import { compareTarget, type TargetComparison } from '../observe/compare-target.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
+import type { RehearsalPlan } from './plan.ts';
 import type { ExtraRuns } from './run-again.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
 import { sharesServer, uninterrupted } from './slices.ts';
@@ -14,11 +18,28 @@ export interface RanOnClone {
   readonly again: ExtraRuns;
 }
 
+/** They run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
+const OF_CODE = /^(DO|CALL|(CREATE|ALTER) (FUNCTION|PROCEDURE|ROUTINE|AGGREGATE|EXTENSION|LANGUAGE))$/;
+
+function mayRunCode({ tag, note }: StatementSection): boolean {
+  return tag === null || note !== undefined || OF_CODE.test(tag);
+}
+
+/** In a sandbox without exceptions, on a server of its own that has no way out either. */
+function isConfined(
+  { clone: { allowExternalAccess } }: RehearsalPlan,
+  { isolation }: Clone,
+  sandbox: CommandSandbox,
+): boolean {
+  const { kind, allowed } = describeIsolation(sandbox);
+  return kind === 'sandboxed' && allowed.length === 0 && isolation === 'own-cluster' && !allowExternalAccess;
+}
+
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 
 /** Reads the target once more, and says who changed it if it is not as it was. */
 export function compareWithTarget(
-  { context, clone, schema }: CloneSetup,
+  { plan, context, clone, schema, sandbox }: CloneSetup,
   { stateBefore, before, ran, after, again }: RanOnClone,
 ): Promise<TargetComparison> {
   const runs = [ran, ...again.runs];
@@ -34,6 +55,11 @@ export function compareWithTarget(
       others: runs.flatMap(({ others }) => others),
       transactions: sharesServer(context, clone) ? runs.map(({ wire }) => wire.transactions) : [],
       cloneChanges: after.observed.schema?.changes ?? [],
+      ranHiddenCode:
+        sharesServer(context, clone) &&
+        (plan.proxy.observe === 'off' || after.observed.hasUserCode || statements.some(mayRunCode)),
+      confined: isConfined(plan, clone, sandbox),
+      afterClone: sharesServer(context, clone) ? (clone.preparedIn ?? []) : [],
     },
     describeTarget: () => schema.describe(context.target.settings),
   });

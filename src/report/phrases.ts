@@ -205,6 +205,11 @@ export function applyWords(outcome: ApplySection['outcome'], name: string, inPar
   }
 }
 
+/** The changes of the target that a person must look at: those by the command, or by nobody knows whom. */
+export function alarmingChanges({ changes }: Report['target']): Report['target']['changes'] {
+  return changes.filter(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
+}
+
 /** Why it is not proved that the target is unchanged; undefined if it is proved, or if it was changed. */
 export function unprovedWords({ target, caveats }: Pick<Report, 'target' | 'caveats'>): string | undefined {
   // Reports of earlier versions do not have it, and give the reason in the caveats all the same.

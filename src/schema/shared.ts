@@ -1,5 +1,6 @@
 import { sqlstateOf } from '../errors.ts';
-import { parseOwnedName } from '../ownership/mark.ts';
+import { parseMark, parseOwnedName } from '../ownership/mark.ts';
+import { isMarkerLimit } from '../ownership/run-id.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** The catalogues that the databases of one cluster share, by object and property: content, so that a difference can be described. */
@@ -220,6 +221,8 @@ export interface SharedChange {
   readonly what: string;
   /** A database came or went, as opposed to a property of something. */
   readonly ofDatabases: boolean;
+  /** The run of safemigrate that marked the database, or took its mark off again; null if none did. */
+  readonly markedBy: string | null;
   /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
   readonly xmin: number | null;
 }
@@ -229,18 +232,30 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
   const found: SharedChange[] = [];
   for (const object of a.objects.keys())
     if (!b.objects.has(object))
-      found.push({ what: `${object} dropped`, ofDatabases: isDatabase(object), xmin: null });
+      found.push({ what: `${object} dropped`, ofDatabases: isDatabase(object), markedBy: null, xmin: null });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
-    const changes = then ? differences(object, then, now) : [{ what: `${object} created`, property: '' }];
+    const wasReplaced = isDatabase(object) && then !== undefined && then.oid !== now.oid;
+    const made = [
+      { what: `${object} ${wasReplaced ? 'dropped and created again' : 'created'}`, property: '' },
+    ];
+    const changes = then && !wasReplaced ? differences(object, then, now) : made;
+    const markedBy = then && isDatabase(object) ? (markingRun(then) ?? markingRun(now)) : null;
     for (const { what, property } of changes) {
       const rows = b.rows.get(object) ?? {};
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
-      found.push({ what, ofDatabases: !then && isDatabase(object), xmin: since });
+      const ofDatabases = (wasReplaced || !then) && isDatabase(object);
+      found.push({ what, ofDatabases, markedBy, xmin: since });
     }
   }
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
+}
+
+function markingRun(properties: Readonly<Record<string, string | null>>): string | null {
+  const mark = parseMark(properties.comment ?? null);
+  if (typeof mark !== 'string') return `run ${mark.run}`;
+  return isMarkerLimit(Number(properties['connection limit'])) ? 'another run' : null;
 }
 
 /** By the name that the probes give it. */

@@ -151,6 +151,42 @@ describe('a command that changes the target itself', () => {
       expect(exitCode).toBe(5);
     });
 
+    test('one that came while somebody else was connected is not held against a command that ran code out of sight', async () => {
+      await withClient(server.url, async (dba) => {
+        const { exitCode, report } = await besideCommand(
+          'CREATE ROLE auditor',
+          scriptCommand(WAITING, 'DO $$ BEGIN PERFORM 1; END $$'),
+        );
+        expect(report.target).toMatchObject({
+          unchanged: null,
+          changes: [{ what: 'role auditor created', madeBy: 'unproved' }],
+        });
+        expect(report.caveats).toContainEqual({
+          path: 'target.unchanged',
+          kind: 'unmeasured',
+          reason: expect.stringMatching(/others were active.*: role auditor created/),
+        });
+        expect(exitCode).toBe(0);
+        await dba.query('DROP ROLE auditor');
+      });
+    });
+
+    test('one that somebody who was connected made beside plain statements is theirs', async () => {
+      await withClient(server.url, async (dba) => {
+        const working = onServer('CREATE TABLE later (id int); SELECT pg_sleep(2)');
+        const SLEEPS = `SELECT FROM pg_stat_activity WHERE query LIKE '%pg_sleep(2)' AND state = 'active'`;
+        while ((await dba.query(SLEEPS)).rowCount === 0);
+        await dba.query('CREATE ROLE auditor');
+        const { exitCode, report } = await working;
+        await dba.query('DROP ROLE auditor');
+        expect(report.target).toMatchObject({
+          unchanged: true,
+          changes: [{ what: 'role auditor created', madeBy: 'others' }],
+        });
+        expect(exitCode).toBe(0);
+      });
+    });
+
     test('a role that somebody altered before the command ran was altered by others', async () => {
       await withClient(server.url, async (watcher) => {
         await watcher.query('CREATE ROLE early');
@@ -183,7 +219,7 @@ describe('a command that changes the target itself', () => {
       await withClient(server.url, (client) => client.query('CREATE ROLE teller; CREATE ROLE cashier'));
       const { exitCode, report } = await besideCommand(
         'ALTER ROLE teller CREATEDB',
-        scriptCommand(WAITING, `DO $$ BEGIN EXECUTE 'ALTER ROLE cashier CREATEDB'; END $$`),
+        scriptCommand(WAITING, `DO $$ BEGIN EXECUTE format('%s ROLE cashier CREATEDB', 'ALTER'); END $$`),
       );
       expect(report.target.changes).toMatchObject([
         { what: 'role cashier: rolcreatedb false → true', madeBy: 'command' },

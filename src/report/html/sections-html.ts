@@ -1,7 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { cutWords, losingChanges, unprovedWords, writtenWords } from '../phrases.ts';
+import { alarmingChanges, cutWords, losingChanges, unprovedWords, writtenWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { changedObjectsHtml, lossTag } from './objects-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
@@ -11,7 +11,7 @@ export function verdictHtml(report: Report): Html {
   const { verdict, target, command, caveats, apply, swap } = report;
   const unproved = unprovedWords(report);
   const { pass, reasons } = verdict;
-  const changed = target.changes.filter(({ madeBy }) => madeBy !== 'others');
+  const changed = alarmingChanges(target);
   const whoChanged = changed.some(({ madeBy }) => madeBy === 'command')
     ? 'The command changed the target itself.'
     : 'The target changed while the command ran, and who changed it is unknown.';

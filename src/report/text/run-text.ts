@@ -55,8 +55,8 @@ function targetState(report: Report, style: TextStyle): Span[] {
     unprovedWords(report) === undefined
       ? 'unchanged by the rehearsal'
       : tone('warning', 'not proved unchanged by the rehearsal, see above');
-  if (changes.length === 0) return [state, ours];
-  const others = changes.map((change) => change.what).join(', ');
+  const others = changes.flatMap(({ what, madeBy }) => (madeBy === 'others' ? [what] : [])).join(', ');
+  if (others === '') return [state, ours];
   return [state, `; changed by other sessions: ${messageText(style, others)}`, ours];
 }
 

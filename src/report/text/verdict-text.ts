@@ -1,7 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { losingChanges, unprovedWords } from '../phrases.ts';
+import { alarmingChanges, losingChanges, unprovedWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, messageText } from './parts-text.ts';
 
@@ -61,7 +61,7 @@ export function outcome(command: Report['command']): string {
 /** The changes behind exit code 5, which nobody may overlook. */
 export function targetChangesSection(report: Report, style: TextStyle): string[] {
   const { target } = report;
-  const made = target.changes.filter(({ madeBy }) => madeBy !== 'others');
+  const made = alarmingChanges(target);
   if (made.length === 0) return [];
   const isProved = made.some(({ madeBy }) => madeBy === 'command');
   return [

@@ -53,11 +53,16 @@ interface Run {
   after?: Given;
   others?: readonly string[];
   contacts?: readonly TargetConnection[];
+  confined?: boolean;
 }
 
-function account({ before = {}, start = {}, after = {}, others = [], contacts = [] }: Run) {
+function account({ before = {}, start = {}, after = {}, others = [], contacts = [], confined = false }: Run) {
   const states = { before: state(before), start: state(start), after: state(after) };
-  return accountForSessions(states, { targetConnections: contacts, others, ownDatabases: [] }, TARGET);
+  return accountForSessions(
+    states,
+    { targetConnections: contacts, others, ownDatabases: [], confined },
+    TARGET,
+  );
 }
 
 const visitor = (startedAt: string, address: string | null = '10.0.0.7', database = TARGET): Visitor => ({
@@ -103,6 +108,17 @@ describe('the sessions that came to the target', () => {
         'written row, but not whose they were',
     ]);
     expect(changes).toEqual([]);
+  });
+
+  test('are all somebody else’s if the command could not connect to the server', () => {
+    const { sessions, unproved, changes } = account({
+      after: { sessions: 9, own: 1, inserted: 5 },
+      confined: true,
+    });
+    expect(sessions).toEqual({ ours: 1, command: 0, others: 8, unexplained: 0 });
+    expect({ unproved, changes }).toEqual({ unproved: [], changes: [] });
+    const unknown = account({ after: { accounts: { isCurrent: false } }, confined: true });
+    expect(unknown).toEqual({ sessions: null, unproved: [], changes: [] });
   });
 
   test.each<[string, Partial<ServerAccounts>]>([

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { attributeChanges, type SeenCommand, type Suspects } from '../../../src/observe/attribute-changes.ts';
+import type { TargetState } from '../../../src/observe/target-state.ts';
+
+const state = (roles: Record<string, number>): TargetState => ({
+  ...{ digest: 'gone', server: null, traffic: { unmeasured: '' }, accounts: { unmeasured: '' } },
+  shared: {
+    objects: new Map(Object.keys(roles).map((role) => [`role ${role}`, {}])),
+    rows: new Map(Object.entries(roles).map(([role, xmin]) => [`role ${role}`, { '': xmin }])),
+    nextXid: 100,
+    unread: [],
+  },
+});
+
+const plain: SeenCommand = {
+  ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], targetConnections: [], others: [] },
+  ...{ transactions: [], cloneChanges: [], ranHiddenCode: false, confined: false, afterClone: [] },
+};
+const busy: Suspects = { others: true, noStranger: true };
+
+/** Who made the role `late`, in transaction 107. */
+function authorOf(command: Partial<SeenCommand>, suspects: Partial<Suspects>) {
+  const before = state({});
+  const states = { before, start: before, after: state({ late: 107 }) };
+  const [change] = attributeChanges(states, [], { ...plain, ...command }, { ...busy, ...suspects });
+  return change?.madeBy;
+}
+
+test('a role that came while the command ran only what cannot make one is others’, if every session is accounted for', () => {
+  expect(authorOf({}, {})).toBe('others');
+  expect(authorOf({}, { others: false })).toBe('others');
+});
+
+test.each<[string, Partial<SeenCommand>, Partial<Suspects>]>([
+  ['the command ran code that no statement shows', { ranHiddenCode: true }, {}],
+  ['a session came to the server that nobody saw', {}, { noStranger: false }],
+])(
+  'if %s, nothing proves whose it is: others’ activity is enough not to hold it against the command',
+  (_, command, suspects) => {
+    expect(authorOf(command, { ...suspects, others: true })).toBe('unproved');
+    expect(authorOf(command, { ...suspects, others: false })).toBe('unknown');
+  },
+);
+
+test('a transaction of the command’s is proof, however many others there are', () => {
+  const authorOfChange = () => ({ madeBy: 'command' as const, evidence: '' });
+  expect(authorOf({ transactions: [{ authorOf: authorOfChange }] }, {})).toBe('command');
+});
+
+test('what a script of --after-clone wrote before the command ran is ours, the rest is others’', () => {
+  const start = state({ early: 103, other: 104 });
+  const states = { before: state({}), start, after: start };
+  expect(attributeChanges(states, [], { ...plain, afterClone: [103] }, busy)).toMatchObject([
+    { what: 'role early created', madeBy: 'command', evidence: expect.stringContaining('--after-clone') },
+    { what: 'role other created', madeBy: 'others' },
+  ]);
+});
