@@ -1,4 +1,6 @@
 import type { Clone } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
+import type { Target } from '../database/target.ts';
 import type { CatalogueFacts } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -49,6 +51,7 @@ export interface CloneWatch {
 }
 
 export interface CloneWatchOptions {
+  readonly target: Target;
   readonly run: RunId;
   readonly schema: SchemaWatch;
   readonly audit: Audit;
@@ -85,13 +88,13 @@ class CloneReader implements CloneWatch {
   }
 
   async before(): Promise<void> {
-    const { schema, run } = this.#options;
+    const { schema, run, target } = this.#options;
     const data = await this.#inClone(async (session) => ({
       relations: await readRelations(session),
       catalogue: await readCatalogueBefore(session),
       hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
     }));
-    await schema.before(this.#clone.connect, { run });
+    await schema.before(forOwnSessions(this.#clone, target), { run });
     const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
     this.#before = { ...data, walPosition: row?.position ?? '0/0' };
   }
@@ -153,9 +156,9 @@ class CloneReader implements CloneWatch {
   }
 
   async #inClone<T>(read: (session: Session) => Promise<T>): Promise<T> {
-    const { run, audit, signal } = this.#options;
+    const { run, audit, signal, target } = this.#options;
     const options = { purpose: 'clone', run, audit, signal, readOnly: true };
-    const session = await openSession(this.#clone.connect, options);
+    const session = await openSession(forOwnSessions(this.#clone, target), options);
     try {
       return await read(session);
     } finally {

@@ -1,4 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { ActingObject } from '../model/hazard-facts.ts';
 import {
   type RunningObjects,
@@ -36,7 +37,13 @@ async function readInClone(
   { run, audit, signal, target }: CloneContext,
   clone: Clone,
 ): Promise<RunningObjects> {
-  const session = await openSession(clone.connect, { run, audit, signal, purpose: 'clone', readOnly: true });
+  const session = await openSession(forOwnSessions(clone, target), {
+    run,
+    audit,
+    signal,
+    purpose: 'clone',
+    readOnly: true,
+  });
   try {
     return await readServerCalls(session, { target: target.database.name, clone: clone.database });
   } finally {

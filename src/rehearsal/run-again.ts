@@ -1,4 +1,5 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
 import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { messageOf } from '../errors.ts';
@@ -217,11 +218,11 @@ async function compareRun({ context, clone }: CloneSetup, { aim, contents }: Exp
 }
 
 async function inCloneForContents<T>(
-  { run, audit, signal }: CloneContext,
+  { run, audit, signal, target }: CloneContext,
   clone: Clone,
   read: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(clone.connect, {
+  const session = await openSession(forOwnSessions(clone, target), {
     ...{ run, audit, signal },
     purpose: 'clone',
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,

@@ -1,4 +1,5 @@
 import type { Clone } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
 import { NO_LIMIT_MS } from '../clone/template/stall.ts';
 import { rewriteCommand } from '../command/rewrite.ts';
 import { preparedTransactions } from '../database/activity.ts';
@@ -90,12 +91,13 @@ export async function migrateClone(
 
 /** Asks the user's --verify. @throws SafemigrateError `REFUSED` if it rejects the migrated clone. */
 export async function verifyClone(
-  { context: { run, audit, signal } }: RehearsalContext,
+  { context: { run, audit, signal, target } }: RehearsalContext,
   clone: Clone,
   verify: string,
   { env, folder }: CommandPlan,
 ): Promise<void> {
-  const open = () => openSession(clone.connect, { run, audit, signal, purpose: 'verify', readOnly: true });
+  const open = () =>
+    openSession(forOwnSessions(clone, target), { run, audit, signal, purpose: 'verify', readOnly: true });
   await verifyByQueryOrCommand(verify, { settings: clone.connect, open }, { env, folder, signal });
 }
 
@@ -115,7 +117,7 @@ export async function sealClone(
     throw swapFailure(
       `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows nobody would own; let it COMMIT PREPARED or ROLLBACK PREPARED`,
     );
-  const inside = await openSession(clone.connect, {
+  const inside = await openSession(forOwnSessions(clone, target), {
     ...{ run, audit, signal, purpose: 'counters', readOnly: true },
   });
   const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());

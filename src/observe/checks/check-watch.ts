@@ -1,4 +1,6 @@
 import type { Clone } from '../../clone/method.ts';
+import { forOwnSessions } from '../../clone/own-sessions.ts';
+import type { Target } from '../../database/target.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
 import type { Caveat, CheckSection, QueriesSection } from '../../model/report.ts';
 import type { RunId } from '../../ownership/run-id.ts';
@@ -14,6 +16,7 @@ import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user
 
 /** What must hold before the command and after it: queries of the application, and the user's own checks. */
 export interface ChecksOptions {
+  readonly target: Target;
   /** null: there are none to be tried. */
   readonly queries: ApplicationQueries | null;
   readonly checks: readonly UserCheck[];
@@ -90,10 +93,10 @@ function failedCheck(error: unknown): CheckResult {
 
 async function inCloneForChecks<T>(
   clone: Clone,
-  { run, audit, signal }: ChecksOptions,
+  { run, audit, signal, target }: ChecksOptions,
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(clone.connect, {
+  const session = await openSession(forOwnSessions(clone, target), {
     ...{ run, audit, signal },
     purpose: 'checks',
     readOnly: true,
