@@ -45,6 +45,8 @@ export class HazardContext {
   constructor(facts: HazardFacts) {
     this.facts = facts;
     for (const statement of facts.statements) {
+      // What many transactions did together, none of them did.
+      if (statement.repeated && statement.repeated.transactions > 1) continue;
       const own = this.#byTransaction.get(statement.transaction);
       if (own) own.push(statement);
       else this.#byTransaction.set(statement.transaction, [statement]);

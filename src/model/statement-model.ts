@@ -49,6 +49,27 @@ export const statementSection = z.object({
   locks: z.array(lockSection).nullable(),
   rewrote: z.array(z.string()),
   walBytes: bytes.nullable(),
+  /**
+   * Present if this stands for many statements of one session with the same normalised text, as a command that sends thousands of
+   * them gets: `sql`, `index`, `startedAt` and `transaction` are those of the first; `durationMs`, `rows` and `walBytes` are
+   * sums, `locks` has those of any.
+   */
+  repeated: z
+    .object({
+      count: z.int(),
+      /** Number of transactions that they ran in. */
+      transactions: z.int(),
+      /** false if there were so many different texts that only their first word is the same. */
+      alike: z.boolean(),
+      minMs: milliseconds,
+      meanMs: milliseconds,
+      maxMs: milliseconds,
+      /** At most 10 % too high. */
+      p99Ms: milliseconds,
+      lastIndex: z.int(),
+      lastStartedAt: time,
+    })
+    .optional(),
 });
 
 /** One transaction of the command; a statement outside BEGIN … COMMIT is a transaction of its own. */

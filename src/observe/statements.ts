@@ -1,20 +1,14 @@
 import type { Caveat, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
-import type { Exactness, Observed, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
+import type { Observed, RelationLock, Statement } from '../proxy/observed.ts';
 import type { RelationNames } from './relation-names.ts';
+import type { RepeatedStatement } from './repeated-statements.ts';
+import { StatementStore, type StoredStatement } from './statement-store.ts';
 
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
-interface Entry {
-  readonly statement: Statement;
-  outcome?: Outcome;
-  exactness: Exactness;
-  locks: readonly RelationLock[] | null;
-  walBytes: number | null;
-  /** Seen by looking now and then; kept apart, because a later word of the proxy is better. */
-  readonly sampled: RelationLock[];
-}
+type Reported = StoredStatement | RepeatedStatement;
 
 /** What the section leaves open, and why. */
 export const STATEMENT_CAVEATS: readonly Caveat[] = [
@@ -47,36 +41,27 @@ export const SAMPLED_CAVEAT: Caveat = {
     'where sampled statements came in one message, the server tells their ends together, so times and locks may be a neighbour’s',
 };
 
-/** Collects what the proxy tells into the report's statements. */
+/** Collects what the proxy reports, for the report's statements. */
 export class StatementLog {
-  readonly #entries = new Map<number, Entry>();
-  readonly #transactionEnds = new Map<number, { at: Date; outcome: 'committed' | 'rolled back' }>();
+  readonly #store = new StatementStore();
 
   /** To be given every event of the proxy. */
   readonly observe = (event: Observed): void => {
     switch (event.type) {
       case 'begin':
-        this.#entries.set(event.statement.id, {
-          statement: event.statement,
-          exactness: 'unknown',
-          locks: null,
-          walBytes: null,
-          sampled: [],
-        });
+        this.#store.begin(event.statement);
         break;
-      case 'end': {
-        const entry = this.#entries.get(event.statement.id);
-        if (entry) entry.outcome = event.outcome;
+      case 'end':
+        this.#store.end(event.statement.id, event.outcome);
         break;
-      }
       case 'undone':
-        for (const { id } of event.statements) this.#entries.delete(id);
+        this.#store.undo(event.statements);
         break;
       case 'locks':
-        this.#learn(event);
+        this.#store.learnLocks(event);
         break;
       case 'transaction-end':
-        this.#transactionEnds.set(event.transaction, event);
+        this.#store.endTransaction(event);
         break;
       case 'session':
       case 'session-end':
@@ -85,70 +70,56 @@ export class StatementLog {
     }
   };
 
-  /** What a sampler saw a statement hold. */
+  /** Adds the locks that a sampler saw a statement hold. */
   sample(statement: Statement, locks: readonly RelationLock[]): void {
-    const entry = this.#entries.get(statement.id);
+    const entry = this.#store.get(statement.id);
     if (!entry) return;
     for (const lock of locks) if (!entry.sampled.some((known) => same(known, lock))) entry.sampled.push(lock);
   }
 
-  /** A text was too large to be read. */
+  /** Tells whether a text was too large to be read. */
   get hasUnread(): boolean {
-    return [...this.#entries.values()].some(({ statement }) => statement.note === 'unread');
+    return this.#store.list().some(({ statement }) => statement.note === 'unread');
   }
 
-  /** OIDs of the relations of one database that were locked. */
+  /** Returns the OIDs of the relations of one database that were locked. */
   relations(database: number): Set<number> {
-    const locks = [...this.#entries.values()].flatMap((entry) => [...(entry.locks ?? []), ...entry.sampled]);
+    const locks = this.#store.list().flatMap((entry) => [...(entry.locks ?? []), ...sampledOf(entry)]);
     return new Set(locks.filter((lock) => isOf(lock, database)).map(({ relation }) => relation));
   }
 
   /**
-   * The report's statements, in the order in which they began.
+   * Returns the report's statements, in the order in which they began.
    * @param database OID of the one that the names are of.
    * @param made of its relations those that the command made: their locks block nobody.
    */
   section(database: number, names: RelationNames, made: ReadonlySet<number> = new Set()): StatementSection[] {
-    return this.#begun().map((entry) => this.#report(entry, { database, names, made }));
+    return this.#store.list().map((entry) => this.#report(entry, { database, names, made }));
   }
 
-  /** One that was undone begins anew behind those of other sessions. */
-  #begun(): Entry[] {
-    return [...this.#entries.values()].sort((a, b) => a.statement.id - b.statement.id);
-  }
-
-  /** In the order in which they began. */
+  /** Returns the transactions of these statements, in the order in which they began. */
   transactions(): TransactionSection[] {
-    const begun = new Map<number, Statement>();
-    for (const { statement } of this.#begun())
-      if (!begun.has(statement.transaction)) begun.set(statement.transaction, statement);
-    return [...begun].map(([transaction, { session, startedAt }]) => {
-      const end = this.#transactionEnds.get(transaction);
-      return {
-        transaction,
-        session,
-        startedAt: startedAt.toISOString(),
-        endedAt: end?.at.toISOString() ?? null,
-        outcome: end?.outcome ?? 'unknown',
-      };
+    const numbers = new Set(this.#store.list().map(({ statement }) => statement.transaction));
+    return [...numbers].flatMap((number) => {
+      const entry = this.#store.transaction(number);
+      if (!entry) return [];
+      const { transaction, session, startedAt, end } = entry;
+      return [
+        {
+          ...{ transaction, session },
+          startedAt: startedAt.toISOString(),
+          endedAt: end?.at.toISOString() ?? null,
+          outcome: end?.outcome ?? 'unknown',
+        },
+      ];
     });
   }
 
-  #learn(event: Extract<Observed, { type: 'locks' }>): void {
-    const like = event.like && this.#entries.get(event.like.id);
-    for (const { id } of event.statements) {
-      const entry = this.#entries.get(id);
-      if (!entry) continue;
-      entry.exactness = event.exactness;
-      entry.locks = like ? like.locks : event.locks;
-      entry.walBytes = id === event.statements[0]?.id ? event.walBytes : null;
-    }
-  }
-
-  #report(entry: Entry, known: Known): StatementSection {
+  #report(entry: Reported, known: Known): StatementSection {
     const { statement, outcome } = entry;
-    const sampled = entry.locks === null && entry.sampled.length > 0;
-    const locks = sampled ? entry.sampled : entry.locks;
+    const sampled = sampledOf(entry);
+    const isSampled = entry.locks === null && sampled.length > 0;
+    const locks = isSampled ? sampled : entry.locks;
     return {
       index: statement.id,
       session: statement.session,
@@ -160,17 +131,22 @@ export class StatementLog {
       rows: outcome?.rows ?? null,
       transaction: statement.transaction,
       explicit: statement.explicit,
-      exactness: sampled ? 'sampled' : entry.exactness,
+      exactness: isSampled ? 'sampled' : entry.exactness,
       error: outcome?.error ? errorOf(outcome.error, statement.sql) : null,
       locks: locks?.map((lock) => this.#lock(entry, lock, known)).sort(strongestFirst) ?? null,
       rewrote: [],
       walBytes: entry.walBytes,
+      ...('repeated' in entry ? { repeated: entry.repeated } : {}),
     };
   }
 
-  #lock({ statement, outcome }: Entry, lock: RelationLock, { database, names, made }: Known): ReportedLock {
+  #lock(
+    { statement, outcome }: Reported,
+    lock: RelationLock,
+    { database, names, made }: Known,
+  ): ReportedLock {
     const mode = lockModeOf(lock.mode);
-    const until = this.#transactionEnds.get(statement.transaction);
+    const until = this.#store.transaction(statement.transaction)?.end;
     return {
       relation: (isOf(lock, database) ? names.get(lock.relation) : undefined) ?? nameless(lock, database),
       mode: mode ?? lock.mode,
@@ -186,6 +162,10 @@ interface Known {
   readonly database: number;
   readonly names: RelationNames;
   readonly made: ReadonlySet<number>;
+}
+
+function sampledOf(entry: Reported): readonly RelationLock[] {
+  return 'sampled' in entry ? entry.sampled : [];
 }
 
 const LOCK_MODE_NAMES: readonly string[] = LOCK_MODES;

@@ -46,10 +46,10 @@ export class LockLedger {
     if (begun.inLedger) return;
     begun.inLedger = true;
     const { statement, parsed, lockSource } = begun;
-    const like = parsed?.shape == null ? undefined : this.#observedDml.get(parsed.shape)?.statement;
+    const like = parsed?.shape == null ? undefined : this.#observedDml.get(parsed.shape);
     if (lockSource === 'none') this.#report([statement], 'exact', []);
     else if (lockSource === 'sampled') this.#report([statement], 'sampled', null);
-    else if (lockSource === 'like' && like) this.#reportLike(statement, like);
+    else if (lockSource === 'like' && like) this.#report([statement], 'group', like.locks);
     else this.#unread.push(begun);
   }
 
@@ -107,10 +107,10 @@ export class LockLedger {
     this.#known.clear();
     for (const lock of reading.locks) this.#known.add(keyOf(lock));
     this.#report(statements, begun.length === 1 ? 'exact' : 'group', added, walBytes);
-    for (const { parsed, statement } of begun) {
+    for (const { parsed } of begun) {
       if (parsed?.shape == null) continue;
       this.#readInTransaction.add(parsed.shape);
-      this.#state.keepObserved(this.#observedDml, parsed.shape, { statement, parsed });
+      this.#state.keepObserved(this.#observedDml, parsed.shape, { parsed, locks: added });
     }
   }
 
@@ -127,11 +127,6 @@ export class LockLedger {
     walBytes: number | null = null,
   ): void {
     this.#state.observer({ type: 'locks', statements, exactness, locks, walBytes });
-  }
-
-  #reportLike(statement: Statement, like: Statement): void {
-    const event = { type: 'locks', statements: [statement], exactness: 'group', locks: null } as const;
-    this.#state.observer({ ...event, walBytes: null, like });
   }
 }
 

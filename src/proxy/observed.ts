@@ -44,6 +44,8 @@ export interface Statement {
   readonly sql: string;
   /** Why `sql` is a note; null if it is the client's text. */
   readonly note: StatementNote | null;
+  /** What the statements of a loop have in common: the normalised text of DML, and else the text. */
+  readonly shape: string;
   /** Counts from 1 over all sessions of the proxy. */
   readonly transaction: number;
   /** Within the command's own BEGIN … COMMIT. */
@@ -75,8 +77,8 @@ export type Observed =
   | { type: 'begin'; statement: Statement }
   | { type: 'end'; statement: Statement; outcome: Outcome }
   /**
-   * The locks of statements that have ended: those that they added to their transaction's.
-   * `like`: the statement with the same normalised text that was observed in their place.
+   * The locks of statements that have ended: those that they added to their transaction's, or, for one that was not observed
+   * by itself, those that a statement with the same normalised text added.
    */
   | {
       type: 'locks';
@@ -85,7 +87,6 @@ export type Observed =
       locks: readonly RelationLock[] | null;
       /** WAL of the whole server while they ran. */
       walBytes: number | null;
-      like?: Statement;
     }
   /**
    * A transaction was rolled back without the client's knowledge, and is sent again: everything that was reported of these

@@ -1,8 +1,14 @@
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
-import type { Observer, ReadLocks, Statement, StatementReading } from './observed.ts';
+import type { Observer, ReadLocks, RelationLock, StatementReading } from './observed.ts';
 
 /** Statements of DML that were let through and observed, by their normalised text. */
-export type ObservedDml = Map<string, { readonly statement: Statement; readonly parsed: ParsedStatement }>;
+export type ObservedDml = Map<string, ObservedStatement>;
+
+export interface ObservedStatement {
+  readonly parsed: ParsedStatement;
+  /** Those that it added to its transaction's. */
+  readonly locks: readonly RelationLock[];
+}
 
 const KEPT_TEXTS = 5000;
 /** For so long a reading is taken for the server's state before the next statement. */
@@ -61,11 +67,7 @@ export class ProxyState {
   }
 
   /** Keeps a statement, so that its next repetition in autocommit can go straight through. */
-  keepObserved(
-    observed: ObservedDml,
-    normalised: string,
-    statement: { readonly statement: Statement; readonly parsed: ParsedStatement },
-  ): void {
+  keepObserved(observed: ObservedDml, normalised: string, statement: ObservedStatement): void {
     if (observed.size >= KEPT_TEXTS) observed.clear();
     observed.set(normalised, statement);
   }

@@ -117,7 +117,7 @@ export class SessionTransaction {
     const statement: Statement = {
       id: this.#freedIds.shift() ?? this.#state.nextStatement(),
       session: this.#session,
-      ...{ sql, note: note ?? null },
+      ...{ sql, note: note ?? null, shape: parsed?.shape ?? sql },
       transaction: this.#number,
       explicit,
       startedAt: new Date(),

@@ -1,4 +1,5 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
+import { sentStatements } from '../model/repeated.ts';
 import type { Report } from '../model/report.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
 import type { Part } from './markdown/markdown-part.ts';
@@ -123,7 +124,7 @@ function summary({ command, target, clone, schema, statements, data }: Report): 
     '| | |',
     '|---|---|',
     row('command', code(command.argv.join(' '))),
-    row('took', `${formatDuration(command.durationMs)}, ${plural(statements.length, 'statement')}`),
+    row('took', `${formatDuration(command.durationMs)}, ${plural(sentStatements(statements), 'statement')}`),
     row(
       'target',
       `${code(target.database)}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}`,

@@ -1,3 +1,4 @@
+import { sentStatements } from '../model/repeated.ts';
 import type { Report } from '../model/report.ts';
 import { type Family, one } from './openmetrics/family.ts';
 import { applyFamilies, forecastFamilies, swapFamilies } from './openmetrics/outcome-metrics.ts';
@@ -36,7 +37,7 @@ function rehearsalFamilies(report: Report): Family[] {
       one(command.durationMs / 1000),
     ],
     ['command_exit_code', 'Exit code of the migration command.', one(command.exitCode)],
-    ['statements', 'Statements that the command sent.', one(statements.length)],
+    ['statements', 'Statements that the command sent.', one(sentStatements(statements))],
     [
       'statements_failed',
       'Statements that failed.',

@@ -7,6 +7,7 @@ import type {
   FurtherRunSection,
   Report,
   SchemaChange,
+  StatementSection,
   SwapSection,
 } from '../model/report.ts';
 
@@ -254,4 +255,18 @@ export function isolationText({ kind, by, covered, allowed }: CommandIsolation):
   }
   const hidden = covered.length === 0 ? '' : `; hidden from it: ${covered.join(', ')}`;
   return `watched for connections of its own to the target, not sandboxed${hidden}`;
+}
+
+/** `sent 98,000 times in 3 transactions, mean 0.2 ms, 99 % within 0.4 ms, at most 12 ms`. */
+export function repetitionWords({
+  count,
+  transactions,
+  alike,
+  meanMs,
+  p99Ms,
+  maxMs,
+}: NonNullable<StatementSection['repeated']>): string {
+  const times = `sent ${formatCount(count)} times${alike ? '' : ' with various texts'}`;
+  const within = transactions === 1 ? '' : ` in ${plural(transactions, 'transaction')}`;
+  return `${times}${within}, mean ${formatDuration(meanMs)}, 99 % within ${formatDuration(p99Ms)}, at most ${formatDuration(maxMs)}`;
 }

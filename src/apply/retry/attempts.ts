@@ -74,7 +74,8 @@ export async function runAttempts(options: RetryOptions): Promise<AttemptsResult
       await proxy.end();
       return finish(`the command was not rerun (--retries): ${against ?? 'the run ended during the pause'}`);
     }
-    earlier = after.evidence.statements.at(-1)?.index ?? earlier;
+    for (const { index, repeated } of after.evidence.statements)
+      earlier = Math.max(earlier, repeated?.lastIndex ?? index);
   }
 }
 

@@ -1,4 +1,5 @@
 import { formatCount, formatDuration, listed } from '../../format.ts';
+import { longestMs } from '../../model/repeated.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
 import { locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
@@ -136,7 +137,7 @@ function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] 
   const { statement, locks } = first;
   const later = laterWork(context, statement).filter((each) => heavy(context, each));
   const heldMs = Math.max(...locks.map((lock) => lock.heldMs ?? 0));
-  const beyondMs = heldMs - statement.durationMs;
+  const beyondMs = heldMs - longestMs(statement);
   // Changed rows have a hazard of their own.
   const changing = context.inTransactionOf(statement).flatMap((each) => changedRows(context, each, true));
   if (

@@ -1,3 +1,4 @@
+import { longestMs } from '../../model/repeated.ts';
 import { locksEvidence } from '../evidence.ts';
 import type { HazardRecord } from '../hazard-definition.ts';
 import { weighLock } from '../severity.ts';
@@ -23,7 +24,7 @@ export const UNEXPLAINED: readonly HazardRecord[] = [
         EXPLAINING.flatMap(({ find }) => find(context)).map(({ statement }) => statement),
       );
       return context.facts.statements
-        .filter(({ index, durationMs }) => durationMs >= REPORTED_FROM_MS && !explained.has(index))
+        .filter((each) => longestMs(each) >= REPORTED_FROM_MS && !explained.has(each.index))
         .flatMap((statement) =>
           context.taken(statement, 'writes').map((lock) => ({
             statement: statement.index,

@@ -1,4 +1,5 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
+import { sentStatements } from '../../model/repeated.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { alarmingChanges, cutWords, losingChanges, unprovedWords, writtenWords } from '../phrases.ts';
@@ -52,7 +53,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
     ],
     [
       'Statements',
-      `${plural(statements.length, 'statement')}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`,
+      `${plural(sentStatements(statements), 'statement')}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`,
     ],
     ['Schema', schema === null ? 'not compared' : plural(schema.changes.length, 'change')],
     [

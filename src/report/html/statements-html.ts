@@ -1,5 +1,7 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
+import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
+import { repetitionWords } from '../phrases.ts';
 import { cutText, type Html, html } from './escape-html.ts';
 
 /** All statements in a table that can be sorted and searched; without scripts it is a plain table in the order of the run. */
@@ -7,7 +9,7 @@ export function statementTable({ statements }: Report): Html | undefined {
   if (statements.length === 0) return undefined;
   return html`
 <section aria-labelledby="statements"><h2 id="statements">Statements</h2>
-<div class="tools"><label>Search <input type="search" id="search" aria-controls="statement-table"></label><span class="dim" id="found" aria-live="polite">${plural(statements.length, 'statement')}</span></div>
+<div class="tools"><label>Search <input type="search" id="search" aria-controls="statement-table"></label><span class="dim" id="found" aria-live="polite">${plural(sentStatements(statements), 'statement')}</span></div>
 <div class="wide"><table id="statement-table"><thead><tr>
 ${['#', 'Time', 'Rows', 'Statement', 'Strongest lock', 'Held', 'WAL'].map((title) => html`<th scope="col"><button type="button">${title}</button></th>`)}
 </tr></thead><tbody>
@@ -16,14 +18,15 @@ ${statements.map(row)}
 }
 
 function row(statement: StatementSection): Html {
-  const { index, durationMs, rows, sql, error, walBytes, exactness } = statement;
+  const { index, durationMs, rows, sql, error, walBytes, exactness, repeated } = statement;
   const lock = strongest(statement);
   const failure =
     error === null
       ? undefined
       : html`<div><strong>${error.message}</strong> (SQLSTATE ${error.sqlstate})</div>`;
+  const times = repeated && html`<div class="dim">${repetitionWords(repeated)}</div>`;
   const known = exactness === 'exact' || exactness === 'group' ? '' : ` (${exactness})`;
-  return html`<tr id="statement-${index}"${error === null ? '' : FAILED}><td class="num" data-value="${index}">${index}</td><td class="num" data-value="${durationMs}">${formatDuration(durationMs)}</td><td class="num" data-value="${rows ?? -1}">${rows ?? ''}</td><td class="sql">${cutText(sql)}${failure}</td><td>${lock ? html`${lock.mode} <span class="dim">on ${lock.relation}${known}</span>` : html`<span class="dim">${exactness === 'unknown' ? 'unknown' : ''}</span>`}</td><td class="num" data-value="${lock?.heldMs ?? -1}">${lock?.heldMs == null ? '' : formatDuration(lock.heldMs)}</td><td class="num" data-value="${walBytes ?? -1}">${walBytes === null ? '' : formatBytes(walBytes)}</td></tr>
+  return html`<tr id="statement-${index}"${error === null ? '' : FAILED}><td class="num" data-value="${index}">${index}</td><td class="num" data-value="${durationMs}">${formatDuration(durationMs)}</td><td class="num" data-value="${rows ?? -1}">${rows ?? ''}</td><td class="sql">${cutText(sql)}${times}${failure}</td><td>${lock ? html`${lock.mode} <span class="dim">on ${lock.relation}${known}</span>` : html`<span class="dim">${exactness === 'unknown' ? 'unknown' : ''}</span>`}</td><td class="num" data-value="${lock?.heldMs ?? -1}">${lock?.heldMs == null ? '' : formatDuration(lock.heldMs)}</td><td class="num" data-value="${walBytes ?? -1}">${walBytes === null ? '' : formatBytes(walBytes)}</td></tr>
 `;
 }
 

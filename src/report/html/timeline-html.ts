@@ -1,6 +1,8 @@
 import { formatDuration } from '../../format.ts';
+import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
+import { repetitionWords } from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { MODE_COLOURS } from './page-style.ts';
 
@@ -51,7 +53,7 @@ to see its statement. A lock is held until the end of its transaction.</p>
 <div class="timeline">
 <div class="names"><div class="dim">${formatDuration(totalMs)}</div>${lanes.map(({ name }) => html`<div title="${name}">${name}</div>`)}</div>
 <div class="scroll" id="lanes" data-ms="${totalMs}" tabindex="0" role="group" aria-label="Timeline of statements and locks">
-<svg width="100%" height="${height}" role="img" aria-label="${`${statements.length} statements in ${formatDuration(totalMs)}`}">
+<svg width="100%" height="${height}" role="img" aria-label="${`${sentStatements(statements)} statements in ${formatDuration(totalMs)}`}">
 <g id="ticks">${ticks(totalMs, height)}</g>
 ${lanes.map(({ bars }, lane) => new Html(bars.map((bar) => barOf(bar, lane, percent)).join('')))}
 </svg></div></div>
@@ -83,6 +85,12 @@ function startOf({ startedAt }: StatementSection): number {
   return Date.parse(startedAt);
 }
 
+/** Repeated statements have a bar from the first to the last. */
+function endOf(statement: StatementSection): number {
+  const { repeated, durationMs } = statement;
+  return repeated ? Date.parse(repeated.lastStartedAt) + repeated.meanMs : startOf(statement) + durationMs;
+}
+
 function sessionLanes({ statements, transactions }: Report): Lane[] {
   const sessions = [...new Set(statements.map(({ session }) => session))];
   return sessions.map((session) => ({
@@ -101,10 +109,10 @@ function sessionLanes({ statements, transactions }: Report): Lane[] {
         .filter((statement) => statement.session === session)
         .map((statement) => ({
           fromMs: startOf(statement),
-          toMs: startOf(statement) + statement.durationMs,
+          toMs: endOf(statement),
           statement: statement.index,
           kind: statement.error === null ? 'statement' : 'statement failed',
-          label: `${statement.index}. ${formatDuration(statement.durationMs)}: ${cutText(statement.sql, 200)}`,
+          label: `${statement.index}. ${formatDuration(statement.durationMs)}: ${cutText(statement.sql, 200)}${statement.repeated ? ` (${repetitionWords(statement.repeated)})` : ''}`,
         })),
     ],
   }));

@@ -1,5 +1,7 @@
 import { formatCount, formatDuration } from '../../format.ts';
+import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
+import { repetitionWords } from '../phrases.ts';
 import { applyParts } from './apply-markdown.ts';
 import { dataPart, lossPart, rollbackPart, schemaPart } from './changes-markdown.ts';
 import { code, prose } from './escape-markdown.ts';
@@ -30,12 +32,12 @@ function statementPart({ statements }: Report): Part {
   const slowest = statements.toSorted((one, other) => other.durationMs - one.durationMs);
   return {
     ...PART,
-    title: `Statements: ${formatCount(statements.length)}, the slowest first`,
+    title: `Statements: ${formatCount(sentStatements(statements))}, the slowest first`,
     importance: 4,
     head: ['| | statement | time | strongest lock |', '|---|---|---|---|'],
     items: slowest.map(
       (statement) =>
-        `| ${statement.index} | ${code(statement.sql, 160)} | ${formatDuration(statement.durationMs)} | ${strongest(statement)} |`,
+        `| ${statement.index} | ${code(statement.sql, 160)}${statement.repeated ? `<br>${prose(repetitionWords(statement.repeated))}` : ''} | ${formatDuration(statement.durationMs)} | ${strongest(statement)} |`,
     ),
   };
 }

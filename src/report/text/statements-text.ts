@@ -1,6 +1,8 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
+import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
+import { repetitionWords } from '../phrases.ts';
 import { flow, layoutTable, type Span, type TextRow, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, heading, messageText } from './parts-text.ts';
 
@@ -16,7 +18,7 @@ export function statementsText(report: Report, style: TextStyle): string[] {
   if (statements.length === 0) return [];
   const failed = statements.filter((statement) => statement.error !== null);
   const total = statements.reduce((sum, statement) => sum + statement.durationMs, 0);
-  const count = plural(statements.length, 'statement');
+  const count = plural(sentStatements(statements), 'statement');
   const failures = failed.length === 0 ? '' : `, ${formatCount(failed.length)} FAILED`;
   return [
     ...heading(style, 'Statements', `${count}, ${formatDuration(total)} in the server${failures}`),
@@ -33,7 +35,7 @@ export function failureSection({ statements }: Report, style: TextStyle): string
     ...heading(
       style,
       'Failed statements',
-      `${formatCount(failed.length)} of ${formatCount(statements.length)}`,
+      `${formatCount(failed.length)} of ${formatCount(sentStatements(statements))}`,
     ),
     ...failed.slice(0, LISTED_ERRORS).flatMap((statement) => failureLines(statement, style)),
     ...andMore(style, failed.length - LISTED_ERRORS),
@@ -91,6 +93,7 @@ function slowestLines(statements: StatementSection[], style: TextStyle): string[
 
 function facts(statement: StatementSection): string {
   const known = [
+    statement.repeated ? repetitionWords(statement.repeated) : '',
     statement.rows === null ? '' : plural(statement.rows, 'row'),
     statement.rewrote.length === 0 ? '' : `rewrote ${statement.rewrote.join(', ')}`,
     statement.walBytes === null ? '' : `${formatBytes(statement.walBytes)} WAL`,

@@ -56,6 +56,7 @@ describe.each(VERSIONS)(
     });
 
     const statement = (id: number, sql: string, explicit = true): Statement => ({
+      shape: sql,
       ...{ id, session: 1, sql, note: null, transaction: 1, explicit, startedAt: new Date() },
     });
 
