@@ -125,7 +125,7 @@ export class ExtendedProtocol {
     const { transaction } = this.#context;
     const { name, text } = parseMessage(piece.bytes);
     const { sql, note } = piece.kind === 'head' ? unreadText(piece.length) : shownText(text);
-    const like = transaction.repetition(normalizeSql(sql));
+    const like = this.#context.repetition(normalizeSql(sql));
     if (!like) await this.#catchUp();
     transaction.prepares(startOfPrepared({ sql, note, parsed: like ?? null }, this.#context));
     const read = like || note ? undefined : await this.#context.parse(text);
@@ -141,7 +141,7 @@ export class ExtendedProtocol {
     const { transaction } = this.#context;
     const { portal, statement } = bindMessage(piece.bytes);
     const prepared = this.#prepared.get(statement) ?? UNSEEN;
-    if (!transaction.repetition(prepared.parsed?.shape)) await this.#catchUp();
+    if (!this.#context.repetition(prepared.parsed?.shape)) await this.#catchUp();
     this.#portals.set(portal, { prepared });
     transaction.prepares(startOfPrepared(prepared, this.#context));
     await this.#sendOn(piece);
@@ -159,7 +159,7 @@ export class ExtendedProtocol {
     const portal = this.#portals.get(executeMessage(piece.bytes).portal) ?? { prepared: UNSEEN };
     if (transaction.skipping) return await this.#sendOn(piece);
     const { sql, parsed, refusal: known } = portal.prepared;
-    const repeats = transaction.repetition(parsed?.shape) !== undefined;
+    const repeats = this.#context.repetition(parsed?.shape) !== undefined;
     const suspended = portal.statements?.current !== undefined;
     const refusal = suspended || repeats ? undefined : (known ?? (await this.#context.refusal(sql, parsed)));
     if (refusal) return await this.#refuse(portal, refusal);

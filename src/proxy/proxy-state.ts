@@ -10,6 +10,9 @@ export interface ObservedStatement {
   readonly locks: readonly RelationLock[];
 }
 
+/** What the parser said of DML that the gate let through, by its normalised text. */
+export type PassedDml = Map<string, ParsedStatement>;
+
 const KEPT_TEXTS = 5000;
 /** For so long a reading is taken for the server's state before the next statement. */
 const FRESH_MS = 20;
@@ -22,6 +25,7 @@ export class ProxyState {
   readonly #readLocks: ReadLocks;
   #lastReading: StatementReading | undefined;
   readonly #observedDml = new Map<string, ObservedDml>();
+  readonly #passedDml = new Map<string, PassedDml>();
   #statements = 0;
   #transactions = 0;
 
@@ -64,6 +68,19 @@ export class ProxyState {
     const observed: ObservedDml = this.#observedDml.get(database) ?? new Map();
     this.#observedDml.set(database, observed);
     return observed;
+  }
+
+  /** The DML of one database that the gate let through, while statements go as they came. */
+  passedDml(database: string): PassedDml {
+    const passed: PassedDml = this.#passedDml.get(database) ?? new Map();
+    this.#passedDml.set(database, passed);
+    return passed;
+  }
+
+  /** Keeps DML that the gate let through, so that its repetitions need not be parsed. */
+  keepPassed(passed: PassedDml, normalised: string, parsed: ParsedStatement): void {
+    if (passed.size >= KEPT_TEXTS) passed.clear();
+    passed.set(normalised, parsed);
   }
 
   /** Keeps a statement, so that its next repetition in autocommit can go straight through. */

@@ -118,10 +118,22 @@ export class SessionContext {
     return { text: translated, statements: await parseText(translated) };
   }
 
+  /**
+   * Returns what the parser said of DML with this normalised text, if it need not be parsed and checked again: the gate let it
+   * through, and, in an exact observation, its locks are known.
+   */
+  repetition(normalised: string | null | undefined): ParsedStatement | undefined {
+    if (this.exact) return this.transaction.repetition(normalised);
+    return normalised == null || this.retries ? undefined : this.transaction.passed.get(normalised);
+  }
+
   /** Returns the gate's refusal, or undefined if the statement may run. */
   async refusal(sql: string, parsed: ParsedStatement | null): Promise<PostgresError | undefined> {
     const answer = await this.#parts.gate.before(this.intent(sql, parsed));
-    return answer === 'run' ? undefined : answer;
+    if (answer !== 'run') return answer;
+    if (parsed?.shape != null && !this.exact)
+      this.#parts.state.keepPassed(this.transaction.passed, parsed.shape, parsed);
+    return undefined;
   }
 
   /** Sends to the server, at its pace; what is sent before anything is waited for goes as one. */

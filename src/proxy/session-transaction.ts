@@ -4,7 +4,7 @@ import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { BegunStatement, LockSource, StatementStart } from './begun-statement.ts';
 import { LockLedger } from './lock-ledger.ts';
 import type { Observed, Outcome, Statement } from './observed.ts';
-import type { ProxyState } from './proxy-state.ts';
+import type { PassedDml, ProxyState } from './proxy-state.ts';
 
 const CONNECTION_LOST: ReadonlyMap<string, string> = new Map([
   ['C', '08006'],
@@ -37,6 +37,8 @@ const CONNECTION_LOST: ReadonlyMap<string, string> = new Map([
  */
 export class SessionTransaction {
   readonly locks: LockLedger;
+  /** DML that the gate let through, by its normalised text, since the last statement that may change what it means. */
+  readonly passed: PassedDml;
   readonly #state: ProxyState;
   readonly #session: number;
   readonly #running = new Set<BegunStatement>();
@@ -55,6 +57,7 @@ export class SessionTransaction {
   constructor(state: ProxyState, session: number, pid: number, database: string) {
     this.#state = state;
     this.#session = session;
+    this.passed = state.passedDml(database);
     this.locks = new LockLedger(state, pid, state.observedDml(database));
   }
 
@@ -140,7 +143,10 @@ export class SessionTransaction {
     if (begun.parsed?.role === 'end') this.#inBlock = false;
     this.#endStatement(begun, { tag, rows: tag === null ? null : rowsOf(tag), error: null });
     this.holdsLocks(begun);
-    if (begun.parsed && changesLocksOfDml(begun.parsed.node)) this.locks.forgetObserved();
+    if (begun.parsed && changesLocksOfDml(begun.parsed.node)) {
+      this.locks.forgetObserved();
+      this.passed.clear();
+    }
   }
 
   fail(begun: BegunStatement, fields: ReadonlyMap<string, string>): void {

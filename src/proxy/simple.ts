@@ -52,7 +52,7 @@ export class SimpleProtocol {
     if (piece.kind === 'head') return await this.#sendUnparsed(piece);
     const given = queryText(piece.bytes);
     const mustGoWhole = unsynced || !this.#context.exact;
-    const like = mustGoWhole ? undefined : this.#repetition(given);
+    const like = unsynced ? undefined : this.#repetition(given);
     if (like) return await this.#sendRepetition(piece, given, like);
     const { text, statements } = await this.#context.parse(given);
     const refusal = await this.#refusal(text, statements);
@@ -69,11 +69,10 @@ export class SimpleProtocol {
     await this.#sendWhole(text, statements);
   }
 
-  /** What the parser said of a statement with the same normalised text, if it was observed. */
+  /** What the parser said of a statement with the same normalised text, if it need not be parsed again. */
   #repetition(text: Buffer): ParsedStatement | undefined {
-    const { transaction } = this.#context;
-    if (text.length > LONGEST_NORMALISED_BYTES || transaction.status === 'E') return undefined;
-    return transaction.repetition(normalizeSql(text.toString()));
+    if (text.length > LONGEST_NORMALISED_BYTES || this.#context.transaction.status === 'E') return undefined;
+    return this.#context.repetition(normalizeSql(text.toString()));
   }
 
   /** Sends on a text that is too large to be read. */
@@ -86,11 +85,13 @@ export class SimpleProtocol {
     await this.#context.send(piece.bytes);
   }
 
-  /** Sends a repetition of DML that was observed: it goes straight through. */
+  /** Sends a repetition of DML: it goes straight through. */
   async #sendRepetition(piece: Message, text: Buffer, like: ParsedStatement): Promise<void> {
     const { requests, transaction } = this.#context;
     const sql = textOf(text, 0, text.length).replace(/[\s;]+$/, '');
-    const statements = new StatementSequence(transaction, [{ sql, parsed: like, sent: 'observed' }]);
+    const statements = new StatementSequence(transaction, [
+      { sql, parsed: like, sent: this.#context.exact ? 'observed' : 'through' },
+    ]);
     requests.expect({ endsWith: 'ready', relay: 'whole', statements });
     await this.#context.send(piece.bytes);
   }

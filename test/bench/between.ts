@@ -10,6 +10,7 @@ import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import { parseText } from '../../src/postgres/sql/parse.ts';
+import type { Observe } from '../../src/proxy/observed.ts';
 import { Scope } from '../../src/scope.ts';
 
 const [kind, url = ''] = process.argv.slice(2);
@@ -19,7 +20,7 @@ process.on('message', () => {
   process.send?.({ cpuMs: (user + system) / 1000, backends });
 });
 process.on('disconnect', () => process.exit());
-process.send?.(kind === 'pipe' ? await pipe() : await proxy());
+process.send?.(kind === 'pipe' ? await pipe() : await proxy(kind as Observe));
 
 async function pipe(): Promise<string> {
   const { hostname: host, port } = new URL(url);
@@ -36,7 +37,7 @@ async function pipe(): Promise<string> {
   return entry.href;
 }
 
-async function proxy(): Promise<string> {
+async function proxy(observe: Observe): Promise<string> {
   // The parser is loaded before the first statement is timed.
   await parseText(Buffer.from('SELECT 1'));
   const settings = parseSettings(url, readEnvironment({}, '/'));
@@ -59,7 +60,7 @@ async function proxy(): Promise<string> {
     sharesRoles: true,
     cloneOid: 0,
     guard,
-    observe: 'exact',
+    observe,
     otherDatabase: () => false,
     connect: async (purpose) => {
       const session = await openSession(settings, { purpose, database: 'template1' });

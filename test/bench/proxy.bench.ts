@@ -6,6 +6,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Server, startServer } from '../../src/local-server/embedded.ts';
 import { encodeMessage, query } from '../../src/postgres/protocol/messages.ts';
+import type { Observe } from '../../src/proxy/observed.ts';
 import { bundled } from '../helpers/bundled.ts';
 import { withClient } from '../helpers/client.ts';
 import { RawClient } from '../helpers/raw-client.ts';
@@ -81,6 +82,12 @@ const casesOf = (inserts: number): Record<string, Case> => ({
     viaPg(url, (client) =>
       client.query(Array.from({ length: inserts }, (_, index) => insert(index)).join(';\n')),
     ),
+  [`${DDL_STATEMENTS} ALTER TABLE in one transaction`]: (url) =>
+    viaPg(url, async (client) => {
+      await client.query('begin');
+      await repeat(DDL_STATEMENTS, (index) => client.query(addColumn(index)));
+      await client.query('commit');
+    }),
   [`${DDL_STATEMENTS} ALTER TABLE`]: (url) =>
     viaPg(url, (client) => repeat(DDL_STATEMENTS, (index) => client.query(addColumn(index)))),
   [`UPDATE of ${ROWS} rows`]: (url) =>
@@ -140,16 +147,20 @@ describe.each(['on', 'off'] as const)(
     );
     let server: Server;
     let pipe: Between;
-    let proxy: Between;
+    let proxies: Record<Observe, Between>;
 
     beforeAll(async () => {
       server = await startServer({ settings: { fsync, autovacuum: 'off', max_wal_size: '4GB' } });
       pipe = await between('pipe', server.url);
-      proxy = await between('proxy', server.url);
+      proxies = {
+        exact: await between('exact', server.url),
+        sampled: await between('sampled', server.url),
+        off: await between('off', server.url),
+      };
     }, 60_000);
 
     afterAll(async () => {
-      await Promise.all([pipe.stop(), proxy.stop()]);
+      for (const each of [pipe, ...Object.values(proxies)]) await each.stop();
       await server.stop();
     });
 
@@ -158,7 +169,9 @@ describe.each(['on', 'off'] as const)(
         direct: () => costOf(run, server.url, undefined),
         pipe: () => costOf(run, pipe.url, pipe),
         ...(name === BY_HAND ? { 'by hand': () => costOf(byHand, server.url, undefined) } : {}),
-        proxy: () => costOf(run, proxy.url, proxy),
+        ...Object.fromEntries(
+          Object.entries(proxies).map(([observe, proxy]) => [observe, () => costOf(run, proxy.url, proxy)]),
+        ),
       };
       const costs: Record<string, Cost[]> = {};
       for (let turn = 0; turn < TURNS; turn++)
@@ -179,9 +192,9 @@ interface Between {
   stop(): Promise<void>;
 }
 
-async function between(kind: 'pipe' | 'proxy', url: string): Promise<Between> {
+async function between(kind: 'pipe' | Observe, url: string): Promise<Between> {
   const script = bundled('test/bench/between.ts');
-  const execArgv = (kind === 'proxy' && process.env.PROXY_NODE_OPTIONS?.split(' ')) || [];
+  const execArgv = (kind !== 'pipe' && process.env.PROXY_NODE_OPTIONS?.split(' ')) || [];
   const child = fork(script, [kind, url], { execArgv });
   const gone = new AbortController();
   child.on('exit', () => gone.abort());
