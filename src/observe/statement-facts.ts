@@ -2,7 +2,7 @@ import type * as Tree from 'libpg-query';
 import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
-import { beginsAsDml, effectOf, fieldsIf, strongestEffect } from '../postgres/sql/classify-statement.ts';
+import { beginsAsDml, effectOf, isRollbackTo, strongestEffect } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import {
@@ -45,9 +45,7 @@ async function parsed(sql: string): Promise<StatementFacts | undefined> {
   return {
     actions: statements.flatMap(({ node }) => actionsOf(node)),
     effect: strongestEffect(statements.map(({ node }) => effectOf(node))),
-    toSavepoint: statements.some(
-      ({ node }) => fieldsIf(node, 'TransactionStmt')?.kind === 'TRANS_STMT_ROLLBACK_TO',
-    ),
+    toSavepoint: statements.some(({ node }) => isRollbackTo(node)),
   };
 }
 

@@ -34,6 +34,8 @@ export interface BegunStatement {
   readonly startedMs: number;
   /** The server's position in the WAL when the statement began. */
   readonly walPosition: number | null;
+  /** Until it ended or was suspended. */
+  durationMs: number;
   /** The ledger has it. */
   inLedger: boolean;
 }

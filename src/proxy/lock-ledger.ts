@@ -2,6 +2,9 @@ import type { BegunStatement } from './begun-statement.ts';
 import type { Exactness, RelationLock, Statement, StatementReading } from './observed.ts';
 import type { ObservedDml, ProxyState } from './proxy-state.ts';
 
+/** The locks of what takes longer are read after it, which costs little beside it. */
+const QUICK_MS = 20;
+
 /**
  * The locks of a session's statements: which are known, and which are still to be read.
  *
@@ -15,6 +18,8 @@ export class LockLedger {
   readonly #observedDml: ObservedDml;
   /** Normalised texts of DML whose locks were read in this transaction. */
   readonly #readInTransaction = new Set<string>();
+  /** Kinds of quick statements whose locks were read in this transaction. */
+  readonly #kindsRead = new Set<string>();
   /** Locks of the transaction as of the last reading. */
   readonly #known = new Set<string>();
   /** Statements that have ended or are suspended, and whose locks were not read. */
@@ -29,6 +34,18 @@ export class LockLedger {
 
   get hasUnread(): boolean {
     return this.#unread.length > 0;
+  }
+
+  /**
+   * Tells whether the locks of what has ended need not be read yet, nor before a statement of this kind: all of it was quick, and
+   * the locks of its like were read in this transaction. The next reading tells whether any of it took more.
+   */
+  mayWait(next: string | null | undefined): boolean {
+    if (next === null || (next !== undefined && !this.#kindsRead.has(next))) return false;
+    return this.#unread.every(
+      ({ parsed, durationMs }) =>
+        parsed?.lockKind != null && this.#kindsRead.has(parsed.lockKind) && durationMs < QUICK_MS,
+    );
   }
 
   /** @returns the like of a statement, if its locks count for this one as well: in a block those of the block only. */
@@ -67,6 +84,7 @@ export class LockLedger {
   transactionEnded(): void {
     this.#giveUpUnread();
     this.#known.clear();
+    this.#kindsRead.clear();
     this.#readInTransaction.clear();
   }
 
@@ -108,6 +126,7 @@ export class LockLedger {
     for (const lock of reading.locks) this.#known.add(keyOf(lock));
     this.#report(statements, begun.length === 1 ? 'exact' : 'group', added, walBytes);
     for (const { parsed } of begun) {
+      if (parsed?.lockKind != null) this.#kindsRead.add(parsed.lockKind);
       if (parsed?.shape == null) continue;
       this.#readInTransaction.add(parsed.shape);
       this.#state.keepObserved(this.#observedDml, parsed.shape, { parsed, locks: added });

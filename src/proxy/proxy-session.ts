@@ -1,14 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Piece, ProtocolError } from '../postgres/protocol/frames.ts';
-import { CLIENT, errorResponse, functionOf, parameterStatusMessage } from '../postgres/protocol/messages.ts';
+import { CLIENT, errorResponse, functionOf } from '../postgres/protocol/messages.ts';
+import { probeClient } from './client-probe.ts';
 import { ExtendedProtocol } from './extended.ts';
 import { SessionContext, type SessionParts } from './session-context.ts';
 import { REFUSED, SimpleProtocol } from './simple.ts';
 
 const PROTOCOL_VIOLATION = '08P01';
-/** A parameter that every server reports: its value, sent again, is a message without a meaning. */
-const REPORTED = 'server_encoding';
-const PROBE_INTERVAL_MS = 50;
 const CANCEL_INTERVAL_MS = 100;
 
 /**
@@ -50,7 +48,7 @@ export class ProxySession {
     const { requests, relay, transaction } = this.#context;
     upstream.socket.on('close', () => this.#serverGone());
     upstream.socket.on('error', () => {});
-    client.on('end', () => this.#probe());
+    client.on('end', () => probeClient(client, upstream, () => this.#mayAnswer()));
     client.on('close', () => this.#clientGone());
     relay.listen(upstream.reader);
     if (upstream.socket.destroyed) this.#serverGone();
@@ -145,17 +143,9 @@ export class ProxySession {
     this.#parts.client.end();
   }
 
-  /**
-   * The client sends no more. Whether somebody still listens shows only by writing, and a second time: an orphaned socket
-   * answers the first with a reset, which the next write meets.
-   */
-  #probe(): void {
-    const { client, upstream } = this.#parts;
-    const { requests, relay } = this.#context;
-    if (!(requests.busy || this.#taking) || !client.writable) return;
-    if (requests.busy && upstream.reader.atBoundary)
-      client.write(parameterStatusMessage(REPORTED, relay.parameter(REPORTED) ?? ''));
-    setTimeout(() => this.#probe(), PROBE_INTERVAL_MS).unref();
+  #mayAnswer(): 'yes' | 'later' | 'no' {
+    if (this.#context.requests.busy) return 'yes';
+    return this.#taking ? 'later' : 'no';
   }
 
   /** A request that overtakes its statement is lost, so it is made until the server has nothing left to do. */

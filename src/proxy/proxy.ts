@@ -10,6 +10,7 @@ import { AUTHENTICATION, authentication, errorResponse } from '../postgres/proto
 import { ScramVerifier } from '../postgres/protocol/scram.ts';
 import { withSettings } from '../postgres/protocol/startup-settings.ts';
 import type { Gate, Observe, Observer, ReadLocks } from './observed.ts';
+import { PipedSession } from './piped-session.ts';
 import { ProxySession } from './proxy-session.ts';
 import { ProxyState } from './proxy-state.ts';
 import { type Arrival, authenticate, Refusal, receiveStartup, type Startup } from './startup.ts';
@@ -58,6 +59,7 @@ interface Admitted {
   readonly given: ReadonlySet<string>;
 }
 
+const OPEN: Gate = { before: () => 'run', open: true };
 const UNKNOWN_DATABASE = '3D000';
 const INVALID_AUTHORIZATION = '28000';
 const CONNECTION_FAILURE = '08006';
@@ -87,7 +89,7 @@ class ObservingProxy implements WireProxy {
   readonly #state: ProxyState;
   readonly #observer: Observer;
   /** By the key that a cancel request repeats. */
-  readonly #running = new Map<string, ProxySession>();
+  readonly #running = new Map<string, ProxySession | PipedSession>();
   readonly #sockets = new Set<Socket>();
   /** Those that have not logged in yet, the oldest first. */
   readonly #arriving = new Set<Socket>();
@@ -179,16 +181,16 @@ class ObservingProxy implements WireProxy {
   ): Promise<void> {
     const number = ++this.sessions;
     const { user, database } = startup;
-    const session = new ProxySession({
+    const { observe = 'exact', gate = OPEN } = this.#options;
+    const parts = {
       client: socket,
-      reader,
-      upstream,
+      ...{ reader, upstream, observe, gate },
       state: this.#state,
-      observe: this.#options.observe ?? 'exact',
-      gate: this.#options.gate ?? { before: () => 'run' },
       lockTimeoutGiven: given.has('lock_timeout'),
       who: { session: number, user, database },
-    });
+    };
+    const isPiped = observe === 'off' && gate.open === true;
+    const session = isPiped ? new PipedSession(parts) : new ProxySession(parts);
     const key = upstream.key.toString('base64');
     const { parameters } = startup;
     const application = new Map(parameters).get('application_name') ?? '';

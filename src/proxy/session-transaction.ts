@@ -1,5 +1,5 @@
 import { rowsOf, type TransactionStatus } from '../postgres/protocol/messages.ts';
-import { changesLocksOfDml } from '../postgres/sql/classify-statement.ts';
+import { changesLocksOfDml, isRollbackTo } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { BegunStatement, LockSource, StatementStart } from './begun-statement.ts';
 import { LockLedger } from './lock-ledger.ts';
@@ -131,6 +131,7 @@ export class SessionTransaction {
       lockSource: this.#lockSource({ parsed, sent }, explicit),
       startedMs: performance.now(),
       walPosition: this.#state.walPosition,
+      durationMs: 0,
       inLedger: false,
     };
     this.#running.add(begun);
@@ -205,17 +206,20 @@ export class SessionTransaction {
 
   /** The same without waiting: the client may think in the meantime, and `locks.settled()` waits before anything is sent. */
   startReadingLocks(): void {
+    if (this.#inBlock && this.locks.mayWait(undefined)) return;
     this.locks.startReading(this.#number ?? null);
   }
 
   /** To be awaited before a statement is sent whose locks will be read: WAL written before it is not its own. */
-  async refreshWalPosition(): Promise<void> {
+  async refreshWalPosition(next?: ParsedStatement): Promise<void> {
+    if (this.#inBlock && this.locks.mayWait(next?.lockKind ?? null)) return;
     await this.#state.refreshWalPosition();
   }
 
   #lockSource({ parsed, sent }: Omit<StatementStart, 'sql'>, explicit: boolean): LockSource {
     if (sent === 'together') return 'sampled';
-    if (parsed !== null && parsed.role !== 'ordinary') return 'none';
+    // ROLLBACK TO releases locks, and what is known of them must be read again.
+    if (parsed !== null && parsed.role !== 'ordinary') return isRollbackTo(parsed.node) ? 'read' : 'none';
     if (sent === 'through') return 'sampled';
     if (sent === 'wrapped' || explicit) return 'read';
     if (this.repetition(parsed?.shape)) return 'like';
@@ -245,7 +249,8 @@ export class SessionTransaction {
 
   #endStatement(begun: BegunStatement, outcome: Omit<Outcome, 'durationMs'>): void {
     if (!this.#running.delete(begun)) return;
-    const durationMs = performance.now() - begun.startedMs;
+    begun.durationMs = performance.now() - begun.startedMs;
+    const { durationMs } = begun;
     this.#emit({ type: 'end', statement: begun.statement, outcome: { ...outcome, durationMs } });
   }
 

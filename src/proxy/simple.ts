@@ -60,7 +60,7 @@ export class SimpleProtocol {
     const segments =
       statements && !mustGoWhole ? segmentsOf(statements, transaction.status !== 'I') : undefined;
     if (segments) {
-      await transaction.refreshWalPosition();
+      await transaction.refreshWalPosition(segments[0]?.groups[0]?.[0]);
       this.#split = new SplitText(this.#context, text);
       const served = await this.#split.serve(segments);
       this.#split = undefined;

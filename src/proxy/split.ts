@@ -59,7 +59,7 @@ export class SplitText {
   async #serveBlock({ groups }: Segment): Promise<Ended> {
     const { transaction } = this.#context;
     for (const group of groups) {
-      if (!transaction.repetition(group[0]?.shape)) await transaction.readLocks();
+      if (!transaction.locks.mayWait(group[0]?.lockKind ?? null)) await transaction.readLocks();
       if ((await this.#sendGroup(group, { relay: 'inner' }, 'observed')) !== 'succeeded') return 'failed';
     }
     return 'succeeded';

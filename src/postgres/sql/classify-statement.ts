@@ -67,6 +67,11 @@ export function isDml(node: Node): boolean {
   return propertiesOf(node).dml === true;
 }
 
+/** ROLLBACK TO SAVEPOINT. */
+export function isRollbackTo(node: Node): boolean {
+  return fieldsIf(node, 'TransactionStmt')?.kind === 'TRANS_STMT_ROLLBACK_TO';
+}
+
 /** SELECT, VALUES, TABLE. */
 export function isQuery(node: Node): boolean {
   return kindOf(node) === 'SelectStmt';

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { LARGEST_TEXT_BYTES } from '../protocol/frames.ts';
 import { isDml, meansTheSameInBlock, roleOf } from './classify-statement.ts';
 import { loadParser, parserPath } from './load-parser.ts';
-import { normalizeSql } from './normalize.ts';
+import { lockKindOf } from './lock-kind.ts';
 import type { Role } from './statement-properties.ts';
 import type { Node } from './tree.ts';
 
@@ -18,6 +18,8 @@ export interface ParsedStatement {
   readonly wraps: boolean;
   /** Its normalized text, which the statements of a loop share; null for all but DML. */
   readonly shape: string | null;
+  /** What it shares with the statements that take the same locks (lock-kind.ts); null if that cannot be said. */
+  readonly lockKind: string | null;
 }
 
 interface RawStatement {
@@ -70,13 +72,15 @@ function read(text: Buffer, raw: RawStatement): ParsedStatement {
   const from = raw.stmt_location ?? 0;
   const to = raw.stmt_len ? from + raw.stmt_len : text.length;
   const node = raw.stmt ?? {};
+  const lockKind = lockKindOf(node, text.toString('utf8', from, to));
   return {
     from,
     to,
     node,
     role: roleOf(node),
     wraps: meansTheSameInBlock(node),
-    shape: isDml(node) ? normalizeSql(text.toString('utf8', from, to)) : null,
+    shape: isDml(node) ? lockKind : null,
+    lockKind,
   };
 }
 

@@ -251,10 +251,10 @@ describe('the extended protocol', () => {
   });
 });
 
-describe('the connection', () => {
+describe.each(['exact', 'off'] as const)('the connection, observed %s,', (observe) => {
   test('passes a cancel request on', async () => {
     const database = await temporaryDatabase(18, { sql: T });
-    await withProxy(database.url, {}, async ({ url }) => {
+    await withProxy(database.url, { observe }, async ({ url }) => {
       const client = await RawClient.connect(url, { application_name: 'cancels' });
       client.send(query(sleeper));
       await running(database.url, 'cancels', 1);
@@ -266,7 +266,7 @@ describe('the connection', () => {
 
   test('cancels what a client left running when it vanished', async () => {
     const database = await temporaryDatabase(18);
-    await withProxy(database.url, {}, async ({ url }) => {
+    await withProxy(database.url, { observe }, async ({ url }) => {
       const client = await RawClient.connect(url, { application_name: 'vanishes' });
       client.send(query(sleeper));
       await running(database.url, 'vanishes', 1);
@@ -277,7 +277,7 @@ describe('the connection', () => {
 
   test('ends what runs when the proxy is closed', async () => {
     const database = await temporaryDatabase(18);
-    await withProxy(database.url, {}, async ({ url, proxy }) => {
+    await withProxy(database.url, { observe }, async ({ url, proxy }) => {
       const client = await RawClient.connect(url, { application_name: 'closed' });
       client.send(query(sleeper));
       await running(database.url, 'closed', 1);
@@ -289,7 +289,7 @@ describe('the connection', () => {
 
   test('gives a client that has ended its half the answers it waits for', async () => {
     const database = await temporaryDatabase(18);
-    await withProxy(database.url, {}, async ({ url }) => {
+    await withProxy(database.url, { observe }, async ({ url }) => {
       const client = await RawClient.connect(url);
       client.upstream.socket.allowHalfOpen = true;
       client.upstream.socket.end(query("select 'late' from pg_sleep(0.2)"));
@@ -299,7 +299,9 @@ describe('the connection', () => {
       client.upstream.socket.destroy();
     });
   });
+});
 
+describe('the connection', () => {
   test('serves many clients at a time, and leaves nothing when it is closed', async () => {
     const database = await temporaryDatabase(18, { sql: T });
     await withProxy(database.url, {}, async ({ url, proxy, statements }) => {

@@ -96,9 +96,9 @@ describe('what the report says of many statements', () => {
 
   test('transactions of one statement are one in the report, with the first of them', () => {
     const sent = new Sent();
-    for (let at = 0; at < 100_000; at++) sent.transaction([`insert into t values (${at})`]);
+    for (let at = 0; at < 20_000; at++) sent.transaction([`insert into t values (${at})`]);
     const groups = sent.section().filter(({ repeated }) => repeated);
-    expect(groups).toMatchObject([{ repeated: { count: 99_300, transactions: 99_300, lastIndex: 100_000 } }]);
+    expect(groups).toMatchObject([{ repeated: { count: 19_300, transactions: 19_300, lastIndex: 20_000 } }]);
     const transactions = sent.log.transactions();
     expect(transactions).toHaveLength(701);
     expect(transactions.map(({ transaction }) => transaction)).toContain(groups[0]?.transaction);

@@ -1,0 +1,64 @@
+import type { Socket } from 'node:net';
+import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
+import { probeClient } from './client-probe.ts';
+import type { SessionParts } from './session-context.ts';
+
+/** One client and its backend, from the greeting to the end of either, if nobody observes or checks what they send. */
+export class PipedSession {
+  readonly #parts: Pick<SessionParts, 'client' | 'reader' | 'upstream'>;
+
+  constructor(parts: Pick<SessionParts, 'client' | 'reader' | 'upstream'>) {
+    this.#parts = parts;
+  }
+
+  /** Copies what both sides send until one of them has gone. Never rejects. */
+  async run(): Promise<void> {
+    const { client, reader, upstream } = this.#parts;
+    const { socket } = upstream;
+    const closed = new Promise<void>((resolve) => socket.once('close', resolve));
+    socket.on('error', () => {});
+    client.on('end', () => {
+      socket.end();
+      probeClient(client, upstream, () => (socket.closed ? 'no' : 'yes'));
+    });
+    client.on('close', () => this.#clientGone());
+    socket.on('end', () => client.end());
+    socket.on('close', () => client.end());
+    copy(reader, client, socket);
+    copy(upstream.reader, socket, client);
+    if (reader.ended) socket.end();
+    if (!socket.closed) await closed;
+    client.end();
+  }
+
+  /** Cancels what the session runs, because the client asks for it over another connection. */
+  async cancel(): Promise<void> {
+    await this.#parts.upstream.cancel();
+  }
+
+  /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
+  #clientGone(): void {
+    const { upstream } = this.#parts;
+    // It never rejects, and a server that has nothing to do ignores it.
+    if (!upstream.socket.closed) void upstream.cancel();
+    upstream.socket.end();
+  }
+
+  /** Gives up a server that does not answer any more. */
+  abandon(): void {
+    this.#parts.upstream.socket.resetAndDestroy();
+  }
+}
+
+/** Copies to a socket at its pace. */
+function copy(reader: PieceReader, from: Socket, to: Socket): void {
+  const outbox = new WriteBuffer(to);
+  reader.listen((pieces) => {
+    for (const { bytes } of pieces) outbox.add(bytes);
+    outbox.flush();
+    if (to.writableNeedDrain && !to.destroyed) from.pause();
+  });
+  to.on('drain', () => from.resume());
+  to.on('close', () => from.resume());
+}
