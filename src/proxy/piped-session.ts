@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { PieceReader } from '../postgres/protocol/frame-reader.ts';
+import { SERVER } from '../postgres/protocol/messages.ts';
 import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { probeClient } from './client-probe.ts';
 import type { SessionParts } from './session-context.ts';
@@ -7,6 +8,8 @@ import type { SessionParts } from './session-context.ts';
 /** One client and its backend, from the greeting to the end of either, if nobody observes or checks what they send. */
 export class PipedSession {
   readonly #parts: Pick<SessionParts, 'client' | 'reader' | 'upstream'>;
+  /** The server's last message was a ReadyForQuery, and the client has sent nothing since. */
+  #answered = true;
 
   constructor(parts: Pick<SessionParts, 'client' | 'reader' | 'upstream'>) {
     this.#parts = parts;
@@ -20,13 +23,17 @@ export class PipedSession {
     socket.on('error', () => {});
     client.on('end', () => {
       socket.end();
-      probeClient(client, upstream, () => (socket.closed ? 'no' : 'yes'));
+      probeClient(client, upstream, () => this.#mayAnswer());
     });
     client.on('close', () => this.#clientGone());
     socket.on('end', () => client.end());
     socket.on('close', () => client.end());
-    copy(reader, client, socket);
-    copy(upstream.reader, socket, client);
+    copy(reader, client, socket, () => {
+      this.#answered = false;
+    });
+    copy(upstream.reader, socket, client, (type) => {
+      this.#answered = type === SERVER.readyForQuery;
+    });
     if (reader.ended) socket.end();
     if (!socket.closed) await closed;
     client.end();
@@ -35,6 +42,11 @@ export class PipedSession {
   /** Cancels what the session runs, because the client asks for it over another connection. */
   async cancel(): Promise<void> {
     await this.#parts.upstream.cancel();
+  }
+
+  #mayAnswer(): 'yes' | 'later' | 'no' {
+    if (this.#parts.upstream.socket.closed) return 'no';
+    return this.#answered ? 'later' : 'yes';
   }
 
   /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
@@ -51,12 +63,22 @@ export class PipedSession {
   }
 }
 
-/** Copies to a socket at its pace. */
-function copy(reader: PieceReader, from: Socket, to: Socket): void {
+/** Copies to a socket at its pace. @param onCopied is given the type of the last message of what was copied. */
+function copy(
+  reader: PieceReader,
+  from: Socket,
+  to: Socket,
+  onCopied: (type: number | undefined) => void,
+): void {
   const outbox = new WriteBuffer(to);
   reader.listen((pieces) => {
-    for (const { bytes } of pieces) outbox.add(bytes);
+    let last: number | undefined;
+    for (const piece of pieces) {
+      outbox.add(piece.bytes);
+      last = piece.kind === 'slice' ? undefined : piece.type;
+    }
     outbox.flush();
+    onCopied(last);
     if (to.writableNeedDrain && !to.destroyed) from.pause();
   });
   to.on('drain', () => from.resume());
