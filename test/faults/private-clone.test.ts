@@ -124,6 +124,19 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
     expect(clean).toMatchObject({ exitCode: 0, stdout: `removed ${entry.folder}\n`, stderr: '' });
   });
 
+  test('ends with the run if only its watchdog was killed, and nothing is left', async () => {
+    const running = safemigrate(['--clone', 'cluster', '--', ...SLEEP], { env });
+    await until('the command runs', commandRuns);
+    const [entry] = await readEntries();
+    if (!entry || 'unreadable' in entry || !entry.watchdog) throw new Error('a clone that runs has an entry');
+    process.kill(entry.watchdog.pid, 'SIGKILL');
+    const { exitCode, stderr } = await running;
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 3,
+      stderr: expect.stringContaining('its watchdog was lost'),
+    });
+  });
+
   test('ends when the disk fills up, with the reason, and the original goes on', async () => {
     const filler = path.join(disk.folder, 'filler');
     const running = safemigrate(['--clone', 'cluster', '--', ...SLEEP], { env });

@@ -1,13 +1,22 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
+import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
-import { DISTURBANCES, runTrials } from '../helpers/swap-trials.ts';
+import {
+  DISTURBANCES,
+  makeTrialTarget,
+  runTrials,
+  settle,
+  startTrialLoad,
+  withTool,
+} from '../helpers/swap-trials.ts';
+import { guardOf } from '../helpers/swapping.ts';
 
 let server: Server;
-beforeAll(async () => {
+beforeEach(async () => {
   server = await ownServer(18);
 });
-afterAll(() => server.stop());
+afterEach(() => server.stop());
 
 test('swaps and rollbacks that are killed, stopped and crashed under load lose no acknowledged row, and leave the target open', {
   timeout: 300_000,
@@ -16,4 +25,22 @@ test('swaps and rollbacks that are killed, stopped and crashed under load lose n
   const { trials, acknowledged } = await runTrials(server, { seed: 7, trials: 10, disturbances });
   expect(trials).toBe(10);
   expect(acknowledged).toBeGreaterThan(100);
+});
+
+test('a swap whose reopen agent alone is killed goes on to its end', { timeout: 60_000 }, async () => {
+  const target = await makeTrialTarget(server);
+  const load = startTrialLoad(target);
+  const exitCode = await withTool(
+    { url: target.url, back: false, env: { SAFEMIGRATE_CLONE: 'template' } },
+    async ({ pid }) => {
+      let agent: number | undefined;
+      await until('the agent is there', async () => {
+        agent = await guardOf(pid ?? 0).catch(() => undefined);
+        return agent !== undefined;
+      });
+      process.kill(agent ?? Number.NaN, 'SIGKILL');
+    },
+  );
+  const done = await settle(target, load, false);
+  expect({ exitCode, done }).toEqual({ exitCode: 0, done: true });
 });

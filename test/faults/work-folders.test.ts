@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -112,6 +112,42 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     expect(entries).toMatchObject([{ holds: 'clone' }]);
     expect(processesIn(entries[0]?.folder ?? '')).not.toEqual([]);
     await expectFoundAndRemoved(env, entries, `clone left by a dead run, of `);
+  });
+
+  test('a clone on a server of its own is also if only its guard was killed: the run ends as ever', async () => {
+    const database = await temporaryDatabase(15, { sql: 'CREATE TABLE t AS SELECT 1 AS n' });
+    const role = `reader_of_${database.name}`;
+    await withClient(database.url, (client) =>
+      client.query(
+        `CREATE ROLE ${identifier(role)} LOGIN PASSWORD 'p'; GRANT pg_read_all_data TO ${identifier(role)}`,
+      ),
+    );
+    const env = place();
+    const url = changedUrl(database.url, { user: role, password: 'p' });
+    const [begun, goOn] = ['begun', 'go-on'].map((name) => path.join(temporaryFolder(), name)) as [
+      string,
+      string,
+    ];
+    const command = [
+      'sh',
+      '-c',
+      `touch '${begun}'; while [ ! -e '${goOn}' ]; do sleep 0.02; done; psql -c 'SELECT 1' "$DATABASE_URL"`,
+    ];
+    const running = safemigrate(['--clone', 'dump', '--', ...command], {
+      env: { ...env, DATABASE_URL: url },
+    });
+    while (!existsSync(begun)) await delay(5);
+    const [entry] = entriesIn(env);
+    process.kill(entry?.watchdog?.pid ?? Number.NaN, 'SIGKILL');
+    writeFileSync(goOn, '');
+    const { exitCode, stderr } = await running;
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain('NOT CLEANED UP  1 item left behind');
+    const cleaned = await safemigrate(['clean'], { env });
+    expect(cleaned).toMatchObject({ exitCode: 0, stdout: `removed ${entry?.folder}\n` });
+    expect(existsSync(entry?.folder ?? '/')).toBe(false);
+    expect(entriesIn(env)).toEqual([]);
+    expect(processesIn(entry?.folder ?? '/')).toEqual([]);
   });
 
   test('a restored dump is, with the server', async () => {

@@ -63,10 +63,11 @@ const AFTER_LOGIN: Readonly<Record<string, (client: RawClient) => void>> = {
     client.send(Buffer.from('Q\0\0\0\x18select pg_sleep(60)\0', 'latin1'));
     client.upstream.socket.resetAndDestroy();
   },
-  'asks for rows and does not read them': (client) => {
-    client.upstream.socket.pause();
+  'asks for rows, does not read them, and goes': (client) => {
+    const { socket } = client.upstream;
+    socket.pause();
+    setTimeout(() => socket.destroy(), 500);
     client.send(Buffer.from(`Q\0\0\0\x34select repeat('x', 9999) from generate_series(1, 999)\0`, 'latin1'));
-    client.upstream.socket.end();
   },
 };
 

@@ -303,7 +303,8 @@ async function attempt(
 function endingOf(exitCode: number | null, output: string, changes: readonly string[]): Ending {
   if (changes.length === 0) return exitCode === 3 || exitCode === 2 ? 'refused' : 'stopped';
   if (exitCode === 5) return 'reported';
-  return /not proved/i.test(output) && !/\bunchanged by the rehearsal/.test(output) ? 'not proved' : 'silent';
+  // The text is wrapped.
+  return /not proved unchanged/.test(output.replaceAll(/\s+/g, ' ')) ? 'not proved' : 'silent';
 }
 
 async function untilEnded(file: string): Promise<void> {

@@ -137,7 +137,7 @@ function endedEarly(
     case 'asked':
       return new SafemigrateError('LOST', 'The clone was ended: somebody ended its watchdog.');
     default:
-      return new SafemigrateError('LOST', `The clone was lost: ${otherwise}`);
+      return new SafemigrateError('LOST', `The clone was lost: ${otherwise}.`);
   }
 }
 
