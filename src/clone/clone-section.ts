@@ -1,3 +1,5 @@
+import type { RoleFacts } from '../database/target.ts';
+import { listed } from '../format.ts';
 import type { Caveat, CloneSection } from '../model/report.ts';
 import type { Choice } from './choose.ts';
 import type { Clone } from './method.ts';
@@ -6,6 +8,7 @@ import type { Clone } from './method.ts';
  * Builds the report's clone section.
  * @param sizeBytes size after the command; null if it was not read.
  * @param unique bytes that the clone shares with no other file.
+ * @param role of the target's.
  */
 export function describeClone(
   clone: Clone,
@@ -13,8 +16,9 @@ export function describeClone(
   sizeBytes: number | null,
   unique: Awaited<ReturnType<Clone['uniqueBytes']>>,
   kept: boolean,
+  role: RoleFacts,
 ): { clone: CloneSection; caveats: Caveat[] } {
-  const { method, strategy, isolation, database, durationMs, reason, notCarried } = clone;
+  const { method, strategy, isolation, containment, database, durationMs, reason, notCarried } = clone;
   const caveats: Caveat[] = notCarried.map(({ property, reason }) => ({
     path: 'clone',
     kind: 'unmeasured',
@@ -25,7 +29,19 @@ export function describeClone(
   const uniqueBytes = typeof unique === 'object' ? null : unique;
   return {
     clone: {
-      ...{ method, strategy, isolation, database, durationMs, sizeBytes, uniqueBytes, reason, kept },
+      ...{
+        method,
+        strategy,
+        isolation,
+        containment,
+        database,
+        durationMs,
+        sizeBytes,
+        uniqueBytes,
+        reason,
+        kept,
+      },
+      exposure: containment === 'target-server' ? exposureOf(role) : null,
       considered: choice.considered.map(({ method: { id }, assessment }) => ({
         method: id,
         possible: assessment.possible,
@@ -34,4 +50,24 @@ export function describeClone(
     },
     caveats: [...clone.caveats, ...caveats],
   };
+}
+
+/** Describes what a role could do on the target's server in a function, where no gate sees it. */
+function exposureOf({
+  name,
+  superuser,
+  runsPrograms,
+  readsFiles,
+  writesFiles,
+  maySignal,
+}: RoleFacts): string | null {
+  const rights = [
+    ...(superuser ? ['change roles and settings'] : []),
+    ...(runsPrograms ? ['run programs'] : []),
+    ...(readsFiles ? ['read files'] : []),
+    ...(writesFiles ? ['write files'] : []),
+    ...(maySignal ? ['end sessions'] : []),
+  ];
+  if (rights.length === 0) return null;
+  return `statements that reach beyond it are refused, but within a function the role ${name} could ${listed(rights)} there`;
 }

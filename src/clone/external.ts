@@ -101,6 +101,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     method: 'external',
     strategy: assessment.strategy,
     isolation,
+    containment: isolation === 'same-cluster' ? 'target-server' : 'other-server',
     reason: assessment.reason,
     database: there.database.name,
     oid: there.database.oid,

@@ -1,7 +1,7 @@
 import type { Target } from '../database/target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
-import type { Caveat } from '../model/report.ts';
+import type { Caveat, CloneSection } from '../model/report.ts';
 import type { MadeDatabases } from '../ownership/made-databases.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -63,7 +63,7 @@ export interface CloneOptions {
   readonly schemaOnly: boolean;
   /** Patterns, as pg_dump takes them, of tables that come without their rows. */
   readonly excludeTableData: readonly string[];
-  /** Lets a clone run even if foreign servers or untrusted languages in it could reach other systems. */
+  /** Lets a clone without a sandbox have foreign servers, untrusted languages and the like, which could reach other systems. */
   readonly allowExternalAccess: boolean;
   /** The clone stays after the run. */
   readonly keep: boolean;
@@ -104,6 +104,8 @@ export interface Clone {
   readonly strategy: string;
   readonly reason: string;
   readonly isolation: 'same-cluster' | 'own-cluster';
+  /** How far its server is kept from others. */
+  readonly containment: CloneSection['containment'];
   readonly database: string;
   readonly oid: number;
   /** Settings that lead to the clone, as the target's own user where its server knows the target's roles. */

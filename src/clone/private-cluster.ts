@@ -6,7 +6,6 @@ import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible } from './method.ts';
-import { cannotClose } from './private/external-access.ts';
 import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { takeLease } from './private/lease.ts';
 import { refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
@@ -20,6 +19,7 @@ import {
   sanitizeDataDirectory,
 } from './private/sanitize-data-directory.ts';
 import { serverSettings } from './private/server-settings.ts';
+import { refuseUnsandboxed, unwantedAccess } from './refuse-unsandboxed.ts';
 
 export type { PrivateServer } from './private/private-server.ts';
 
@@ -31,8 +31,8 @@ export async function cageObstacle(
   context: CloneContext,
   server: Pick<PrivateServer, 'owner' | 'programs'>,
 ): Promise<Impossible | undefined> {
+  if (unwantedAccess(context).length === 0) return undefined;
   const original = await readOriginal(context);
-  if (!needsSandbox(context, original)) return undefined;
   return obstacleOf(context, original, await sandboxFor(server, original));
 }
 
@@ -43,14 +43,13 @@ function sandboxFor(
   return findSandbox(owner, { programs, libraries: libraryFoldersIn(settings), hidden: folders });
 }
 
-function needsSandbox({ options }: CloneContext, { outward }: Original): boolean {
-  return !options.allowExternalAccess && outward.length > 0;
-}
-
-function obstacleOf(context: CloneContext, original: Original, { kind }: Sandbox) {
+function obstacleOf(context: CloneContext, original: Original, { containment }: Sandbox) {
+  const unwanted = unwantedAccess(context);
   // In folders with programs and libraries the sandbox hides only those folders of the original that are known.
-  const isSafe = !needsSandbox(context, original) || (kind === 'closed' && !original.partly);
-  return isSafe ? undefined : cannotClose(original.outward);
+  if (unwanted.length === 0 || (containment === 'sandbox' && !original.partly)) return undefined;
+  const where =
+    "on a server of its own, from which this machine cannot take the network and the target's sockets,";
+  return refuseUnsandboxed(where, unwanted, 'run as root with CAP_SYS_ADMIN and a superuser of the target');
 }
 
 /**
@@ -108,6 +107,7 @@ export async function startPrivateCluster(
   const { strategy, reason } = cluster.assessment;
   return {
     ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },
+    containment: sandbox.containment,
     database: target.database.name,
     oid: target.database.oid,
     connect: loginThere(found.settings, place),

@@ -7,6 +7,7 @@ import type { Scope } from '../scope.ts';
 import { cloneName, ownMarkedDatabase, plannedMarking } from './marked-database.ts';
 import type { Clone, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
 import { carryingStatements, carryProperties, readProperties } from './properties.ts';
+import { refuseOnSharedServer } from './refuse-unsandboxed.ts';
 import { assessTemplate } from './template/assess-template.ts';
 import { createFromTemplate, type Made, plannedStatements } from './template/create.ts';
 import type { TemplateStrategy } from './template/estimate-template.ts';
@@ -14,7 +15,8 @@ import type { TemplateStrategy } from './template/estimate-template.ts';
 /** Clones by CREATE DATABASE … TEMPLATE, on the target's server, or from a copy of the target on another server. */
 export const template: CloneMethod = {
   id: 'template',
-  assess: async (context) => noCopy(context) ?? (await assessTemplate(onGround(context))),
+  assess: async (context) =>
+    noCopy(context) ?? refuseInside(context) ?? (await assessTemplate(onGround(context))),
   create: (context, assessment, scope) => create(onGround(context), assessment, scope),
   describe: (context, assessment) => describe(onGround(context), assessment),
 };
@@ -22,6 +24,10 @@ export const template: CloneMethod = {
 /** The database that --rehearsal-url names is an existing copy of the target, which is cloned. */
 function onGround(context: CloneContext): CloneContext {
   return { ...context, ...context.rehearsal };
+}
+
+function refuseInside(context: CloneContext): Impossible | undefined {
+  return context.rehearsal ? undefined : refuseOnSharedServer(context, "inside the target's server");
 }
 
 /** Databases that each server has: naming one selects the server, not a copy. */
@@ -49,6 +55,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     method: 'template',
     strategy: made.strategy,
     isolation: 'same-cluster',
+    containment: context.rehearsal ? 'other-server' : 'target-server',
     reason: made.notice ? `${assessment.reason}; ${made.notice}` : assessment.reason,
     database: name,
     oid,

@@ -1,6 +1,7 @@
 import { SafemigrateError } from '../errors.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { notPostgres } from '../postgres/connection/supported-versions.ts';
+import { EXTERNAL_ACCESS } from './external-access.ts';
 import type { DatabaseFacts, RoleFacts, ServerFacts } from './target.ts';
 
 export interface TargetFacts {
@@ -27,7 +28,8 @@ SELECT current_setting('server_version_num')::int AS version_num,
 // is unlogged an init fork.
 const DATABASE = `
 SELECT d.oid::int8 AS oid, d.datname, pg_get_userbyid(d.datdba) AS owner, pg_has_role(d.datdba, 'USAGE') AS owned,
-       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files
+       d.datistemplate, t.spcname, pg_database_size(d.oid) AS size_bytes, c.relations, c.files,
+       ARRAY(${EXTERNAL_ACCESS}) AS external_access
   FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
  CROSS JOIN (SELECT count(*) AS relations,
                     coalesce(sum(1 + relpages::int8 * current_setting('block_size')::int8 / 1073741824
@@ -72,6 +74,7 @@ interface DatabaseRow {
   size_bytes: string;
   relations: string;
   files: string;
+  external_access: string[];
 }
 
 /**
@@ -106,6 +109,7 @@ export async function readFacts(session: Session, standbyToo = false): Promise<T
       files: Number(database.files),
       relations: Number(database.relations),
       tablespace: database.spcname,
+      externalAccess: database.external_access,
     },
   };
 }
@@ -120,6 +124,9 @@ function roleFacts(row: ServerRow): RoleFacts {
     mayCheckpoint: may('pg_checkpoint'),
     maySignal: may('pg_signal_backend'),
     seesActivity: may('pg_read_all_stats'),
+    runsPrograms: may('pg_execute_server_program'),
+    readsFiles: may('pg_read_server_files'),
+    writesFiles: may('pg_write_server_files'),
   };
 }
 

@@ -35,6 +35,12 @@ export interface RoleFacts {
   readonly maySignal: boolean;
   /** Sees others' queries and addresses in pg_stat_activity: superuser or pg_read_all_stats. */
   readonly seesActivity: boolean;
+  /** May run programs on the server: superuser or pg_execute_server_program. */
+  readonly runsPrograms: boolean;
+  /** May read the server's files: superuser or pg_read_server_files. */
+  readonly readsFiles: boolean;
+  /** May write the server's files: superuser or pg_write_server_files. */
+  readonly writesFiles: boolean;
 }
 
 export interface DatabaseFacts {
@@ -50,4 +56,6 @@ export interface DatabaseFacts {
   readonly files: number;
   readonly relations: number;
   readonly tablespace: string;
+  /** Objects through which its statements can reach other systems: `extension dblink`, … */
+  readonly externalAccess: readonly string[];
 }

@@ -48,6 +48,14 @@ export const cloneSection = z.object({
   method: z.string(),
   strategy: z.string(),
   isolation: z.enum(['same-cluster', 'own-cluster']),
+  /**
+   * How far the clone's server is kept from others: `sandbox` (without network, and without processes and files of others),
+   * `offline` (without network only), `own-server` (not at all), `target-server` (it is the target's), `other-server` (one that the
+   * user named).
+   */
+  containment: z.enum(['sandbox', 'offline', 'own-server', 'target-server', 'other-server']),
+  /** What a function of the command could still do on the target's server with the rights of its role; null if nothing is known. */
+  exposure: z.string().nullable(),
   database: z.string(),
   durationMs: milliseconds,
   sizeBytes: bytes.nullable(),

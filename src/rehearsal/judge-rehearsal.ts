@@ -44,7 +44,14 @@ export async function judgeRehearsal(
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
-  const made = describeClone(clone, choice, observed.sizeBytes, uniqueBytes, plan.clone.keep);
+  const made = describeClone(
+    clone,
+    choice,
+    observed.sizeBytes,
+    uniqueBytes,
+    plan.clone.keep,
+    context.target.role,
+  );
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,

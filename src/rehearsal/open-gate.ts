@@ -1,6 +1,7 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { ActingObject } from '../model/hazard-facts.ts';
+import { ExternalAccessGate } from '../observe/clone-boundary/external-access-gate.ts';
 import {
   type RunningObjects,
   readServerCalls,
@@ -8,6 +9,7 @@ import {
 } from '../observe/clone-boundary/read-server-calls.ts';
 import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import type { Scope } from '../scope.ts';
 import type { ProxyPlan } from './plan.ts';
 import { guardOptions } from './slices.ts';
 
@@ -32,6 +34,26 @@ export async function actsUnseen(
   if (clone.isolation === 'own-cluster') return [];
   return unknownAmong(gate.knownCalls, await readInClone(context, clone));
 }
+
+/** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */
+export async function openAccessGate(
+  scope: Scope,
+  { run, audit, signal, options }: CloneContext,
+  clone: Clone,
+  gate: RehearsalGate,
+): Promise<ExternalAccessGate | null> {
+  if (options.allowExternalAccess || !UNSANDBOXED.includes(clone.containment)) return null;
+  const connect = () =>
+    openSession(clone.connect, { run, audit, signal, purpose: 'catalogue', readOnly: true });
+  return scope.own(
+    'session that guards the clone',
+    async () => new ExternalAccessGate(gate, connect),
+    async (opened) => opened?.close(),
+  );
+}
+
+/** What the user keeps on another server is the user's matter. */
+const UNSANDBOXED: readonly Clone['containment'][] = ['target-server', 'offline', 'own-server'];
 
 async function readInClone(
   { run, audit, signal, target }: CloneContext,

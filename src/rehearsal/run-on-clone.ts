@@ -4,11 +4,12 @@ import type { CommandResult } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
 import type { OpenSandbox } from '../command/sandbox/sandboxed-command.ts';
 import { inPhase } from '../events.ts';
+import type { ExternalAccessGate } from '../observe/clone-boundary/external-access-gate.ts';
 import type { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import { type Contacts, runWatched } from '../observe/contact.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
-import { openGate } from './open-gate.ts';
+import { openAccessGate, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { inSandbox, openSandboxFor, toRun, wireOptions } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
@@ -32,6 +33,8 @@ export interface CloneSetup {
 /** The open way from a command to the clone. */
 export interface OpenWire {
   readonly gate: RehearsalGate;
+  /** Keeps the clone from access to other systems; null if its sandbox does, or if that is allowed. */
+  readonly accessGate: ExternalAccessGate | null;
   readonly wire: CommandWatch;
   /** null if the command runs outside of one. */
   readonly sandbox: OpenSandbox | null;
@@ -49,9 +52,13 @@ export async function openWire(
   { logins }: LocatedCommand,
 ): Promise<OpenWire> {
   const gate = await openGate(context, clone, proxy);
+  const accessGate = await openAccessGate(scope, context, clone, gate);
   const opened = await openSandboxFor(scope, sandbox, command);
-  const wire = await watchCommand(scope, wireOptions(context, clone, logins, gate, proxy, opened));
-  return { gate, wire, sandbox: opened };
+  const wire = await watchCommand(
+    scope,
+    wireOptions(context, clone, logins, accessGate ?? gate, proxy, opened),
+  );
+  return { gate, accessGate, wire, sandbox: opened };
 }
 
 /** Runs the migration command, in the phase of that name. */
@@ -63,11 +70,12 @@ export function runMigration(setup: CloneSetup, command: LocatedCommand, open: O
 export async function runThroughWire(
   { life: { stop }, plan, context, sandbox }: CloneSetup,
   { input, logins }: LocatedCommand,
-  { gate, wire, sandbox: opened }: OpenWire,
+  { gate, accessGate, wire, sandbox: opened }: OpenWire,
 ): Promise<CloneRun> {
   const rewritten = rewriteCommand(input, logins, wire.routes);
   const run = inSandbox(toRun(rewritten, stop, plan.command), sandbox, opened);
   const ran = await stop.pausedDuring(() => runWatched(run, context));
   await wire.end();
-  return { gate, wire, sandbox: opened, rewritten, ...ran };
+  await accessGate?.finish();
+  return { gate, accessGate, wire, sandbox: opened, rewritten, ...ran };
 }

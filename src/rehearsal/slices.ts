@@ -4,9 +4,10 @@ import { hasTerminal, type RunOptions } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
 import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
 import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
-import type { RehearsalGate, RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
+import type { RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { WatchOptions } from '../observe/target-state.ts';
+import type { Gate } from '../proxy/observed.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { CommandPlan, ProxyPlan } from './plan.ts';
@@ -39,7 +40,7 @@ export function wireOptions(
   context: CloneContext,
   clone: Clone,
   { logins }: Logins,
-  guard: RehearsalGate,
+  guard: Gate,
   { observe, listen }: Pick<ProxyPlan, 'observe' | 'listen'>,
   sandbox: OpenSandbox | null,
 ): CommandWatchOptions {

@@ -4,7 +4,14 @@ import type { Report } from '../model/report.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
 import type { Part } from './markdown/markdown-part.ts';
 import { parts } from './markdown/parts-markdown.ts';
-import { applyWords, isAppliedInPart, losingChanges, swapWords, unprovedWords } from './phrases.ts';
+import {
+  applyWords,
+  containmentText,
+  isAppliedInPart,
+  losingChanges,
+  swapWords,
+  unprovedWords,
+} from './phrases.ts';
 
 /** GitHub refuses a comment of 65,536 characters and more. */
 export const MARKDOWN_CHARACTERS = 65_000;
@@ -129,7 +136,10 @@ function summary({ command, target, clone, schema, statements, data }: Report): 
       'target',
       `${code(target.database)}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}`,
     ),
-    row('clone', `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}`),
+    row(
+      'clone',
+      `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}, ${containmentText(clone)}`,
+    ),
     row(
       'schema',
       schema === null ? 'not compared' : `${plural(schema.changes.length, 'change')}${lost.join('')}`,

@@ -270,3 +270,17 @@ export function repetitionWords({
   const within = transactions === 1 ? '' : ` in ${plural(transactions, 'transaction')}`;
   return `${times}${within}, mean ${formatDuration(meanMs)}, 99 % within ${formatDuration(p99Ms)}, at most ${formatDuration(maxMs)}`;
 }
+
+const CONTAINMENT: Readonly<Record<Report['clone']['containment'], string>> = {
+  sandbox:
+    'isolated: a server of its own in a sandbox, without network and without processes and files of others',
+  offline: 'partly isolated: a server of its own without network, with the files and sockets of its user',
+  'own-server': 'not isolated: a server of its own, with the network of this machine',
+  'target-server': "not isolated: inside the target's server",
+  'other-server': 'not isolated by safemigrate: on another server',
+};
+
+/** Tells how far the clone is kept from the target and from other systems. */
+export function containmentText(clone: Report['clone']): string {
+  return [CONTAINMENT[clone.containment], ...(clone.exposure === null ? [] : [clone.exposure])].join('; ');
+}

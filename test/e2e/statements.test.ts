@@ -355,7 +355,7 @@ describe('passwords that statements spell out', () => {
         for (const sql of JSON.parse(process.env.STATEMENTS)) await client.query(sql).catch(() => {});
         await client.end();`),
       {
-        args: ['--report', 'r.txt', '--allow-cluster-statements'],
+        args: ['--report', 'r.txt', '--allow-cluster-statements', '--allow-external-access'],
         env: { STATEMENTS: JSON.stringify(STATEMENTS) },
         folder,
       },

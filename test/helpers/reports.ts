@@ -67,6 +67,8 @@ export function sampleReport(sections: Sections = {}): Report {
       method: 'template',
       strategy: 'wal_log',
       isolation: 'same-cluster',
+      containment: 'target-server',
+      exposure: null,
       database: 'shop_rehearsal_01jq4x9d0k7pt',
       durationMs: 1840,
       sizeBytes: 412 * MB,

@@ -6,7 +6,6 @@ export const SILENT: ReadonlyMap<string, 'always' | 'sometimes'> = new Map([
   ['create-role-after-clone', 'always'],
   ['daemon-after-the-run', 'always'],
   ['double-fork', 'sometimes'],
-  ['fdw-insert', 'always'],
   ['large-object-elsewhere', 'always'],
   ['lock-shared-catalogue-in-do', 'always'],
   ['own-millisecond', 'sometimes'],

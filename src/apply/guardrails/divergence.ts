@@ -1,5 +1,6 @@
 import type { Name } from '../../model/hazard-facts.ts';
 import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgres/sql/classify-statement.ts';
+import { isSystemFunction } from '../../postgres/sql/system-functions.ts';
 import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
 import { likenessHash, type Rehearsed, shapeHash, textHash } from '../../rehearsal/receipts/rehearsed.ts';
 
@@ -8,10 +9,6 @@ export interface SentStatement {
   /** null if it could not be parsed. */
   readonly node: Node | null;
 }
-
-/** Functions with which tools read the catalogs and exclude each other. */
-const SYSTEM_FUNCTION =
-  /^(?:pg_|has_|current_|session_|inet_|txid_|to_|array_|string_|json|row_|quote_|regexp_|(?:col|obj|shobj)_description$|(?:set_config|version|now|format|format_type|concat|concat_ws|count|max|min|sum|length|lower|upper|replace|unnest|generate_series|generate_subscripts|clock_timestamp|statement_timestamp|timezone)$)/;
 
 /**
  * Says whether a statement was not rehearsed. DDL is compared by its text, or by its normalized text if the rehearsal was
@@ -42,8 +39,4 @@ function readsCatalogue(node: Node): boolean {
 function isSystemRelation({ schema, name }: Name, ctes: ReadonlySet<string>): boolean {
   if (schema !== null) return schema === 'pg_catalog' || schema === 'information_schema';
   return ctes.has(name) || name.startsWith('pg_');
-}
-
-function isSystemFunction({ schema, name }: Name): boolean {
-  return schema === null ? SYSTEM_FUNCTION.test(name) : schema === 'pg_catalog';
 }

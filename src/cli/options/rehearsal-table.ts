@@ -84,7 +84,7 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   },
   allowExternalAccess: {
     flag: '--allow-external-access',
-    summary: 'clone even if foreign servers or untrusted languages in the clone could reach other systems',
+    summary: 'let a clone without a sandbox have foreign servers, dblink, untrusted languages, subscriptions',
     group: 'Clone',
     type: SWITCH,
     notInFile: true,

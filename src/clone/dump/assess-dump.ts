@@ -5,6 +5,7 @@ import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { type ClientPrograms, findClientPrograms } from '../../local-server/client-programs.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { Assessment, CloneContext } from '../method.ts';
+import { refuseOnSharedServer } from '../refuse-unsandboxed.ts';
 import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
 import { unreadableTables } from './dump-facts.ts';
 
@@ -29,6 +30,10 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
   const kind = destinationKind(context);
   const obstacle = await obstacleTo(context, kind);
   if (obstacle) return { possible: false, ...obstacle };
+  if (kind !== 'rehearsal-server') {
+    const refused = refuseOnSharedServer(context, `on ${WHERE[kind]}`);
+    if (refused) return refused;
+  }
   const programs = await clientPrograms(context, kind);
   if ('reason' in programs) return { possible: false, ...programs };
   const { sizeBytes, relations } = context.target.database;

@@ -4,8 +4,6 @@ import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import type { CloneContext } from '../method.ts';
-import { readInTarget } from '../read-in-target.ts';
-import { externalAccessObjects } from './external-access.ts';
 
 /** Facts about the first server that the second one depends on. */
 export interface Original {
@@ -17,8 +15,6 @@ export interface Original {
   readonly partly: boolean;
   /** Folders with files and sockets of the original, and of the standby that is copied instead of it, without symbolic links. */
   readonly folders: readonly string[];
-  /** Objects in the target through which a clone of it could reach other systems. */
-  readonly outward: readonly string[];
 }
 
 // Settings of our own session hide the server's values. Those of ALTER ROLE and ALTER DATABASE are part of the copy.
@@ -60,7 +56,6 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
     );
   }
   const options = { run, audit, signal, purpose: 'inspect', readOnly: true };
-  const outward = await readInTarget(context, externalAccessObjects);
   const own = await readFolders(control);
   const copied = source ? await withSession(openSession(source.settings, options), readFolders) : [];
   return {
@@ -69,7 +64,6 @@ export async function readOriginal(context: CloneContext): Promise<Original> {
     superuser: facts.superuser,
     partly: !facts.reads_all,
     folders: [...new Set([...own, ...copied])],
-    outward,
   };
 }
 

@@ -11,10 +11,10 @@ const run = promisify(execFile);
 /** The way to start a second server so that it cannot reach other systems. */
 export interface Sandbox {
   /**
-   * `closed`: without network, without other processes, and with no files but programs, libraries and its own: nothing in the
-   * clone can reach other systems. `offline`: only without network. `open`: like any other program.
+   * `sandbox`: without network, without other processes, and with no files but programs, libraries and its own: nothing in the
+   * clone can reach other systems. `offline`: only without network. `own-server`: like any other program.
    */
-  readonly kind: 'closed' | 'offline' | 'open';
+  readonly containment: 'sandbox' | 'offline' | 'own-server';
   /** Returns the words before the server's own command line. */
   through(folders: OwnFolders): string[];
   /** User for spawn, if the words do not change it. */
@@ -88,15 +88,20 @@ export async function findSandbox(owner: Owner, view: View): Promise<Sandbox> {
     ...becoming,
   ];
   if (await works([...caged(), postgres, '--version']))
-    return { kind: 'closed', through: (own) => [...polite, ...caged(own)], user: undefined, caveats: [] };
+    return {
+      containment: 'sandbox',
+      through: (own) => [...polite, ...caged(own)],
+      user: undefined,
+      caveats: [],
+    };
   for (const offline of isRoot ? [['unshare', '--net', ...becoming]] : OFFLINE_AS_USER)
     if (await works([...offline, 'true']))
       return {
-        ...{ kind: 'offline', through: () => [...polite, ...offline], user: undefined },
+        ...{ containment: 'offline', through: () => [...polite, ...offline], user: undefined },
         caveats: [ONLY_OFFLINE],
       };
   const user = isRoot ? owner : undefined;
-  return { kind: 'open', through: () => [...polite], user, caveats: [OPEN] };
+  return { containment: 'own-server', through: () => [...polite], user, caveats: [OPEN] };
 }
 
 const OFFLINE_AS_USER = [

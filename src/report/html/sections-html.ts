@@ -2,7 +2,14 @@ import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } fr
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { alarmingChanges, cutWords, losingChanges, unprovedWords, writtenWords } from '../phrases.ts';
+import {
+  alarmingChanges,
+  containmentText,
+  cutWords,
+  losingChanges,
+  unprovedWords,
+  writtenWords,
+} from '../phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { changedObjectsHtml, lossTag } from './objects-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
@@ -45,6 +52,7 @@ export function factSection({ run, target, clone, command, statements, schema, d
     ],
     ['On the target', target.touched.length === 0 ? 'read only' : target.touched.join('; ')],
     ['Clone', `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}: ${clone.reason}`],
+    ['Isolation', containmentText(clone)],
     [
       'Command',
       command.signal === null

@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration, listed, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { isolationText, unprovedWords } from '../phrases.ts';
+import { containmentText, isolationText, unprovedWords } from '../phrases.ts';
 import { marks, type Span, type TextStyle, tone } from '../text-layout.ts';
 import { fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
@@ -15,6 +15,7 @@ export function runText(report: Report, style: TextStyle): string[] {
     ['Target', targetSpans(report)],
     ['', targetState(report, style)],
     ['Clone', cloneSpans(report)],
+    ['', [messageText(style, containmentText(report.clone))]],
     ['Command', [tone('strong', messageText(style, command.argv.map(shellWord).join(' '), 240))]],
     ['', outcomeSpans(report, style)],
     ['', reachSpans(report, style)],

@@ -24,9 +24,9 @@ import { VERSIONS } from '../../helpers/servers.ts';
 
 const programs = await programsOf(18);
 const nobody = { uid: 65_534, gid: 65_534 };
-const { kind } = await findSandbox(nobody, { programs, libraries: [], hidden: [] });
+const { containment } = await findSandbox(nobody, { programs, libraries: [], hidden: [] });
 const open = skipReason(
-  kind === 'closed' ? null : 'this machine does not permit the namespaces of a sandbox',
+  containment === 'sandbox' ? null : 'this machine does not permit the namespaces of a sandbox',
 );
 
 let parent: Awaited<ReturnType<typeof enterableFolder>>;
@@ -220,7 +220,7 @@ describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('P
     vi.spyOn(process, 'getuid').mockReturnValue(nobody.uid);
     const sandbox = await findSandbox(nobody, { programs, libraries: [], hidden: [] });
     vi.restoreAllMocks();
-    expect(sandbox).toMatchObject({ kind: 'closed', caveats: [] });
+    expect(sandbox).toMatchObject({ containment: 'sandbox', caveats: [] });
     const script = `id -u; pwd; cat /proc/self/status; ls /proc; ls /sys/class/net ${server.folder} 2>&1; kill -0 ${process.pid} 2>&1; true`;
     const words = [...sandbox.through({ folder, socketFolder: `${folder}/socket` }), 'sh', '-c', script];
     const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];

@@ -93,6 +93,9 @@ describe.each(VERSIONS)('the target on PostgreSQL %i', (version) => {
       mayCheckpoint: false,
       maySignal: false,
       seesActivity: false,
+      runsPrograms: false,
+      readsFiles: false,
+      writesFiles: false,
     });
     expect(target.database).toMatchObject({ owned: false, owner: 'postgres' });
   });

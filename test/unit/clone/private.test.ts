@@ -17,7 +17,6 @@ function settingsOf(
     superuser: 'postgres',
     partly: false,
     folders: [],
-    outward: [],
     ...rest,
   };
   return serverSettings(original, {
