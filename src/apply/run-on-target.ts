@@ -53,7 +53,7 @@ export async function runOnTarget(
     signal: AbortSignal.any([stop.signal, signal]),
     run: (limitMs) =>
       inPhase(emit, 'command', () =>
-        runCommand(toRun(rewritten, stop, { ...plan.command, timeoutMs: limitMs })),
+        runCommand(toRun(rewritten, stop, { ...plan.command, timeoutMs: limitMs }, proxy.routes)),
       ),
     inspect: (command, earlier) =>
       inPhase(emit, 'after', () =>

@@ -9,7 +9,10 @@ export function describeCommand(
   argv: readonly string[],
   { rewritten, undecided }: Rewritten,
   { exitCode, signal, timedOut, durationMs }: CommandResult,
-  seen: Pick<CommandSection, 'reachedClone' | 'refused' | 'allowed' | 'redirected' | 'isolation'>,
+  seen: Pick<
+    CommandSection,
+    'reachedClone' | 'refused' | 'allowed' | 'redirected' | 'isolation' | 'leftRunning'
+  >,
   statements: readonly StatementSection[],
 ): CommandSection {
   const failed = statements.filter(({ error }) => error !== null).map(({ index }) => index);

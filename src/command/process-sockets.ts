@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { livingTree } from './process-tree.ts';
 
 /** A TCP connection of a process of the command. */
 export interface ProcessSocket {
@@ -10,12 +9,6 @@ export interface ProcessSocket {
   readonly address: string;
   readonly port: number;
   readonly peerPort: number;
-}
-
-/** Lists the connections of a process and its descendants. Processes of other users cannot be read. */
-export async function socketsOfTree(root: number): Promise<ProcessSocket[]> {
-  const pids = await livingTree(root);
-  return process.platform === 'linux' ? await fromProc(pids) : await fromLsof(pids);
 }
 
 /** For display: the process's command line, or its id if it has ended. */
@@ -33,29 +26,44 @@ export async function nameOfProcess(pid: number): Promise<string> {
   }
 }
 
-/** The kernel lists the sockets of a network namespace with their inodes, to which the file descriptors of processes link. */
-async function fromProc(pids: readonly number[]): Promise<ProcessSocket[]> {
-  return (await Promise.all(pids.map(socketsOf))).flat();
+/**
+ * Lists the TCP sockets of one process: the kernel lists those of its network namespace with their inodes, to which its file
+ * descriptors link.
+ */
+export async function socketsOf(pid: number): Promise<ProcessSocket[]> {
+  if (process.platform !== 'linux') return fromLsof([pid]);
+  const inodes = await socketInodes(pid);
+  if (inodes === undefined || inodes.size === 0) return [];
+  const found = (await listSockets(pid)).filter(({ inode }) => inodes.has(inode));
+  return found.map(({ address, port, peerPort }) => ({ pid, address, port, peerPort }));
 }
 
-/** Lists the TCP sockets of one process, on Linux. */
-export async function socketsOf(pid: number): Promise<ProcessSocket[]> {
-  const inodes = await socketInodes(pid);
-  if (inodes.size === 0) return [];
+/** Lists all TCP sockets in the network namespace of a process; the inode of one that no process has open is 0. */
+export async function listSockets(pid: number): Promise<ReturnType<typeof parseSocketTables>> {
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
   );
-  return parseSocketTables(tables.join('\n'))
-    .filter(({ inode }) => inodes.has(inode))
-    .map(({ address, port, peerPort }) => ({ pid, address, port, peerPort }));
+  return parseSocketTables(tables.join('\n'));
 }
 
-/** Inodes of the sockets that a process has open; none if it has ended, or is another user's. */
-export async function socketInodes(pid: number): Promise<Set<string>> {
+/** Inodes of the sockets that a process has open; undefined if they cannot be read: another user's. None if it has ended. */
+export async function socketInodes(pid: number): Promise<Set<string> | undefined> {
   const folder = `/proc/${pid}/fd`;
-  const descriptors = await readdir(folder).catch(() => []);
-  const links = await Promise.all(descriptors.map((name) => readlink(`${folder}/${name}`).catch(() => '')));
-  return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []));
+  try {
+    const links = await Promise.all(
+      (await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => '')),
+    );
+    return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []));
+  } catch (error) {
+    const isDenied = error instanceof Error && 'code' in error && error.code === 'EACCES';
+    return isDenied ? undefined : new Set();
+  }
+}
+
+/** For display: the program and the script that a process runs, without arguments, which may hold secrets. */
+export async function nameOfProgram(pid: number): Promise<string> {
+  const [program = '', script = ''] = (await nameOfProcess(pid)).split(' ');
+  return /^[/.\w][\w./-]*$/.test(script) ? `${program} ${script}` : program;
 }
 
 const LOCAL_ADDRESS = 1;

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import type { CommandCgroup } from './command-cgroup.ts';
 
 interface Process {
   readonly pid: number;
@@ -18,52 +19,91 @@ const PARENT = 1;
 const GROUP = 2;
 const START_TIME = 19;
 
+/** What else the processes of a command are recognised by, besides their parents. */
+interface Recognition {
+  readonly cgroup?: CommandCgroup | undefined;
+  /** A secret in the environment that only the command was given. */
+  readonly marker?: string | undefined;
+}
+
 /**
- * Ends a process and its descendants: SIGTERM, and after `graceMs` SIGKILL. It remembers the processes it has seen, since children
- * of a process that has ended get another parent; if the root leads a process group of its own, they are found by that, too.
- * Resolves when none is left.
+ * A process and all that descends from it. It remembers the processes it has seen, since children of a process that has ended get
+ * another parent. If the root leads a process group of its own, they are found by that, too; those that have left it as a daemon does,
+ * by the command's cgroup, or without one by their environment.
  */
-export async function endTree(root: number, graceMs: number): Promise<void> {
-  const family = new Map<string, Process>();
-  let living = await remember(root, family);
-  send(living, 'SIGTERM');
-  const deadline = performance.now() + graceMs;
-  while (living.length > 0) {
-    const late = performance.now() >= deadline;
-    if (late) send(living, 'SIGKILL');
-    await pause(LOOK_EVERY_MS);
-    const known = new Set(living.map(keyOf));
-    living = await remember(root, family);
-    // Processes that started since then have not got the signal.
-    if (!late)
-      send(
-        living.filter((process) => !known.has(keyOf(process))),
-        'SIGTERM',
-      );
+export class ProcessFamily {
+  readonly root: number;
+  readonly #recognition: Recognition;
+  readonly #known = new Map<string, Process>();
+  #since: bigint | undefined;
+
+  constructor(root: number, recognition: Recognition = {}) {
+    this.root = root;
+    this.#recognition = recognition;
+  }
+
+  /** Lists the ids of its members that are alive now. */
+  async pids(): Promise<number[]> {
+    return (await this.#living()).map(({ pid }) => pid);
+  }
+
+  /** Ends it: SIGTERM, and after `graceMs` SIGKILL. Resolves when nobody is left. */
+  async end(graceMs: number): Promise<void> {
+    let living = await this.#living();
+    send(living, 'SIGTERM');
+    const deadline = performance.now() + graceMs;
+    while (living.length > 0) {
+      const late = performance.now() >= deadline;
+      if (late) send(living, 'SIGKILL');
+      await pause(LOOK_EVERY_MS);
+      const before = new Set(living.map(keyOf));
+      living = await this.#living();
+      // Processes that started since then have not got the signal.
+      if (!late)
+        send(
+          living.filter((process) => !before.has(keyOf(process))),
+          'SIGTERM',
+        );
+    }
+  }
+
+  async #living(): Promise<Process[]> {
+    const { cgroup, marker } = this.#recognition;
+    const all = await listProcesses();
+    const pids = new Set(cgroup?.pids());
+    for (const process of all) {
+      const isRoot = process.pid === this.root && this.#known.size === 0;
+      if (isRoot && process.started !== '') this.#since = ticksOf(process);
+      if (this.#known.has(keyOf(process)) || isRoot || process.group === this.root) pids.add(process.pid);
+    }
+    addDescendants(all, pids);
+    if (!cgroup && marker !== undefined) {
+      const later = all.filter((each) => !pids.has(each.pid) && ticksOf(each) >= (this.#since ?? 0n));
+      for (const { pid } of later) if (await hasInEnvironment(pid, marker)) pids.add(pid);
+      addDescendants(all, pids);
+    }
+    // While it starts the command, our own process is in its cgroup.
+    const living = all.filter(({ pid }) => pids.has(pid) && pid !== process.pid);
+    for (const member of living) this.#known.set(keyOf(member), member);
+    return living;
   }
 }
 
-/** Lists the root and its descendants that are alive now. */
-export async function livingTree(root: number): Promise<number[]> {
-  return (await remember(root, new Map())).map(({ pid }) => pid);
-}
-
-/** Adds the root's current descendants to the family, and returns the members that are alive. */
-async function remember(root: number, family: Map<string, Process>): Promise<Process[]> {
-  const all = await listProcesses();
-  const pids = new Set<number>();
-  for (const process of all) {
-    const isKnown = family.has(keyOf(process));
-    const isRoot = process.pid === root && family.size === 0;
-    if (isKnown || isRoot || process.group === root) pids.add(process.pid);
-  }
+function addDescendants(all: readonly Process[], pids: Set<number>): void {
   for (let grown = -1; grown !== pids.size; ) {
     grown = pids.size;
     for (const process of all) if (pids.has(process.parent)) pids.add(process.pid);
   }
-  const living = all.filter(({ pid }) => pids.has(pid));
-  for (const process of living) family.set(keyOf(process), process);
-  return living;
+}
+
+/** Its start in ticks of the clock since the boot, on Linux. */
+function ticksOf({ started }: Process): bigint {
+  return /^\d+$/.test(started) ? BigInt(started) : 0n;
+}
+
+async function hasInEnvironment(pid: number, marker: string): Promise<boolean> {
+  const text = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+  return pid !== process.pid && text.includes(marker);
 }
 
 function send(processes: readonly Process[], signal: NodeJS.Signals): void {

@@ -1,7 +1,10 @@
 import type { EventEmitter } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { endTree, signalProcess } from './process-tree.ts';
+import { type CommandCgroup, makeCommandCgroup } from './command-cgroup.ts';
+import { nameOfProgram } from './process-sockets.ts';
+import { ProcessFamily, signalProcess } from './process-tree.ts';
 
 export type InterruptSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT';
 
@@ -21,8 +24,10 @@ export interface RunOptions {
   readonly interrupts: Interrupts;
   /** Ends the command as the timeout does. */
   readonly signal?: AbortSignal;
-  /** Gets the process id as soon as the command runs. */
-  readonly onStart?: (pid: number) => void;
+  /** Gets the command's processes as soon as it runs. */
+  readonly onStart?: (family: ProcessFamily) => void;
+  /** A secret in its environment that nobody else was given: its daemons are recognised by it if there is no cgroup. */
+  readonly marker?: string | undefined;
   /** Starts the command elsewhere than in a child process of ours: in its sandbox. */
   readonly start?: StartCommand | undefined;
   /** Between SIGTERM and SIGKILL; default 10,000. */
@@ -45,10 +50,14 @@ export interface CommandResult {
   readonly timedOut: boolean;
   readonly durationMs: number;
   readonly pid: number;
+  /** Processes that still run, with their command lines: the command ended without them. */
+  readonly leftRunning: readonly { readonly pid: number; readonly command: string }[];
 }
 
 const DEFAULT_GRACE_MS = 10_000;
 const STDERR = 2;
+const LEAVE_WITHIN_MS = 300;
+const LOOK_EVERY_MS = 50;
 
 /**
  * Runs the command with our own stdin, stdout and stderr until it ends.
@@ -59,21 +68,31 @@ const STDERR = 2;
  * @throws SafemigrateError `COMMAND` if it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
-  const { terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS } = options;
+  const cgroup = options.start ? undefined : makeCommandCgroup();
+  try {
+    return await runIn(cgroup, options);
+  } finally {
+    cgroup?.dissolve();
+  }
+}
+
+async function runIn(cgroup: CommandCgroup | undefined, options: RunOptions): Promise<CommandResult> {
+  const { terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS, marker } = options;
   const startedAt = performance.now();
-  const { pid, ended } = await started(options);
-  options.onStart?.(pid);
+  const { pid, ended } = await started(options, cgroup);
+  const family = new ProcessFamily(pid, { cgroup, marker });
+  options.onStart?.(family);
 
   let timedOut = false;
   let signals = 0;
   let ending: Promise<void> | undefined;
   const end = (grace: number) => {
-    ending ??= endTree(pid, grace);
+    ending ??= family.end(grace);
   };
   const onSignal = (received: InterruptSignal) => {
     signals += 1;
     if (signals > 1) {
-      ending = Promise.all([ending, endTree(pid, 0)]).then(() => {});
+      ending = Promise.all([ending, family.end(0)]).then(() => {});
       return;
     }
     if (received !== 'SIGINT') end(graceMs);
@@ -94,7 +113,8 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
     const { exitCode, signal } = await ended;
     const durationMs = performance.now() - startedAt;
     await ending;
-    return { exitCode, signal, timedOut, durationMs, pid };
+    const leftRunning = await leftBy(family);
+    return { exitCode, signal, timedOut, durationMs, pid, leftRunning };
   } finally {
     clearTimeout(timer);
     interrupts.off('signal', onSignal);
@@ -102,8 +122,19 @@ export async function runCommand(options: RunOptions): Promise<CommandResult> {
   }
 }
 
-async function started(options: RunOptions): Promise<StartedCommand> {
-  const { argv, env, folder, start = startChild(options) } = options;
+/** Names who is still there; helpers that are just ending get a moment for it. */
+async function leftBy(family: ProcessFamily): Promise<CommandResult['leftRunning']> {
+  const deadline = performance.now() + LEAVE_WITHIN_MS;
+  let pids = await family.pids();
+  while (pids.length > 0 && performance.now() < deadline) {
+    await pause(LOOK_EVERY_MS);
+    pids = await family.pids();
+  }
+  return Promise.all(pids.map(async (pid) => ({ pid, command: await nameOfProgram(pid) })));
+}
+
+async function started(options: RunOptions, cgroup: CommandCgroup | undefined): Promise<StartedCommand> {
+  const { argv, env, folder, start = startChild(options, cgroup) } = options;
   try {
     return await start({ argv, env, folder });
   } catch (error) {
@@ -111,22 +142,24 @@ async function started(options: RunOptions): Promise<StartedCommand> {
   }
 }
 
-function startChild({ stdout, terminal }: RunOptions): StartCommand {
+function startChild({ stdout, terminal }: RunOptions, cgroup: CommandCgroup | undefined): StartCommand {
   return async ({ argv: [program = '', ...args], env, folder }) => {
     const { execa } = await import('execa');
-    const child = execa(program, args, {
-      cwd: folder,
-      env,
-      extendEnv: false,
-      stdin: 'inherit',
-      stdout: stdout === 'stderr' ? STDERR : 'inherit',
-      stderr: 'inherit',
-      detached: !terminal,
-      reject: false,
-      buffer: false,
-      // By default execa listens for the end of our process, which the CLI handles.
-      cleanup: false,
-    });
+    const spawn = () =>
+      execa(program, args, {
+        cwd: folder,
+        env,
+        extendEnv: false,
+        stdin: 'inherit',
+        stdout: stdout === 'stderr' ? STDERR : 'inherit',
+        stderr: 'inherit',
+        detached: !terminal,
+        reject: false,
+        buffer: false,
+        // By default execa listens for the end of our process, which the CLI handles.
+        cleanup: false,
+      });
+    const child = cgroup ? cgroup.start(spawn) : spawn();
     const { pid } = child;
     if (pid === undefined) throw (await child).cause;
     const ended = child.then(({ exitCode = null, signal = null }) => ({ exitCode, signal }));

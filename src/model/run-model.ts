@@ -92,6 +92,8 @@ export const commandSection = z.object({
   /** The command connected to the clone at least once. */
   reachedClone: z.boolean(),
   isolation: commandIsolation,
+  /** Processes that it left running when it ended, as program and script. */
+  leftRunning: z.array(z.object({ pid: z.int(), command: z.string() })),
   /** Statements that were refused, because they would have taken effect outside the clone. */
   refused: z.array(z.object({ what: z.string(), why: z.string() })),
   /** Statements that were run although they take effect outside the clone (`--allow-cluster-statements`). */

@@ -77,7 +77,7 @@ function proveUnchanged(
   };
   const changes = [...attributeChanges(states, targetChanges, command, suspects), ...account.changes];
   const isChanged = changes.some(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
-  const unproved = [...account.unproved, ...unprovedChanges(changes)];
+  const unproved = [...account.unproved, ...unprovedChanges(changes), ...whileRunning(command)];
   return {
     changes,
     sessions: account.sessions,
@@ -96,6 +96,16 @@ function unprovedChanges(changes: TargetSection['changes']): string[] {
   return [
     `others were active on the server, and nothing shows whether they or the command made this: ` +
       `${open.slice(0, LISTED).join(', ')}${more}`,
+  ];
+}
+
+/** What still runs may connect to the target after the last reading. */
+function whileRunning({ leftRunning }: SeenCommand): string[] {
+  const [first] = leftRunning;
+  if (!first) return [];
+  const more = leftRunning.length > 1 ? ` and ${leftRunning.length - 1} more` : '';
+  return [
+    `the command left a process running, ${first.command} (pid ${first.pid})${more}, which may still connect to the target`,
   ];
 }
 

@@ -1,4 +1,5 @@
-import { nameOfProcess, socketsOfTree } from '../command/process-sockets.ts';
+import { nameOfProcess } from '../command/process-sockets.ts';
+import type { ProcessFamily } from '../command/process-tree.ts';
 import { type CommandResult, type RunOptions, runCommand } from '../command/run-command.ts';
 import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
@@ -6,11 +7,12 @@ import type { Caveat, TargetConnection } from '../model/report.ts';
 import { ownBackendPids } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
+import { type Origin, originsOf, seesOurPorts } from './session-origin.ts';
 
 /**
  * Watches, while the command runs, for sessions on the target that come from the command itself: a program that
  * ignores the URL it was given and opens its own connection. Such a session is ended at once. It is recognised by its
- * address and port among the sockets of the command's processes; a connection of anybody else is never touched.
+ * socket, which a process of the command holds; a connection of anybody else is never touched.
  */
 interface ContactWatch {
   /** Lists the sessions once more, and ends the watch. */
@@ -33,12 +35,14 @@ export async function runWatched(
   // Read before the command runs: it may connect at once.
   const [now] = await control.query<{ now: string }>(NOW);
   const since = now?.now ?? '-infinity';
+  const isDirect = await seesOurPorts(control);
   let watch: ContactWatch | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
-    onStart: (root) => {
-      watch = watchContact({ control, target, since, root, onContact: () => contacted.abort() });
+    onStart: (family) => {
+      const onContact = () => contacted.abort();
+      watch = watchContact({ control, target, since, isDirect, family, onContact });
     },
   });
   return { result, ...((await watch?.stop()) ?? { targetConnections: [], others: [], caveats: [] }) };
@@ -49,8 +53,9 @@ interface ContactOptions {
   readonly target: Target;
   /** A moment of the server's clock before the command ran. */
   readonly since: string;
-  /** The command's process. */
-  readonly root: number;
+  /** The server sees the ports of this machine as they are. */
+  readonly isDirect: boolean;
+  readonly family: ProcessFamily;
   /** Called once, at the first contact. */
   readonly onContact: () => void;
 }
@@ -78,11 +83,9 @@ const END =
 
 const LOOK_EVERY_MS = 100;
 
-/** The socket of a connection over a Unix socket has no port to be recognised by. */
-const UNIX_SOCKET_PORT = -1;
-
 function watchContact(options: ContactOptions): ContactWatch {
-  const { control, target, since, root, onContact } = options;
+  const { control, target, since, family, onContact } = options;
+  const [{ port: targetPort } = { port: 0 }] = target.settings.hosts;
   const connections = new Map<string, TargetConnection>();
   const unproved = new Map<string, string>();
   const others = new Set<string>();
@@ -96,16 +99,19 @@ function watchContact(options: ContactOptions): ContactWatch {
     const isKnown = (row: Row) => [connections, unproved, others].some((keys) => keys.has(keyOf(row)));
     const news = rows.filter((row) => !isKnown(row));
     if (news.length === 0) return;
-    const sockets = await socketsOfTree(root);
-    for (const row of news) {
-      const owner = sockets.find(({ address, port }) => address === row.address && port === row.port);
-      if (owner) {
-        connections.set(keyOf(row), await end(control, row, owner.pid));
+    const origins = await originsOf(news, family, { isDirect: options.isDirect, targetPort });
+    for (const [index, row] of news.entries()) {
+      const origin = origins[index];
+      if (origin?.kind === 'command') {
+        connections.set(keyOf(row), await end(control, row, origin));
         onContact();
-      } else if (row.port === null || row.port === UNIX_SOCKET_PORT) {
-        unproved.set(keyOf(row), `${row.user ?? 'somebody'}, ${row.application || 'no application name'}`);
-      } else {
+      } else if (origin?.kind === 'others') {
         others.add(keyOf(row));
+      } else {
+        unproved.set(
+          keyOf(row),
+          `${row.user ?? 'somebody'}, ${row.application || 'no application name'}: ${origin?.why}`,
+        );
       }
     }
   };
@@ -138,10 +144,15 @@ function watchContact(options: ContactOptions): ContactWatch {
   };
 }
 
-async function end(control: Session, row: Row, owner: number): Promise<TargetConnection> {
-  let ended = true;
+async function end(
+  control: Session,
+  row: Row,
+  { process: owner, isExact }: Extract<Origin, { kind: 'command' }>,
+): Promise<TargetConnection> {
+  let ended = isExact;
   try {
-    ended = (await control.query(END, [row.pid, row.started])).length > 0;
+    // It may be somebody else's: the command has one like it.
+    if (isExact) ended = (await control.query(END, [row.pid, row.started])).length > 0;
   } catch {
     // Not allowed (a superuser's session): the command is stopped all the same, and its sessions end with it.
     ended = false;
@@ -163,7 +174,7 @@ function caveatsOf(unproved: string[], failure: string | undefined): Caveat[] {
     caveats.push({
       path: 'targetConnections',
       kind: 'unmeasured',
-      reason: `whether ${unproved.length} new sessions on the target came from the command could not be proved: their address is hidden, or they use a Unix socket (${who})`,
+      reason: `whether ${unproved.length} new sessions on the target came from the command could not be proved (${who})`,
     });
   }
   if (failure !== undefined) {

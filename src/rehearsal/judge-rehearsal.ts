@@ -55,7 +55,7 @@ export async function judgeRehearsal(
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(plan, prepared, ran, after),
+    command: commandSection(plan, prepared, [ran, ...again.runs], after),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
@@ -90,12 +90,14 @@ export async function judgeRehearsal(
 function commandSection(
   plan: RehearsalPlan,
   { command, sandbox }: RehearsalContext,
-  { wire, gate, rewritten, result }: CloneRun,
+  runs: readonly [CloneRun, ...CloneRun[]],
   { seen }: AfterCommand,
 ): CommandSection {
+  const [{ wire, gate, rewritten, result }] = runs;
   const { refused, allowed, redirected } = gate;
   const words = commandWithoutSecrets(plan.command.argv, command.logins.logins);
   const reach = { reachedClone: wire.reached(), refused, allowed, redirected };
   const isolation = describeIsolation(sandbox);
-  return describeCommand(words, rewritten, result, { ...reach, isolation }, seen.statements);
+  const leftRunning = runs.flatMap((run) => run.result.leftRunning);
+  return describeCommand(words, rewritten, result, { ...reach, isolation, leftRunning }, seen.statements);
 }

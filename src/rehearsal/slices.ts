@@ -1,5 +1,6 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import type { Logins, Rewritten } from '../command/rewrite.ts';
+import type { Route } from '../command/route.ts';
 import { hasTerminal, type RunOptions } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
 import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
@@ -64,8 +65,10 @@ export function toRun(
   { argv, env }: Rewritten,
   { signal }: Stop,
   { folder, stdout, timeoutMs, interrupts }: CommandPlan,
+  routes: readonly Route[],
 ): RunOptions {
-  return { argv, env, folder, stdout, terminal: hasTerminal(), timeoutMs, interrupts, signal };
+  const marker = routes[0]?.entry.password;
+  return { argv, env, folder, stdout, terminal: hasTerminal(), timeoutMs, interrupts, signal, marker };
 }
 
 /** The run in the sandbox that was opened for it, or with the sockets covered. */

@@ -53,6 +53,7 @@ export function compareWithTarget(
       ownDatabases: clone.made.names,
       targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
       others: runs.flatMap(({ others }) => others),
+      leftRunning: runs.flatMap(({ result }) => result.leftRunning),
       transactions: sharesServer(context, clone) ? runs.map(({ wire }) => wire.transactions) : [],
       cloneChanges: after.observed.schema?.changes ?? [],
       ranHiddenCode:

@@ -1,8 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { temporaryFolder } from '../helpers/cli.ts';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CLI, runProgram, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
@@ -140,7 +141,7 @@ describe('sessions of somebody else', () => {
   });
 });
 
-test('over a Unix socket nobody can be recognised: the session is left alone, and the report says so', async () => {
+test('a session over a Unix socket is recognised by the peer of the socket', RACE, async () => {
   const server = await ownServer(18);
   try {
     await withClient(server.url, (client) => client.query('CREATE DATABASE shop'));
@@ -149,24 +150,131 @@ test('over a Unix socket nobody can be recognised: the session is left alone, an
     socket.searchParams.set('host', server.socketFolder);
     socket.searchParams.set('port', String(server.port));
     writeFileSync(hardCoded, socket.href);
-    const body = `${READ_URL}
-      const clone = await connect();
-      await clone.query('CREATE TABLE notes (id int)');
-      await clone.end();
-      const client = await connect(undefined, url);
-      await client.query('SELECT pg_sleep(1)');
-      await client.end();`;
-    const { report, exitCode } = await rehearse(url, scriptCommand(body, hardCoded), {
-      args: ['--sandbox', 'off'],
-    });
-    expect(exitCode).toBe(0);
-    expect(report.targetConnections).toEqual([]);
-    expect(report.caveats).toContainEqual({
-      path: 'targetConnections',
-      kind: 'unmeasured',
-      reason: expect.stringContaining('Unix socket'),
-    });
+    const somebody = new Client(socket.href);
+    const { report, exitCode } = await rehearse(
+      url,
+      scriptCommand(
+        `console.error('waiting');
+      await new Promise((resolve) => process.stdin.once('data', resolve));${STAY}`,
+        hardCoded,
+      ),
+      {
+        // By default it is hidden.
+        args: ['--sandbox', 'off'],
+        typed: [
+          [
+            /waiting/,
+            async () => {
+              await somebody.connect();
+              return 'go\n';
+            },
+          ],
+        ],
+      },
+    );
+    expect(exitCode).toBe(1);
+    expect(report.targetConnections).toMatchObject([
+      { process: { command: expect.stringContaining('run-script.mjs') }, query: 'SELECT 1', ended: true },
+    ]);
+    expect((await somebody.query('SELECT 2 AS two')).rows).toEqual([{ two: 2 }]);
+    await somebody.end();
   } finally {
     await server.stop();
   }
 });
+
+describe('a process that the command has let go', () => {
+  /** Starts this script by a process that ends at once, in a session of its own: init is its parent then. */
+  const letGo = (wait: string) => `
+    const { spawn } = await import('node:child_process');
+    const between = spawn('sh', ['-c', 'setsid "$0" "$@" & exit 0', process.execPath, process.argv[1], args[1], args[0]], { stdio: 'ignore', detached: true });
+    await new Promise((resolve) => between.on('exit', resolve));
+    const client = await connect();
+    await client.query('CREATE TABLE notes (id int)');
+    await client.end();
+    ${wait}`;
+  const later = `await new Promise((resolve) => setTimeout(resolve, 300));${STAY}`;
+  const forEver = letGo('await new Promise(() => setInterval(() => {}, 1000));');
+  const withoutCgroup = ['bwrap', '--dev-bind', '/', '/', '--tmpfs', '/sys/fs/cgroup', '--'];
+
+  test.each([
+    ['by its cgroup', []],
+    ['by its environment, where there is no cgroup', withoutCgroup],
+  ])('is recognised %s, and ended with it', RACE, async (_, before) => {
+    const args = [
+      '--clone',
+      'template',
+      '--format',
+      'json',
+      '--',
+      ...scriptCommand(forEver, hardCoded, later),
+    ];
+    const { stdout, exitCode } = await runProgram([...before, process.execPath, CLI, ...args], {
+      env: { DATABASE_URL: target.url },
+    });
+    const report = JSON.parse(stdout);
+    expect(report.targetConnections).toMatchObject([{ query: 'SELECT 1', ended: true }]);
+    expect(report.command.leftRunning).toEqual([]);
+    expect(exitCode).toBe(1);
+  });
+
+  test('and that outlives it is named, and the target is not proved unchanged', async () => {
+    const daemon = `setInterval(() => {}, 1000); setTimeout(() => process.exit(), 20_000)`;
+    const { report, exitCode } = await rehearse(target.url, scriptCommand(letGo(''), hardCoded, daemon));
+    const [left] = report.command.leftRunning;
+    expect(left?.command).toContain('run-script.mjs');
+    // It is as alive as it would be without safemigrate.
+    process.kill(left?.pid ?? 0, 'SIGKILL');
+    expect(exitCode).toBe(0);
+    expect(report.target.unchanged).toBe(null);
+    expect(report.caveats).toContainEqual({
+      path: 'target.unchanged',
+      kind: 'unmeasured',
+      reason: expect.stringContaining(`(pid ${left?.pid})`),
+    });
+  });
+
+  test('leaves no cgroup behind, also if the tool is killed', async () => {
+    let tool = 0;
+    const killed = safemigrate(
+      [
+        '--',
+        ...scriptCommand(
+          "console.error('runs', process.pid); setInterval(() => {}, 1000); await new Promise(() => {})",
+        ),
+      ],
+      {
+        env: { DATABASE_URL: target.url },
+        started: (pid) => {
+          tool = pid;
+        },
+        typed: [
+          [
+            /runs \d+/,
+            async (printed) => {
+              process.kill(tool, 'SIGKILL');
+              process.kill(Number(/runs (\d+)/.exec(printed)?.[1]), 'SIGKILL');
+              return '';
+            },
+          ],
+        ],
+      },
+    );
+    expect((await killed).signal).toBe('SIGKILL');
+    const mine = () => cgroups().filter((name) => name.startsWith(`safemigrate-command-${tool}-`));
+    expect(mine()).toHaveLength(1);
+    await vi.waitFor(async () => {
+      await safemigrate(['clean'], { env: { DATABASE_URL: target.url } });
+      expect(mine()).toEqual([]);
+    }, 20_000);
+  });
+});
+
+/** Of the runs of this test file and of others at the moment. */
+function cgroups(): string[] {
+  const found = spawnSync('find', ['/sys/fs/cgroup', '-name', 'safemigrate-command-*'], { encoding: 'utf8' });
+  return found.stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((file) => path.basename(file));
+}

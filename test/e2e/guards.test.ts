@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { livingTree } from '../../src/command/process-tree.ts';
+import { ProcessFamily } from '../../src/command/process-tree.ts';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
@@ -250,7 +250,7 @@ describe('databases that the command makes for itself', () => {
             /ready/,
             async () => {
               // The command is an orphan then, which waits for nothing that ends.
-              for (const each of await livingTree(pid)) process.kill(each, 'SIGKILL');
+              for (const each of await new ProcessFamily(pid).pids()) process.kill(each, 'SIGKILL');
               return '';
             },
           ],

@@ -86,6 +86,7 @@ export function sampleReport(sections: Sections = {}): Report {
       durationMs: 2210,
       rewritten: ['DATABASE_URL'],
       undecided: [],
+      leftRunning: [],
       isolation: { kind: 'watched', by: null, covered: [], allowed: [] },
       reachedClone: true,
       refused: [],

@@ -4,7 +4,6 @@
  */
 export const SILENT: ReadonlyMap<string, 'always' | 'sometimes'> = new Map([
   ['create-role-after-clone', 'always'],
-  ['daemon-after-the-run', 'always'],
   ['double-fork', 'sometimes'],
   ['large-object-elsewhere', 'always'],
   ['lock-shared-catalogue-in-do', 'always'],

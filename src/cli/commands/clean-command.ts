@@ -1,3 +1,4 @@
+import { removeEmptyCgroups } from '../../command/command-cgroup.ts';
 import { onPrimary } from '../../database/server-identity.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import { cleanFolders } from '../../local-server/recorded-folders.ts';
@@ -32,7 +33,12 @@ interface Outcome {
 export async function cleanCommand(flags: Record<string, unknown>, signal: AbortSignal): Promise<number> {
   const options = await gatherOptions(CLEAN_OPTIONS, flags);
   const kept = options.kept ?? false;
-  const outcomes = [...(await foldersCleaned(kept)), ...(await externalsCleaned(kept))];
+  const cgroups = removeEmptyCgroups().map((words) => ({ what: 'removed' as const, words }));
+  const outcomes: Outcome[] = [
+    ...(await foldersCleaned(kept)),
+    ...(await externalsCleaned(kept)),
+    ...cgroups,
+  ];
   outcomes.forEach(print);
   const target = findNamedPlace(options);
   if (target) {

@@ -168,7 +168,7 @@ async function socketsOfServer(control: Session): Promise<string[]> {
   const isOurs = (await socketsOf(pid)).some(({ peerPort }) => peerPort === row.port);
   const parent = isOurs ? await parentOf(pid) : undefined;
   if (parent === undefined) return [];
-  const inodes = await socketInodes(parent);
+  const inodes = (await socketInodes(parent)) ?? new Set();
   return (await listeningUnixSockets()).filter(({ inode }) => inodes.has(inode)).map((each) => each.path);
 }
 

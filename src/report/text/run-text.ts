@@ -92,7 +92,7 @@ function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
 
 /** Statements that were refused, allowed or redirected, and contradictions between the exit code and the server. */
 function noteSpans({ command }: Report, style: TextStyle): Span[][] {
-  const { refused, allowed, redirected, swallowedErrors, failedWithoutError } = command;
+  const { refused, allowed, redirected, swallowedErrors, failedWithoutError, leftRunning } = command;
   const notes: Span[][] = refused
     .slice(0, LISTED)
     .map(({ what, why }) => [
@@ -113,6 +113,8 @@ function noteSpans({ command }: Report, style: TextStyle): Span[][] {
       ', but the command ended with exit code 0',
     ]);
   }
+  for (const { command: program, pid } of leftRunning.slice(0, LISTED))
+    notes.push([tone('warning', 'left running'), `: ${messageText(style, program)} (pid ${pid})`]);
   if (failedWithoutError) notes.push(['none of its statements failed in the server']);
   return notes;
 }

@@ -14,7 +14,14 @@ const state = (roles: Record<string, number>): TargetState => ({
 
 const plain: SeenCommand = {
   ...{ reachedClone: true, madeDatabases: false, ownDatabases: [], targetConnections: [], others: [] },
-  ...{ transactions: [], cloneChanges: [], ranHiddenCode: false, confined: false, afterClone: [] },
+  ...{
+    transactions: [],
+    cloneChanges: [],
+    ranHiddenCode: false,
+    confined: false,
+    afterClone: [],
+    leftRunning: [],
+  },
 };
 const busy: Suspects = { others: true, noStranger: true };
 

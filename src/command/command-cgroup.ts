@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/**
+ * A control group (cgroup v2) of one run of the command: whatever its processes fork belongs to it, however they do that. It is made
+ * below our own, so that the limits of that hold; root may do so, and users to whom theirs is delegated.
+ */
+export interface CommandCgroup {
+  /** Starts a process in it. The start must fork before it returns. */
+  start<T>(spawn: () => T): T;
+  /** Ids of the processes in it. */
+  pids(): number[];
+  /** Removes it; processes that still live go to our own. */
+  dissolve(): void;
+}
+
+const PREFIX = 'safemigrate-command-';
+const PROCESSES = 'cgroup.procs';
+/** As the content of cgroup.procs: the process that writes it. */
+const ITSELF = '0';
+/** Another file system may cover the kernel's. */
+const ONLY_IF_THERE = { flag: 'r+' };
+
+/** @returns undefined if there is no cgroup v2, or none may be made. */
+export function makeCommandCgroup(): CommandCgroup | undefined {
+  const parent = ownCgroup();
+  if (parent === undefined) return undefined;
+  const folder = path.join(parent, `${PREFIX}${process.pid}-${randomBytes(4).toString('hex')}`);
+  try {
+    mkdirSync(folder);
+    // Whoever may make a group may still not put processes into it.
+    enter(folder);
+    enter(parent);
+  } catch {
+    removeIfEmpty(folder);
+    return undefined;
+  }
+  return {
+    start(spawn) {
+      enter(folder);
+      try {
+        return spawn();
+      } finally {
+        enter(parent);
+      }
+    },
+    pids: () => pidsBelow(folder),
+    dissolve() {
+      for (const pid of pidsBelow(folder)) {
+        try {
+          writeFileSync(path.join(parent, PROCESSES), String(pid), ONLY_IF_THERE);
+        } catch {
+          // It has ended.
+        }
+      }
+      removeIfEmpty(folder);
+    },
+  };
+}
+
+function enter(folder: string): void {
+  writeFileSync(path.join(folder, PROCESSES), ITSELF, ONLY_IF_THERE);
+}
+
+function pidsBelow(folder: string): number[] {
+  try {
+    const own = readFileSync(path.join(folder, PROCESSES), 'utf8').split('\n').filter(Boolean).map(Number);
+    return [...own, ...foldersIn(folder).flatMap(pidsBelow)];
+  } catch {
+    return [];
+  }
+}
+
+/** The command may have made groups in it. */
+function removeIfEmpty(folder: string): boolean {
+  try {
+    for (const inner of foldersIn(folder)) removeIfEmpty(inner);
+    rmdirSync(folder);
+    return true;
+  } catch {
+    // The kernel keeps a group with processes.
+    return false;
+  }
+}
+
+function foldersIn(folder: string): string[] {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(folder, name));
+}
+
+/** The folder of the cgroup that we are in. */
+function ownCgroup(): string | undefined {
+  const mount = unifiedMount();
+  if (mount === undefined) return undefined;
+  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '/';
+  return path.join(mount.folder, path.relative(mount.root, own));
+}
+
+/** Where cgroup v2 is mounted, and which of its groups is seen there; beside those of v1 in a folder of its own. */
+function unifiedMount(): { folder: string; root: string } | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const line = /^\d+ \d+ \S+ (\S+) (\S+) .* - cgroup2 /m.exec(readFileSync('/proc/self/mountinfo', 'utf8'));
+  return line?.[1] && line[2] ? { root: line[1], folder: line[2] } : undefined;
+}
+
+/** Removes the groups of dead runs: a living one has processes in it. @returns their folders. */
+export function removeEmptyCgroups(): string[] {
+  const mount = unifiedMount();
+  return mount ? emptyBelow(mount.folder) : [];
+}
+
+function emptyBelow(folder: string): string[] {
+  try {
+    return foldersIn(folder).flatMap((inner) => {
+      if (!path.basename(inner).startsWith(PREFIX)) return emptyBelow(inner);
+      return pidsBelow(inner).length === 0 && removeIfEmpty(inner) ? [inner] : [];
+    });
+  } catch {
+    return [];
+  }
+}
