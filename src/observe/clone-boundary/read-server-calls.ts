@@ -67,7 +67,7 @@ WITH found AS (
   SELECT CASE WHEN r.ev_type = '1' THEN 'read' ELSE 'write' END, c.oid, c.relnamespace, c.relname, NULL,
     pg_catalog.substring(r.ev_action::pg_catalog.text, $2)
   FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
-  WHERE c.oid >= 16384 AND r.ev_action::pg_catalog.text ~ $2
+  WHERE r.ev_class >= 16384 AND r.ev_action::pg_catalog.text ~ $2
   UNION ALL
   SELECT 'read', c.oid, c.relnamespace, c.relname, NULL,
     pg_catalog.substring(pg_catalog.concat(p.polqual, p.polwithcheck), $2)
@@ -80,13 +80,13 @@ WITH found AS (
     WHERE NOT t.tgisinternal AND t.tgfoid = ANY ($3)
     UNION ALL
     SELECT d.adrelid, pg_catalog.substring(d.adbin::pg_catalog.text, $2) FROM pg_catalog.pg_attrdef d
-    WHERE d.adbin::pg_catalog.text ~ $2
+    WHERE d.adrelid >= 16384 AND d.adbin::pg_catalog.text ~ $2
     UNION ALL
     SELECT k.conrelid, pg_catalog.substring(k.conbin::pg_catalog.text, $2) FROM pg_catalog.pg_constraint k
-    WHERE k.conrelid <> 0 AND k.conbin::pg_catalog.text ~ $2
+    WHERE k.conrelid >= 16384 AND k.conbin IS NOT NULL AND k.conbin::pg_catalog.text ~ $2
     UNION ALL
     SELECT i.indrelid, pg_catalog.substring(pg_catalog.concat(i.indexprs, i.indpred), $2)
-    FROM pg_catalog.pg_index i WHERE i.indexprs::pg_catalog.text ~ $2 OR i.indpred::pg_catalog.text ~ $2
+    FROM pg_catalog.pg_index i WHERE i.indrelid >= 16384 AND (i.indexprs::pg_catalog.text ~ $2 OR i.indpred::pg_catalog.text ~ $2)
   ) e JOIN pg_catalog.pg_class c ON c.oid = e.relation
   WHERE c.oid >= 16384
   UNION ALL
