@@ -1,5 +1,5 @@
 import { existsSync, type Stats } from 'node:fs';
-import { appendFile, lstat, mkdir, open, readdir } from 'node:fs/promises';
+import { appendFile, mkdir, open, readdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type * as z from 'zod/mini';
@@ -67,8 +67,8 @@ function whyForeign({ uid, mode }: Stats): string | undefined {
 /** Returns why nothing in a folder of the state folder is to be trusted; undefined if it is, or is not there. */
 async function foreignFolder(folder: string): Promise<string | undefined> {
   for (const each of [path.dirname(folder), folder]) {
-    const found = await lstat(each).catch(() => undefined);
-    const why = found && (found.isDirectory() ? whyForeign(found) : 'is no folder');
+    const found = await stat(each).catch(() => undefined);
+    const why = found && whyForeign(found);
     if (why !== undefined) return `${each} ${why}`;
   }
   return undefined;

@@ -3,11 +3,12 @@ import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { ActingObject } from '../model/hazard-facts.ts';
 import { ExternalAccessGate } from '../observe/clone-boundary/external-access-gate.ts';
 import {
+  type Learned,
   type RunningObjects,
   readServerCalls,
   unknownAmong,
 } from '../observe/clone-boundary/read-server-calls.ts';
-import { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { RehearsalGate, type RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
 import type { ProxyPlan } from './plan.ts';
@@ -22,7 +23,10 @@ export async function openGate(
   const options = guardOptions(context, clone, proxy);
   if (clone.isolation === 'own-cluster') return new RehearsalGate(options);
   const { calls } = await readInClone(context, clone);
-  return new RehearsalGate({ ...options, calls });
+  const findUses: RehearsalGateOptions['findUses'] = async (learned) => {
+    await readInClone(context, clone, { calls, learned });
+  };
+  return new RehearsalGate({ ...options, calls, findUses });
 }
 
 /** Lists what the clone has by now that acts on the target's server, and that the gate never saw: it may have run. */
@@ -58,6 +62,7 @@ const UNSANDBOXED: readonly Clone['containment'][] = ['target-server', 'offline'
 async function readInClone(
   { run, audit, signal, target }: CloneContext,
   clone: Clone,
+  known?: Learned,
 ): Promise<RunningObjects> {
   const session = await openSession(forOwnSessions(clone, target), {
     run,
@@ -67,7 +72,7 @@ async function readInClone(
     readOnly: true,
   });
   try {
-    return await readServerCalls(session, { target: target.database.name, clone: clone.database });
+    return await readServerCalls(session, { target: target.database.name, clone: clone.database }, known);
   } finally {
     await session.close();
   }

@@ -24,6 +24,10 @@ const WAYS: readonly (readonly [way: string, sql: string])[] = [
   ['in a function of the target', 'SELECT app.drop_slot()'],
   ['in a function that calls that one', 'SELECT app.outer_drop()'],
   ['in a view of the target', 'SELECT * FROM app.dropping'],
+  [
+    'in a view of a function that the command replaces',
+    `BEGIN; CREATE OR REPLACE FUNCTION app.harmless() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM ${DROPS}; RETURN 1; END $$; SELECT * FROM app.viewed`,
+  ],
   ['in a trigger of the target', 'INSERT INTO app.watched VALUES (1)'],
   ['in a default of the target', 'INSERT INTO app.defaulted (id) VALUES (1)'],
   ['in a text of 3 MB', `SELECT '${'x'.repeat(3_000_000)}', ${DROPS}`],
@@ -35,6 +39,8 @@ CREATE FUNCTION app.drop_slot() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM
 CREATE FUNCTION app.outer_drop() RETURNS void LANGUAGE sql AS 'SELECT app.drop_slot()';
 CREATE VIEW app.dropping AS SELECT app.drop_slot();
 CREATE FUNCTION app.on_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM app.drop_slot(); RETURN NEW; END $$;
+CREATE FUNCTION app.harmless() RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE VIEW app.viewed AS SELECT app.harmless();
 CREATE TABLE app.watched (id int);
 CREATE TRIGGER t BEFORE INSERT ON app.watched FOR EACH ROW EXECUTE FUNCTION app.on_insert();
 CREATE FUNCTION app.drop_text() RETURNS text LANGUAGE sql AS 'SELECT app.drop_slot()::text';

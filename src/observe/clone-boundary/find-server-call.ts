@@ -48,6 +48,11 @@ export async function findServerCall(
   if (fieldsIf(node, 'DoStmt')) return await inBlock({ sql, node }, known);
   const created = fieldsIf(node, 'CreateFunctionStmt');
   if (created) return await learnFunction({ sql, node }, created, known);
+  const prepares = fieldsIf(node, 'PrepareStmt');
+  if (prepares) calls.prepare(prepares.name ?? '', prepares.query);
+  const executes = fieldsIf(node, 'ExecuteStmt');
+  const prepared = executes && inTree(calls.prepared(executes.name ?? ''), known, true);
+  if (prepared) return prepared;
   if (!calls.mentions(sql)) return undefined;
   const view = fieldsIf(node, 'ViewStmt');
   if (view) return learnView(nameOf(view.view), inTree(view.query, known, true), calls);
@@ -206,7 +211,7 @@ async function learnFunction(
 ): Promise<undefined> {
   const call = (await callOfFunction({ sql, options }, known)) ?? null;
   const name = nameOfParts(funcname);
-  if (call || known.calls.mentions(name.name)) known.calls.addFunction({ ...name, ...ANY_ARGUMENTS, call });
+  if (call || known.calls.mentions(name.name)) known.calls.learnFunction({ ...name, ...ANY_ARGUMENTS, call });
 }
 
 function learnView(name: Name, call: ServerCall | undefined, calls: ServerCalls): undefined {
@@ -222,7 +227,7 @@ function learnNewName({ relation, object, newname = '' }: Tree.RenameStmt, calls
   if (object && 'ObjectWithArgs' in object) {
     const former = nameOfParts(object.ObjectWithArgs.objname);
     const call = calls.called(former, undefined);
-    if (call) calls.addFunction({ schema: former.schema, name: newname, ...ANY_ARGUMENTS, call });
+    if (call) calls.learnFunction({ schema: former.schema, name: newname, ...ANY_ARGUMENTS, call });
   }
   if (!relation) return;
   const former = nameOf(relation);

@@ -4,7 +4,7 @@ import { fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { callOfFunction, type Known } from './find-server-call.ts';
-import { ANY_ARGUMENTS, type ServerCall, ServerCalls } from './server-calls.ts';
+import { ANY_ARGUMENTS, type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
 import { SERVER_FUNCTIONS } from './server-functions.ts';
 import type { Names } from './statement-scope.ts';
 
@@ -99,6 +99,12 @@ FROM found f LEFT JOIN pg_catalog.pg_namespace n ON n.oid = f.namespace`;
 /** Words of statements that act beyond their database, for bodies that run them by themselves. */
 const STATEMENTS = ['role', 'program', 'tablespace', 'owned', 'subscription'];
 
+/** What is known already, and functions that the command has made or replaced: their OIDs stay the same. */
+export interface Learned {
+  readonly calls: ServerCalls;
+  readonly learned: readonly KnownFunction[];
+}
+
 export interface RunningObjects {
   readonly calls: ServerCalls;
   readonly objects: readonly RunningObject[];
@@ -108,8 +114,11 @@ export interface RunningObjects {
  * Reads which functions of the session's database act on the server, and which objects of the user's run one of them, however
  * many functions and views are in between.
  */
-export async function readServerCalls(session: Session, names: Names): Promise<RunningObjects> {
-  const calls = new ServerCalls();
+export async function readServerCalls(
+  session: Session,
+  names: Names,
+  { calls, learned }: Learned = { calls: new ServerCalls(), learned: [] },
+): Promise<RunningObjects> {
   const known: Known = { calls, names };
   /** What is run, by its OID. */
   const acting = new Map<string, ServerCall>();
@@ -117,9 +126,15 @@ export async function readServerCalls(session: Session, names: Names): Promise<R
     const call = addListed(row, calls);
     if (call) acting.set(row.oid, call);
   }
+  const named = learned.map(({ name }) => name);
+  for (const { oid, schema, name } of named.length === 0
+    ? []
+    : await session.query<ListedRow>(LISTED, [named]))
+    for (const each of learned)
+      if (each.name === name && (each.schema ?? schema) === schema && each.call) acting.set(oid, each.call);
   const objects: RunningObject[] = [];
   const seen = new Set<string>();
-  let words = [...SERVER_FUNCTIONS.keys(), ...STATEMENTS];
+  let words = [...SERVER_FUNCTIONS.keys(), ...STATEMENTS, ...named];
   for (let found = true; found; ) {
     const oids = [...acting.keys()];
     const rows = await session.query<RunningRow>(RUNNING, [

@@ -7,7 +7,7 @@ import { optionOf } from '../../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
 import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
-import { type ServerCall, ServerCalls } from './server-calls.ts';
+import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
 import { classifyScope, type Names, type StatementScope } from './statement-scope.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
@@ -26,6 +26,8 @@ export interface RehearsalGateOptions {
   readonly marking: () => string | null;
   /** What would act beyond the clone if it were called, read, or written; the gate adds what the command creates. */
   readonly calls?: ServerCalls;
+  /** Adds to `calls` what runs these functions, which the command has made or replaced. */
+  readonly findUses?: (learned: readonly KnownFunction[]) => Promise<void>;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
 }
 
@@ -54,6 +56,8 @@ export class RehearsalGate implements Gate {
     const { names, databases, isolation } = this.#options;
     const own = this.#names();
     const known: Known = { calls: this.#calls, names: own };
+    const learned = this.#calls.takeLearned();
+    if (learned.length > 0) await this.#options.findUses?.(learned);
     if (!parsed) return this.#withoutCall(findNamedCall(sql, known));
     const call = await findServerCall({ sql, node: parsed.node }, known);
     if (isolation === 'own-cluster') return this.#withinHost(classifyScope(parsed.node, names), call);

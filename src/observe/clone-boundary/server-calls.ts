@@ -37,6 +37,8 @@ export function throughName(name: string, call: ServerCall): ServerCall {
 
 /** The schema in which PostgreSQL looks before all others, unless the search path names it. */
 const FIRST = 'pg_catalog';
+/** FirstNormalObjectId: objects of users have this OID or a higher one. */
+const FIRST_USER_OID = 16384;
 export const ANY_ARGUMENTS = { minArgs: 0, maxArgs: Number.POSITIVE_INFINITY };
 
 /**
@@ -47,6 +49,10 @@ export class ServerCalls {
   readonly #functions = new Map<string, KnownFunction[]>();
   readonly #relations = new Map<string, KnownRelation[]>();
   readonly #byOid = new Map<number, ServerCall>();
+  /** Queries of PREPARE, by the names that EXECUTE uses. */
+  readonly #prepared = new Map<string, unknown>();
+  #learned: KnownFunction[] = [];
+  #learnedCall: ServerCall | undefined;
   #pattern: RegExp | undefined;
 
   constructor() {
@@ -65,6 +71,29 @@ export class ServerCalls {
     if (known.oid !== undefined && known.call)
       this.#byOid.set(known.oid, throughName(known.name, known.call));
     this.#pattern = undefined;
+  }
+
+  /** Adds a function of the command's. It may replace one that others run: see takeLearned(). */
+  learnFunction(known: KnownFunction & { readonly oid?: never }): void {
+    this.addFunction(known);
+    if (!known.call) return;
+    this.#learned.push(known);
+    this.#learnedCall = throughName(known.name, known.call);
+  }
+
+  /** Returns the functions that were learned since the last time, and act beyond the clone. */
+  takeLearned(): readonly KnownFunction[] {
+    const learned = this.#learned;
+    this.#learned = [];
+    return learned;
+  }
+
+  prepare(name: string, query: unknown): void {
+    this.#prepared.set(name, query);
+  }
+
+  prepared(name: string): unknown {
+    return this.#prepared.get(name);
   }
 
   /** Adds what reading or writing a relation does, or replaces it. */
@@ -95,9 +124,12 @@ export class ServerCalls {
     return found?.call ?? undefined;
   }
 
-  /** Returns what the function with this OID does beyond the clone; undefined if nothing is known of it. */
+  /**
+   * Returns what the function with this OID does beyond the clone; undefined if nothing. One of the user's may be any of those
+   * that the command made, whose OIDs nobody else sees before the commit.
+   */
   calledByOid(oid: number): ServerCall | undefined {
-    return this.#byOid.get(oid);
+    return this.#byOid.get(oid) ?? (oid >= FIRST_USER_OID ? this.#learnedCall : undefined);
   }
 
   /** Returns what reading or writing a relation does beyond the clone; undefined if nothing. */

@@ -55,6 +55,7 @@ describe('finds what acts on the server', () => {
     'CREATE FUNCTION f() RETURNS bool LANGUAGE sql BEGIN ATOMIC SELECT pg_reload_conf(); END; SELECT f()',
     'CREATE FUNCTION f() RETURNS bool LANGUAGE sql RETURN pg_reload_conf(); SELECT f()',
     "CREATE FUNCTION f() RETURNS bool LANGUAGE sql AS 'SELECT pg_reload_conf()'; SELECT f()",
+    "PREPARE p AS SELECT f(); CREATE FUNCTION f() RETURNS bool LANGUAGE sql AS 'SELECT pg_reload_conf()'; EXECUTE p",
     'CREATE VIEW v AS SELECT pg_reload_conf(); SELECT * FROM v',
     'CREATE VIEW v AS SELECT pg_reload_conf(); CREATE VIEW w AS SELECT * FROM v; SELECT * FROM w',
     `${TRIGGER}; INSERT INTO jobs VALUES (1)`,
