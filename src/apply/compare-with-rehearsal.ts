@@ -5,7 +5,7 @@ import { identityOf, type Rehearsal } from '../rehearsal/receipts/receipt-file.t
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { ApplyPlan } from './apply-plan.ts';
-import type { LockedTarget } from './lock-target.ts';
+import type { EnteredTarget } from './enter-target.ts';
 
 /** Whether the target is the one that was rehearsed on. */
 export type RehearsalMatch =
@@ -19,7 +19,7 @@ export type RehearsalMatch =
 
 /** Reads the target's catalogs and compares them with those of the rehearsal. */
 export async function compareWithRehearsal(
-  { run, target, logins, lockSession }: LockedTarget,
+  { run, target, logins, inside }: EnteredTarget,
   schema: SchemaWatch,
   rehearsal: Rehearsal,
   { command, emit, maxAgeMs }: ApplyPlan,
@@ -31,7 +31,7 @@ export async function compareWithRehearsal(
     if (reasons.length > 0) return { matches: false, reasons, outdated: [] };
   }
   await inPhase(emit, 'before', () => schema.before(target.settings, { run }));
-  const digest = await catalogueDigest(lockSession);
+  const digest = await catalogueDigest(inside);
   const fingerprint = await schema.fingerprint();
   if ('receipt' in rehearsal) {
     const reason = schemaReason(rehearsal.receipt, fingerprint);
@@ -46,10 +46,10 @@ export async function compareWithRehearsal(
 /** Describes what changed in the target since an earlier digest of its catalogs; [] if nothing of the schema did. */
 export async function changesSince(
   earlier: CatalogueDigest,
-  { target, lockSession }: LockedTarget,
+  { target, inside }: EnteredTarget,
   schema: SchemaWatch,
 ): Promise<string[]> {
-  const written = compareDigests(earlier, await catalogueDigest(lockSession));
+  const written = compareDigests(earlier, await catalogueDigest(inside));
   if (written.length === 0) return [];
   const changes = await schema.describe(target.settings);
   return changedSince(changes.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`));

@@ -1,15 +1,17 @@
+import { locateTarget } from '../database/locate.ts';
+import { SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
+import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
 import { type Rehearsal, readRehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { openSchemaReader } from '../rehearsal/schema-reader.ts';
-import { withScope } from '../rehearsal/with-scope.ts';
-import type { Cleanup, Scope } from '../scope.ts';
-import type { Stop } from '../stop.ts';
+import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
+import type { Cleanup } from '../scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, objectionToApply, refusedApply, withApply } from './apply-section.ts';
 import { changesSince, compareWithRehearsal } from './compare-with-rehearsal.ts';
-import { lockTarget } from './lock-target.ts';
-import { refuseEarly } from './refuse-early.ts';
+import { enterTarget } from './enter-target.ts';
 import { runOnTarget } from './run-on-target.ts';
 
 /** How often a target that keeps changing is rehearsed on. */
@@ -20,9 +22,9 @@ const MAX_REHEARSALS = 3;
  *
  * | step | what it leaves if the process dies right after it, and who repairs that |
  * |---|---|
- * | refuse early | nothing |
+ * | take the change lock | nothing: the server ends our session, and with it the lock |
  * | rehearse, or read the receipt | what a rehearsal leaves: its clone, until its watchdog or `clean` drops it |
- * | lock the target, compare, confirm, compare | nothing: the server ends our sessions, and with them the apply lock |
+ * | enter the target, compare, confirm, compare | nothing: the server ends our sessions |
  * | open the journal | the journal: `list` reports an interrupted apply, and the target unchanged |
  * | run the command | what it has committed, which `list` shows from the journal; the server rolls back what is open |
  * | inspect the outcome | the same: a person reads `list`, and decides |
@@ -31,12 +33,21 @@ const MAX_REHEARSALS = 3;
  * @throws SafemigrateError what performRehearsal() throws; `REFUSED`; `TARGET_CHANGED` if the outcome of the command is not known.
  */
 export async function performApply(plan: ApplyPlan): Promise<Report> {
+  if (plan.target.from !== null)
+    throw new SafemigrateError('USAGE', '--apply and --from cannot be given together.', {
+      hint: '--from rehearses on a dump: there is no target to apply to. Nothing was touched.',
+    });
+  const { target, command, audit, signal } = plan;
+  const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
+  return withChangeLock(settings, { purpose: 'apply', audit, signal }, (lock) => applyInTurn(plan, lock));
+}
+
+async function applyInTurn(plan: ApplyPlan, lock: ChangeLock): Promise<Report> {
   const startedAt = new Date();
   const { file, key } = plan.receipt;
-  await refuseEarly(plan);
   for (let rehearsals = 1; ; rehearsals++) {
     const rehearsal = await (file === null ? rehearseAndRemember(plan) : readRehearsal(file, key));
-    const { result, cleanup } = await applyRehearsal(rehearsal, plan);
+    const { result, cleanup } = await applyRehearsal(rehearsal, plan, lock);
     const { outdated = [] } = result;
     if (outdated.length === 0 || rehearsals === MAX_REHEARSALS)
       return redactIfAsked(withApply(rehearsal.report, result, startedAt, cleanup), plan);
@@ -48,30 +59,32 @@ export async function performApply(plan: ApplyPlan): Promise<Report> {
 async function applyRehearsal(
   rehearsal: Rehearsal,
   plan: ApplyPlan,
+  lock: ChangeLock,
 ): Promise<{ result: ApplyResult; cleanup: Cleanup }> {
   const objection = objectionToApply(rehearsal.report);
   if (objection === undefined || plan.force !== null)
-    return withScope(plan, (scope, stop) => applyToTarget(scope, stop, rehearsal, plan));
+    return withScope(plan, (scope, stop) => applyToTarget({ scope, stop }, rehearsal, plan, lock));
   const result = refusedApply(rehearsal, plan, [objection]);
   return { result, cleanup: { done: [], failed: [] } };
 }
 
 async function applyToTarget(
-  scope: Scope,
-  stop: Stop,
+  { scope, stop }: Lifetime,
   rehearsal: Rehearsal,
   plan: ApplyPlan,
+  lock: ChangeLock,
 ): Promise<ApplyResult> {
-  const locked = await lockTarget(scope, stop, plan);
-  const refuse = (reasons: string[]) => ({ ...refusedApply(rehearsal, plan, reasons), run: locked.run });
+  const entered = await enterTarget(scope, stop, plan);
+  const refuse = (reasons: string[]) => ({ ...refusedApply(rehearsal, plan, reasons), run: entered.run });
   const schema = await openSchemaReader(scope, plan);
-  const before = await compareWithRehearsal(locked, schema, rehearsal, plan);
+  const before = await compareWithRehearsal(entered, schema, rehearsal, plan);
   if (!before.matches) return { ...refuse(before.reasons), outdated: before.outdated };
   if (!(await plan.confirm(rehearsal.report))) return refuse(['it was not confirmed']);
   stop.signal.throwIfAborted();
-  const changes = await changesSince(before.digest, locked, schema);
+  const changes = await changesSince(before.digest, entered, schema);
   if (changes.length > 0) return refuse(changes);
+  lock.requireHeld();
   return stop.pausedDuring(() =>
-    runOnTarget(scope, stop, locked, { rehearsal, plan, schema, fingerprint: before.fingerprint }),
+    runOnTarget(scope, stop, entered, { rehearsal, plan, schema, fingerprint: before.fingerprint }),
   );
 }

@@ -14,10 +14,10 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, applyBasis, NOT_STARTED } from './apply-section.ts';
+import type { EnteredTarget } from './enter-target.ts';
 import { type GuardedWatch, startGuardedProxy } from './guardrails/guarded-proxy.ts';
 import { inspectOutcome } from './inspect-outcome.ts';
 import { type Journal, openJournal } from './journal.ts';
-import type { LockedTarget } from './lock-target.ts';
 import { TransactionWatch } from './own-transaction-ids.ts';
 import { runAttempts } from './retry/attempts.ts';
 
@@ -34,15 +34,15 @@ interface ApplyInput {
 export async function runOnTarget(
   scope: Scope,
   stop: Stop,
-  locked: LockedTarget,
+  locked: EnteredTarget,
   given: ApplyInput,
 ): Promise<ApplyResult> {
   const { rehearsal, plan, schema, fingerprint } = given;
-  const { target, run, lockSession } = locked;
+  const { target, run, inside } = locked;
   const { report } = rehearsal;
   const { emit, audit, retries, signal } = plan;
-  const server = await readServerIdentity(lockSession);
-  const transactions = new TransactionWatch(lockSession);
+  const server = await readServerIdentity(inside);
+  const transactions = new TransactionWatch(inside);
   const rehearsed = rehearsedOf(report.statements, [report.target.database, report.clone.database]);
   const startedAt = new Date().toISOString();
   const journal = await startJournal(startedAt, locked, given);
@@ -95,7 +95,7 @@ const UNKNOWN_SYSTEM: Caveat = {
 /** Without a journal the command runs all the same: it only helps after a kill. */
 async function startJournal(
   startedAt: string,
-  { run, target: { settings, database }, logins }: LockedTarget,
+  { run, target: { settings, database }, logins }: EnteredTarget,
   { rehearsal, plan, fingerprint }: ApplyInput,
 ): Promise<Journal | undefined> {
   const [place] = settings.hosts;
@@ -114,7 +114,7 @@ async function startJournal(
 function startProxy(
   scope: Scope,
   stop: Stop,
-  { target, run, logins: { logins } }: LockedTarget,
+  { target, run, logins: { logins } }: EnteredTarget,
   {
     rehearsed,
     plan,

@@ -15,6 +15,8 @@ import { type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
 export interface TargetState {
   /** `gone` if there is no such database (any more). */
   readonly digest: CatalogueDigest | 'gone';
+  /** Of the database that has the target's name; null if there is none. */
+  readonly oid: number | null;
   /** On which it was read; null if it is gone. */
   readonly server: ServerIdentity | null;
   /** Who was there and what the server had counted; the reason if it could not be read. */
@@ -63,7 +65,7 @@ async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
     return await watchTarget(options, (session) => readOver(session, { wait: true }));
   } catch (error) {
     if (error instanceof SafemigrateError && error.sqlstate === UNDEFINED_DATABASE)
-      return { digest: 'gone', accounts: GONE, traffic: GONE, server: null };
+      return { digest: 'gone', oid: null, accounts: GONE, traffic: GONE, server: null };
     throw error;
   }
 }
@@ -74,12 +76,15 @@ async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
  */
 async function readOver(session: Session, options: { wait: boolean }): Promise<ReadInTarget> {
   return {
+    oid: Number((await session.query<{ oid: string }>(OID))[0]?.oid),
     accounts: await unlessFailed(() => readAccounts(session, options)),
     digest: await catalogueDigest(session),
     server: await readServerIdentity(session),
     traffic: await unlessFailed(() => readTraffic(session)),
   };
 }
+
+const OID = 'SELECT oid::int8 AS oid FROM pg_database WHERE datname = current_database()';
 
 /** Without statistics a rehearsal is still worth making. */
 async function unlessFailed<T>(read: () => Promise<T>): Promise<T | { readonly unmeasured: string }> {
@@ -94,14 +99,15 @@ async function unlessFailed<T>(read: () => Promise<T>): Promise<T | { readonly u
 const GONE = { unmeasured: 'the target is gone' };
 const UNDEFINED_DATABASE = '3D000';
 
-/** The catalogues of the target of which rows were written between the two; none if the target is gone. */
+/** The catalogues of the target of which rows were written between the two; none if it is gone, or another database by now. */
 export function writtenCatalogues(one: TargetState, other: TargetState): string[] {
-  if (one.digest === 'gone' || other.digest === 'gone') return [];
+  if (one.digest === 'gone' || other.digest === 'gone' || one.oid !== other.oid) return [];
   return compareDigests(one.digest, other.digest);
 }
 
 /** Says in words where the target's catalogues differ; nothing if they are as they were. */
 export function targetChangesBetween(before: TargetState, after: TargetState): string[] {
   if (after.digest === 'gone') return ['the database is gone'];
+  if (before.oid !== after.oid) return ['another database has its name now'];
   return writtenCatalogues(before, after).map((catalogue) => `rows of ${catalogue} were written`);
 }

@@ -3,13 +3,14 @@ import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { plural } from '../format.ts';
 import type { SwapSection } from '../model/report.ts';
+import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { type OwnedDatabase, ownedDatabases } from '../ownership/owned.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { withScope } from '../rehearsal/with-scope.ts';
+import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { propertyDigests, readClusterProperties } from './cluster-properties.ts';
@@ -37,14 +38,18 @@ import { type DatabaseWrites, rowsOfAnalyze, rowsWritten, waitForCounters } from
 export async function performRollback(
   plan: RollbackPlan,
 ): Promise<SwapSection & { readonly target: string }> {
-  const { result } = await withScope(plan, (scope, stop) => exchangeBack(scope, stop, plan));
-  return result;
+  const { settings } = locateTarget(plan.target, readEnvironment(plan.env, plan.folder));
+  const { audit, signal } = plan;
+  return withChangeLock(settings, { purpose: 'rollback', audit, signal }, async (lock) => {
+    const { result } = await withScope(plan, (scope, stop) => exchangeBack({ scope, stop }, plan, lock));
+    return result;
+  });
 }
 
 async function exchangeBack(
-  scope: Scope,
-  stop: Stop,
+  { scope, stop }: Lifetime,
   plan: RollbackPlan,
+  lock: ChangeLock,
 ): Promise<SwapSection & { readonly target: string }> {
   const subject = await connectForRollback(scope, stop, plan);
   const { target, control, run, audit, signal } = subject;
@@ -57,6 +62,7 @@ async function exchangeBack(
   const inside = await openSession(target.settings, {
     ...{ run, audit, signal, purpose: 'counters', readOnly: true },
   });
+  lock.requireHeld();
   const ofAnalyze = await rowsOfAnalyze(inside).finally(() => inside.close());
   const window = await openWindow(subject, scope, plan.window, readEnvironment(plan.env, plan.folder));
   try {

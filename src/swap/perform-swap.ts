@@ -1,12 +1,12 @@
+import { locateTarget } from '../database/locate.ts';
 import { SafemigrateError } from '../errors.ts';
 import type { Report, SwapSection } from '../model/report.ts';
 import type { TargetState } from '../observe/target-state.ts';
+import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
 import { prepare } from '../rehearsal/prepare.ts';
 import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
-import { withScope } from '../rehearsal/with-scope.ts';
-import type { Scope } from '../scope.ts';
-import type { Stop } from '../stop.ts';
+import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import { readClusterProperties } from './cluster-properties.ts';
 import { openWindow } from './maintenance-window.ts';
 import { objectionToSwap, swapObjections } from './preflight.ts';
@@ -27,6 +27,7 @@ import { refusedSwap, withSwap } from './swap-section.ts';
  *
  * | step | what it leaves if the process dies right after it, and who repairs that |
  * |---|---|
+ * | take the change lock | nothing: the server ends our session, and with it the lock |
  * | rehearse, confirm | what a rehearsal leaves: its clone, until its watchdog or `clean` drops it |
  * | prepare, check | nothing: the server ends our sessions |
  * | open the window, close the target | maintenance-window.ts says it |
@@ -38,25 +39,32 @@ import { refusedSwap, withSwap } from './swap-section.ts';
 export async function performSwap(plan: SwapPlan): Promise<Report> {
   if (plan.target.from !== null)
     throw new SafemigrateError('USAGE', '--swap and --from cannot be given together: a dump has no target.');
+  const { target, command, audit, signal } = plan;
+  const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
+  return withChangeLock(settings, { purpose: 'swap', audit, signal }, (lock) => swapInTurn(plan, lock));
+}
+
+async function swapInTurn(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
   const { report, before } = await rehearseAndRemember(plan);
   const objection = await objectionToSwap(report, plan);
   const { result, cleanup } =
     objection === undefined
-      ? await withScope(plan, (scope, stop) => exchangeTarget(scope, stop, before, plan))
+      ? await withScope(plan, (scope, stop) => exchangeTarget({ scope, stop }, before, plan, lock))
       : { result: refusedSwap([objection]), cleanup: { done: [], failed: [] } };
   return redactIfAsked(withSwap(report, result, cleanup), plan);
 }
 
 async function exchangeTarget(
-  scope: Scope,
-  stop: Stop,
+  { scope, stop }: Lifetime,
   before: TargetState,
   plan: SwapPlan,
+  lock: ChangeLock,
 ): Promise<SwapSection> {
   const prepared = await prepare(scope, stop, { ...plan, clone: { ...plan.clone, ...FOR_SUCCESSOR } });
   const { control, target } = prepared.context;
   const objections = await swapObjections(prepared, before, plan);
   if (objections.length > 0) return refusedSwap(objections);
+  lock.requireHeld();
   const { env, folder } = plan.command;
   const subject = { ...prepared.context, settings: prepared.settings };
   const window = await openWindow(subject, scope, plan.window, readEnvironment(env, folder));

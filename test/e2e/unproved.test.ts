@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
@@ -8,6 +6,7 @@ import { withClient } from '../helpers/database.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { withDatabase } from '../helpers/target-state.ts';
+import { passingBy } from '../helpers/unseen-sessions.ts';
 
 // Each on a server of its own, where nobody else is unless the test lets them in.
 describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
@@ -23,22 +22,7 @@ describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
 
   afterAll(() => server.stop());
 
-  /** Works on the clone, and before that for a moment on the target itself. */
-  const passingBy = (sql: string) => {
-    const hardCoded = path.join(temporaryFolder(), 'url');
-    writeFileSync(hardCoded, target);
-    return scriptCommand(
-      `const url = (await import('node:fs')).readFileSync(args[0], 'utf8');
-       const passing = await connect(undefined, url);
-       await passing.query(args[1]);
-       await passing.end();
-       const client = await connect();
-       await client.query('CREATE TABLE notes (id int)');
-       await client.end();`,
-      hardCoded,
-      sql,
-    );
-  };
+  const comingBy = (sql: string) => passingBy(target, temporaryFolder(), sql);
 
   /** The watch looks every 100 ms, and may see a session that lives for some milliseconds. */
   const RACE = { retry: 4 } as const;
@@ -58,7 +42,7 @@ describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
     'rows that a session wrote which nobody saw, on a server without others: exit code 5',
     RACE,
     async () => {
-      const { report, exitCode } = await rehearse(target, passingBy('INSERT INTO jobs VALUES (2), (3)'));
+      const { report, exitCode } = await rehearse(target, comingBy('INSERT INTO jobs VALUES (2), (3)'));
       expect(report.targetConnections).toEqual([]);
       expect(report.target).toMatchObject({
         unchanged: false,
@@ -70,7 +54,7 @@ describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
   );
 
   test('a sequence that such a session moved is a change as well', RACE, async () => {
-    const { report, exitCode } = await rehearse(target, passingBy(`SELECT setval('numbers', 100)`));
+    const { report, exitCode } = await rehearse(target, comingBy(`SELECT setval('numbers', 100)`));
     expect(report.targetConnections).toEqual([]);
     expect(report.target.changes).toMatchObject([{ what: 'sequences were used', madeBy: 'unknown' }]);
     expect(exitCode).toBe(5);
@@ -87,7 +71,7 @@ describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
     afterAll(() => somebody.end());
 
     test('it is not proved unchanged: one caveat, and the verdict is the command’s', RACE, async () => {
-      const { report, exitCode } = await rehearse(target, passingBy('INSERT INTO jobs VALUES (4)'));
+      const { report, exitCode } = await rehearse(target, comingBy('INSERT INTO jobs VALUES (4)'));
       expect(report.target).toMatchObject({ unchanged: null, changes: [], sessions: { unexplained: 1 } });
       expect(report.caveats.filter(({ path: at }) => at === 'target.unchanged')).toEqual([
         { path: 'target.unchanged', kind: 'unmeasured', reason: expect.stringContaining('1 session came') },
@@ -97,7 +81,7 @@ describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
 
     test('--require-proof fails then, and a person reads why in the first lines', RACE, async () => {
       const { exitCode, stderr } = await safemigrate(
-        ['--require-proof', '--', ...passingBy('INSERT INTO jobs VALUES (5)')],
+        ['--require-proof', '--', ...comingBy('INSERT INTO jobs VALUES (5)')],
         {
           env: { DATABASE_URL: target },
         },

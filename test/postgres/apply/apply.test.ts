@@ -82,7 +82,7 @@ describe('an apply', () => {
         code: 'REFUSED',
         message: expect.stringMatching(
           new RegExp(
-            `^Another apply is running on ${target.name}: process \\d+ of \\S+ \\(safemigrate \\S+ apply\\), since 2`,
+            `^Another apply, swap or rollback of ${target.name} is running: process \\d+ of \\S+ \\(safemigrate apply\\), since 2`,
           ),
         ),
       });

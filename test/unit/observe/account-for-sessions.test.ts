@@ -30,6 +30,7 @@ function state({
   const jobs: RelationCounters = { scans: 0, inserted, updated: 0, deleted: 0, partitionOf: null };
   return {
     digest: 'gone',
+    oid: TARGET,
     server: null,
     shared: { objects: new Map(), rows: new Map(), nextXid: 1, unread: [] },
     traffic: { relations: new Map([['public.jobs', jobs]]) } as unknown as TrafficReading,

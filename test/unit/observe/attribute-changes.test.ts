@@ -3,7 +3,7 @@ import { attributeChanges, type SeenCommand, type Suspects } from '../../../src/
 import type { TargetState } from '../../../src/observe/target-state.ts';
 
 const state = (roles: Record<string, number>): TargetState => ({
-  ...{ digest: 'gone', server: null, traffic: { unmeasured: '' }, accounts: { unmeasured: '' } },
+  ...{ digest: 'gone', oid: 1, server: null, traffic: { unmeasured: '' }, accounts: { unmeasured: '' } },
   shared: {
     objects: new Map(Object.keys(roles).map((role) => [`role ${role}`, {}])),
     rows: new Map(Object.entries(roles).map(([role, xmin]) => [`role ${role}`, { '': xmin }])),

@@ -13,23 +13,19 @@ import type { Session } from '../postgres/connection/session.ts';
 import type { RehearsalPlan } from '../rehearsal/plan.ts';
 import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
-import { takeApplyLock } from './apply-lock.ts';
 
-/** The target of an apply that holds its lock. */
-export interface LockedTarget {
+/** The target of an apply, with a session in it. */
+export interface EnteredTarget {
   readonly target: Target;
   readonly run: RunId;
   readonly logins: Logins;
   readonly input: CommandInput;
-  /** A session in the target that holds the apply lock. If it is lost, the run ends. */
-  readonly lockSession: Session;
+  /** A session in the target. If it is lost, the run ends. */
+  readonly inside: Session;
 }
 
-/**
- * Connects to the target and takes its apply lock: from here on no other apply to it begins.
- * @throws SafemigrateError `REFUSED` if another apply holds the lock, and what a rehearsal throws if it cannot connect.
- */
-export async function lockTarget(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<LockedTarget> {
+/** Connects to the target. @throws SafemigrateError what a rehearsal throws if it cannot connect. */
+export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<EnteredTarget> {
   const { command, emit, audit } = plan;
   const { signal } = stop;
   const environment = readEnvironment(command.env, command.folder);
@@ -40,19 +36,18 @@ export async function lockTarget(scope: Scope, stop: Stop, plan: RehearsalPlan):
   );
   return inPhase(emit, 'inspect', async () => {
     const { run, control } = await claimRun(target, scope, { audit, signal });
-    const lockSession = await scope.own(
-      'apply lock',
+    const inside = await scope.own(
+      'session in the target',
       () =>
         openSession(target.settings, {
           ...{ purpose: 'apply', run, audit, signal, readOnly: true, statementTimeoutMs: 0 },
         }),
       async (session) => session?.close(),
     );
-    await takeApplyLock(lockSession, target.database.oid);
-    for (const session of [control, lockSession]) session.onLost((reason) => stop.now(lostControl(reason)));
+    for (const session of [control, inside]) session.onLost((reason) => stop.now(lostControl(reason)));
     const urlVariable = plan.target.urlEnv;
     const input = { argv: command.argv, environment, target: target.settings, urlVariable };
     const logins = await findLogins(input, comparer(target.settings, signal));
-    return { target, run, logins, input, lockSession };
+    return { target, run, logins, input, inside };
   });
 }
