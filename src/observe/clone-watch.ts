@@ -7,7 +7,6 @@ import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
-import { displayName } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import {
@@ -17,14 +16,14 @@ import {
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
 import { measured } from './measured.ts';
-import { newAmong, type RelationNames, relationNames } from './relation-names.ts';
+import { allRelationNames, newAmong, type RelationNames, relationNames } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 
 export interface CloneObservations {
   readonly schema: SchemaSection | null;
   readonly data: DataSection | null;
   readonly sizeBytes: number | null;
-  /** Of the relations that were asked for, dropped ones included where they hold rows. */
+  /** Of the relations that were asked for, and of all that there were before: dropped ones have their last name. */
   readonly names: RelationNames;
   /** OIDs of those among them that the command made: nobody waits for their locks. */
   readonly made: ReadonlySet<number>;
@@ -66,6 +65,7 @@ export function watchClone(clone: Clone, options: CloneWatchOptions): CloneWatch
 /** The data before the command. The thread behind SchemaWatch keeps the schema. */
 interface DataBefore {
   readonly relations: RelationsData;
+  readonly names: RelationNames;
   readonly catalogue: CatalogueBefore;
   readonly walPosition: string;
   readonly hasUserCode: boolean;
@@ -91,6 +91,7 @@ class CloneReader implements CloneWatch {
     const { schema, run, target } = this.#options;
     const data = await this.#inClone(async (session) => ({
       relations: await readRelations(session),
+      names: await allRelationNames(session),
       catalogue: await readCatalogueBefore(session),
       hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
     }));
@@ -132,7 +133,7 @@ class CloneReader implements CloneWatch {
       schema: schema && withLostRows(schema.section, before.relations, relations),
       data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
-      names: new Map([...namesOf(before.relations), ...(data?.names ?? [])]),
+      names: new Map([...before.names, ...(data?.names ?? [])]),
       made: data?.made ?? new Set<number>(),
       catalogue: {
         ...catalogueFacts(before.catalogue, before.relations, data),
@@ -171,17 +172,13 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
   if (!before) return NOT_OBSERVED;
   return {
     ...NOT_OBSERVED,
-    names: new Map(namesOf(before.relations)),
+    names: before.names,
     catalogue: {
       ...catalogueFacts(before.catalogue, before.relations, null),
       dropped: new Map(),
       actsOnServer: [],
     },
   };
-}
-
-function namesOf({ relations }: RelationsData): [number, string][] {
-  return [...relations.values()].map(({ oid, schema, name }) => [oid, displayName(schema, name)]);
 }
 
 const NOT_OBSERVED: CloneObservations = {

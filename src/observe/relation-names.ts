@@ -8,6 +8,16 @@ const NAMES = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS 
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
 
+const ALL = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.oid >= 16384 AND c.relkind <> 'c' AND c.relpersistence <> 't'`;
+
+/** The names of all relations of users: of those that a command is about to drop, nobody can ask afterwards. */
+export async function allRelationNames(session: Session): Promise<RelationNames> {
+  const rows = await session.query<{ oid: string; schema: string; name: string }>(ALL);
+  return new Map(rows.map(({ oid, schema, name }) => [Number(oid), displayName(schema, name)]));
+}
+
 /**
  * The names of relations in the session's database. What was made and dropped within the run has none: nobody but
  * its own transaction ever saw it.

@@ -271,6 +271,22 @@ test('a text too large to be read is sent all the same, and the report says that
   );
 });
 
+test('locks on what a statement itself drops have its name: indexes, views, sequences, partitioned tables', async () => {
+  await withClient(target.url, (client) =>
+    client.query(`CREATE TABLE parts (id serial, at date) PARTITION BY RANGE (at); CREATE INDEX parts_at ON parts (at);
+    CREATE VIEW seen_parts AS SELECT * FROM parts; CREATE MATERIALIZED VIEW kept_parts AS SELECT * FROM parts`),
+  );
+  const { report } = await rehearse(
+    target.url,
+    psqlCommand('-c', 'DROP INDEX parts_at', '-c', 'DROP TABLE parts CASCADE'),
+  );
+  const names = report.statements.flatMap(({ locks }) => (locks ?? []).map(({ relation }) => relation));
+  expect(names.filter((name) => /^relation \d/.test(name))).toEqual([]);
+  expect(names).toEqual(
+    expect.arrayContaining(['public.parts_at', 'public.parts', 'public.seen_parts', 'public.parts_id_seq']),
+  );
+});
+
 describe('--observe', () => {
   test('sampled lets everything pass as it comes, and looks now and then', async () => {
     const { report, exitCode } = await rehearse(
