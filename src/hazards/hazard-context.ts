@@ -154,7 +154,10 @@ export class HazardContext {
   taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
       const known = modeOf(mode);
-      const keepsOut = known !== undefined && blocks(known).includes(work) && this.relation(relation);
+      const found = this.relation(relation);
+      // Nobody writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
+      const isRead = found?.kind === 'materialized view' && known !== 'ACCESS EXCLUSIVE';
+      const keepsOut = known !== undefined && blocks(known).includes(work) && found && !isRead;
       return keepsOut && !this.isReplaced(relation, statement) ? [{ relation, mode: known, heldMs }] : [];
     });
   }

@@ -77,6 +77,11 @@ function commandReasons({ command, interrupted, targetConnections }: Findings): 
 
 function reachReasons({ command, interrupted, targetConnections }: Findings): string[] {
   if (command.reachedClone || interrupted || targetConnections.length > 0) return [];
+  if (command.exitCode !== 0)
+    return [
+      'the command failed and never connected to the clone, so nothing was rehearsed: its own output says whether it ended before ' +
+        'it connected, or connected to somewhere that safemigrate does not rewrite',
+    ];
   return [
     'the command never connected to the clone, so nothing was rehearsed: it takes its connection from somewhere ' +
       'that safemigrate does not rewrite; pass it as {safemigrate:url} in an argument or a variable',

@@ -140,6 +140,8 @@ export type Action =
       readonly concurrently: boolean;
       readonly unique: boolean;
       readonly ifNotExists: boolean;
+      /** ON ONLY: of a partitioned table without its partitions, so that nothing is built. */
+      readonly only: boolean;
     }
   | {
       readonly does: 'drop';
@@ -230,7 +232,16 @@ export type Action =
       readonly local: boolean;
     }
   /** Of any object: ALTER … RENAME, ALTER … SET SCHEMA. */
-  | { readonly does: 'rename' }
+  | {
+      readonly does: 'rename';
+      /** The relation that is renamed or moved, or whose part is renamed; null for other objects. */
+      readonly table: Name | null;
+      /** The column that is renamed, or null. */
+      readonly column: string | null;
+      /** The new name of the object or, if it is moved, of its schema. */
+      readonly to: string;
+    }
+  | { readonly does: 'rename value'; readonly type: Name; readonly from: string; readonly to: string }
   | { readonly does: 'insert' | 'update' | 'delete' | 'merge'; readonly table: Name };
 
 export type ActionOf<Does extends Action['does']> = Extract<Action, { does: Does }>;

@@ -133,12 +133,30 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     });
   const untouched = retyped.filter(({ object }) => isUntouched(contents.get(object)));
   const schema = suspected && withoutLossOf(suspected, untouched);
+  const lost = data && lostData({ schema, data, transactions, columns: contents });
   return {
-    schema,
-    data: data && { ...data, lost: lostData({ schema, data, transactions, columns: contents }) },
+    schema: schema && withoutEmptyLoss(schema, lost ?? []),
+    data: data && lost && { ...data, lost },
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
     touched,
     caveats,
+  };
+}
+
+/** What is dropped without a row or a value in it loses no data. */
+function withoutEmptyLoss(schema: SchemaSection, lost: DataSection['lost']): SchemaSection {
+  const empty = new Set(
+    lost
+      .filter(({ what, exact, rowsWithValue }) => what === 'dropped' && exact && rowsWithValue === 0)
+      .map(({ kind, object }) => `${kind} ${object}`),
+  );
+  return {
+    ...schema,
+    changes: schema.changes.map((change) =>
+      change.verb === 'drop' && empty.has(`${change.kind} ${change.object}`)
+        ? { ...change, dataLoss: false }
+        : change,
+    ),
   };
 }
 

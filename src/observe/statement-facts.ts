@@ -68,6 +68,7 @@ const READERS = {
       concurrently: tree.concurrent ?? false,
       unique: tree.unique ?? false,
       ifNotExists: tree.if_not_exists ?? false,
+      only: tree.relation?.inh !== true,
     },
   ],
   DropStmt: (tree: Tree.DropStmt) => [
@@ -121,8 +122,26 @@ const READERS = {
       ? [{ does: 'set lock_timeout', off: true, local: false }]
       : [],
   SelectStmt: (tree: Tree.SelectStmt) => setConfig(tree),
-  RenameStmt: () => [{ does: 'rename' }],
-  AlterObjectSchemaStmt: () => [{ does: 'rename' }],
+  RenameStmt: (tree: Tree.RenameStmt) => [
+    {
+      does: 'rename',
+      table: tree.relation ? nameOf(tree.relation) : null,
+      column: tree.renameType === 'OBJECT_COLUMN' ? (tree.subname ?? null) : null,
+      to: tree.newname ?? '',
+    },
+  ],
+  AlterObjectSchemaStmt: (tree: Tree.AlterObjectSchemaStmt) => [
+    {
+      does: 'rename',
+      table: tree.relation ? nameOf(tree.relation) : null,
+      column: null,
+      to: tree.newschema ?? '',
+    },
+  ],
+  AlterEnumStmt: (tree: Tree.AlterEnumStmt) =>
+    tree.oldVal === undefined || tree.newVal === undefined
+      ? []
+      : [{ does: 'rename value', type: nameOfParts(tree.typeName), from: tree.oldVal, to: tree.newVal }],
   InsertStmt: (tree: Tree.InsertStmt) => [{ does: 'insert', table: nameOf(tree.relation) }],
   UpdateStmt: (tree: Tree.UpdateStmt) => [{ does: 'update', table: nameOf(tree.relation) }],
   DeleteStmt: (tree: Tree.DeleteStmt) => [{ does: 'delete', table: nameOf(tree.relation) }],

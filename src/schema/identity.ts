@@ -99,7 +99,8 @@ select 'pg_constraint:' || con.oid as key,
   case when con.conrelid = 0 then 'pg_type:' || con.contypid else 'pg_class:' || con.conrelid end as within,
   case when con.contype in ('c', 'n') and con.coninhcount > 0 then 'name' end as follows,
   case when con.contype in ('p', 'u', 'x') then 'pg_class:' || con.conindid end as index,
-  con.convalidated as valid
+  -- A constraint that is NOT ENFORCED, from version 18 on, is not to be validated.
+  con.convalidated or coalesce(pg_catalog.to_jsonb(con) ->> 'conenforced', 'true') = 'false' as valid
 from pg_catalog.pg_constraint con
 join pg_catalog.pg_namespace n on n.oid = con.connamespace
 where con.contype <> 't' and ${USER_SCHEMA}`;

@@ -58,6 +58,7 @@ function large(): RehearsalEvidence {
         concurrently: false,
         unique: false,
         ifNotExists: false,
+        only: false,
       },
       { does: 'update', table: table(n) },
     ];

@@ -1,4 +1,4 @@
-import type { SchemaChange, StatementSection } from '../../model/report.ts';
+import type { SchemaChange } from '../../model/report.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
@@ -166,15 +166,13 @@ function renamed(
   return {
     ...words,
     find: (context) => {
-      const statements = renamingStatements(context);
       return (context.facts.schema?.renames ?? [])
         .filter(({ kind }) => kinds.includes(kind))
         .map(({ from, to }) => {
           const relation = relationOf(from, to);
           const isTable = relation !== null && context.relation(relation) !== undefined;
           return {
-            // Such a statement contains both names.
-            statement: statements.find(({ sql }) => hasName(sql, from) && hasName(sql, to))?.index ?? null,
+            statement: renamingStatement(context, from, to),
             relation,
             severity: isTable ? weighBreakage(context, relation) : ('warning' as const),
             message: `${from} is renamed to ${to}`,
@@ -186,12 +184,26 @@ function renamed(
   };
 }
 
-function renamingStatements(context: HazardContext): StatementSection[] {
-  return context.actionsOf('rename').map(({ statement }) => statement);
-}
-
-function hasName(sql: string, name: string): boolean {
-  return sql.includes(bare(name)) || sql.includes(bare(withoutLastPart(name)));
+/** The statement that gave an object its last name, or moved it; null if a function did. */
+function renamingStatement(context: HazardContext, from: string, to: string): number | null {
+  const values = context
+    .actionsOf('rename value')
+    .filter(
+      ({ action }) =>
+        action.to === bare(to) && displayName(action.type.name) === lastPart(withoutLastPart(from)),
+    );
+  const found = context.actionsOf('rename').filter(({ action, statement }) => {
+    if (action.table === null) return false;
+    const isName = displayName(action.to) === lastPart(to);
+    if (action.column !== null) {
+      const tables = [withoutLastPart(from), withoutLastPart(to)].map(lastPart);
+      return isName && tables.includes(displayName(action.table.name));
+    }
+    const relation = context.resolve(action.table, statement);
+    const isMoved = displayName(action.to) === withoutLastPart(to);
+    return (isName || isMoved) && [from, to].some((name) => lastPart(name) === lastPart(relation));
+  });
+  return (found.at(-1) ?? values.at(-1))?.statement.index ?? null;
 }
 
 /** Changes of columns that existed before, in tables that existed before. */

@@ -174,6 +174,9 @@ export function isBuilt(
   context: HazardContext,
   { statement, action }: StatementAction<'create index'>,
 ): boolean {
+  const isParentAlone =
+    action.only && context.relation(context.resolve(action.table, statement))?.kind === 'partitioned table';
+  if (isParentAlone) return false;
   if (!action.ifNotExists || statement.exactness !== 'exact' || statement.locks === null) return true;
   return statement.locks.some(
     ({ mode, relation }) => mode === 'ACCESS EXCLUSIVE' && !context.relation(relation),

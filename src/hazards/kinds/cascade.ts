@@ -11,7 +11,8 @@ export const CASCADES: readonly HazardRecord[] = [
   {
     code: 'CASCADE',
     title: 'CASCADE drops objects that were not named',
-    condition: 'DROP, DROP COLUMN, DROP CONSTRAINT or TRUNCATE with CASCADE.',
+    condition:
+      'DROP, DROP COLUMN, DROP CONSTRAINT or TRUNCATE with CASCADE, and something that no statement names was dropped or emptied.',
     effect:
       'All dependent objects are dropped as well: views, foreign keys; with TRUNCATE, the rows of other tables.',
     safer:
@@ -28,16 +29,14 @@ export const CASCADES: readonly HazardRecord[] = [
             .filter((each) => isOld(context, each));
           if (named.length === 0) return [];
           const along = [...emptiedToo(context, statement), ...collateral(context)];
+          if (along.length === 0) return [];
           return [
             {
               statement: statement.index,
               relation: named.find(({ relation }) => relation !== null)?.relation ?? null,
-              severity: along.length === 0 ? 'notice' : 'warning',
+              severity: 'warning',
               message: `CASCADE also drops whatever depends on ${named.map(({ name }) => name).join(', ')}`,
-              evidence:
-                along.length === 0
-                  ? 'nothing else was dropped here'
-                  : `dropped or emptied by the whole command: ${listed(along)}`,
+              evidence: `dropped or emptied by the whole command: ${listed(along)}`,
               advice: 'Leave out CASCADE, and drop the dependent objects by name.',
             },
           ];

@@ -36,6 +36,14 @@ function indexesOfDrops(context: HazardContext): ReadonlyMap<string, number> {
       );
   for (const { statement, action, relation } of actionsOn(context, 'drop column'))
     note('column', `${relation}.${displayName(action.column)}`, statement);
+  // What was renamed before it was dropped has its name from before the command in the schema comparison.
+  for (const { statement, action } of context.actionsOf('rename').toReversed()) {
+    if (action.table === null || action.column === null) continue;
+    const relation = context.resolve(action.table, statement);
+    const dropped = found.get(`column ${relation}.${displayName(action.to)}`);
+    if (dropped !== undefined && dropped > statement.index)
+      found.set(`column ${relation}.${displayName(action.column)}`, dropped);
+  }
   for (const { statement, action, relation } of actionsOn(context, 'drop constraint'))
     note('constraint', `${relation}.${displayName(action.constraint)}`, statement);
   return found;

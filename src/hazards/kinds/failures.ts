@@ -86,6 +86,24 @@ export const FAILURES: readonly HazardRecord[] = [
       }),
   },
   {
+    code: 'ENUM_VALUE_USED_AT_ONCE',
+    title: 'an enum value is used in the transaction that adds it',
+    condition: 'A statement failed with SQLSTATE 55P04.',
+    effect:
+      'ALTER TYPE … ADD VALUE can run in a transaction, but the value cannot be used before the commit: the migration fails.',
+    safer:
+      'Add the value in a migration of its own, and use it in the next one (https://www.postgresql.org/docs/current/sql-altertype.html).',
+    find: (context) =>
+      failed(context, '55P04').map((statement) => ({
+        statement: statement.index,
+        relation: subjectOf(context, statement),
+        severity: severityOf(context),
+        message: 'the new enum value is used before its transaction is committed',
+        evidence: errorOf(statement),
+        advice: 'Commit right after ALTER TYPE … ADD VALUE, and use the value in a later transaction.',
+      })),
+  },
+  {
     code: 'ROWS_VIOLATE_CONSTRAINT',
     title: 'existing rows violate a new constraint',
     condition:

@@ -1,6 +1,8 @@
 import { formatCount, plural } from '../../format.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence, rowCount } from '../evidence.ts';
+import type { HazardContext } from '../hazard-context.ts';
 import { type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighBreakage, weighLoss, worst } from '../severity.ts';
 import { droppedObjects, fateOf, gapOf, indexOfDrop } from './dropped-objects.ts';
@@ -52,17 +54,27 @@ export const LOSSES: readonly HazardRecord[] = [
             lost && lost.rowsWithValue !== null && lost.rows !== null
               ? `${lost.exact ? '' : 'about '}${formatCount(lost.rowsWithValue)} of ${rowCount(lost.rows, true)} had a value`
               : relationEvidence(context, relation);
+          const statement = indexOfDrop(context, 'column', object);
+          const copy = copyOf(context, object, statement);
           return {
-            statement: indexOfDrop(context, 'column', object),
+            statement,
             relation,
             severity: worst([
               weighLoss(context, relation, values ?? table?.rows ?? null),
               weighBreakage(context, relation),
             ]),
-            message: `drops the column ${object}`,
+            message:
+              copy === null
+                ? `drops the column ${object}`
+                : `replaces the column ${object} by ${copy}, which takes its name`,
             evidence: counted,
             advice:
-              'First release code that does not use the column; keep its values in another table if they may be needed.',
+              copy === null
+                ? 'First release code that does not use the column; keep its values in another table if they may be needed.'
+                : sqlAdvice(
+                    'Right before the drop, no row may differ unless it is meant to:',
+                    `SELECT count(*) FROM ${relation} WHERE ${lastPart(object)}::text IS DISTINCT FROM ${copy}::text`,
+                  ),
           };
         }),
   },
@@ -104,7 +116,7 @@ export const LOSSES: readonly HazardRecord[] = [
   {
     code: 'TABLE_TRUNCATED',
     title: 'a table is truncated',
-    condition: 'TRUNCATE of a table that existed before the command.',
+    condition: "TRUNCATE of a table that existed before the command, except migration tools' own tables.",
     effect:
       'All rows are deleted under ACCESS EXCLUSIVE; transactions with an older snapshot see an empty table as well.',
     safer: 'DELETE the unwanted rows in batches, or copy the table before.',
@@ -116,7 +128,7 @@ export const LOSSES: readonly HazardRecord[] = [
             ...context.taken(statement, 'reads').map(({ relation }) => relation),
           ]),
         ]
-          .filter((relation) => context.relation(relation))
+          .filter((relation) => context.relation(relation) && !isBookkeeping(relation))
           .map((relation) => ({
             statement: statement.index,
             relation,
@@ -159,3 +171,19 @@ export const LOSSES: readonly HazardRecord[] = [
         }),
   },
 ];
+
+/** The column that takes the name of a dropped one later. @param dropped the index of the statement that drops it. */
+function copyOf(context: HazardContext, object: string, dropped: number | null): string | null {
+  const found = context
+    .actionsOf('rename')
+    .find(
+      ({ action, statement }) =>
+        dropped !== null &&
+        statement.index > dropped &&
+        action.column !== null &&
+        action.table !== null &&
+        displayName(action.to) === lastPart(object) &&
+        context.resolve(action.table, statement) === withoutLastPart(object),
+    );
+  return found?.action.column == null ? null : displayName(found.action.column);
+}

@@ -47,7 +47,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
           {
             statement: last.statement.index,
             relation: last.locks[0]?.relation ?? null,
-            severity: milder(worst(locks.map((lock) => weighLock(context, lock, false)))),
+            severity: worst(locks.map((lock) => weighLock(context, lock, false))),
             message: `one transaction locks ${listed([...new Set(locks.map(({ relation }) => relation))], { separator: ', then ' })}`,
             evidence: locksEvidence(context, locks),
             advice: 'Change each table in a transaction of its own.',

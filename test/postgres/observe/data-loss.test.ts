@@ -235,6 +235,21 @@ describe.each(VERSIONS)('on %d', (version) => {
     ]);
   });
 
+  test('a dropped column without a value, and a dropped table without a row, lose no data', async () => {
+    const made = 'CREATE TABLE t (a int, unused text); INSERT INTO t VALUES (1, NULL); CREATE TABLE empty ()';
+    const { schema, lost } = await lossesOf(version, made, 'ALTER TABLE t DROP unused; DROP TABLE empty');
+    expect(schema?.changes.map(({ object, dataLoss }) => [object, dataLoss])).toEqual(
+      expect.arrayContaining([
+        ['public.t.unused', false],
+        ['public.empty', false],
+      ]),
+    );
+    expect(lost.map(({ object, rowsWithValue }) => [object, rowsWithValue])).toEqual([
+      ['public.empty', 0],
+      ['public.t.unused', 0],
+    ]);
+  });
+
   test('dropped tables are listed with their rows, also with their schema, and one that was made anew', async () => {
     const made = `
       CREATE TABLE a (id int); INSERT INTO a VALUES (1), (2);

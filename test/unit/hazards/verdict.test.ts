@@ -42,6 +42,13 @@ test.each<[string, Partial<CommandSection>, RegExp]>([
   expect(reasons({ command: { ...command, ...more } })).toEqual([expect.stringMatching(reason)]);
 });
 
+test('a command that failed before it connected is not said to take its connection from elsewhere', () => {
+  expect(reasons({ command: { ...command, reachedClone: false, exitCode: 1 } })).toEqual([
+    'the command failed with exit code 1',
+    expect.stringMatching(/^the command failed and never connected .* its own output says/),
+  ]);
+});
+
 test('a change of the target by the command comes before all other reasons', () => {
   const told = reasons({
     target: { changes: [change('command')], unchanged: false },

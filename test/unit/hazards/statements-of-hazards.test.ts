@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { findHazards } from '../../../src/hazards/find-hazards.ts';
+import type { HazardFacts, RelationFacts } from '../../../src/model/hazard-facts.ts';
+import type { SchemaSection } from '../../../src/model/report.ts';
+import { statementFacts } from '../../../src/observe/statement-facts.ts';
+import type { LockMode } from '../../../src/postgres/lock-modes.ts';
+import { facts, relation, statement } from '../../helpers/facts.ts';
+
+type Locks = [string, LockMode, number][];
+
+/** The hazards of statements that ran one after the other in one transaction. */
+async function hazardsOf(
+  lines: readonly (string | readonly [sql: string, locks: Locks])[],
+  more: Partial<SchemaSection>,
+  kinds: Record<string, RelationFacts['kind']>,
+  others: Partial<HazardFacts> = {},
+) {
+  const statements = lines.map((line, at) => {
+    const [sql, locks] = typeof line === 'string' ? [line, [] as Locks] : line;
+    return statement(at + 1, { sql, locks, tag: sql.split(' ')[0] ?? '', transaction: 1, durationMs: 900 });
+  });
+  const relations = new Map(
+    Object.entries(kinds).map(([name, kind]) => [`public.${name}`, relation(2 ** 20, 100, kind)]),
+  );
+  return findHazards(
+    facts({
+      statements,
+      parsed: await statementFacts(statements),
+      schema: {
+        ...{
+          before: '',
+          after: '',
+          changes: [],
+          renames: [],
+          unmodeled: [],
+          leftovers: [],
+          rollbackSql: null,
+        },
+        ...{ rollbackLoses: [], ...more },
+      },
+      catalogue: { relations },
+      ...others,
+    }),
+  );
+}
+
+const dropped = (object: string) => ({
+  changes: [{ verb: 'drop' as const, kind: 'column', object, sql: '', dataLoss: true }],
+});
+
+describe('the statement of a hazard', () => {
+  test('is the one that renames this column, not one whose names contain it', async () => {
+    const renames = [
+      { kind: 'column', from: 'public.sales_channel.chk', to: 'public.sales_channel.ord' },
+      { kind: 'column', from: 'public.auto_sales_channels.chk', to: 'public.auto_sales_channels.ord' },
+    ];
+    const found = await hazardsOf(
+      [
+        'ALTER TABLE auto_sales_channels RENAME COLUMN chk TO ord',
+        'ALTER TABLE sales_channel RENAME COLUMN chk TO ord',
+      ],
+      { renames },
+      { sales_channel: 'table', auto_sales_channels: 'table' },
+    );
+    const of = found.filter(({ code }) => code === 'COLUMN_RENAMED');
+    expect(of.map(({ relation, statement }) => [relation, statement])).toEqual([
+      ['public.auto_sales_channels', 1],
+      ['public.sales_channel', 2],
+    ]);
+  });
+
+  test('is the one that renames the value of an enum', async () => {
+    const found = await hazardsOf(
+      ["ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'"],
+      { renames: [{ kind: 'enum value', from: 'public.mood.sad', to: 'public.mood.blue' }] },
+      {},
+    );
+    expect(found).toMatchObject([{ code: 'ENUM_VALUE_RENAMED', statement: 1 }]);
+  });
+
+  test('is the one that drops a column, also under its new name', async () => {
+    const found = await hazardsOf(
+      ['ALTER TABLE t RENAME COLUMN a TO a_old', 'ALTER TABLE t DROP COLUMN a_old'],
+      dropped('public.t.a'),
+      { t: 'table' },
+    );
+    expect(found.find(({ code }) => code === 'COLUMN_DROPPED')?.statement).toBe(2);
+  });
+});
+
+test('a dropped column whose name another one takes is replaced by a copy', async () => {
+  const lines = ['ALTER TABLE t DROP COLUMN value', 'ALTER TABLE t RENAME COLUMN value_new TO value'];
+  const found = await hazardsOf(lines, dropped('public.t.value'), { t: 'table' });
+  expect(found.find(({ code }) => code === 'COLUMN_DROPPED')?.message).toBe(
+    'replaces the column public.t.value by value_new, which takes its name',
+  );
+  const alone = await hazardsOf(lines.slice(0, 1), dropped('public.t.value'), { t: 'table' });
+  expect(alone.find(({ code }) => code === 'COLUMN_DROPPED')?.message).toBe(
+    'drops the column public.t.value',
+  );
+});
+
+describe('what is no hazard', () => {
+  test.each<[string, string, Locks, Record<string, RelationFacts['kind']>]>([
+    [
+      'REFRESH CONCURRENTLY, which nobody waits for',
+      'REFRESH MATERIALIZED VIEW CONCURRENTLY v',
+      [['public.v', 'EXCLUSIVE', 900]],
+      { v: 'materialized view' },
+    ],
+    [
+      'CREATE INDEX ON ONLY a partitioned table, which builds nothing',
+      'CREATE INDEX i ON ONLY p (a)',
+      [['public.p', 'SHARE', 1]],
+      { p: 'partitioned table' },
+    ],
+    [
+      'to empty the own table of a migration tool',
+      'TRUNCATE schema_migrations',
+      [['public.schema_migrations', 'ACCESS EXCLUSIVE', 1]],
+      { schema_migrations: 'table' },
+    ],
+  ])('is %s', async (_, sql, locks, kinds) => {
+    const found = await hazardsOf([[sql, locks]], {}, kinds);
+    const codes = found.map(({ code }) => code);
+    expect(codes.filter((code) => !['NO_LOCK_TIMEOUT', 'STRONG_LOCK_HELD'].includes(code))).toEqual([]);
+    expect(codes).not.toContain(sql.startsWith('REFRESH') ? 'STRONG_LOCK_HELD' : '');
+  });
+});
+
+test('tables that one transaction locks for seconds are a warning', async () => {
+  const locks = (table: string): Locks => [[`public.${table}`, 'ACCESS EXCLUSIVE', 3_000]];
+  const found = await hazardsOf(
+    [
+      ['ALTER TABLE a ADD x int', locks('a')],
+      ['ALTER TABLE b ADD x int', locks('b')],
+    ],
+    {},
+    { a: 'table', b: 'table' },
+  );
+  expect(found.find(({ code }) => code === 'SEVERAL_STRONG_LOCKS')?.severity).toBe('warning');
+});
