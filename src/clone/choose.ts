@@ -1,11 +1,12 @@
 import { SafemigrateError } from '../errors.ts';
+import { formatDuration } from '../format.ts';
 import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
 import { external } from './external.ts';
 import type { Assessment, CloneContext, CloneMethod, Impossible, Possible } from './method.ts';
 import type { MethodId } from './method-id.ts';
-import { byPreference, withinLimit } from './preference.ts';
+import { type Assessed, byPreference, withinLimit } from './preference.ts';
 import { template } from './template.ts';
 
 /**
@@ -38,10 +39,39 @@ export async function chooseMethod(context: CloneContext, wanted: 'auto' | Metho
   }
   const sorted = byPreference(considered);
   const [best] = sorted;
-  if (best?.assessment.possible) return { ...best, assessment: best.assessment, considered: sorted };
+  if (best?.assessment.possible) {
+    const why = wanted === 'auto' ? whyChosen(sorted) : '';
+    const reason = [best.assessment.reason, ...(why === '' ? [] : [why])].join('; ');
+    return { method: best.method, assessment: { ...best.assessment, reason }, considered: sorted };
+  }
   throw new SafemigrateError('CLONE', `No clone can be made here:\n${sorted.map(explain).join('\n')}`, {
     hint: 'The target was not touched. `safemigrate doctor` shows all ways and what they need.',
   });
+}
+
+/** Explains what the isolation of the clone had to do with the choice; empty if nothing. @param sorted in the order of preference. */
+export function whyChosen(sorted: readonly Assessed[]): string {
+  const [best, ...others] = sorted;
+  if (!best?.assessment.possible || best.assessment.asked) return '';
+  if (best.assessment.containment === 'sandbox') {
+    const { readyMs } = best.assessment;
+    const sooner = others.find(
+      ({ assessment }) => assessment.possible && !assessment.endsSessions && assessment.readyMs < readyMs,
+    );
+    return sooner
+      ? `preferred to ${sooner.method.id}, which would be ready sooner, because it is isolated`
+      : '';
+  }
+  const reasons = others.flatMap((other) => whyNotIsolated(other));
+  return reasons.length > 0 ? `nothing isolated was chosen, because ${reasons.join('; ')}` : '';
+}
+
+function whyNotIsolated({ method: { id }, assessment }: Assessed): string[] {
+  if (id !== 'cluster') return [];
+  if (!assessment.possible) return [`${id} is impossible: ${assessment.reason}`];
+  return assessment.containment === 'sandbox'
+    ? [`${id} would be ready in ${formatDuration(assessment.readyMs)} only`]
+    : [`this machine permits no sandbox for ${id}`];
 }
 
 /** Assesses all of the wanted methods, one after the other, and returns them in the order of preference. */

@@ -10,7 +10,7 @@ import { codeOf } from './cluster/reflink.ts';
 import { zfsCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
-import { cageObstacle, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
+import { assessContainment, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
 
 /** Clones the files of the whole cluster while it runs, and starts the copy as a private server. */
 export const cluster: CloneMethod = {
@@ -24,8 +24,8 @@ async function assess(context: CloneContext): Promise<Assessment> {
   try {
     const survey = await surveyCluster(context);
     const { strategy, bytes } = survey;
-    const danger = await cageObstacle(context, whereabouts(context, survey));
-    if (danger) return danger;
+    const contained = await assessContainment(context, whereabouts(context, survey));
+    if ('possible' in contained) return contained;
     return {
       possible: true,
       strategy,
@@ -37,6 +37,7 @@ async function assess(context: CloneContext): Promise<Assessment> {
       bytes,
       endsSessions: false,
       isolation: 'own-cluster',
+      ...contained,
       reason: explainStrategy(survey),
     };
   } catch (error) {

@@ -66,7 +66,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     method: 'dump',
     strategy: kind,
     isolation: assessment.isolation,
-    containment: CONTAINMENT[kind],
+    containment: assessment.containment,
     reason: `${assessment.reason}; ${HOW[transferred.mode]}`,
     database: made.name,
     oid: made.oid,
@@ -88,12 +88,6 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
 const HOW: Record<Transferred['mode'], string> = {
   directory: 'by several processes, through a folder',
   pipe: 'through a pipe',
-};
-
-const CONTAINMENT: Record<DestinationKind, Clone['containment']> = {
-  'same-server': 'target-server',
-  'rehearsal-server': 'other-server',
-  'embedded-server': 'own-server',
 };
 
 /** The database that the dump is restored into, and how the end of the run disposes of it. */

@@ -57,6 +57,7 @@ function assess({ options }: CloneContext): Assessment {
     endsSessions: false,
     asked: true,
     isolation: 'own-cluster',
+    containment: 'other-server',
     reason: 'created by the command of --clone-create',
   };
 }

@@ -88,6 +88,8 @@ export interface Possible {
   /** The user has set it up for this very purpose. */
   readonly asked?: boolean;
   readonly isolation: 'same-cluster' | 'own-cluster';
+  /** How far its server will be kept from others. */
+  readonly containment: CloneSection['containment'];
   /** Why this strategy, in a sentence for the report. */
   readonly reason: string;
 }

@@ -1,5 +1,5 @@
 import { formatBytes } from '../format.ts';
-import type { Assessment } from './method.ts';
+import type { Assessment, Possible } from './method.ts';
 import type { MethodId } from './method-id.ts';
 
 /** The facts of an assessed method that decide its rank. */
@@ -10,7 +10,7 @@ export interface Assessed {
 
 /**
  * Sorts methods by preference: first those that the user has configured, then those that end no session on the target, then
- * those that are ready soonest; impossible ones come last.
+ * those that are ready soonest, a sandboxed one up to a second later than others; impossible ones come last.
  */
 export function byPreference<T extends Assessed>(found: readonly T[]): T[] {
   return [...found].sort((one, other) => compare(one.assessment, other.assessment));
@@ -21,8 +21,15 @@ function compare(one: Assessment, other: Assessment): number {
   return (
     Number(other.asked ?? false) - Number(one.asked ?? false) ||
     Number(one.endsSessions) - Number(other.endsSessions) ||
-    one.readyMs - other.readyMs
+    rankedMs(one) - rankedMs(other)
   );
+}
+
+/** Nothing that a command does in a sandbox can reach the target: that is worth some waiting. */
+const SANDBOX_WORTH_MS = 1_000;
+
+function rankedMs({ readyMs, containment }: Possible): number {
+  return containment === 'sandbox' ? readyMs - SANDBOX_WORTH_MS : readyMs;
 }
 
 /** Refuses a full copy above --max-copy, which a user should decide on. */

@@ -5,7 +5,7 @@ import { MadeDatabases } from '../ownership/made-databases.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
-import type { Clone, CloneContext, Impossible } from './method.ts';
+import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
 import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { takeLease } from './private/lease.ts';
 import { refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
@@ -24,16 +24,16 @@ import { refuseUnsandboxed, unwantedAccess } from './refuse-unsandboxed.ts';
 export type { PrivateServer } from './private/private-server.ts';
 
 /**
- * Says why a second server with a copy of the target would be dangerous here, however it is copied; for assess(). It changes
- * nothing. The sandbox is tried (40 ms) only if the target has objects that could reach other systems.
+ * Finds how far a second server with a copy of the target would be kept from others here, or why it would be dangerous, however it
+ * is copied; for assess(). It changes nothing.
  */
-export async function cageObstacle(
+export async function assessContainment(
   context: CloneContext,
   server: Pick<PrivateServer, 'owner' | 'programs'>,
-): Promise<Impossible | undefined> {
-  if (unwantedAccess(context).length === 0) return undefined;
+): Promise<Impossible | Pick<Possible, 'containment'>> {
   const original = await readOriginal(context);
-  return obstacleOf(context, original, await sandboxFor(server, original));
+  const sandbox = await sandboxFor(server, original);
+  return obstacleOf(context, original, sandbox) ?? { containment: sandbox.containment };
 }
 
 function sandboxFor(

@@ -55,7 +55,7 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
     method: 'template',
     strategy: made.strategy,
     isolation: 'same-cluster',
-    containment: context.rehearsal ? 'other-server' : 'target-server',
+    containment: assessment.containment,
     reason: made.notice ? `${assessment.reason}; ${made.notice}` : assessment.reason,
     database: name,
     oid,

@@ -93,7 +93,10 @@ async function run(
   env: NodeJS.ProcessEnv = {},
 ): Promise<{ milliseconds: number; residentMb: number }> {
   const started = performance.now();
-  const child = spawn(process.execPath, args, { env: { ...plainEnvironment(), ...env }, stdio: 'ignore' });
+  const child = spawn(process.execPath, args, {
+    env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', ...env },
+    stdio: 'ignore',
+  });
   let residentMb = 0;
   const sampler = setInterval(() => {
     residentMb = Math.max(residentMb, residentOf(child.pid ?? 0));

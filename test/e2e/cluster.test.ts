@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI, runProgram, sqlCommand } from '../helpers/cli.ts';
+import { CLI, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
@@ -65,6 +65,41 @@ describe('a target in use, on XFS', async () => {
     60_000,
   );
 
+  test.skipIf(obstacle)('is rehearsed on an isolated copy although nobody else is on it', async () => {
+    const { report } = await rehearse(url, MIGRATION, { env: AS_A_USER });
+    const reason = 'preferred to template, which would be ready sooner, because it is isolated';
+    expect(report.clone).toMatchObject({
+      ...{ method: 'cluster', containment: 'sandbox', exposure: null },
+      reason: expect.stringContaining(reason),
+    });
+    const plan = await safemigrate(['--plan', '--', ...MIGRATION], {
+      env: { ...AS_A_USER, DATABASE_URL: url },
+    });
+    expect(plan.stdout).toMatch(new RegExp(`-- clone: cluster \\(reflink\\): .*${reason}`));
+  });
+
+  test.skipIf(obstacle)(
+    'is rehearsed in its own server if the role may not copy it, and the reason says so',
+    async () => {
+      await withClient(url, (client) =>
+        client.query(`CREATE ROLE keeper LOGIN PASSWORD 'x' CREATEDB; ALTER DATABASE app OWNER TO keeper`),
+      );
+      const { report } = await rehearse(
+        changedUrl(url, { user: 'keeper', password: 'x' }),
+        sqlCommand('SELECT 1'),
+        {
+          env: AS_A_USER,
+        },
+      );
+      expect(report.clone).toMatchObject({
+        ...{ method: 'template', containment: 'target-server', exposure: null },
+        reason: expect.stringMatching(
+          /nothing isolated was chosen, because cluster is impossible: the role keeper/,
+        ),
+      });
+    },
+  );
+
   test.skipIf(obstacle)(
     "is rehearsed by the server's own user just as by root",
     async () => {
@@ -74,22 +109,16 @@ describe('a target in use, on XFS', async () => {
         await ownFolder(state);
         await runProgram(['chmod', '755', home]);
         const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
-        const words = [
-          '--clone',
-          'cluster',
-          '--allow-external-access',
-          '--format',
-          'json',
-          '--',
-          ...MIGRATION,
-        ];
+        const words = ['--clone', 'cluster', '--format', 'json', '--', ...MIGRATION];
         const { exitCode, stdout, stderr } = await runProgram(
           ['setpriv', ...ids, process.execPath, CLI, ...words],
           { env: { DATABASE_URL: url, HOME: state, XDG_STATE_HOME: state } },
         );
         expect(exitCode, stderr).toBe(0);
         const report = readReport(stdout);
-        expect(report.clone).toMatchObject({ method: 'cluster', strategy: 'reflink' });
+        expect(report.clone).toMatchObject({
+          ...{ method: 'cluster', strategy: 'reflink', containment: 'sandbox' },
+        });
       } finally {
         await rm(home, { recursive: true, force: true });
       }

@@ -43,7 +43,7 @@ export async function rehearseThroughRelay(
   through.searchParams.set('sslmode', 'disable');
   child = spawn(process.execPath, [CLI, '--', ...command], {
     cwd: tmpdir(),
-    env: { ...plainEnvironment(), DATABASE_URL: through.href },
+    env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: through.href },
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
   });

@@ -84,6 +84,7 @@ export async function withPrivateClone<T>(
         bytes: 0,
         endsSessions: false,
         isolation: 'own-cluster',
+        containment: 'sandbox',
         reason: 'it is a test',
       },
       folder,

@@ -177,7 +177,7 @@ export async function withTool(
     : ['--swap', '--yes', '--disconnect', 'all', '--audit', audit, '--', ...sqlCommand('SELECT 1')];
   const child = spawn(process.execPath, [CLI, ...words], {
     cwd: folder,
-    env: { ...plainEnvironment(), DATABASE_URL: url, ...env },
+    env: { ...plainEnvironment(), SAFEMIGRATE_CLONE: 'template', DATABASE_URL: url, ...env },
     stdio: 'ignore',
     detached: true,
   });

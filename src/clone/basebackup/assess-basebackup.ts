@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration } from '../../format.ts';
 import type { Assessment, CloneContext } from '../method.ts';
-import { cageObstacle } from '../private-cluster.ts';
+import { assessContainment } from '../private-cluster.ts';
 import { probeBasebackup } from './probe.ts';
 
 /** Time for the checkpoint, the end of the backup, the start of the second server and its recovery. */
@@ -13,8 +13,8 @@ const PER_FILE_MS = 0.05;
 export async function assessBaseBackup(context: CloneContext): Promise<Assessment> {
   const found = await probeBasebackup(context);
   if ('reason' in found) return found;
-  const danger = await cageObstacle(context, found);
-  if (danger) return danger;
+  const contained = await assessContainment(context, found);
+  if ('possible' in contained) return contained;
   const { bytes, client } = found;
   const readyMs = estimateBasebackupMs({ bytes, files: context.target.database.files });
   return {
@@ -25,6 +25,7 @@ export async function assessBaseBackup(context: CloneContext): Promise<Assessmen
     bytes,
     endsSessions: false,
     isolation: 'own-cluster',
+    ...contained,
     reason:
       `the whole cluster, ${formatBytes(bytes)}, copied here by pg_basebackup ${client.version}: estimated ` +
       formatDuration(readyMs),

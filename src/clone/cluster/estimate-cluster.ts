@@ -5,9 +5,9 @@
 export type ClusterStrategy = 'btrfs snapshot' | 'zfs snapshot' | 'reflink' | 'copy';
 
 /** An immediate checkpoint, the end of the backup, the start of the second server and its recovery. */
-const CHECKPOINT_MS = 400;
-const STOP_MS = 80;
-const START_MS = 500;
+const CHECKPOINT_MS = 250;
+const STOP_MS = 50;
+const START_MS = 250;
 const SNAPSHOT_MS = 100;
 const PER_FILE_MS = 0.05;
 const COPY_BYTES_PER_MS = 300_000;

@@ -4,7 +4,7 @@ import { messageOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes, formatDuration, plural } from '../../format.ts';
 import { type ClientPrograms, findClientPrograms } from '../../local-server/client-programs.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
-import type { Assessment, CloneContext } from '../method.ts';
+import type { Assessment, CloneContext, Possible } from '../method.ts';
 import { refuseOnSharedServer } from '../refuse-unsandboxed.ts';
 import { type DestinationKind, destinationKind, majorOf, requireOwnServer } from './destination.ts';
 import { unreadableTables } from './dump-facts.ts';
@@ -24,6 +24,12 @@ const WHERE: Record<DestinationKind, string> = {
   'same-server': "the target's own server",
   'rehearsal-server': 'the server of --rehearsal-url',
   'embedded-server': 'a server of its own on this machine',
+};
+
+const CONTAINMENT: Record<DestinationKind, Possible['containment']> = {
+  'same-server': 'target-server',
+  'rehearsal-server': 'other-server',
+  'embedded-server': 'own-server',
 };
 
 export async function assessDump(context: CloneContext): Promise<Assessment> {
@@ -48,6 +54,7 @@ export async function assessDump(context: CloneContext): Promise<Assessment> {
     bytes: schemaOnly ? 0 : sizeBytes,
     endsSessions: false,
     isolation: kind === 'embedded-server' ? 'own-cluster' : 'same-cluster',
+    containment: CONTAINMENT[kind],
     reason:
       `dumped by pg_dump ${programs.version} and restored on ${WHERE[kind]}: estimated ${formatDuration(readyMs)} for ` +
       `${what} in ${plural(relations, 'relation')}`,

@@ -71,8 +71,17 @@ const POLITE = [
   ['ionice', '-c', '2', '-n', '7'],
 ] as const;
 
-/** Finds the narrowest sandbox that this machine permits, and tries it with `postgres --version` (30 ms). */
-export async function findSandbox(owner: Owner, view: View): Promise<Sandbox> {
+const found = new Map<string, Promise<Sandbox>>();
+
+/** Finds the narrowest sandbox that this machine permits, and tries it with `postgres --version` (30 ms), once for each view. */
+export function findSandbox(owner: Owner, view: View): Promise<Sandbox> {
+  const key = JSON.stringify([process.getuid?.(), owner, view]);
+  const known = found.get(key) ?? trySandboxes(owner, view);
+  found.set(key, known);
+  return known;
+}
+
+async function trySandboxes(owner: Owner, view: View): Promise<Sandbox> {
   const polite = (await Promise.all(POLITE.map(async (words) => ((await works(words)) ? words : [])))).flat();
   const postgres = path.join(view.programs, 'postgres');
   const isRoot = process.getuid?.() === 0;

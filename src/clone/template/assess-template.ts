@@ -47,6 +47,7 @@ export async function assessTemplate(context: CloneContext): Promise<Assessment>
     bytes,
     endsSessions: await isInUse(context),
     isolation: 'same-cluster',
+    containment: context.rehearsal ? 'other-server' : 'target-server',
     reason: explain(context, fileSystems, ranking),
   };
 }

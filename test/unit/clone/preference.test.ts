@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { whyChosen } from '../../../src/clone/choose.ts';
 import type { Possible } from '../../../src/clone/method.ts';
 import type { MethodId } from '../../../src/clone/method-id.ts';
 import { type Assessed, byPreference, withinLimit } from '../../../src/clone/preference.ts';
@@ -8,7 +9,7 @@ const GB = 2 ** 30;
 function possible(change: Partial<Possible> = {}): Possible {
   return {
     ...{ possible: true, strategy: 'copy', readyMs: 1_000, stallMs: 0, bytes: 0, endsSessions: false },
-    ...{ isolation: 'own-cluster', reason: 'it is a test' },
+    ...{ isolation: 'own-cluster', containment: 'own-server', reason: 'it is a test' },
     ...change,
   };
 }
@@ -58,6 +59,43 @@ describe('which way to clone is taken', () => {
 
   test('what was set up and cannot work does not', () => {
     expect(order(noWay('external'), way('cluster'))).toEqual(['cluster', 'external']);
+  });
+});
+
+describe('an isolated clone', () => {
+  const sandboxed = (readyMs: number) => way('cluster', { readyMs, containment: 'sandbox' });
+  const inTarget = (readyMs: number) => way('template', { readyMs, containment: 'target-server' });
+
+  test('is taken if it is ready up to a second later, and the reason says so', () => {
+    const sorted = byPreference([inTarget(100), sandboxed(1_000)]);
+    expect(sorted.map(({ method }) => method.id)).toEqual(['cluster', 'template']);
+    expect(whyChosen(sorted)).toBe(
+      'preferred to template, which would be ready sooner, because it is isolated',
+    );
+  });
+
+  test('is not waited for longer, and the reason says how long it would take', () => {
+    const sorted = byPreference([sandboxed(5_000), inTarget(100)]);
+    expect(sorted.map(({ method }) => method.id)).toEqual(['template', 'cluster']);
+    expect(whyChosen(sorted)).toBe(
+      'nothing isolated was chosen, because cluster would be ready in 5.0 s only',
+    );
+  });
+
+  test('is missed with the reason why it is impossible', () => {
+    expect(whyChosen(byPreference([noWay('cluster'), inTarget(100)]))).toBe(
+      'nothing isolated was chosen, because cluster is impossible: it is a test',
+    );
+    expect(whyChosen(byPreference([way('cluster', { readyMs: 900 }), inTarget(100)]))).toBe(
+      'nothing isolated was chosen, because this machine permits no sandbox for cluster',
+    );
+  });
+
+  test('is no matter where the user has set up a way, or no other is sooner', () => {
+    expect(whyChosen([way('external', { asked: true, containment: 'other-server' }), noWay('cluster')])).toBe(
+      '',
+    );
+    expect(whyChosen([sandboxed(900), way('dump', { readyMs: 9_000 })])).toBe('');
   });
 });
 
