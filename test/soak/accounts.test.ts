@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordFigures } from '../bench/figures.ts';
 import { disturbServer, furnishServer } from '../helpers/busy-server.ts';
 import { sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { ownServer } from '../helpers/own-server.ts';
+import { fillForLoad } from '../helpers/pgbench.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
@@ -30,11 +32,10 @@ async function busyServer(inTarget: boolean) {
 test(`${trials} rehearsals on a server where others change databases, roles and sessions at random`, async () => {
   const counts = { rehearsals: 0, 'proved unchanged': 0, 'not proved': 0, 'changed (false)': 0 };
   const rows = [];
-  for (const [clone, args] of [
-    ['template', ['--clone', 'template']],
-    ['auto', []],
-  ] as const) {
-    const inTarget = clone === 'auto';
+  for (const clone of ['template', 'cluster']) {
+    const args = ['--clone', clone];
+    // A clone by CREATE DATABASE needs a target without sessions.
+    const inTarget = clone === 'cluster';
     const { target, others } = await busyServer(inTarget);
     const found = { ...counts };
     for (let trial = 0; trial < trials / 2; trial++) {
@@ -74,7 +75,9 @@ test(`${trials / 2} own connections that live for some milliseconds: none ends a
     };
     for (let trial = 0; trial < trials / 4; trial++) {
       const sql = trial % 2 === 0 ? 'INSERT INTO jobs VALUES (1)' : 'SELECT 1';
-      const { report, exitCode } = await rehearse(target, passingBy(target, temporaryFolder(), sql));
+      const { report, exitCode } = await rehearse(target, passingBy(target, temporaryFolder(), sql), {
+        args: ['--clone', 'cluster'],
+      });
       found.connections += 1;
       if (exitCode === 5) found['exit code 5'] += 1;
       else if (report.target.unchanged === null) found['not proved'] += 1;
@@ -88,4 +91,35 @@ test(`${trials / 2} own connections that live for some milliseconds: none ends a
   }
   recordFigures('own connections of some milliseconds to the target, PostgreSQL 18', rows);
   for (const { silent } of rows) expect(silent).toBe(0);
+});
+
+const LOADS = [
+  { load: 'pgbench, 4 sessions that stay', words: ['-c', '4'] },
+  { load: 'pgbench, 4 clients that connect for each transaction', words: ['-c', '4', '-C'] },
+  { load: 'pgbench, 1 client that connects 5 times a second', words: ['-c', '1', '-C', '-R', '5'] },
+  { load: 'nobody', words: null },
+] as const;
+
+test('how often --require-proof would fail beside others who work in the target', async () => {
+  const rows = [];
+  for (const { load, words } of LOADS) {
+    const server = await ownServer(18);
+    const target = await furnishServer(server);
+    await fillForLoad(target, 1);
+    const child = words && spawn('pgbench', ['-n', '-T', '3600', ...words, target], { stdio: 'ignore' });
+    const found = { load, rehearsals: trials / 20, 'not proved': 0, 'changed (false)': 0 };
+    for (let trial = 0; trial < trials / 20; trial++) {
+      const { report } = await rehearse(target, sqlCommand('CREATE TABLE notes (id int)'), {
+        args: ['--clone', 'cluster'],
+      });
+      if (report.target.unchanged === null) found['not proved'] += 1;
+      if (report.target.unchanged === false) found['changed (false)'] += 1;
+    }
+    child?.kill();
+    await server.stop();
+    rows.push(found);
+    console.log(JSON.stringify(found));
+  }
+  recordFigures('rehearsals that are not proved beside others in the target, PostgreSQL 18', rows);
+  for (const row of rows) expect(row['changed (false)']).toBe(0);
 });
