@@ -88,6 +88,52 @@ export const APPLICATION: readonly HazardRecord[] = [
     },
   },
   {
+    code: 'NEW_COLUMN_REQUIRED',
+    title: 'a new column must be written, and running code does not know it',
+    condition:
+      'A table that existed before gets a column that is NOT NULL and has no default at the end (it was dropped again, or there was none), and the command makes no trigger on the table that may fill it.',
+    effect:
+      'Each INSERT of code that does not name the column fails with SQLSTATE 23502 until that code is replaced.',
+    safer:
+      'Keep a DEFAULT until all running code writes the column, and drop it in a later migration (https://www.postgresql.org/docs/current/ddl-alter.html#DDL-ALTER-ADDING-A-COLUMN).',
+    find: (context) => {
+      const added = new Map(
+        actionsOn(context, 'add column').map(({ relation, action, statement }) => [
+          `${relation}.${displayName(action.column)}`,
+          statement.index,
+        ]),
+      );
+      const filled = new Set(actionsOn(context, 'create trigger').map(({ relation }) => relation));
+      return (context.facts.schema?.changes ?? [])
+        .filter(
+          ({ verb, kind, sql, object }) =>
+            verb === 'create' &&
+            kind === 'column' &&
+            / NOT NULL\b/.test(sql) &&
+            !/ (?:DEFAULT|GENERATED) /.test(sql) &&
+            context.relation(withoutLastPart(object)) !== undefined &&
+            !filled.has(withoutLastPart(object)) &&
+            !context.changed('drop', object) &&
+            !context.changed('create', withoutLastPart(object)),
+        )
+        .map(({ object }) => {
+          const relation = withoutLastPart(object);
+          return {
+            statement: added.get(object) ?? null,
+            relation,
+            // Only the application's own INSERTs show whether they name the column.
+            severity: 'notice' as const,
+            message: `each INSERT into ${relation} must name the new column ${lastPart(object)}`,
+            evidence: relationEvidence(context, relation),
+            advice: sqlAdvice(
+              'Until all running code writes the column:',
+              `ALTER TABLE ${relation} ALTER COLUMN ${lastPart(object)} SET DEFAULT …`,
+            ),
+          };
+        });
+    },
+  },
+  {
     code: 'NOT_NULL_DROPPED',
     title: 'a column becomes nullable before the code expects it',
     condition: 'DROP NOT NULL on a column of a table that existed before the command.',

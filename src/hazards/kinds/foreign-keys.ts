@@ -37,6 +37,42 @@ export const FOREIGN_KEYS: readonly HazardRecord[] = [
       }),
   },
   {
+    code: 'FOREIGN_KEY_VALIDATED_AT_ONCE',
+    title: 'a foreign key is validated in the transaction that adds it',
+    condition:
+      'ADD FOREIGN KEY … NOT VALID and VALIDATE CONSTRAINT in one transaction, on a table that existed before the command.',
+    effect:
+      'SHARE ROW EXCLUSIVE on both tables is held while all rows are read, as without NOT VALID: every write to both waits.',
+    safer:
+      'Commit between the two: VALIDATE CONSTRAINT alone lets writes go on (https://www.postgresql.org/docs/current/sql-altertable.html, notes on VALIDATE CONSTRAINT).',
+    find: (context) =>
+      actionsOn(context, 'validate constraint').flatMap(({ statement, relation, action }) => {
+        const added = actionsOn(context, 'add constraint').find(
+          (each) =>
+            each.relation === relation &&
+            each.action.kind === 'foreign key' &&
+            each.action.notValid &&
+            each.action.constraint === action.constraint &&
+            each.statement.index < statement.index &&
+            each.statement.transaction === statement.transaction,
+        );
+        if (!added) return [];
+        const others = added.action.references ? [context.resolve(added.action.references, statement)] : [];
+        return [
+          lockFinding(
+            context,
+            statement,
+            relation,
+            `writes to ${[relation, ...others].join(' and ')} wait while the foreign key ${displayName(action.constraint)} is validated`,
+            sqlAdvice(
+              'In a transaction of its own, after the one that adds it is committed:',
+              `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${displayName(action.constraint)}`,
+            ),
+          ),
+        ];
+      }),
+  },
+  {
     code: 'FOREIGN_KEY_WITHOUT_INDEX',
     title: 'a foreign key has no index on the referencing table',
     condition: 'A new foreign key of an existing table, and no index of that table begins with its columns.',
