@@ -38,6 +38,8 @@ export function makeCommandCgroup(): CommandCgroup | undefined {
   }
   return {
     start(spawn) {
+      // A clean elsewhere removes groups that are empty, as this one is until now.
+      mkdirSync(folder, { recursive: true });
       enter(folder);
       try {
         return spawn();
