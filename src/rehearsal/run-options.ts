@@ -1,6 +1,6 @@
 import type { MethodId } from '../clone/method-id.ts';
 import type { Interrupts } from '../command/run-command.ts';
-import type { SandboxMode } from '../command/sandbox/command-sandbox.ts';
+import type { SandboxMode } from '../command/sandbox/sandbox-mode.ts';
 import { DEFAULT_URL_VARIABLE } from '../database/url-variable.ts';
 import type { Emit } from '../events.ts';
 import type { EarlierApply } from '../hazards/apply-history.ts';

@@ -8,11 +8,9 @@ import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/
 import type { Session } from '../../postgres/connection/session.ts';
 import { socketInodes, socketsOf } from '../process-sockets.ts';
 import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
+import type { SandboxMode } from './sandbox-mode.ts';
 import { bubblewrapWords, coverWords, type SandboxParts, unshareWords } from './sandbox-words.ts';
 import { listeningUnixSockets, pathsToCover, realSocket } from './unix-sockets.ts';
-
-/** `required`: the whole sandbox, or no run. `auto`: what costs nothing and is in no command's way. */
-export type SandboxMode = 'auto' | 'required' | 'off';
 
 export interface SandboxPlan {
   readonly mode: SandboxMode;
