@@ -1,0 +1,42 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../helpers/cli.ts';
+import { temporaryDatabase, withClient } from '../helpers/database.ts';
+import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+beforeAll(() => useOwnServers(18));
+
+const RUNS = Number(process.env.SANDBOX_RUNS ?? 100);
+
+/** Works on the clone, then tries to write to the target by a connection that would end at once. */
+const INTRUDE = `
+  const client = await connect();
+  await client.query('CREATE TABLE made (id int)');
+  await client.end();
+  const url = (await import('node:fs')).readFileSync(args[0], 'utf8');
+  try {
+    const own = await connect(undefined, url);
+    await own.query('INSERT INTO jobs VALUES (1)');
+    await own.end();
+  } catch (error) { console.error('stopped:', error.code); }`;
+
+test('no connection of a sandboxed command reaches the target, however short it is', {
+  timeout: RUNS * 20_000,
+}, async () => {
+  const target = await temporaryDatabase(18, { sql: 'CREATE TABLE jobs (id int)' });
+  const hardCoded = path.join(temporaryFolder(), 'url');
+  writeFileSync(hardCoded, target.url);
+  for (let run = 0; run < RUNS; run++) {
+    const { report, exitCode, stderr } = await rehearse(target.url, scriptCommand(INTRUDE, hardCoded), {
+      args: ['--sandbox', 'required'],
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(stderr).toContain('stopped: ECONNREFUSED');
+    expect(report.target.unchanged).toBe(true);
+  }
+  const rows = await withClient(target.url, (client) => client.query('SELECT FROM jobs'));
+  expect(rows.rowCount).toBe(0);
+  await target.drop();
+});
