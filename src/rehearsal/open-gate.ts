@@ -42,13 +42,15 @@ export async function actsUnseen(
 /** Opens the gate around that one for a clone that has no sandbox; null if other systems are out of reach, or permitted. */
 export async function openAccessGate(
   scope: Scope,
-  { run, audit, signal, options }: CloneContext,
+  { run, audit, signal, options, target }: CloneContext,
   clone: Clone,
   gate: RehearsalGate,
 ): Promise<ExternalAccessGate | null> {
   if (options.allowExternalAccess || !UNSANDBOXED.includes(clone.containment)) return null;
   const connect = () =>
-    openSession(clone.connect, { run, audit, signal, purpose: 'catalogue', readOnly: true });
+    openSession(forOwnSessions(clone, target), {
+      ...{ run, audit, signal, purpose: 'catalogue', readOnly: true },
+    });
   return scope.own(
     'session that guards the clone',
     async () => new ExternalAccessGate(gate, connect),

@@ -21,6 +21,7 @@ export function guardOptions(
   return {
     names: { target: target.database.name, clone: clone.database },
     isolation: clone.isolation,
+    sandboxed: clone.containment === 'sandbox',
     allow: allowClusterStatements,
     marking: clone.marking,
     databases: clone.made,

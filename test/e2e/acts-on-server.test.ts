@@ -118,6 +118,19 @@ describe.each([14, 18] as const)('functions that act on the server, on PostgreSQ
     await target.drop();
   });
 
+  test('run in a copy of the cluster, where they reach nothing of the target', async () => {
+    const target = await temporaryDatabase(version, { sql: SETUP });
+    const { report } = await rehearse(
+      target.url,
+      sqlCommand(`SELECT pg_terminate_backend(0), pg_reload_conf(), length(pg_read_file('PG_VERSION'))`),
+      { env: { SAFEMIGRATE_CLONE: 'cluster' } },
+    );
+    const isSandboxed = report.clone.containment === 'sandbox';
+    expect(report.command.refused.length).toBe(isSandboxed ? 0 : 1);
+    expect(await onServer(`SELECT slot_name FROM pg_replication_slots`, version)).toHaveLength(1);
+    await target.drop();
+  });
+
   test('do not stop what only looks like them', async () => {
     const target = await temporaryDatabase(version, { sql: SETUP });
     const { report, exitCode, stderr } = await rehearse(

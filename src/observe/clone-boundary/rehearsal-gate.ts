@@ -20,6 +20,8 @@ export interface RehearsalGateOptions {
   readonly names: Names;
   /** In a cluster of its own the clone may be treated as the target's cluster would be; only its host is out of bounds. */
   readonly isolation: 'same-cluster' | 'own-cluster';
+  /** Its server has a sandbox: no function can do harm there, whatever it reaches for. */
+  readonly sandboxed?: boolean;
   /** `--allow-cluster-statements`: what reaches beyond the clone is let through knowingly, and reported. */
   readonly allow: boolean;
   /** Stands in for a COMMENT ON DATABASE of the command's, which would erase the clone's mark. */
@@ -105,7 +107,8 @@ export class RehearsalGate implements Gate {
   }
 
   #withoutCall(call: ServerCall | undefined): GateAnswer {
-    const matters = call && (this.#options.isolation === 'same-cluster' || call.leaves === 'server');
+    const { isolation, sandboxed = false } = this.#options;
+    const matters = call && (isolation === 'same-cluster' || (call.leaves === 'server' && !sandboxed));
     return matters ? this.#refuse(call.what, call.why) : 'run';
   }
 

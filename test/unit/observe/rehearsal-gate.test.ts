@@ -5,7 +5,12 @@ import { parseText } from '../../../src/postgres/sql/parse.ts';
 const MARKING = `COMMENT ON DATABASE "shop_rehearsal_1" IS 'ours'`;
 
 function guard(
-  options: { allow?: boolean; made?: string[]; isolation?: 'same-cluster' | 'own-cluster' } = {},
+  options: {
+    allow?: boolean;
+    made?: string[];
+    isolation?: 'same-cluster' | 'own-cluster';
+    sandboxed?: boolean;
+  } = {},
 ) {
   const announced: string[] = [...(options.made ?? [])];
   return {
@@ -13,6 +18,7 @@ function guard(
     guard: new RehearsalGate({
       names: { target: 'shop', clone: 'shop_rehearsal_1' },
       isolation: options.isolation ?? 'same-cluster',
+      sandboxed: options.sandboxed ?? false,
       allow: options.allow ?? false,
       marking: () => MARKING,
       databases: {
@@ -190,5 +196,23 @@ describe('the guard of a clone in a cluster of its own', () => {
     const { guard: own } = guard({ isolation: 'own-cluster' });
     expect(await ask(own, sql)).toMatchObject({ sqlstate: '42501' });
     expect(own.refused).toHaveLength(1);
+  });
+});
+
+describe('the guard of a clone in a sandbox', () => {
+  test.each([
+    "SELECT lo_export(1, '/tmp/x')",
+    "SELECT dblink('host=prod', 'DROP TABLE t')",
+    "DO $$ BEGIN PERFORM pg_read_file('PG_VERSION'); END $$",
+    'SELECT pg_terminate_backend(1)',
+  ])('lets %s run, which can reach nothing', async (sql) => {
+    const { guard: caged } = guard({ isolation: 'own-cluster', sandboxed: true });
+    expect(await ask(caged, sql)).toBe('run');
+    expect(caged.refused).toEqual([]);
+  });
+
+  test('still refuses a function of files in the target’s own server', async () => {
+    const { guard: shared } = guard({ isolation: 'same-cluster', sandboxed: true });
+    expect(await ask(shared, "SELECT lo_export(1, '/tmp/x')")).toMatchObject({ sqlstate: '42501' });
   });
 });
