@@ -1,6 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
+import { sentStatements } from '../../src/model/repeated.ts';
 import { recordFigures } from '../bench/figures.ts';
 import { withClient } from '../helpers/client.ts';
 import { ownServer } from '../helpers/own-server.ts';
@@ -63,3 +66,43 @@ test('1 GB in and out by COPY takes the tool no more memory than 1 MB, within 50
   ]);
   expect(large.peak - small.peak).toBeLessThanOrEqual(MAXIMUM_EXTRA_MEGABYTES);
 });
+
+const INSERTS = 1_000_000;
+
+test('1,000,000 INSERTs take 300 MB of memory, 5 MB of JSON and 3 MB of HTML at most', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-soak-'));
+  const [json, page] = [path.join(folder, 'report.json'), path.join(folder, 'report.html')];
+  await withClient(url, (client) => client.query('CREATE TABLE numbered (id int, v text)'));
+  let pid = 0;
+  let peak = 0;
+  const script = `
+    (echo 'BEGIN;'; seq 1 ${INSERTS} | sed "s/.*/INSERT INTO numbered VALUES (&, 'row number &');/"; echo 'COMMIT;') |
+      psql -X -q "$DATABASE_URL" || exit 1
+    echo inserted >&2; read go`;
+  const { report, exitCode, stderr } = await rehearse(url, ['sh', '-c', script], {
+    args: ['--report', json, '--report', page],
+    started: (child) => {
+      pid = child;
+    },
+    typed: [
+      [
+        /inserted/,
+        async () => {
+          const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+          peak = Number(/VmHWM:\s*(\d+) kB/.exec(status)?.[1]) / 1024;
+          return 'go\n';
+        },
+      ],
+    ],
+  });
+  const [jsonMb, pageMb] = [statSync(json).size / 1e6, statSync(page).size / 1e6];
+  rmSync(folder, { recursive: true });
+  expect(exitCode, stderr).toBe(0);
+  recordFigures(`${INSERTS} INSERTs in one transaction, through the built CLI`, [
+    { 'peak of resident memory, MB': Math.round(peak), 'JSON, MB': jsonMb, 'HTML, MB': pageMb },
+  ]);
+  expect(sentStatements(report.statements)).toBe(INSERTS + 2);
+  expect(peak).toBeLessThan(300);
+  expect(jsonMb).toBeLessThan(5);
+  expect(pageMb).toBeLessThan(3);
+}, 3_600_000);
