@@ -8,8 +8,10 @@ import {
 import { RUN_OPTIONS } from '../../src/cli/options/run-table.ts';
 import { subcommands } from '../../src/cli/options/subcommand-table.ts';
 
-/** The block of README.md that `npm run docs` writes. */
+/** The block of docs/cli.md that `npm run docs` writes. */
 export const OPTIONS_BLOCK = 'options';
+/** The page that has it, from the top of the project. */
+export const OPTIONS_PAGE = 'docs/cli.md';
 
 /** All options as Markdown, made from the table that the command line itself reads. */
 export function optionTables(): string {

@@ -5,9 +5,9 @@ import { renderText } from '../../src/report/text.ts';
 export const TRANSCRIPT_BLOCK = 'transcript';
 
 /** What a reader is to see first; the rest is left out, and that is shown. */
-const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA|FORECAST|ROLLBACK SQL)/;
+const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA)/;
 const LEFT_OUT = '…';
-const LONGEST_LINES = 16;
+const LONGEST_LINES = 7;
 const INDENT = '    ';
 
 /** The report as a terminal of 80 columns shows it, shortened. */

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { blockOf } from '../../helpers/marked-block.ts';
+import { OPTIONS_BLOCK, OPTIONS_PAGE, optionTables } from '../../helpers/option-tables.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8');
+const PAGES = ['README.md', ...readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`)].filter(
+  (file) => file.endsWith('.md'),
+);
+
+test('the page of the command line has the options of today; else: npm run docs', () => {
+  expect(blockOf(read(OPTIONS_PAGE), OPTIONS_BLOCK)).toBe(optionTables());
+});
+
+test('the README has 8 to 12 kB', () => {
+  const bytes = Buffer.byteLength(read('README.md'));
+  expect(bytes).toBeGreaterThan(8_000);
+  expect(bytes).toBeLessThan(12_000);
+});
+
+test('the README leads to every page of docs', () => {
+  const linked = new Set(linksOf('README.md').map(({ file }) => file));
+  expect(PAGES.filter((file) => file !== 'README.md' && !linked.has(file))).toEqual([]);
+});
+
+describe.each(PAGES)('the links of %s', (page) => {
+  test('lead to files and headings that are there', () => {
+    const broken = linksOf(page).filter(
+      ({ file, anchor }) =>
+        !existsSync(path.join(root, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
+    );
+    expect(broken).toEqual([]);
+  });
+});
+
+interface Link {
+  /** From the top of the project. */
+  readonly file: string;
+  readonly anchor: string | undefined;
+}
+
+/** Returns the links of a page to files of the project. */
+function linksOf(page: string): Link[] {
+  return [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].map(
+    ([, target, anchor]) => ({
+      file: target ? path.join(path.dirname(page), target) : page,
+      anchor,
+    }),
+  );
+}
+
+/** Returns the anchors of a page's headings, as code hosts make them. */
+function anchorsOf(file: string): string[] {
+  return [...read(file).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+    (title ?? '')
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  );
+}
