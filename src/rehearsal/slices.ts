@@ -6,6 +6,7 @@ import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
 import { coverWords, restoringWords } from '../command/sandbox/sandbox-words.ts';
 import { type OpenSandbox, openSandbox } from '../command/sandbox/sandboxed-command.ts';
 import type { RehearsalGateOptions } from '../observe/clone-boundary/rehearsal-gate.ts';
+import { writingFunction } from '../observe/clone-boundary/writing-function.ts';
 import type { CommandWatchOptions } from '../observe/command-watch.ts';
 import type { WatchOptions } from '../observe/target-state.ts';
 import type { Gate } from '../proxy/observed.ts';
@@ -14,7 +15,7 @@ import type { Stop } from '../stop.ts';
 import type { CommandPlan, ProxyPlan } from './plan.ts';
 
 export function guardOptions(
-  { target }: CloneContext,
+  { target, control }: CloneContext,
   clone: Clone,
   { allowClusterStatements }: ProxyPlan,
 ): RehearsalGateOptions {
@@ -24,6 +25,7 @@ export function guardOptions(
     sandboxed: clone.containment === 'sandbox',
     allow: allowClusterStatements,
     marking: clone.marking,
+    writingFunction: (names) => writingFunction(control, names),
     databases: clone.made,
   };
 }

@@ -47,6 +47,7 @@ async function proxy(observe: Observe): Promise<string> {
     isolation: 'same-cluster',
     allow: false,
     marking: () => '',
+    writingFunction: async () => undefined,
     databases: {
       limit: -1,
       has: () => false,

@@ -3,7 +3,7 @@ import type { PostgresError } from '../../postgres/protocol/messages.ts';
 import { fieldsIf, isHarmlessElsewhere, nameOfStatement } from '../../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../../postgres/sql/parse.ts';
 
-import { optionOf } from '../../postgres/sql/tree.ts';
+import { calledFunctions, optionOf } from '../../postgres/sql/tree.ts';
 import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
 import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
@@ -30,11 +30,14 @@ export interface RehearsalGateOptions {
   readonly calls?: ServerCalls;
   /** Adds to `calls` what runs these functions, which the command has made or replaced. */
   readonly findUses?: (learned: readonly KnownFunction[]) => Promise<void>;
+  /** Returns the first of these functions that may write. It is asked about queries to other databases than the rehearsed one. */
+  readonly writingFunction: (names: readonly string[]) => Promise<string | undefined>;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
 }
 
 /** insufficient_privilege: tools take it as final, and do not try again. */
 const SQLSTATE = '42501';
+const NOT_REHEARSED = 'it is not the rehearsed one';
 
 /**
  * Keeps the command's statements within the clone: refuses what would take effect beyond it, and, where the clone shares
@@ -66,10 +69,9 @@ export class RehearsalGate implements Gate {
     const reach = classifyScope(parsed.node, own);
     const elsewhere = database !== names.target && !databases.has(database);
     if (elsewhere && !isHarmlessElsewhere(parsed.node) && reach.kind !== 'own-databases')
-      return this.#refuse(
-        `${nameOfStatement(parsed.node)} in the database ${database}`,
-        'it is not the rehearsed one',
-      );
+      return this.#refuse(`${nameOfStatement(parsed.node)} in the database ${database}`, NOT_REHEARSED);
+    const writing = elsewhere ? await this.#writingCall(parsed.node) : undefined;
+    if (writing !== undefined) return this.#refuse(`${writing}() in the database ${database}`, NOT_REHEARSED);
     switch (reach.kind) {
       case 'within':
         return this.#withoutCall(call);
@@ -94,6 +96,10 @@ export class RehearsalGate implements Gate {
           ? 'run'
           : this.#refuse(`DROP DATABASE ${reach.database}`, 'it is not a database that the command made');
     }
+  }
+
+  async #writingCall(node: ParsedStatement['node']): Promise<string | undefined> {
+    return this.#options.writingFunction(calledFunctions(node).map(({ name }) => name));
   }
 
   /** What it knows to act beyond the clone. */

@@ -21,6 +21,7 @@ function guard(
       sandboxed: options.sandboxed ?? false,
       allow: options.allow ?? false,
       marking: () => MARKING,
+      writingFunction: async (names) => names.find((name) => name === 'nextval'),
       databases: {
         limit: 1234,
         has: (name) => announced.includes(name),
@@ -162,6 +163,8 @@ describe('a database that the command makes for itself', () => {
     'SELECT 1 AS one INTO t',
     'WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone',
     'PREPARE p AS INSERT INTO t VALUES (1)',
+    "SELECT nextval('numbers')",
+    "PREPARE p AS SELECT * FROM nextval('numbers')",
   ])('in another database of the server it may not run %s', async (sql) => {
     const { guard: on } = guard({ made: ['shadow'] });
     expect(await ask(on, sql, 'postgres')).toMatchObject({ sqlstate: '42501' });
