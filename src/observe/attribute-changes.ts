@@ -114,7 +114,7 @@ function authorOfSharedChange(
   // Neither runs in a function or a block, so that the proxy saw all of the command's own.
   if (change.ofDatabases && !madeDatabases)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
-  if (!ranHiddenCode && noStranger)
+  if (!ranHiddenCode && noStranger && !change.ofFiles)
     return {
       madeBy: 'others',
       evidence:

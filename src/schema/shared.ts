@@ -221,6 +221,8 @@ export interface SharedChange {
   readonly what: string;
   /** A database came or went, as opposed to a property of something. */
   readonly ofDatabases: boolean;
+  /** A line of a configuration file, which needs no session to be written. */
+  readonly ofFiles: boolean;
   /** The run of safemigrate that marked the database, or took its mark off again; null if none did. */
   readonly markedBy: string | null;
   /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
@@ -232,7 +234,10 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
   const found: SharedChange[] = [];
   for (const object of a.objects.keys())
     if (!b.objects.has(object))
-      found.push({ what: `${object} dropped`, ofDatabases: isDatabase(object), markedBy: null, xmin: null });
+      found.push({
+        what: `${object} dropped`,
+        ...{ ofDatabases: isDatabase(object), ofFiles: isOfFile(object), markedBy: null, xmin: null },
+      });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
     const wasReplaced = isDatabase(object) && then !== undefined && then.oid !== now.oid;
@@ -246,7 +251,7 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
       const ofDatabases = (wasReplaced || !then) && isDatabase(object);
-      found.push({ what, ofDatabases, markedBy, xmin: since });
+      found.push({ what, ofDatabases, ofFiles: isOfFile(object), markedBy, xmin: since });
     }
   }
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
@@ -261,6 +266,10 @@ function markingRun(properties: Readonly<Record<string, string | null>>): string
 /** By the name that the probes give it. */
 function isDatabase(object: string): boolean {
   return object.startsWith('database ');
+}
+
+function isOfFile(object: string): boolean {
+  return object.startsWith('setting ');
 }
 
 /** Properties that have a row of their own, beside the object's. */

@@ -62,3 +62,13 @@ test('what a script of --after-clone wrote before the command ran is ours, the r
     { what: 'role other created', madeBy: 'others' },
   ]);
 });
+
+test('a line of a configuration file may be written without any session', () => {
+  const before = state({});
+  const objects = new Map([['setting work_mem in postgresql.auto.conf', { value: '…1' }]]);
+  const after = { ...before, shared: { ...before.shared, objects } };
+  const madeBy = (suspects: Suspects) =>
+    attributeChanges({ before, start: before, after }, [], plain, suspects).map((change) => change.madeBy);
+  expect(madeBy(busy)).toEqual(['unproved']);
+  expect(madeBy({ ...busy, others: false })).toEqual(['unknown']);
+});
