@@ -100,7 +100,10 @@ export async function annoy(
       misbehave(client);
       return;
     }
-    const socket = createConnection({ host: place.host, port: place.port, allowHalfOpen: true });
+    // An address has 28,000 ports, and each stays taken for a minute.
+    const localAddress = `127.0.0.${2 + (number % 50)}`;
+    const { host, port } = place;
+    const socket = createConnection({ host, port, localAddress, allowHalfOpen: true });
     follow(socket, number);
     await new Promise<void>((resolve) => socket.once('connect', resolve).once('close', () => resolve()));
     socket.resume();
