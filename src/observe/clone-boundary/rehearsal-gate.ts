@@ -57,6 +57,11 @@ export class RehearsalGate implements Gate {
     this.#calls = options.calls ?? new ServerCalls();
   }
 
+  get open(): boolean {
+    const { isolation, sandboxed = false } = this.#options;
+    return isolation === 'own-cluster' && sandboxed;
+  }
+
   async before({ database, sql, parsed }: Intent): Promise<GateAnswer> {
     const { names, databases, isolation } = this.#options;
     const own = this.#names();

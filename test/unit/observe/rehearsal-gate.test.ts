@@ -43,6 +43,14 @@ async function translate(on: RehearsalGate, sql: string) {
   return on.translate(sql, (await parseText(Buffer.from(sql))) ?? []);
 }
 
+test('only a clone in a sandbox of its own lets everything pass unread, if nothing is observed', () => {
+  const open = (options: Parameters<typeof guard>[0]) => guard(options).guard.open;
+  expect(open({ isolation: 'own-cluster', sandboxed: true })).toBe(true);
+  expect(open({ isolation: 'own-cluster' })).toBe(false);
+  expect(open({ isolation: 'same-cluster', sandboxed: true })).toBe(false);
+  expect(open({})).toBe(false);
+});
+
 describe('a statement that reaches beyond the clone', () => {
   test('is refused with an error of the server, and remembered', async () => {
     const { guard: on } = guard();
