@@ -52,8 +52,8 @@ export function describeClone(
   };
 }
 
-/** Describes what a role could do on the target's server in a function, where no gate sees it. */
-function exposureOf({
+/** Describes what a role could do on the target's server in a function, where no gate sees it; null if nothing. */
+export function exposureOf({
   name,
   superuser,
   runsPrograms,

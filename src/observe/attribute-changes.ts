@@ -16,6 +16,8 @@ export interface SeenCommand {
   readonly targetConnections: readonly TargetConnection[];
   /** Sessions on the target that were seen to be somebody else's, as Contacts has them. */
   readonly others: readonly string[];
+  /** Its code that executed texts nobody could read beforehand, if these may act on the target's server. */
+  readonly unreadCode: readonly string[];
   /** Processes that it left running. */
   readonly leftRunning: readonly { readonly pid: number; readonly command: string }[];
   /** Of each of its runs, if the clone is in the target's server: in another one their ids mean nothing. */

@@ -77,7 +77,12 @@ function proveUnchanged(
   };
   const changes = [...attributeChanges(states, targetChanges, command, suspects), ...account.changes];
   const isChanged = changes.some(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
-  const unproved = [...account.unproved, ...unprovedChanges(changes), ...whileRunning(command)];
+  const unproved = [
+    ...account.unproved,
+    ...unprovedChanges(changes),
+    ...whileRunning(command),
+    ...afterUnreadCode(command),
+  ];
   return {
     changes,
     sessions: account.sessions,
@@ -106,6 +111,16 @@ function whileRunning({ leftRunning }: SeenCommand): string[] {
   const more = leftRunning.length > 1 ? ` and ${leftRunning.length - 1} more` : '';
   return [
     `the command left a process running, ${first.command} (pid ${first.pid})${more}, which may still connect to the target`,
+  ];
+}
+
+function afterUnreadCode({ unreadCode }: SeenCommand): string[] {
+  if (unreadCode.length === 0) return [];
+  const listed = unreadCode.slice(0, LISTED).join(', ');
+  const more = unreadCode.length > LISTED ? `, and ${unreadCode.length - LISTED} more` : '';
+  return [
+    `the command's code executes texts that it puts together at run time (${listed}${more}), within the target's server and as a ` +
+      'role that may act on it: not everything that such a text can do there would be seen',
   ];
 }
 

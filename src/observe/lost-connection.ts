@@ -47,6 +47,7 @@ const UNOBSERVED: SeenCommand = {
   ownDatabases: [],
   targetConnections: [],
   others: [],
+  unreadCode: [],
   leftRunning: [],
   transactions: [],
   cloneChanges: [],

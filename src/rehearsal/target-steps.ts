@@ -1,3 +1,4 @@
+import { exposureOf } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
 import { type CommandSandbox, describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import type { StatementSection } from '../model/report.ts';
@@ -35,6 +36,11 @@ function isConfined(
   return kind === 'sandboxed' && allowed.length === 0 && isolation === 'own-cluster' && !allowExternalAccess;
 }
 
+/** The clone is in the target's server, with a role that could do more there than its database shows. */
+function isExposed({ target }: CloneSetup['context'], { containment }: Clone): boolean {
+  return containment === 'target-server' && exposureOf(target.role) !== null;
+}
+
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 
 /** Reads the target once more, and says who changed it if it is not as it was. */
@@ -53,6 +59,9 @@ export function compareWithTarget(
       ownDatabases: clone.made.names,
       targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
       others: runs.flatMap(({ others }) => others),
+      unreadCode: isExposed(context, clone)
+        ? [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))]
+        : [],
       leftRunning: runs.flatMap(({ result }) => result.leftRunning),
       transactions: sharesServer(context, clone) ? runs.map(({ wire }) => wire.transactions) : [],
       cloneChanges: after.observed.schema?.changes ?? [],

@@ -3,10 +3,8 @@
  * of them takes it out of this list. `sometimes`: it depends on the moment.
  */
 export const SILENT: ReadonlyMap<string, 'always' | 'sometimes'> = new Map([
-  ['lock-shared-catalogue-in-do', 'always'],
   ['own-short', 'sometimes'],
   ['own-other-database', 'sometimes'],
   ['shell-in-psql', 'sometimes'],
   ['switch-wal-in-do', 'always'],
-  ['terminate-concatenated', 'always'],
 ]);

@@ -28,7 +28,8 @@ interface Statement {
 
 /** Words of statements that act beyond their database, for code in which they stand. */
 const BEYOND =
-  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke)\b/i;
+  /\b(?:role|user|group|database|tablespace|program|copy|owned|system|subscription|grant|revoke|lock)\b/i;
+const EXECUTE = /\bexecute\b/i;
 /** Functions that execute their text. */
 const EXECUTES =
   /^(?:query_to_xml|query_to_xmlschema|query_to_xml_and_xmlschema|ts_stat|crosstab\w*|connectby)$/;
@@ -82,14 +83,23 @@ export function findNamedCall(text: string, { calls }: Known): ServerCall | unde
 }
 
 async function inBlock({ sql, node }: Statement, known: Known): Promise<ServerCall | undefined> {
-  const call = await inBody(sql, languageOf(fieldsIf(node, 'DoStmt')?.args), known);
+  const call = await inBody(sql, languageOf(fieldsIf(node, 'DoStmt')?.args), known, 'a DO block');
   return call && { ...call, what: `DO with ${call.what}` };
 }
 
-/** Searches the body of a function or a DO block, given with the statement that holds it. */
-async function inBody(sql: string, language: string, known: Known): Promise<ServerCall | undefined> {
-  if (!known.calls.mentions(sql) && !BEYOND.test(sql)) return undefined;
+/**
+ * Searches the body of a function or a DO block, given with the statement that holds it.
+ * @param sentAs what the command sent; undefined for a function that the clone had before.
+ */
+async function inBody(
+  sql: string,
+  language: string,
+  known: Known,
+  sentAs?: string,
+): Promise<ServerCall | undefined> {
+  if (!known.calls.mentions(sql) && !BEYOND.test(sql) && !(sentAs && EXECUTE.test(sql))) return undefined;
   const code = language === 'plpgsql' ? await plpgsqlCode(sql) : await bodyOfSql(sql, language);
+  if (sentAs && (code === UNREADABLE || code.composes)) known.calls.composing.add(sentAs);
   return code === UNREADABLE ? known.calls.named(sql) : await inCode(code, known);
 }
 
@@ -98,7 +108,7 @@ async function bodyOfSql(sql: string, language: string): Promise<Code | typeof U
   if (code === UNREADABLE) return UNREADABLE;
   const created = fieldsIf(code.nodes[0] ?? {}, 'CreateFunctionStmt');
   // BEGIN ATOMIC and RETURN: the statements are part of the tree.
-  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], dynamic: [] };
+  if (created?.sql_body) return { nodes: [{ SelectStmt: created.sql_body }], dynamic: [], composes: false };
   const body = optionOf(created?.options, 'as')?.arg;
   return await sqlCode(body && 'List' in body ? (strings(body.List.items)[0] ?? '') : '');
 }
@@ -209,8 +219,8 @@ async function learnFunction(
   { funcname, options }: Tree.CreateFunctionStmt,
   known: Known,
 ): Promise<undefined> {
-  const call = (await callOfFunction({ sql, options }, known)) ?? null;
   const name = nameOfParts(funcname);
+  const call = (await inBody(sql, languageOf(options), known, `the function ${name.name}`)) ?? null;
   if (call || known.calls.mentions(name.name)) known.calls.learnFunction({ ...name, ...ANY_ARGUMENTS, call });
 }
 

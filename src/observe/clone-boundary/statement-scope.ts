@@ -1,7 +1,16 @@
 import type * as Tree from 'libpg-query';
+import type { Name } from '../../model/hazard-facts.ts';
 import { isStatementKind, nameOfStatement, reachOf } from '../../postgres/sql/classify-statement.ts';
 import type { KindsReaching } from '../../postgres/sql/statement-kinds.ts';
-import { type FieldsOf, kindOf, type Node, optionOf, strings } from '../../postgres/sql/tree.ts';
+import {
+  type FieldsOf,
+  itemsOf,
+  kindOf,
+  type Node,
+  nameOf,
+  optionOf,
+  strings,
+} from '../../postgres/sql/tree.ts';
 import { ACTS_ON_SERVER, TOUCHES_FILES } from './server-functions.ts';
 
 /**
@@ -88,6 +97,13 @@ const RULES: Rules = {
       ? undefined
       : beyond('COPY with a file of the server', TOUCHES_FILES, 'server');
   },
+  LockStmt: ({ relations = [] }) => {
+    const shared = itemsOf<Tree.RangeVar>(relations, 'RangeVar').map(nameOf).find(isSharedCatalogue);
+    return (
+      shared &&
+      beyond(`LOCK of ${shared.name}`, 'all databases share it, and new sessions of theirs would wait')
+    );
+  },
   GrantStmt: ({ is_grant: grants, objtype, objects = [] }, names) =>
     onObject(grants ? 'GRANT' : 'REVOKE', objtype, strings(objects), names),
   CommentStmt: ({ objtype, object }, names) => onObject('COMMENT', objtype, namesOf(object), names),
@@ -99,6 +115,14 @@ const RULES: Rules = {
       ? beyond('ALTER DATABASE … RENAME', 'the command could not find its database again')
       : onObject('ALTER … RENAME', renameType, [subname], names),
 };
+
+/** The catalogues that all databases of a server share. */
+const SHARED_CATALOGUE =
+  /^pg_(?:authid|auth_members|database|db_role_setting|parameter_acl|replication_origin|shdepend|shdescription|shseclabel|subscription|tablespace)$/;
+
+function isSharedCatalogue({ schema, name }: Name): boolean {
+  return (schema === null || schema === 'pg_catalog') && SHARED_CATALOGUE.test(name);
+}
 
 /** Objects of the whole cluster. */
 function onObject(

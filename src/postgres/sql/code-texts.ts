@@ -7,6 +7,8 @@ export interface Code {
   readonly nodes: readonly Node[];
   /** Literals of which the code puts texts together that it executes. */
   readonly dynamic: readonly string[];
+  /** It executes a text that is more than one literal: what that says is known only when it runs. */
+  readonly composes: boolean;
 }
 
 /** The parser could not read the code. */
@@ -15,7 +17,9 @@ export const UNREADABLE = 'unreadable';
 /** Returns the statements of a text of SQL. */
 export async function sqlCode(text: string): Promise<Code | typeof UNREADABLE> {
   const statements = await parseText(Buffer.from(text));
-  return statements ? { nodes: statements.map(({ node }) => node), dynamic: [] } : UNREADABLE;
+  return statements
+    ? { nodes: statements.map(({ node }) => node), dynamic: [], composes: false }
+    : UNREADABLE;
 }
 
 /** A PL/pgSQL expression as the parser prints it: with its text, and what kind of text it is. */
@@ -44,13 +48,16 @@ export async function plpgsqlCode(statement: string): Promise<Code | typeof UNRE
   });
   const nodes: Node[] = [];
   const dynamic: string[] = [];
+  let composes = false;
   for (const expression of expressions) {
     const own = await nodesOf(expression);
     if (own === UNREADABLE) return UNREADABLE;
     nodes.push(...own);
-    if (executed.has(expression)) dynamic.push(...literalsOf(own));
+    if (!executed.has(expression)) continue;
+    dynamic.push(...literalsOf(own));
+    composes ||= !isLiteral(own);
   }
-  return { nodes, dynamic };
+  return { nodes, dynamic, composes };
 }
 
 /** The expressions whose value is executed: EXECUTE, FOR … IN EXECUTE, RETURN QUERY EXECUTE, OPEN … FOR EXECUTE. */
@@ -74,6 +81,12 @@ function asStatement(query: string, parseMode: number): string {
   if (parseMode === PLAIN_EXPRESSION) return `SELECT ${query}`;
   // `target := value` or `target = value`
   return `SELECT ${query.includes(':=') ? query.replace(':=', ',') : query.replace('=', ',')}`;
+}
+
+/** Tells whether an expression, which is parsed as a SELECT of it, is one literal. */
+function isLiteral(expression: readonly Node[]): boolean {
+  const [target, ...others] = nodesWithin(expression, 'ResTarget');
+  return others.length === 0 && target?.val !== undefined && 'A_Const' in target.val;
 }
 
 /** The texts that stand as literals in a part of a tree. */

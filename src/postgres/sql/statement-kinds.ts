@@ -166,7 +166,13 @@ export const STATEMENT_KINDS = {
   UnlistenStmt: { name: 'UNLISTEN', effect: 'none', incidental: true },
   NotifyStmt: { name: 'NOTIFY', effect: 'none', incidental: true },
   CheckPointStmt: { name: 'CHECKPOINT', effect: 'none', incidental: true },
-  LockStmt: { name: 'LOCK', effect: 'none', inBlock: 'required', nowait: ({ nowait }) => nowait === true },
+  LockStmt: {
+    name: 'LOCK',
+    effect: 'none',
+    reach: 'depends',
+    inBlock: 'required',
+    nowait: ({ nowait }) => nowait === true,
+  },
 
   // Storage.
   VacuumStmt: {

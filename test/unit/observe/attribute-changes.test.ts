@@ -20,6 +20,7 @@ const plain: SeenCommand = {
     ranHiddenCode: false,
     confined: false,
     afterClone: [],
+    unreadCode: [],
     leftRunning: [],
   },
 };

@@ -45,6 +45,8 @@ describe('stops what takes effect beyond the clone', () => {
     'ALTER ROLE app IN DATABASE billing SET work_mem TO 1',
     "COPY customers TO '/tmp/customers'",
     "COPY customers FROM PROGRAM 'curl x'",
+    'LOCK TABLE pg_authid',
+    'LOCK TABLE customers, pg_catalog.pg_database IN SHARE MODE',
   ])('%s', async (sql) => {
     expect(await reach(sql)).toMatchObject({ kind: 'beyond' });
   });
@@ -68,6 +70,8 @@ describe('lets pass what stays in the clone', () => {
   test.each([
     'ALTER DATABASE shop_rehearsal_1 SET search_path TO app',
     'CREATE TABLE t (id int)',
+    'LOCK TABLE t IN SHARE MODE',
+    'LOCK app.pg_authid',
     'GRANT SELECT ON t TO app',
     "COMMENT ON TABLE t IS 'x'",
     'ALTER TABLE t OWNER TO app',
