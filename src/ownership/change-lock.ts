@@ -41,7 +41,8 @@ interface Holder {
 
 /**
  * Does the work while this run alone may change the target. If no session can be opened, the work begins without the lock: it
- * fails for the same reason, with a better message.
+ * fails for the same reason, with a better message. So it does if the target is the only database to hold the lock in, where the
+ * session would be in the way of the clone: such a target cannot be swapped, and of two applies the second meets the apply lock.
  * @throws SafemigrateError `REFUSED`, naming the session that holds the lock; what the work throws.
  */
 export async function withChangeLock<T>(
@@ -51,7 +52,10 @@ export async function withChangeLock<T>(
 ): Promise<T> {
   const place = { settings, database: { name: settings.database } };
   const session = await openMaintenanceSession(place, options).catch(() => undefined);
-  if (!session) return work({ requireHeld() {} });
+  if (!session || (await isIn(session, settings.database))) {
+    await session?.close();
+    return work({ requireHeld() {} });
+  }
   let lost: string | undefined;
   session.onLost((reason) => {
     lost = reason;
@@ -66,6 +70,11 @@ export async function withChangeLock<T>(
   } finally {
     await session.close();
   }
+}
+
+async function isIn(session: Session, database: string): Promise<boolean> {
+  const [row] = await session.query<{ name: string }>('SELECT pg_catalog.current_database() AS name');
+  return row?.name === database;
 }
 
 async function takeLock(session: Session, target: string): Promise<void> {

@@ -38,20 +38,23 @@ describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
     expect(exitCode).toBe(0);
   });
 
-  test('after code that puts texts together and executes them in the target’s server, it is not proved', async () => {
-    const run = (execute: string) =>
-      rehearse(target, sqlCommand(`DO $$ BEGIN EXECUTE ${execute}; END $$`), {
-        args: ['--clone', 'template'],
-      });
-    const literal = await run(`'ALTER TABLE jobs ADD COLUMN one int'`);
-    expect(literal.report.target.unchanged).toBe(true);
-    const { report, exitCode, stderr } = await run(`format('ALTER TABLE jobs ADD COLUMN %I int', 'two')`);
-    expect(report.target).toMatchObject({ unchanged: null, changes: [] });
-    expect(report.caveats).toContainEqual(
-      expect.objectContaining({ path: 'target.unchanged', reason: expect.stringContaining('a DO block') }),
-    );
-    expect(exitCode, stderr).toBe(0);
-  });
+  test.runIf(version === 18)(
+    'after code that puts texts together and executes them in the target’s server, it is not proved',
+    async () => {
+      const run = (execute: string) =>
+        rehearse(target, sqlCommand(`DO $$ BEGIN EXECUTE ${execute}; END $$`), {
+          args: ['--clone', 'template'],
+        });
+      const literal = await run(`'ALTER TABLE jobs ADD COLUMN one int'`);
+      expect(literal.report.target.unchanged).toBe(true);
+      const { report, exitCode, stderr } = await run(`format('ALTER TABLE jobs ADD COLUMN %I int', 'two')`);
+      expect(report.target).toMatchObject({ unchanged: null, changes: [] });
+      expect(report.caveats).toContainEqual(
+        expect.objectContaining({ path: 'target.unchanged', reason: expect.stringContaining('a DO block') }),
+      );
+      expect(exitCode, stderr).toBe(0);
+    },
+  );
 
   test(
     'rows that a session wrote which nobody saw, on a server without others: exit code 5',

@@ -61,7 +61,7 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     expect(stdout).toContain(`${folder}  ${told}`);
     expect(stdout).toMatch(/with its run$/m);
     const cleaned = await safemigrate(['clean'], { env });
-    expect(cleaned).toMatchObject({ exitCode: 0, stdout: `removed ${folder}\n` });
+    expect(cleaned).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`removed ${folder}\n`) });
     expect(existsSync(folder)).toBe(false);
     expect(entriesIn(env)).toEqual([]);
     expect(processesIn(folder)).toEqual([]);
