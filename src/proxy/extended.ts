@@ -203,7 +203,7 @@ export class ExtendedProtocol {
   async #sync(piece: Message): Promise<void> {
     const { requests, transaction } = this.#context;
     // In a block of the command's own the transaction goes on behind the Sync.
-    if (!transaction.inBlock) await this.#catchUp();
+    if (!transaction.inBlock || transaction.locks.hasManyUnread) await this.#catchUp();
     await transaction.locks.settled();
     transaction.synced();
     // A COPY reads past a Sync that a client sends ahead of its data.

@@ -4,6 +4,7 @@ import type { ObservedDml, ProxyState } from './proxy-state.ts';
 
 /** The locks of what takes longer are read after it, which costs little beside it. */
 const QUICK_MS = 20;
+const MANY_UNREAD = 1000;
 
 /**
  * The locks of a session's statements: which are known, and which are still to be read.
@@ -32,6 +33,11 @@ export class LockLedger {
     this.#observedDml = observedDml;
   }
 
+  /** So many statements wait for a reading that it is due, whatever they are: each takes memory. */
+  get hasManyUnread(): boolean {
+    return this.#unread.length >= MANY_UNREAD;
+  }
+
   get hasUnread(): boolean {
     return this.#unread.length > 0;
   }
@@ -41,7 +47,8 @@ export class LockLedger {
    * the locks of its like were read in this transaction. The next reading tells whether any of it took more.
    */
   mayWait(next: string | null | undefined): boolean {
-    if (next === null || (next !== undefined && !this.#kindsRead.has(next))) return false;
+    if (this.hasManyUnread || next === null || (next !== undefined && !this.#kindsRead.has(next)))
+      return false;
     return this.#unread.every(
       ({ parsed, durationMs }) =>
         parsed?.lockKind != null && this.#kindsRead.has(parsed.lockKind) && durationMs < QUICK_MS,

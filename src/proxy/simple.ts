@@ -53,6 +53,7 @@ export class SimpleProtocol {
     const given = queryText(piece.bytes);
     const mustGoWhole = unsynced || !this.#context.exact;
     const like = unsynced ? undefined : this.#repetition(given);
+    if (like && transaction.locks.hasManyUnread) await transaction.readLocks();
     if (like) return await this.#sendRepetition(piece, given, like);
     const { text, statements } = await this.#context.parse(given);
     const refusal = await this.#refusal(text, statements);

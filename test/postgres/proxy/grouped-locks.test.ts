@@ -92,3 +92,25 @@ test('a slow statement has its own locks, whatever was like it before', async ()
   const { seen } = await sentOneByOne(18, SLOW, sent);
   expect(seen.map(({ exactness }) => exactness).slice(1, 3)).toEqual(['exact', 'exact']);
 });
+
+test.each([
+  ['simple', undefined],
+  ['extended', ['x']],
+])(
+  'the locks of a loop in one transaction are read from time to time, so that it takes no memory (%s)',
+  async (_, values) => {
+    const database = await temporaryDatabase(18, { sql: 'create table t (v text)' });
+    await withProxy(database.url, {}, async ({ url, events }) => {
+      await withClient(url, async (client) => {
+        await client.query('begin');
+        for (let at = 0; at < 2500; at++)
+          await client.query(
+            values ? { text: 'insert into t values ($1)', values } : "insert into t values ('x')",
+          );
+        const known = events.flatMap((event) => (event.type === 'locks' ? event.statements : []));
+        expect(known.length).toBeGreaterThan(2000);
+        await client.query('commit');
+      });
+    });
+  },
+);
