@@ -75,6 +75,7 @@ async function applyToTarget(
   lock: ChangeLock,
 ): Promise<ApplyResult> {
   const entered = await enterTarget(scope, stop, plan);
+  await lock.takeInside(entered.inside);
   const refuse = (reasons: string[]) => ({ ...refusedApply(rehearsal, plan, reasons), run: entered.run });
   const schema = await openSchemaReader(scope, plan);
   const before = await compareWithRehearsal(entered, schema, rehearsal, plan);

@@ -13,6 +13,11 @@ import { openMaintenanceSession } from './control-session.ts';
 export interface ChangeLock {
   /** @throws SafemigrateError `REFUSED` if the lock was lost: from then on another run may change the target. */
   requireHeld(): void;
+  /**
+   * Takes the lock in this session of the target, if no session could hold it outside of the target.
+   * @throws SafemigrateError `REFUSED`, naming the session that holds the lock.
+   */
+  takeInside(session: Session): Promise<void>;
 }
 
 export interface ChangeLockOptions {
@@ -40,9 +45,9 @@ interface Holder {
 }
 
 /**
- * Does the work while this run alone may change the target. If no session can be opened, the work begins without the lock: it
- * fails for the same reason, with a better message. So it does if the target is the only database to hold the lock in, where the
- * session would be in the way of the clone: such a target cannot be swapped, and of two applies the second meets the apply lock.
+ * Does the work while this run alone may change the target. The work begins without the lock if the only database for it is the
+ * target itself, where a session would be in the way of the clone, or if there is none: then takeInside() takes it, once the
+ * rehearsal is over. (Such a target cannot be swapped.)
  * @throws SafemigrateError `REFUSED`, naming the session that holds the lock; what the work throws.
  */
 export async function withChangeLock<T>(
@@ -54,7 +59,7 @@ export async function withChangeLock<T>(
   const session = await openMaintenanceSession(place, options).catch(() => undefined);
   if (!session || (await isIn(session, settings.database))) {
     await session?.close();
-    return work({ requireHeld() {} });
+    return work({ requireHeld() {}, takeInside: (inside) => takeLock(inside, settings.database) });
   }
   let lost: string | undefined;
   session.onLost((reason) => {
@@ -66,6 +71,7 @@ export async function withChangeLock<T>(
       requireHeld() {
         if (lost !== undefined) throw lostLock(settings.database, lost);
       },
+      takeInside: async () => {},
     });
   } finally {
     await session.close();

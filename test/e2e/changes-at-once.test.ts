@@ -54,6 +54,37 @@ test.each([
   },
 );
 
+test('two applies to the only database that could hold the lock take turns, too', async () => {
+  const env = { DATABASE_URL: server.url };
+  const file = `${temporaryFolder()}/rehearsed`;
+  // It waits when it runs on the target.
+  const waits = `if [ -e ${file} ]; then echo waiting >&2; read go; fi; touch ${file}; exec "$@"`;
+  const command = ['sh', '-c', waits, 'sh', ...sqlCommand('CREATE TABLE notes (id int)')];
+  const first = await safemigrate(['--apply', '--yes', '--clone', 'cluster', '--', ...command], {
+    env,
+    typed: [
+      [
+        /waiting/,
+        async () => {
+          const words = [
+            '--apply',
+            '--yes',
+            '--clone',
+            'cluster',
+            '--',
+            ...sqlCommand('CREATE TABLE more (id int)'),
+          ];
+          const { exitCode, stderr } = await safemigrate(words, { env });
+          expect(stderr).toContain('Another apply, swap or rollback of postgres is running');
+          expect(exitCode).toBe(4);
+          return 'go\n';
+        },
+      ],
+    ],
+  });
+  expect(first.exitCode, first.stderr).toBe(0);
+});
+
 test('a rehearsal beside a swap does not blame its command for the closed door and the other database', async () => {
   const { env } = change();
   const command = [
