@@ -1,8 +1,9 @@
-/** npm run docs: writes into docs/ what is made from the code. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { withBlock } from './helpers/marked-block.ts';
-import { OPTIONS_BLOCK, OPTIONS_PAGE, optionTables } from './helpers/option-tables.ts';
+/** npm run docs: writes into docs/ what is made from the code, and removes pages of hazards that there are no longer. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { generatedDocs } from './helpers/generated-docs.ts';
+import { HAZARDS_FOLDER } from './helpers/hazard-pages.ts';
 
-const page = path.join(process.cwd(), OPTIONS_PAGE);
-writeFileSync(page, withBlock(readFileSync(page, 'utf8'), OPTIONS_BLOCK, optionTables()));
+const pages = generatedDocs();
+rmSync(HAZARDS_FOLDER, { recursive: true, force: true });
+mkdirSync(HAZARDS_FOLDER);
+for (const [file, text] of pages) writeFileSync(file, text);

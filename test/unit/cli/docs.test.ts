@@ -2,17 +2,23 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { blockOf } from '../../helpers/marked-block.ts';
-import { OPTIONS_BLOCK, OPTIONS_PAGE, optionTables } from '../../helpers/option-tables.ts';
+import { generatedDocs } from '../../helpers/generated-docs.ts';
+import { HAZARDS_FOLDER } from '../../helpers/hazard-pages.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8');
 const PAGES = ['README.md', ...readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`)].filter(
   (file) => file.endsWith('.md'),
 );
+const GENERATED = generatedDocs();
 
-test('the page of the command line has the options of today; else: npm run docs', () => {
-  expect(blockOf(read(OPTIONS_PAGE), OPTIONS_BLOCK)).toBe(optionTables());
+test.each([...GENERATED])('%s has what the code says today; else: npm run docs', (file, text) => {
+  expect(read(file)).toBe(text);
+});
+
+test('there is a page of each hazard, and of no other', () => {
+  const pages = readdirSync(path.join(root, HAZARDS_FOLDER)).map((name) => `${HAZARDS_FOLDER}/${name}`);
+  expect(pages.filter((page) => !GENERATED.has(page))).toEqual([]);
 });
 
 test('the README has 8 to 12 kB', () => {
@@ -26,15 +32,18 @@ test('the README leads to every page of docs', () => {
   expect(PAGES.filter((file) => file !== 'README.md' && !linked.has(file))).toEqual([]);
 });
 
-describe.each(PAGES)('the links of %s', (page) => {
-  test('lead to files and headings that are there', () => {
-    const broken = linksOf(page).filter(
-      ({ file, anchor }) =>
-        !existsSync(path.join(root, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
-    );
-    expect(broken).toEqual([]);
-  });
-});
+describe.each([...PAGES, ...GENERATED.keys()].filter((page, index, all) => all.indexOf(page) === index))(
+  'the links of %s',
+  (page) => {
+    test('lead to files and headings that are there', () => {
+      const broken = linksOf(page).filter(
+        ({ file, anchor }) =>
+          !existsSync(path.join(root, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
+      );
+      expect(broken).toEqual([]);
+    });
+  },
+);
 
 interface Link {
   /** From the top of the project. */

@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { HAZARDS_BLOCK, HAZARDS_FOLDER, HAZARDS_PAGE, hazardPages, hazardTable } from './hazard-pages.ts';
+import { withBlock } from './marked-block.ts';
+import { OPTIONS_BLOCK, OPTIONS_PAGE, optionTables } from './option-tables.ts';
+import { REPORT_BLOCK, REPORT_PAGE, reportPaths } from './report-page.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The pages that `npm run docs` writes, in whole or in part: text by file, from the top of the project. */
+export function generatedDocs(): ReadonlyMap<string, string> {
+  const whole = [...hazardPages()].map(([name, text]) => [`${HAZARDS_FOLDER}/${name}`, text] as const);
+  return new Map([
+    [OPTIONS_PAGE, inPage(OPTIONS_PAGE, OPTIONS_BLOCK, optionTables())],
+    [HAZARDS_PAGE, inPage(HAZARDS_PAGE, HAZARDS_BLOCK, hazardTable())],
+    [REPORT_PAGE, inPage(REPORT_PAGE, REPORT_BLOCK, reportPaths())],
+    ...whole,
+  ]);
+}
+
+function inPage(page: string, block: string, text: string): string {
+  return withBlock(readFileSync(path.join(root, page), 'utf8'), block, text);
+}
