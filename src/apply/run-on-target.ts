@@ -49,7 +49,7 @@ export async function runOnTarget(
   const proxy = await startProxy(scope, stop, locked, { rehearsed, plan, transactions, journal });
   const rewritten = rewriteCommand(locked.input, locked.logins, proxy.routes);
   const { command, after, attempts, notAgain } = await runAttempts({
-    ...{ retries, timeoutMs: plan.command.timeoutMs, proxy, emit },
+    ...{ retries, retryOn: plan.guardrails.retryOn, timeoutMs: plan.command.timeoutMs, proxy, emit },
     signal: AbortSignal.any([stop.signal, signal]),
     run: (limitMs) =>
       inPhase(emit, 'command', () =>

@@ -5,7 +5,7 @@ import { statementSection, transactionSection } from './statement-model.ts';
 /** What the guardrails did while the command ran on the target. */
 export const duringSection = z.object({
   /**
-   * Statements that timed out waiting for a lock and were sent again without the command noticing: alone, or together with the
+   * Statements that failed because of a lock and were sent again without the command noticing: alone, or together with the
    * multi-statement query that contains them. `apply.statements` has the last attempt of each.
    */
   retries: z.array(
@@ -13,6 +13,8 @@ export const duringSection = z.object({
       sql: z.string(),
       /** Number of failed attempts. */
       failed: z.int(),
+      /** Why they failed. */
+      causes: z.array(z.enum(['lock-timeout', 'deadlock'])),
       pausedMs: milliseconds,
       outcome: z.enum(['went on', 'gave up']),
     }),
@@ -114,8 +116,8 @@ export const applySection = z.object({
         .object({
           statement: z.int(),
           sqlstate: z.string(),
-          /** `watchdog`: safemigrate cancelled or refused the statement because it blocked other sessions. */
-          cause: z.enum(['lock', 'watchdog', 'other']),
+          /** `lock`: it timed out waiting for one. `watchdog`: safemigrate cancelled or refused the statement because it blocked other sessions. */
+          cause: z.enum(['lock', 'deadlock', 'watchdog', 'other']),
         })
         .nullable(),
       /** Those statements of `apply.committed` that this attempt sent. */

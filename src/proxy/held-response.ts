@@ -1,8 +1,6 @@
+import { lockFailureOf } from '../postgres/lock-failures.ts';
 import type { TransactionStatus } from '../postgres/protocol/messages.ts';
 import { errorFields, SERVER, transactionStatus } from '../postgres/protocol/messages.ts';
-
-/** lock_not_available: the server did not get the lock in time, or not at once. */
-const LOCK_NOT_AVAILABLE = '55P03';
 
 const NO_TYPE = 0;
 
@@ -18,7 +16,7 @@ interface HeldFrame {
  *   holding    frames are kept. Without a limit up to the first row or completion, which cannot be taken back once the
  *              client has it; with a limit, up to so many bytes, rows and completions included.
  *   released   the client has everything, and gets the rest as it comes; an error is no longer held.
- *   failed     the error (55P03) is among the kept frames, and its ReadyForQuery is awaited or kept as well. Either the
+ *   failed     the error (a lock timeout or a deadlock) is among the kept frames, and its ReadyForQuery is awaited or kept as well. Either the
  *              request is sent again, and the frames are dropped, or the client gets them after all.
  */
 export class HeldResponse {
@@ -85,7 +83,7 @@ export class HeldResponse {
   /** Keeps the error if the request may be sent again because of it. @returns whether it is kept. */
   keepError(bytes: Buffer): boolean {
     const fields = errorFields(bytes);
-    if (!this.#holding || fields.get('C') !== LOCK_NOT_AVAILABLE) return false;
+    if (!this.#holding || lockFailureOf(fields.get('C')) === undefined) return false;
     this.#frames.push({ type: SERVER.errorResponse, bytes });
     this.#error = fields;
     return true;

@@ -13,8 +13,8 @@ export function duringWords(during: DuringSection, shown: (text: string) => stri
     ),
     ...during.cancelled.map((each) => `${cancelledFor(each)}: ${shown(each.sql)}`),
     ...during.retries.map(
-      ({ sql, failed, pausedMs, outcome }) =>
-        `${plural(failed, 'attempt')} timed out waiting for the lock, ${formatDuration(pausedMs)} of pauses, then it ${outcome}: ${shown(sql)}`,
+      ({ sql, failed, causes, pausedMs, outcome }) =>
+        `${plural(failed, 'attempt')} ${causes.map((cause) => FAILED_OF[cause]).join(' or ')}, ${formatDuration(pausedMs)} of pauses, then it ${outcome}: ${shown(sql)}`,
     ),
     ...during.blockers.map((each) => blockerWords(each, shown)),
     ...during.ownTimeouts.map(
@@ -30,6 +30,11 @@ export function duringWords(during: DuringSection, shown: (text: string) => stri
       : []),
   ];
 }
+
+const FAILED_OF = {
+  'lock-timeout': 'timed out waiting for the lock',
+  deadlock: 'ended in a deadlock',
+} as const;
 
 function cancelledFor({ outcome, waiting, waitedMs }: DuringSection['cancelled'][number]): string {
   const blocked = `${plural(waiting, 'session')} for up to ${formatDuration(waitedMs)}`;

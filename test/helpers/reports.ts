@@ -736,7 +736,13 @@ const halfApplied = sampleReport({
     transactions: [],
     during: {
       retries: [
-        { sql: 'CREATE TABLE public.coupons (id bigint)', failed: 2, pausedMs: 810, outcome: 'went on' },
+        {
+          sql: 'CREATE TABLE public.coupons (id bigint)',
+          failed: 2,
+          causes: ['lock-timeout', 'deadlock'],
+          pausedMs: 810,
+          outcome: 'went on',
+        },
       ],
       cancelled: [
         {

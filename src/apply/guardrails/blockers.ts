@@ -1,6 +1,8 @@
+import { formatDuration } from '../../format.ts';
 import type { Statement } from '../../proxy/observed.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
+import type { Unblock } from './guardrail-options.ts';
 
 // Without pg_read_all_stats a role sees only the pids of other roles' sessions.
 const BLOCKER = `
@@ -9,13 +11,15 @@ SELECT a.pid, a.usename::text AS "user",
        a.state, nullif(left(a.query, 500), '') AS query,
        to_json(coalesce(a.xact_start, a.query_start)) #>> '{}' AS since,
        to_json(a.backend_start) #>> '{}' AS started,
-       a.state = 'idle in transaction' AND clock_timestamp() - a.state_change > interval '1 second' AS idle
+       a.state = 'idle in transaction' AND clock_timestamp() - a.state_change > interval '1 second' AS idle,
+       a.backend_type = 'client backend' AND a.wait_event_type IS DISTINCT FROM 'Lock' AS endable
   FROM pg_stat_activity a WHERE a.pid = $1`;
 
-// The transaction may have continued in the meantime, and the pid may have been reused.
+// The transaction may have ended or continued in the meantime, and the pid may have been reused.
 const TERMINATE = `
 SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
- WHERE pid = $1 AND backend_start = $2::timestamptz AND state = 'idle in transaction'`;
+ WHERE pid = $1 AND backend_start = $2::timestamptz AND coalesce(xact_start, query_start) = $3::timestamptz
+   AND (state = 'idle in transaction' OR $4)`;
 
 interface Blocker {
   pid: number;
@@ -26,31 +30,56 @@ interface Blocker {
   since: string | null;
   started: string | null;
   idle: boolean | null;
+  /** A session of a client that does not itself wait for somebody else's lock. */
+  endable: boolean | null;
 }
 
-/** Reports the sessions that block the command, and terminates idle ones if --unblock permits it. */
+/** Reports the sessions that block the command, and terminates those that --unblock permits to terminate. */
 export class Blockers {
   readonly #activity: ActivityReader;
   readonly #events: GuardrailEvents;
-  readonly #mayTerminate: boolean;
+  readonly #unblock: Unblock;
   readonly #seen = new Map<string, { ended: boolean }>();
+  /** When each transaction was first seen to block the command, whichever statement, by performance.now(). */
+  readonly #blockingSince = new Map<string, number>();
+  /** Transactions that could not be terminated, which is not tried again. */
+  readonly #refused = new Set<string>();
 
-  constructor(activity: ActivityReader, events: GuardrailEvents, mayTerminate: boolean) {
+  constructor(activity: ActivityReader, events: GuardrailEvents, unblock: Unblock) {
     this.#activity = activity;
     this.#events = events;
-    this.#mayTerminate = mayTerminate;
+    this.#unblock = unblock;
   }
 
-  /** Reports the blockers of a statement. @param pids process ids; 0 for a prepared transaction. */
-  async report(statement: Statement, pids: readonly number[]): Promise<void> {
+  /**
+   * Reports the blockers of a statement, and terminates at most one of them.
+   * @param pids process ids; 0 for a prepared transaction.
+   * @param own process ids of the command, which are never terminated.
+   */
+  async report(statement: Statement, pids: readonly number[], own: ReadonlySet<number>): Promise<void> {
+    const blockers: Blocker[] = [];
     for (const pid of new Set(pids)) {
-      const key = `${statement.id} ${pid}`;
+      const key = keyOf(statement, pid);
       const entry = this.#seen.get(key);
-      if (entry && (entry.ended || !this.#mayTerminate)) continue;
+      if (entry && (entry.ended || this.#unblock === 'never')) continue;
       const [blocker] = (await this.#activity.ask<Blocker>(BLOCKER, [pid])) ?? [];
       if (!entry) this.#seen.set(key, this.#describe(statement, pid, blocker));
-      if (this.#mayTerminate && blocker?.idle) await this.#terminate(key, blocker);
+      if (blocker && !own.has(pid)) blockers.push(blocker);
     }
+    const overdue = blockers.filter((blocker) => this.#mayTerminate(blocker));
+    const [longest] = overdue.sort((a, b) => Date.parse(a.since ?? '') - Date.parse(b.since ?? ''));
+    if (longest) await this.#terminate(statement, longest);
+  }
+
+  #mayTerminate(blocker: Blocker): boolean {
+    const transaction = transactionOf(blocker);
+    if (this.#unblock === 'never' || blocker.since === null || this.#refused.has(transaction)) return false;
+    if (blocker.idle) return true;
+    if (typeof this.#unblock === 'string' || !blocker.endable) return false;
+    const nowMs = performance.now();
+    const since = this.#blockingSince.get(transaction) ?? nowMs;
+    this.#blockingSince.set(transaction, since);
+    return nowMs - since >= this.#unblock.activeAfterMs;
   }
 
   #describe(statement: Statement, pid: number, blocker: Blocker | undefined): { ended: boolean } {
@@ -58,19 +87,43 @@ export class Blockers {
     const prepared = pid === 0 ? { state: 'prepared' } : {};
     const blocked = statement.sql;
     const known = { pid, user, application, state, query, since, blocked, ended: false, ...prepared };
-    const parts = [user, application, state, query && this.#events.named(query)].filter((part) => part);
-    const name = pid === 0 ? 'a prepared transaction' : `pid ${pid}`;
     this.#events.say(
-      `${this.#events.named(statement.sql)} waits for ${name}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}${since ? ` since ${since}` : ''}`,
+      `${this.#events.named(statement.sql)} waits for ${this.#named(pid, blocker)}${since ? ` since ${since}` : ''}`,
     );
     return this.#events.blocked(known);
   }
 
-  async #terminate(key: string, { pid, started }: Blocker): Promise<void> {
-    const [result] = (await this.#activity.ask<{ ended: boolean }>(TERMINATE, [pid, started])) ?? [];
-    const entry = this.#seen.get(key);
-    if (!result?.ended || !entry) return;
-    entry.ended = true;
-    this.#events.say(`pid ${pid} was terminated: it was idle in its transaction (--unblock)`);
+  #named(pid: number, blocker: Blocker | undefined): string {
+    if (pid === 0) return 'a prepared transaction';
+    const { user, application, state, query } = blocker ?? {};
+    const parts = [user, application, state, query && this.#events.named(query)].filter((part) => part);
+    return `pid ${pid}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`;
   }
+
+  async #terminate(statement: Statement, blocker: Blocker): Promise<void> {
+    const { pid, started, since, idle } = blocker;
+    const why =
+      idle || typeof this.#unblock === 'string'
+        ? 'it is idle in its transaction'
+        : `its transaction has blocked the command for ${formatDuration(this.#unblock.activeAfterMs)}`;
+    this.#events.say(`terminating ${this.#named(pid, blocker)}: ${why} (--unblock)`);
+    const answer = await this.#activity.ask<{ ended: boolean }>(TERMINATE, [pid, started, since, !idle]);
+    if (answer?.length === 0)
+      return this.#events.say(`pid ${pid} is not terminated: it went on in the meantime`);
+    const entry = this.#seen.get(keyOf(statement, pid));
+    if (answer?.[0]?.ended && entry) {
+      entry.ended = true;
+      return this.#events.say(`pid ${pid} was terminated`);
+    }
+    this.#refused.add(transactionOf(blocker));
+    this.#events.say(`pid ${pid} could not be terminated: the role may not, or the server does not answer`);
+  }
+}
+
+function keyOf(statement: Statement, pid: number): string {
+  return `${statement.id} ${pid}`;
+}
+
+function transactionOf({ pid, started, since }: Blocker): string {
+  return `${pid} ${started} ${since}`;
 }

@@ -78,7 +78,7 @@ export class BlockingMonitor {
     this.#limits = limits;
     this.#activity = activity;
     this.#events = events;
-    this.#blockers = new Blockers(activity, events, limits.unblock === 'idle-in-transaction');
+    this.#blockers = new Blockers(activity, events, limits.unblock);
   }
 
   /** Takes every event of the proxy. */
@@ -164,9 +164,10 @@ export class BlockingMonitor {
     this.#blind = false;
     if (waiters.length === 0) return;
     const pids = [...this.#backends.keys()];
+    const own = new Set(this.#pids.values());
     for (const { pid, blockers } of waiters) {
       const statement = this.#backends.get(pid)?.statement;
-      if (statement) await this.#blockers.report(statement, blockers);
+      if (statement) await this.#blockers.report(statement, blockers, own);
     }
     if (!waiters.some(({ pid, hurt }) => hurt && !this.#backends.has(pid))) return;
     const begun = await this.#activity.ask<{ pid: number; begunMs: number | null }>(BEGUN, [pids]);

@@ -1,3 +1,5 @@
+import type { LockFailure } from '../../postgres/lock-failures.ts';
+
 /** How the command is guarded while it runs on the target; 0 is no limit. */
 export interface GuardrailSettings {
   /** Settings of the command's sessions. */
@@ -5,7 +7,9 @@ export interface GuardrailSettings {
   readonly statementTimeoutMs?: number;
   /** idle_in_transaction_session_timeout. */
   readonly idleTimeoutMs?: number;
-  /** How often a statement is sent again that did not get its lock. */
+  /** Failures after which a statement, or the command with --retries, is sent again. */
+  readonly retryOn?: readonly LockFailure[];
+  /** How often a statement is sent again that failed because of a lock. */
   readonly retryCount?: number;
   /** For how long, from its first attempt on. */
   readonly retryTimeMs?: number;
@@ -14,12 +18,15 @@ export interface GuardrailSettings {
   /** How many sessions may wait behind it. */
   readonly maxWaiting?: number;
   /** Sessions that may be terminated if the command waits for them. */
-  readonly unblock?: 'never' | 'idle-in-transaction';
+  readonly unblock?: Unblock;
   /** What happens to a statement that was not rehearsed. */
   readonly onDivergence?: 'stop' | 'warn';
   /** How far standbys may be behind when a transaction begins; null: any distance. */
   readonly maxLag?: Lag | null;
 }
+
+/** `activeAfterMs`: also the oldest transaction that has been blocking the command for so long. */
+export type Unblock = 'never' | 'idle-in-transaction' | { readonly activeAfterMs: number };
 
 export type Lag = { readonly bytes: number } | { readonly durationMs: number };
 
@@ -28,6 +35,7 @@ export const GUARDRAIL_DEFAULTS = {
   lockTimeoutMs: 2_000,
   statementTimeoutMs: 0,
   idleTimeoutMs: 0,
+  retryOn: ['lock-timeout', 'deadlock'],
   retryCount: 10,
   retryTimeMs: 60_000,
   maxBlockedMs: 5_000,

@@ -2,6 +2,7 @@ import type { CommandResult } from '../../command/run-command.ts';
 import type { Emit } from '../../events.ts';
 import { formatDuration, plural } from '../../format.ts';
 import type { ApplySection } from '../../model/report.ts';
+import type { LockFailure } from '../../postgres/lock-failures.ts';
 import type { GuardedWatch } from '../guardrails/guarded-proxy.ts';
 import type { InspectedOutcome } from '../inspect-outcome.ts';
 import { backoffMs, pause } from './backoff.ts';
@@ -13,6 +14,8 @@ type Command = NonNullable<ApplySection['command']>;
 export interface RetryOptions {
   /** How often the command may be rerun. */
   readonly retries: number;
+  /** Lock failures after which it may be rerun. */
+  readonly retryOn: readonly LockFailure[];
   /** Time limit for all attempts together; 0: none. */
   readonly timeoutMs: number;
   /** After it fires, no attempt begins. */
@@ -62,7 +65,8 @@ export async function runAttempts(options: RetryOptions): Promise<AttemptsResult
     if (!mayRerun) return finish(failed && retries > 0 ? usedUp(attempts.length, retries) : null);
     const pauseMs = backoffMs(attempts.length, PAUSES);
     const against =
-      (await reasonAgainst(after.evidence, failure)) ?? noTime(options.timeoutMs, leftMs(), pauseMs);
+      (await reasonAgainst(after.evidence, failure, options.retryOn)) ??
+      noTime(options.timeoutMs, leftMs(), pauseMs);
     if (against === null) {
       emit({
         type: 'notice',

@@ -4,6 +4,7 @@ import type {
   StatementSection,
   TransactionSection,
 } from '../../model/report.ts';
+import { type LockFailure, lockFailureOf } from '../../postgres/lock-failures.ts';
 import { normalizeSql } from '../../postgres/sql/normalize.ts';
 import { OVERDUE } from '../guardrails/apply-gate.ts';
 import { unrecordedMigrations } from '../migration-history.ts';
@@ -19,10 +20,11 @@ export interface RetryEvidence {
   readonly during: DuringSection | null;
 }
 
-const LOCK_NOT_AVAILABLE = '55P03';
 const CANCELED = '57014';
 /** in_failed_sql_transaction: every statement gets it after the one that failed. */
 const IN_FAILED_TRANSACTION = '25P02';
+
+const CAUSES = { 'lock-timeout': 'lock', deadlock: 'deadlock', none: undefined } as const;
 
 /**
  * Finds the statement that made an attempt fail: the last one with an error of its own. null if no statement failed.
@@ -35,8 +37,9 @@ export function failureOf({ statements, during }: RetryEvidence, earlier: number
   if (!last?.error) return null;
   const { sqlstate } = last.error;
   const failure = { statement: last.index, sqlstate };
-  if (sqlstate === LOCK_NOT_AVAILABLE) return { ...failure, cause: 'lock' };
-  return { ...failure, cause: wasCancelledByUs(last, during) ? 'watchdog' : 'other' };
+  const cause =
+    CAUSES[lockFailureOf(sqlstate) ?? 'none'] ?? (wasCancelledByUs(last, during) ? 'watchdog' : 'other');
+  return { ...failure, cause };
 }
 
 function wasCancelledByUs({ sql, error }: StatementSection, during: DuringSection | null): boolean {
@@ -50,10 +53,12 @@ function wasCancelledByUs({ sql, error }: StatementSection, during: DuringSectio
 /**
  * Says why the command must not be rerun after a failed attempt; null if it may be. A rerun is safe if every transaction is known
  * to be rolled back, or to be committed together with a row in the migration tool's own history table.
+ * @param retryOn lock failures after which it may be rerun.
  */
 export async function reasonAgainst(
   evidence: RetryEvidence,
   failure: Failure | null,
+  retryOn: readonly LockFailure[],
 ): Promise<string | null> {
   const { facts, statements, transactions, during } = evidence;
   const { unreadable, moved, stillRunning, aborted, schemaChanged, committed } = facts;
@@ -65,6 +70,8 @@ export async function reasonAgainst(
     return 'it is not known whether one of its transactions was committed';
   if (during?.diverged.some(({ stopped }) => stopped)) return 'it sent a statement that was not rehearsed';
   if (failure === null || failure.cause === 'other') return 'it did not fail because of a lock';
+  const kind = lockFailureOf(failure.sqlstate);
+  if (kind && !retryOn.includes(kind)) return `--retry-on leaves out what it failed of: ${kind}`;
   if (!leavesNothing(failure.statement, evidence))
     return `it continued after the failure of statement ${failure.statement}, or that statement may have left something`;
   if (committed.length === 0)

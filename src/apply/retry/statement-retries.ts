@@ -1,5 +1,6 @@
 import { formatDuration } from '../../format.ts';
-import { concurrentFailure, saysNowait } from '../../postgres/sql/classify-statement.ts';
+import { type LockFailure, lockFailureOf } from '../../postgres/lock-failures.ts';
+import { concurrentFailure, fieldsIf, saysNowait } from '../../postgres/sql/classify-statement.ts';
 import type { Node } from '../../postgres/sql/tree.ts';
 import type { Intent, Observed, StatementAttempt } from '../../proxy/observed.ts';
 import type { GuardrailEvents } from '../guardrails/guardrail-events.ts';
@@ -11,24 +12,25 @@ interface FailedStatement {
   readonly sql: string;
   /** Number of attempts that failed. */
   failed: number;
+  readonly causes: LockFailure[];
   pausedMs: number;
 }
 
 const PAUSES = { firstMs: 250, longestMs: 10_000 };
 
 /**
- * Retries a statement that did not get its lock, together with the multi-statement query that it is part of, with exponential
+ * Retries a statement that did not get its lock or was chosen as the victim of a deadlock, together with the multi-statement query that it is part of, with exponential
  * backoff: during the pauses other sessions can use the table.
  */
 export class Retries {
-  readonly #limits: Pick<Guardrails, 'retryCount' | 'retryTimeMs'>;
+  readonly #limits: Pick<Guardrails, 'retryOn' | 'retryCount' | 'retryTimeMs'>;
   readonly #events: GuardrailEvents;
   readonly #indexes: InvalidIndexes;
   /** By session. In a query of several statements another one may fail next time. */
   readonly #failed = new Map<number, FailedStatement[]>();
 
   constructor(
-    limits: Pick<Guardrails, 'retryCount' | 'retryTimeMs'>,
+    limits: Pick<Guardrails, 'retryOn' | 'retryCount' | 'retryTimeMs'>,
     events: GuardrailEvents,
     indexes: InvalidIndexes,
   ) {
@@ -37,17 +39,23 @@ export class Retries {
     this.#indexes = indexes;
   }
 
-  async after(intent: Intent, { number, sinceMs, signal }: StatementAttempt): Promise<'deliver' | 'retry'> {
+  async after(
+    intent: Intent,
+    { number, sinceMs, error, signal }: StatementAttempt,
+  ): Promise<'deliver' | 'retry'> {
     const { sql, session, parsed } = intent;
-    const { retryCount, retryTimeMs } = this.#limits;
+    const { retryOn, retryCount, retryTimeMs } = this.#limits;
+    const cause = lockFailureOf(error.get('C'));
     const known = this.#known(session, sql);
     known.failed++;
+    if (cause && !known.causes.includes(cause)) known.causes.push(cause);
     const giveUp = () => this.#giveUp(session, known);
-    if (parsed === null || mustNotRetry(parsed.node)) return giveUp();
+    if (!cause || !retryOn.includes(cause)) return giveUp();
+    if (parsed === null || mustNotRetry(parsed.node, sql)) return giveUp();
     const pauseMs = backoffMs(number, PAUSES);
     if (number > retryCount || sinceMs + pauseMs > retryTimeMs) return giveUp();
     if (!(await this.#indexes.clear(intent))) return giveUp();
-    const words = `${this.#events.named(sql)} did not get its lock; retry in ${formatDuration(pauseMs)}`;
+    const words = `${this.#events.named(sql)} ${FAILED_OF[cause]}; retry in ${formatDuration(pauseMs)}`;
     this.#events.say(`${words} (${number} of ${retryCount})`);
     const begun = performance.now();
     await pause(pauseMs, signal);
@@ -73,7 +81,7 @@ export class Retries {
     this.#failed.set(session, all);
     let known = all.find((each) => each.sql === sql);
     if (!known) {
-      known = { sql, failed: 0, pausedMs: 0 };
+      known = { sql, failed: 0, causes: [], pausedMs: 0 };
       all.push(known);
     }
     return known;
@@ -97,10 +105,20 @@ export class Retries {
   }
 }
 
+const FAILED_OF = {
+  'lock-timeout': 'did not get its lock',
+  deadlock: 'was in a deadlock, and was rolled back',
+} as const;
+
 /**
- * NOWAIT asks to fail; and what a failed REINDEX or DETACH … CONCURRENTLY leaves behind gives the same statement another
- * meaning.
+ * NOWAIT asks to fail; what a failed REINDEX or DETACH … CONCURRENTLY leaves behind gives the same statement another meaning;
+ * and what a procedure or a DO block has committed by itself would be done twice.
  */
-function mustNotRetry(node: Node): boolean {
-  return saysNowait(node) || concurrentFailure(node) === 'another meaning';
+function mustNotRetry(node: Node, sql: string): boolean {
+  return (
+    saysNowait(node) ||
+    concurrentFailure(node) === 'another meaning' ||
+    fieldsIf(node, 'CallStmt') !== undefined ||
+    (fieldsIf(node, 'DoStmt') !== undefined && /\b(?:commit|rollback|call)\b/i.test(sql))
+  );
 }

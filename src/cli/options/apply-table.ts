@@ -3,14 +3,26 @@ import {
   GUARDRAIL_DEFAULTS,
   type GuardrailSettings,
   type Lag,
+  type Unblock,
 } from '../../apply/guardrails/guardrail-options.ts';
 import { declareOptions } from './option-spec.ts';
-import { COUNT, choiceOf, DURATION, SIZE, TEXT, TIME_LIMIT, type ValueType } from './value-types.ts';
+import { COUNT, choiceOf, DURATION, listOf, SIZE, TEXT, TIME_LIMIT, type ValueType } from './value-types.ts';
 
 const LAG: ValueType<Lag> = {
   parse: (text) =>
     /B$/.test(text.trim()) ? { bytes: SIZE.parse(text) } : { durationMs: DURATION.parse(text) },
   format: (value) => ('bytes' in value ? SIZE.format(value.bytes) : DURATION.format(value.durationMs)),
+};
+
+const ACTIVE = /^active:(.+)$/;
+const UNBLOCK: ValueType<Unblock> = {
+  parse: (text) => {
+    if (text === 'never' || text === 'idle-in-transaction') return text;
+    const duration = ACTIVE.exec(text)?.[1];
+    if (duration !== undefined) return { activeAfterMs: DURATION.parse(duration) };
+    throw new Error(`is "${text}", and can be never, idle-in-transaction or active:<duration>.`);
+  },
+  format: (value) => (typeof value === 'string' ? value : `active:${DURATION.format(value.activeAfterMs)}`),
 };
 
 const APPLY_ONLY = { group: 'Apply', modes: ['apply'] } as const;
@@ -58,10 +70,16 @@ export const GUARDRAIL_TABLE = declareOptions<GuardrailSettings>(GUARDRAIL_DEFAU
     summary: 'idle_in_transaction_session_timeout of the command, unless it sets its own',
     type: TIME_LIMIT,
   },
+  retryOn: {
+    ...APPLY_ONLY,
+    flag: '--retry-on <failure>',
+    summary: 'what a statement, or the command with --retries, is retried after: lock-timeout, deadlock',
+    type: listOf(choiceOf('lock-timeout', 'deadlock')),
+  },
   retryCount: {
     ...APPLY_ONLY,
     flag: '--retry-count <number>',
-    summary: 'retries of a statement that did not get its lock and was alone in its transaction',
+    summary: 'retries of a statement that failed because of a lock and was alone in its transaction',
     type: COUNT,
   },
   retryTimeMs: {
@@ -85,8 +103,9 @@ export const GUARDRAIL_TABLE = declareOptions<GuardrailSettings>(GUARDRAIL_DEFAU
   unblock: {
     ...APPLY_ONLY,
     flag: '--unblock <whom>',
-    summary: 'sessions that may be terminated if the command waits for them: never, idle-in-transaction',
-    type: choiceOf('never', 'idle-in-transaction'),
+    summary:
+      'sessions that may be terminated if the command waits for them: never, idle-in-transaction, active:<duration> (also the oldest transaction that has blocked it for so long)',
+    type: UNBLOCK,
     notInFile: true,
   },
   onDivergence: {

@@ -121,6 +121,7 @@ function attemptOf({ exitCode, durationMs, failure, committed }: ApplySection['a
 
 const FAILED_OF = {
   lock: 'did not get its lock',
+  deadlock: 'was the victim of a deadlock',
   watchdog: 'blocked others for too long',
   other: 'failed',
 } as const;

@@ -18,13 +18,17 @@ const NOT_ALLOWED = '42501';
 const CANCELED = '57014';
 
 /** Somebody else's transaction, open until it is ended. */
-async function holding(url: string, sql: string): Promise<{ pid: number; end: () => Promise<void> }> {
+async function holding(
+  url: string,
+  sql: string,
+): Promise<{ pid: number; query: (sql: string) => Promise<unknown>; end: () => Promise<void> }> {
   const client = new Client({ connectionString: url });
   client.on('error', () => {});
   await client.connect();
   await client.query(`begin; ${sql}`);
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-  return { pid: rows[0]?.pid ?? 0, end: () => client.end() };
+  const pid = rows[0]?.pid ?? 0;
+  return { pid, query: (text) => client.query(text), end: () => client.end() };
 }
 
 /** Waits until a statement like this waits for a lock. */
@@ -278,6 +282,31 @@ test('a timeout that the command starts with takes precedence', async () => {
   );
 });
 
+test('a procedure or block that may commit by itself is not retried', async () => {
+  const database = await temporaryDatabase(18, {
+    sql: `${TABLE}; create table done (id int);
+      create procedure p() language plpgsql as $$ begin insert into done values (1); commit; alter table t add c int; end $$`,
+  });
+  const texts = [
+    'call p()',
+    'do $$ begin insert into done values (2); commit; alter table t add c int; end $$',
+  ];
+  await withGuarded(database.url, texts, { lockTimeoutMs: 200 }, async ({ url, wire }) => {
+    const reader = await holding(database.url, 'select count(*) from t');
+    await withClient(url, async (client) => {
+      for (const text of texts)
+        await expect(client.query(text)).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
+    });
+    await reader.end();
+    await wire.end();
+    expect(wire.happened()?.retries).toEqual([]);
+  });
+  const { rows } = await withClient(database.url, (client) =>
+    client.query('select id from done order by id'),
+  );
+  expect(rows).toEqual([{ id: 1 }, { id: 2 }]);
+});
+
 test('statements with NOWAIT, and pipelined ones, are not retried', async () => {
   const database = await temporaryDatabase(18, { sql: TABLE });
   const nowait = 'select v from t where id = 1 for update nowait';
@@ -316,6 +345,46 @@ test('an idle transaction that blocks the command is terminated with --unblock',
     await wire.end();
     expect(wire.happened()?.blockers).toMatchObject([{ pid: reader.pid, ended: true, blocked: sql }]);
     await reader.end();
+  });
+});
+
+test('an active transaction is named, and terminated once it has blocked the command for the time of --unblock', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const sql = 'alter table t add column c int';
+  const options = { lockTimeoutMs: 200, unblock: { activeAfterMs: 500 } };
+  await withGuarded(database.url, [sql], options, async ({ url, wire, notices }) => {
+    const reader = await holding(database.url, 'select count(*) from t');
+    const sleeping = reader.query('select pg_sleep(60)').catch((error: { code: string }) => error.code);
+    await withClient(url, (client) => client.query(sql));
+    expect(await sleeping).toBe('57P01');
+    await wire.end();
+    const { blockers, retries } = wire.happened() ?? {};
+    expect(blockers).toMatchObject([{ pid: reader.pid, ended: true, blocked: sql }]);
+    expect(retries).toMatchObject([{ sql, causes: ['lock-timeout'], outcome: 'went on' }]);
+    const about = notices.filter((notice) => notice.includes(`pid ${reader.pid}`));
+    expect(about).toEqual([
+      expect.stringMatching(/waits for pid .*pg_sleep/),
+      expect.stringMatching(
+        /^terminating pid .*pg_sleep.*its transaction has blocked the command for 500 ms/,
+      ),
+      expect.stringMatching(/was terminated$/),
+    ]);
+    await reader.end();
+  });
+});
+
+test('no session of the command is terminated by --unblock', async () => {
+  const database = await temporaryDatabase(18, { sql: TABLE });
+  const texts = ['select count(*) from t', 'alter table t add column c int'];
+  const options = { lockTimeoutMs: 2_500, retryCount: 0, unblock: { activeAfterMs: 100 } };
+  await withGuarded(database.url, texts, options, async ({ url, wire }) => {
+    const reader = await holding(url, texts[0] ?? '');
+    const altered = withClient(url, (client) => client.query(texts[1] ?? ''));
+    await expect(altered).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
+    await reader.query('commit');
+    await reader.end();
+    await wire.end();
+    expect(wire.happened()?.blockers).toMatchObject([{ ended: false }]);
   });
 });
 

@@ -161,6 +161,57 @@ describe.each(ENDS)('a multi-statement query on PostgreSQL %i', (version) => {
     });
   });
 
+  test('a multi-statement query that is the victim of a deadlock is retried, unless --retry-on leaves that out', async () => {
+    await fresh();
+    const second = 'alter table other add column c int';
+    const text = `${ALTER}; ${second}`;
+    await withClient(database.url, (client) =>
+      client.query(`alter database ${database.name} set deadlock_timeout = '2s'`),
+    );
+    const deadlocked = async ({ url, wire }: Guarded, whenRetried: () => Promise<unknown>) => {
+      const other = await reading(database, 'other');
+      await other.query("set deadlock_timeout = '1h'");
+      const client = await RawClient.connect(url);
+      const told = pending(client.query(text));
+      await withClient(database.url, (free) =>
+        until('it waits', async () => {
+          const waits = "select 1 from pg_locks where not granted and relation = 'other'::regclass";
+          return (await free.query(waits)).rowCount === 1;
+        }),
+      );
+      await other.query('lock table t in access share mode');
+      await whenRetried();
+      await other.end();
+      const answer = await told;
+      await client.close();
+      await wire.end();
+      return { answer, retries: wire.happened()?.retries };
+    };
+    const left = { lockTimeoutMs: 60_000, retryOn: ['lock-timeout'] } as const;
+    await guarded(
+      database,
+      [text],
+      async (parts) => {
+        const { answer, retries } = await deadlocked(parts, async () => {});
+        expect(types(answer)).toBe('CEZ');
+        expect(answer[1]).toContain('C=40P01');
+        expect(retries).toEqual([]);
+      },
+      left,
+    );
+    await guarded(
+      database,
+      [text],
+      async (parts) => {
+        const { answer, retries } = await deadlocked(parts, () => untilAgain(parts.notices));
+        expect(types(answer)).toBe('CCZ');
+        expect(retries).toMatchObject([{ sql: second, failed: 1, causes: ['deadlock'], outcome: 'went on' }]);
+      },
+      { lockTimeoutMs: 60_000 },
+    );
+    expect(await columns()).toEqual(['id', 'v', 'c']);
+  });
+
   test('a multi-statement query gets its error and everything before it once the attempts are used up', async () => {
     await fresh();
     const text = `select v from t where id < 3; ${ALTER}; select 1`;

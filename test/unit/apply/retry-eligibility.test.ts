@@ -59,6 +59,11 @@ describe('the failure of an attempt', () => {
     expect(failureOf({ ...LOCKED, statements }, 2)).toBeNull();
   });
 
+  test('a deadlock is a cause of its own', () => {
+    const statements = [sent(1, 'DROP TABLE t', { error: failedWith('40P01') })];
+    expect(failureOf({ ...LOCKED, statements }, 0)).toMatchObject({ cause: 'deadlock' });
+  });
+
   test.each([
     ['somebody else', 'canceling statement due to user request', [], 'other'],
     ['the watchdog', 'canceling statement due to user request', ['DROP TABLE t'], 'watchdog'],
@@ -76,7 +81,7 @@ describe('the failure of an attempt', () => {
 
 const against = (change: Partial<RetryEvidence>) => {
   const evidence = { ...LOCKED, ...change };
-  return reasonAgainst(evidence, failureOf(evidence, 0));
+  return reasonAgainst(evidence, failureOf(evidence, 0), ['lock-timeout']);
 };
 
 const CREATED = { statement: 1, sql: 'CREATE TABLE a ()', outcome: 'committed' as const, explicit: true };
@@ -97,6 +102,9 @@ function committedBefore(...texts: string[]): Partial<RetryEvidence> {
 describe('a command that failed because of a lock', () => {
   test('the command may be rerun if every transaction is known to be rolled back', async () => {
     expect(await against({})).toBeNull();
+    const statements = [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('40P01') })];
+    const deadlocked = { ...LOCKED, statements };
+    expect(await reasonAgainst(deadlocked, failureOf(deadlocked, 0), ['deadlock'])).toBeNull();
   });
 
   test.each<[string, Partial<RetryEvidence>, string]>([
@@ -113,6 +121,11 @@ describe('a command that failed because of a lock', () => {
       'its last error is another one',
       { statements: [...LOCKED.statements, sent(3, 'x', { error: failedWith('42601') })] },
       'not fail because of a lock',
+    ],
+    [
+      '--retry-on leaves deadlocks out',
+      { statements: [sent(1, 'BEGIN'), sent(2, 'DROP TABLE t', { error: failedWith('40P01') })] },
+      '--retry-on leaves out what it failed of: deadlock',
     ],
     [
       'the statement was alone',

@@ -153,7 +153,7 @@ describe('what quotes statements that are not among those of the report', () => 
           during: apply.during && {
             ...apply.during,
             diverged: [{ sql: query.sql, stopped: true }],
-            retries: [{ sql: query.sql, failed: 1, pausedMs: 1, outcome: 'gave up' }],
+            retries: [{ sql: query.sql, failed: 1, causes: ['deadlock'], pausedMs: 1, outcome: 'gave up' }],
           },
         },
       },
