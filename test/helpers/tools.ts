@@ -178,6 +178,11 @@ const ROWS: Record<ToolId, Row> = {
   },
 };
 
+/** The commands of the tools, as far as they are not run as classes of Java. */
+export const TOOL_COMMANDS: readonly string[] = Object.values(ROWS)
+  .map(({ command }) => command.join(' '))
+  .filter((command) => !command.startsWith('java '));
+
 export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode' | 'journal' | 'rewritten'> {
   readonly id: ToolId;
   /** What safemigrate is told about the target at `url`. */

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { generatedDocs } from '../../helpers/generated-docs.ts';
 import { HAZARDS_FOLDER } from '../../helpers/hazard-pages.ts';
+import { PROJECTS } from '../../helpers/projects.ts';
+import { TOOL_COMMANDS } from '../../helpers/tools.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8');
@@ -19,6 +21,13 @@ test.each([...GENERATED])('%s has what the code says today; else: npm run docs',
 test('there is a page of each hazard, and of no other', () => {
   const pages = readdirSync(path.join(root, HAZARDS_FOLDER)).map((name) => `${HAZARDS_FOLDER}/${name}`);
   expect(pages.filter((page) => !GENERATED.has(page))).toEqual([]);
+});
+
+test('the page for newcomers has the commands that the tests of projects run', () => {
+  const commands = [...PROJECTS.map(({ command }) => command.join(' ')), ...TOOL_COMMANDS];
+  expect(commands.length).toBeGreaterThan(8);
+  const page = read('docs/getting-started.md');
+  expect(commands.filter((command) => !page.includes(` -- ${command}\``))).toEqual([]);
 });
 
 test('the README has 8 to 12 kB', () => {
