@@ -11,7 +11,7 @@ import { changedUrl } from '../helpers/cloning.ts';
 import { until } from '../helpers/cutting.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { placedServer, standbyOf } from '../helpers/placed-server.ts';
-import { VERSIONS } from '../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../helpers/servers.ts';
 import { clusterProperties, databasesBeside, inDatabase, oddTarget, oidOf } from '../helpers/swapping.ts';
 
 const SETTINGS = { wal_level: 'logical', max_prepared_transactions: '5', autovacuum: 'off' };
@@ -39,112 +39,109 @@ function swapOf({ stdout, stderr }: CliResult): {
   return JSON.parse(stdout).swap;
 }
 
-describe.each(VERSIONS.filter((version) => [14, 18].includes(version)))(
-  'PostgreSQL %d, a swap',
-  (version: ServerVersion) => {
-    let server: Server;
-    beforeAll(async () => {
-      server = await ownServer(version, { settings: SETTINGS });
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d, a swap', (version: ServerVersion) => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await ownServer(version, { settings: SETTINGS });
+  });
+  afterAll(() => server.stop());
+
+  test('and its rollback leave the target as it was in everything but its OID, and the other one beside it', {
+    timeout: 120_000,
+  }, async () => {
+    const name = `odd "db" it's ü`;
+    await withClient(server.url, async (client) => {
+      for (const statement of oddTarget(name)) await client.query(statement);
     });
-    afterAll(() => server.stop());
+    const url = inDatabase(server.url, name);
+    await withClient(url, (client) =>
+      client.query('CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)'),
+    );
+    const before = await clusterProperties(server.url, name);
+    const oid = await oidOf(server.url, name);
 
-    test('and its rollback leave the target as it was in everything but its OID, and the other one beside it', {
-      timeout: 120_000,
-    }, async () => {
-      const name = `odd "db" it's ü`;
-      await withClient(server.url, async (client) => {
-        for (const statement of oddTarget(name)) await client.query(statement);
-      });
-      const url = inDatabase(server.url, name);
-      await withClient(url, (client) =>
-        client.query('CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)'),
-      );
-      const before = await clusterProperties(server.url, name);
-      const oid = await oidOf(server.url, name);
-
-      const swapped = await safemigrate(swapArgs(url, '--', ...sqlCommand(MIGRATION)));
-      expect({ exitCode: swapped.exitCode, swap: swapOf(swapped) }).toMatchObject({
-        exitCode: 0,
-        swap: { outcome: 'swapped', reasons: [] },
-      });
-      const { original } = swapOf(swapped);
-      expect(await clusterProperties(server.url, name)).toEqual(before);
-      expect(await tables(url)).toEqual(['added', 'kept']);
-      expect(await oidOf(server.url, original ?? '')).toBe(oid);
-      expect(await databasesBeside(server.url)).toEqual([name, original].sort());
-
-      const listed = await safemigrate(['list', '--url', url]);
-      expect(listed.stdout).toMatch(/original .*ago .*[kM]B/);
-      expect(listed.stdout).toContain('pg_upgrade');
-      const early = await safemigrate(['clean', '--originals', '--older-than', '1h', '--url', url]);
-      expect(early).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('not that old') });
-
-      const back = await safemigrate(['rollback', '--yes', '--url', url]);
-      expect(back).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('is the original again') });
-      expect(await clusterProperties(server.url, name)).toEqual(before);
-      expect(await tables(url)).toEqual(['kept']);
-      expect(await oidOf(server.url, name)).toBe(oid);
-
-      // And forth again: the newer database is an original now.
-      expect(await safemigrate(['rollback', '--yes', '--url', url])).toMatchObject({ exitCode: 0 });
-      expect(await tables(url)).toEqual(['added', 'kept']);
-      await withClient(url, (client) => client.query('INSERT INTO kept VALUES (3)'));
-      const refused = await safemigrate(['rollback', '--yes', '--url', url]);
-      expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('1 row was written') });
-      expect(await tables(url)).toEqual(['added', 'kept']);
-      expect(await clusterProperties(server.url, name)).toEqual(before);
-      const forced = await safemigrate(['rollback', '--yes', '--discard-writes', '--url', url]);
-      expect(forced).toMatchObject({ exitCode: 0 });
-      expect(await oidOf(server.url, name)).toBe(oid);
-
-      const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
-      expect(cleaned).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('dropped') });
-      expect(await databasesBeside(server.url)).toEqual([name]);
+    const swapped = await safemigrate(swapArgs(url, '--', ...sqlCommand(MIGRATION)));
+    expect({ exitCode: swapped.exitCode, swap: swapOf(swapped) }).toMatchObject({
+      exitCode: 0,
+      swap: { outcome: 'swapped', reasons: [] },
     });
+    const { original } = swapOf(swapped);
+    expect(await clusterProperties(server.url, name)).toEqual(before);
+    expect(await tables(url)).toEqual(['added', 'kept']);
+    expect(await oidOf(server.url, original ?? '')).toBe(oid);
+    expect(await databasesBeside(server.url)).toEqual([name, original].sort());
 
-    test('is done by an owner with CREATEDB, who ends sessions of the same role', {
-      timeout: 60_000,
-    }, async () => {
-      await withClient(server.url, async (client) => {
-        await client.query("CREATE ROLE shopkeeper LOGIN CREATEDB PASSWORD 'shopkeeperpass'");
-        await client.query('CREATE DATABASE shop OWNER shopkeeper');
-        await client.query('GRANT CONNECT ON DATABASE shop TO PUBLIC');
-      });
-      const url = changedUrl(server.url, {
-        user: 'shopkeeper',
-        password: 'shopkeeperpass',
-        database: 'shop',
-      });
-      const before = await clusterProperties(server.url, 'shop');
-      const result = await withClient(url, async (client) => {
-        await client.query('SELECT 1');
-        return safemigrate(swapArgs(url, '--disconnect', 'idle', '--', ...sqlCommand(MIGRATION)));
-      });
-      expect({ exitCode: result.exitCode, swap: swapOf(result) }).toMatchObject({
-        exitCode: 0,
-        swap: { outcome: 'swapped' },
-      });
-      expect(await clusterProperties(server.url, 'shop')).toEqual(before);
-      expect(await safemigrate(['rollback', '--yes', '--url', url])).toMatchObject({ exitCode: 0 });
-      expect(await tables(url)).toEqual([]);
-    });
+    const listed = await safemigrate(['list', '--url', url]);
+    expect(listed.stdout).toMatch(/original .*ago .*[kM]B/);
+    expect(listed.stdout).toContain('pg_upgrade');
+    const early = await safemigrate(['clean', '--originals', '--older-than', '1h', '--url', url]);
+    expect(early).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('not that old') });
 
-    test('is not taken back without a word where a crash has made the counters forget what was written', {
-      timeout: 60_000,
-    }, async () => {
-      await withClient(server.url, (client) => client.query('CREATE DATABASE crashed'));
-      const url = inDatabase(server.url, 'crashed');
-      const swapped = await safemigrate(swapArgs(url, '--', ...sqlCommand(MIGRATION)));
-      expect(swapOf(swapped)).toMatchObject({ outcome: 'swapped' });
-      await withClient(url, (client) => client.query('INSERT INTO added VALUES (2)'));
-      await server.restart('immediate');
-      // As many rows as were written until the swap, as it were.
-      const back = await safemigrate(['rollback', '--yes', '--url', url]);
-      expect(back).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('counters were reset') });
-      expect(await tables(url)).toEqual(['added']);
+    const back = await safemigrate(['rollback', '--yes', '--url', url]);
+    expect(back).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('is the original again') });
+    expect(await clusterProperties(server.url, name)).toEqual(before);
+    expect(await tables(url)).toEqual(['kept']);
+    expect(await oidOf(server.url, name)).toBe(oid);
+
+    // And forth again: the newer database is an original now.
+    expect(await safemigrate(['rollback', '--yes', '--url', url])).toMatchObject({ exitCode: 0 });
+    expect(await tables(url)).toEqual(['added', 'kept']);
+    await withClient(url, (client) => client.query('INSERT INTO kept VALUES (3)'));
+    const refused = await safemigrate(['rollback', '--yes', '--url', url]);
+    expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('1 row was written') });
+    expect(await tables(url)).toEqual(['added', 'kept']);
+    expect(await clusterProperties(server.url, name)).toEqual(before);
+    const forced = await safemigrate(['rollback', '--yes', '--discard-writes', '--url', url]);
+    expect(forced).toMatchObject({ exitCode: 0 });
+    expect(await oidOf(server.url, name)).toBe(oid);
+
+    const cleaned = await safemigrate(['clean', '--originals', '--older-than', '0s', '--url', url]);
+    expect(cleaned).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('dropped') });
+    expect(await databasesBeside(server.url)).toEqual([name]);
+  });
+
+  test('is done by an owner with CREATEDB, who ends sessions of the same role', {
+    timeout: 60_000,
+  }, async () => {
+    await withClient(server.url, async (client) => {
+      await client.query("CREATE ROLE shopkeeper LOGIN CREATEDB PASSWORD 'shopkeeperpass'");
+      await client.query('CREATE DATABASE shop OWNER shopkeeper');
+      await client.query('GRANT CONNECT ON DATABASE shop TO PUBLIC');
     });
-  },
-);
+    const url = changedUrl(server.url, {
+      user: 'shopkeeper',
+      password: 'shopkeeperpass',
+      database: 'shop',
+    });
+    const before = await clusterProperties(server.url, 'shop');
+    const result = await withClient(url, async (client) => {
+      await client.query('SELECT 1');
+      return safemigrate(swapArgs(url, '--disconnect', 'idle', '--', ...sqlCommand(MIGRATION)));
+    });
+    expect({ exitCode: result.exitCode, swap: swapOf(result) }).toMatchObject({
+      exitCode: 0,
+      swap: { outcome: 'swapped' },
+    });
+    expect(await clusterProperties(server.url, 'shop')).toEqual(before);
+    expect(await safemigrate(['rollback', '--yes', '--url', url])).toMatchObject({ exitCode: 0 });
+    expect(await tables(url)).toEqual([]);
+  });
+
+  test('is not taken back without a word where a crash has made the counters forget what was written', {
+    timeout: 60_000,
+  }, async () => {
+    await withClient(server.url, (client) => client.query('CREATE DATABASE crashed'));
+    const url = inDatabase(server.url, 'crashed');
+    const swapped = await safemigrate(swapArgs(url, '--', ...sqlCommand(MIGRATION)));
+    expect(swapOf(swapped)).toMatchObject({ outcome: 'swapped' });
+    await withClient(url, (client) => client.query('INSERT INTO added VALUES (2)'));
+    await server.restart('immediate');
+    // As many rows as were written until the swap, as it were.
+    const back = await safemigrate(['rollback', '--yes', '--url', url]);
+    expect(back).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('counters were reset') });
+    expect(await tables(url)).toEqual(['added']);
+  });
+});
 
 describe('a swap is refused, and the target stays open and untouched:', () => {
   let server: Server;

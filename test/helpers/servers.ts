@@ -9,10 +9,12 @@ const own: Server[] = [];
 /** The major versions to test on; all five, except where a platform has no build of one. */
 export const VERSIONS = ([14, 15, 16, 17, 18] as const).filter((version) => version in servers);
 
-/** Of a long list the oldest and the newest version get everything, and those in between a third each, together all of it. */
+/** For behaviour that differs between versions only if it differs between these two. */
+export const OLDEST_AND_NEWEST = VERSIONS.filter((version) => version === 14 || version === 18);
+
+/** Of a long list the newest version gets everything, and the others a quarter each, together all of it. */
 export function shareOf<T>(version: ServerVersion, list: readonly T[]): T[] {
-  if (version === 14 || version === 18) return [...list];
-  return list.filter((_, index) => index % 3 === version % 3);
+  return version === 18 ? [...list] : list.filter((_, index) => index % 4 === version % 4);
 }
 
 /** A superuser's URL of the database `postgres` of the server that the whole test run shares. */

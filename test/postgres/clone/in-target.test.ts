@@ -3,10 +3,10 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { withClient } from '../../helpers/client.ts';
 import { withCloning } from '../../helpers/cloning.ts';
 import { ownServer } from '../../helpers/own-server.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 /** Many small installations have nothing but the database `postgres`: our own sessions then sit in the target. */
-describe.each(VERSIONS.filter((version) => version === 14 || version === 18))('PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('PostgreSQL %d', (version) => {
   let server: Server;
   beforeAll(async () => {
     server = await ownServer(version);

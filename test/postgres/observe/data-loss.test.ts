@@ -10,7 +10,7 @@ import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { withClient } from '../../helpers/database.ts';
 import { statement } from '../../helpers/facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl } from '../../helpers/servers.ts';
 
 const QUIET = { bytes: 0, shared: false };
 
@@ -84,7 +84,7 @@ const SILENT = [
   ['timestamp', 'date', "'2026-01-01'", "'2026-01-01 10:00'"],
 ] as const;
 
-describe.each(VERSIONS)('on %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
   test('of dropped and narrowed columns of a small table the values are counted on the target', async () => {
     const made = `
       CREATE TABLE users (id int PRIMARY KEY, legacy_email text, "Nick" text, name text);

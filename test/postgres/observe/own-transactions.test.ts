@@ -11,10 +11,10 @@ import { compareShared, sharedCatalogues } from '../../../src/schema/shared.ts';
 import { withClient } from '../../helpers/client.ts';
 import { ownServer } from '../../helpers/own-server.ts';
 import { withProxy } from '../../helpers/proxy.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 import { withDatabase } from '../../helpers/target-state.ts';
 
-describe.each(VERSIONS)('of a change to what all databases share, on PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('of a change to what all databases share, on PostgreSQL %d', (version) => {
   let server: Server;
   let session: Session;
 
