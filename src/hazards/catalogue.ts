@@ -1,6 +1,7 @@
 import type { HazardRecord } from './hazard-definition.ts';
 import { ACCESS } from './kinds/access.ts';
 import { APPLICATION } from './kinds/application.ts';
+import { BEHAVIOUR } from './kinds/behaviour.ts';
 import { BEYOND_DATABASE } from './kinds/beyond.ts';
 import { BUILDS } from './kinds/builds.ts';
 import { CASCADES } from './kinds/cascade.ts';
@@ -8,7 +9,9 @@ import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
 import { LEFTOVERS } from './kinds/leftovers.ts';
 import { LOCKING } from './kinds/locking.ts';
+import { LONG_NAMES } from './kinds/long-names.ts';
 import { LOSSES } from './kinds/losses.ts';
+import { OBJECTS } from './kinds/named-objects.ts';
 import { QUERIES } from './kinds/queries.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { SCANS } from './kinds/scans.ts';
@@ -29,6 +32,9 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...FAILURES,
   ...LEFTOVERS,
   ...APPLICATION,
+  ...OBJECTS,
+  ...BEHAVIOUR,
+  ...LONG_NAMES,
   ...ACCESS,
   ...BEYOND_DATABASE,
   ...QUERIES,

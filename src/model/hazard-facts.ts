@@ -52,6 +52,7 @@ export interface CatalogueFacts {
   >;
   /** Dropped objects by kind and name as in the schema comparison: `index public.orders_customer_idx`. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
+  readonly definitions: DefinitionFacts;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
   /**
@@ -76,6 +77,26 @@ export interface DroppedFacts {
   /** For a constraint: another one with the same definition that its table has afterwards. */
   readonly keptAs: string | null;
 }
+
+/** Definitions that changed or are gone, under the names of before. */
+export interface DefinitionFacts {
+  /** By name, `public.f(integer)`: what pg_get_functiondef() returned before and after; null: it is gone. */
+  readonly functions: ReadonlyMap<string, { readonly before: string; readonly after: string | null }>;
+  /** Column defaults by column, `public.orders.status`, of columns that there still are. */
+  readonly defaults: ReadonlyMap<
+    string,
+    {
+      readonly before: string;
+      readonly after: string | null;
+      /** Of the column, after the command. */
+      readonly notNull: boolean;
+      /** The column is a generated or an identity column after the command. */
+      readonly generated: boolean;
+    }
+  >;
+}
+
+export const NO_DEFINITIONS: DefinitionFacts = { functions: new Map(), defaults: new Map() };
 
 export interface CheckFacts {
   readonly relation: string;
@@ -193,6 +214,8 @@ export type Action =
     }
   | { readonly does: 'set not null'; readonly table: Name; readonly column: string }
   | { readonly does: 'drop not null'; readonly table: Name; readonly column: string }
+  | { readonly does: 'set default'; readonly table: Name; readonly column: string }
+  | { readonly does: 'drop default'; readonly table: Name; readonly column: string }
   | { readonly does: 'validate constraint'; readonly table: Name; readonly constraint: string }
   | {
       readonly does: 'drop constraint';
@@ -208,13 +231,17 @@ export type Action =
       readonly concurrently: boolean;
     }
   | {
-      readonly does: 'set logged' | 'set unlogged' | 'set access method' | 'set tablespace';
+      readonly does: 'set logged' | 'set unlogged' | 'set access method';
       readonly table: Name;
     }
+  | { readonly does: 'set tablespace'; readonly table: Name }
   | { readonly does: 'replica identity'; readonly table: Name }
   | { readonly does: 'row security'; readonly table: Name; readonly enable: boolean }
   | { readonly does: 'refresh'; readonly view: Name; readonly concurrently: boolean }
   | { readonly does: 'create trigger'; readonly table: Name; readonly trigger: string }
+  /** `trigger`: null for ALL and USER. */
+  | { readonly does: 'disable trigger'; readonly table: Name; readonly trigger: string | null }
+  | { readonly does: 'create function'; readonly function: Name }
   /** `mode` as PostgreSQL writes it: `ACCESS EXCLUSIVE`. */
   | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }
   | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
@@ -238,6 +265,8 @@ export type Action =
       readonly table: Name | null;
       /** The column that is renamed, or null. */
       readonly column: string | null;
+      /** The object if it is no relation and no part of one; null if it is, and for what has no name of its own. */
+      readonly object: Name | null;
       /** The new name of the object or, if it is moved, of its schema. */
       readonly to: string;
     }

@@ -33,6 +33,13 @@ function alteration(table: Name, { subtype, name = '', def, behavior }: Tree.Alt
       return [{ does: 'set not null', table, column: name }];
     case 'AT_DropNotNull':
       return [{ does: 'drop not null', table, column: name }];
+    case 'AT_ColumnDefault':
+      return [{ does: def ? 'set default' : 'drop default', table, column: name }];
+    case 'AT_DisableTrig':
+      return [{ does: 'disable trigger', table, trigger: name }];
+    case 'AT_DisableTrigAll':
+    case 'AT_DisableTrigUser':
+      return [{ does: 'disable trigger', table, trigger: null }];
     case 'AT_ValidateConstraint':
       return [{ does: 'validate constraint', table, constraint: name }];
     case 'AT_DropConstraint':

@@ -100,7 +100,7 @@ export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
   after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
-): Omit<CatalogueFacts, 'dropped' | 'actsOnServer'> {
+): Omit<CatalogueFacts, 'dropped' | 'definitions' | 'actsOnServer'> {
   const relations = new Map<string, RelationFacts>();
   const renamed = new Map<string, string>();
   const partitions = new Map<string, RelationRow[]>();

@@ -1,7 +1,7 @@
 import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
-import type { CatalogueFacts } from '../model/hazard-facts.ts';
+import { type CatalogueFacts, NO_DEFINITIONS } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -138,6 +138,7 @@ class CloneReader implements CloneWatch {
       catalogue: {
         ...catalogueFacts(before.catalogue, before.relations, data),
         dropped: schema?.dropped ?? new Map(),
+        definitions: schema?.definitions ?? NO_DEFINITIONS,
         actsOnServer: [],
       },
       retyped: schema?.retyped ?? [],
@@ -176,6 +177,7 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
     catalogue: {
       ...catalogueFacts(before.catalogue, before.relations, null),
       dropped: new Map(),
+      definitions: NO_DEFINITIONS,
       actsOnServer: [],
     },
   };
@@ -193,6 +195,7 @@ const NOT_OBSERVED: CloneObservations = {
     checks: [],
     unindexedForeignKeys: new Map(),
     dropped: new Map(),
+    definitions: NO_DEFINITIONS,
     lockTimeoutByDefault: false,
     actsOnServer: [],
   },

@@ -100,6 +100,9 @@ const READERS = {
   CreateTrigStmt: (tree: Tree.CreateTrigStmt) => [
     { does: 'create trigger', table: nameOf(tree.relation), trigger: tree.trigname ?? '' },
   ],
+  CreateFunctionStmt: (tree: Tree.CreateFunctionStmt) => [
+    { does: 'create function', function: nameOfParts(tree.funcname) },
+  ],
   LockStmt: (tree: Tree.LockStmt) => [
     { does: 'lock', tables: ranges(tree.relations), mode: LOCK_MODES[(tree.mode ?? 8) - 1] ?? '' },
   ],
@@ -127,6 +130,7 @@ const READERS = {
       does: 'rename',
       table: tree.relation ? nameOf(tree.relation) : null,
       column: tree.renameType === 'OBJECT_COLUMN' ? (tree.subname ?? null) : null,
+      object: renamedObject(tree),
       to: tree.newname ?? '',
     },
   ],
@@ -135,6 +139,7 @@ const READERS = {
       does: 'rename',
       table: tree.relation ? nameOf(tree.relation) : null,
       column: null,
+      object: tree.object ? objectName(tree.object) : null,
       to: tree.newschema ?? '',
     },
   ],
@@ -159,6 +164,12 @@ function objectName(node: Tree.Node): Name {
   if ('TypeName' in node) return nameOfParts(node.TypeName.names);
   if ('ObjectWithArgs' in node) return nameOfParts(node.ObjectWithArgs.objname);
   return { schema: null, name: '' };
+}
+
+/** Schemas have their name in another place than types, functions and the like. */
+function renamedObject({ relation, object, subname }: Tree.RenameStmt): Name | null {
+  if (relation) return null;
+  return object ? objectName(object) : subname === undefined ? null : { schema: null, name: subname };
 }
 
 /** The letters are those of AlterDomainStmt's subtype: C adds a constraint, O sets NOT NULL, V validates. */

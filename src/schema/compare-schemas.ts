@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { messageOf, sqlstateOf } from '../errors.ts';
 import { plural } from '../format.ts';
-import type { DroppedFacts } from '../model/hazard-facts.ts';
+import type { DefinitionFacts, DroppedFacts } from '../model/hazard-facts.ts';
 import type { Caveat, SchemaChange, SchemaSection } from '../model/report.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { affectedFacts, without } from './affected-facts.ts';
 import { changesOf, described, planBetween } from './changes.ts';
 import { dropped } from './dropped.ts';
+import { formerDefinitions } from './former-definitions.ts';
 import type { CatalogueIdentity, Identified } from './identity.ts';
 import { dropsOfKept, inPlace } from './in-place.ts';
 import { label, path } from './object-names.ts';
@@ -24,6 +25,7 @@ export interface Comparison {
   readonly section: SchemaSection;
   /** By kind and name, as the section's changes have them. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
+  readonly definitions: DefinitionFacts;
   readonly retyped: readonly Retyped[];
   readonly caveats: Caveat[];
 }
@@ -155,6 +157,7 @@ async function compareBy(
       ],
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
+    definitions: formerDefinitions(before.facts, after.facts, forward.deltas),
     retyped: retypedIn(forward),
     caveats: [...(partial === '' ? [] : caveatsOf(partial)), ...notCompared(after)],
   };
@@ -193,6 +196,7 @@ function compareByNames(
       rollbackLoses: losses(before, after, []),
     },
     dropped: dropped(before.facts, after.facts, forward.deltas),
+    definitions: formerDefinitions(before.facts, after.facts, forward.deltas),
     retyped: retypedIn(forward),
     caveats: [
       { path: 'schema.changes', kind: 'estimate', reason },

@@ -1,4 +1,9 @@
-import type { Action, HazardFacts, RelationFacts } from '../../src/model/hazard-facts.ts';
+import {
+  type Action,
+  type HazardFacts,
+  NO_DEFINITIONS,
+  type RelationFacts,
+} from '../../src/model/hazard-facts.ts';
 import type { StatementSection } from '../../src/model/report.ts';
 import { blocks, type LockMode } from '../../src/postgres/lock-modes.ts';
 
@@ -24,6 +29,7 @@ export function facts(
       checks: [],
       unindexedForeignKeys: new Map(),
       dropped: new Map(),
+      definitions: NO_DEFINITIONS,
       lockTimeoutByDefault: true,
       actsOnServer: [],
       ...catalogue,

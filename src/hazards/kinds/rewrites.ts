@@ -2,7 +2,13 @@ import type { Action, ActionOf, Name } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { displayName, literal } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
-import { type HazardRecord, type HazardTexts, lockFinding, sqlAdvice } from '../hazard-definition.ts';
+import {
+  type Finding,
+  type HazardRecord,
+  type HazardTexts,
+  lockFinding,
+  sqlAdvice,
+} from '../hazard-definition.ts';
 import { sibling } from './names.ts';
 
 const SERIAL = /^(?:small|big)?serial\d?$/;
@@ -16,6 +22,8 @@ interface Cause extends HazardTexts {
   /** Whether the action makes a statement rewrite the relation. */
   readonly isCause: (action: Action) => boolean;
   readonly adviceOf: (relation: string, action: Action) => string;
+  /** What the list of rewritten tables does not show. */
+  readonly findOthers?: (context: HazardContext) => Finding[];
 }
 
 /** Causes of a rewrite by action. That the relation was rewritten is measured: it has a new relfilenode. */
@@ -123,16 +131,18 @@ const CAUSES: readonly Cause[] = [
   {
     code: 'TABLESPACE_REWRITES',
     title: 'moving to another tablespace copies the whole table',
-    condition: 'SET TABLESPACE, after which the relation has a new file.',
-    effect: 'ACCESS EXCLUSIVE while its files are copied, and written to the WAL as well.',
+    condition: 'SET TABLESPACE of a table or an index that existed before, after which it has a new file.',
+    effect:
+      'ACCESS EXCLUSIVE while its files are copied, and written to the WAL as well; while an index is locked, no query on its table can be planned.',
     safer:
-      'Move indexes with REINDEX (CONCURRENTLY, TABLESPACE …); move tables as a copy that is swapped in, or in a maintenance window.',
+      'Move indexes with REINDEX (CONCURRENTLY, TABLESPACE …); move tables as a copy that is swapped in, or in a maintenance window (https://www.postgresql.org/docs/current/sql-reindex.html).',
     isCause: ({ does }) => does === 'set tablespace',
     adviceOf: (relation) =>
       sqlAdvice(
         'Indexes can be moved while they are in use; a table needs a copy, or a maintenance window:',
         `REINDEX (CONCURRENTLY, TABLESPACE …) TABLE ${relation}`,
       ),
+    findOthers: movedIndexes,
   },
   {
     code: 'VACUUM_FULL',
@@ -164,15 +174,17 @@ const EXPECTED = new Set<Action['does']>(['truncate', 'refresh', 'drop']);
 
 export const REWRITES: readonly HazardRecord[] = [
   ...CAUSES.map(
-    ({ isCause, adviceOf, ...words }): HazardRecord => ({
+    ({ isCause, adviceOf, findOthers = () => [], ...words }): HazardRecord => ({
       ...words,
-      find: (context) =>
-        rewritten(context).flatMap(({ statement, relation }) => {
+      find: (context) => [
+        ...rewritten(context).flatMap(({ statement, relation }) => {
           const cause = onRelation(context, statement, relation).find(isCause);
           return cause
             ? [rewriteFinding(context, statement, relation, words.title, adviceOf(relation, cause))]
             : [];
         }),
+        ...findOthers(context),
+      ],
     }),
   ),
   {
@@ -201,6 +213,29 @@ export const REWRITES: readonly HazardRecord[] = [
         ),
   },
 ];
+
+/** ALTER INDEX … SET TABLESPACE. An index that the command built itself is in nobody's way, or has another hazard. */
+function movedIndexes(context: HazardContext): Finding[] {
+  const moved = new Set(
+    context.facts.schema?.unmodeled.flatMap(({ detail }) => /^(.+) set$/.exec(detail)?.[1] ?? []),
+  );
+  return context.actionsOf('set tablespace').flatMap(({ statement, action }) => {
+    const index = context.resolve(action.table, statement);
+    if (!moved.has(index) || context.relation(index) || context.changed('create', index)) return [];
+    return [
+      lockFinding(
+        context,
+        statement,
+        index,
+        `no query on the table of ${index} can be planned while the index is copied to another tablespace`,
+        sqlAdvice(
+          'Build it there while it is in use:',
+          `REINDEX (CONCURRENTLY, TABLESPACE …) INDEX ${index}`,
+        ),
+      ),
+    ];
+  });
+}
 
 function rewritten(context: HazardContext): { statement: StatementSection; relation: string }[] {
   return context.facts.statements.flatMap((statement) =>

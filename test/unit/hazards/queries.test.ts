@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import { QUERIES } from '../../../src/hazards/kinds/queries.ts';
-import type { HazardFacts } from '../../../src/model/hazard-facts.ts';
+import { type HazardFacts, NO_DEFINITIONS } from '../../../src/model/hazard-facts.ts';
 import type { QueriesSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
@@ -21,6 +21,7 @@ function found(section: QueriesSection | null) {
       checks: [],
       unindexedForeignKeys: new Map(),
       dropped: new Map(),
+      definitions: NO_DEFINITIONS,
       lockTimeoutByDefault: false,
       actsOnServer: [],
     },

@@ -1,0 +1,195 @@
+import type { DefinitionFacts } from '../../model/hazard-facts.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { milder, weighBreakage } from '../severity.ts';
+import { droppedObjects, fateOf } from './dropped-objects.ts';
+import { statementOfDrop } from './named-objects.ts';
+import { bare, lastPart, withoutLastPart } from './names.ts';
+
+/** Statements of running code that still succeed, and do something else than before. */
+export const BEHAVIOUR: readonly HazardRecord[] = [
+  {
+    code: 'TRIGGER_OFF',
+    title: 'a trigger of a table no longer fires',
+    condition:
+      'A trigger of a table that existed before is dropped without another of its name, or is disabled after the command; triggers of foreign keys, too (DISABLE TRIGGER ALL).',
+    effect:
+      'Writes succeed without what the trigger did: checks, audit rows, computed values, copies for others. Nothing fails, and nobody notices.',
+    safer:
+      'First release code that does its work; enable each trigger again in the same transaction (https://www.postgresql.org/docs/current/sql-altertable.html, DISABLE TRIGGER).',
+    find: (context) => [...droppedTriggers(context), ...disabledTriggers(context)],
+  },
+  {
+    code: 'DEFAULT_CHANGED',
+    title: 'a column gets another value if running code does not name it',
+    condition:
+      'A column that existed before loses its default, or a constant default becomes another one. A default that only changes with the type of its column, or that becomes an identity, is not found.',
+    effect:
+      'INSERTs that do not name the column fail if it is NOT NULL (SQLSTATE 23502), store NULL if it is not, or store another value than the code expects.',
+    safer:
+      'First release code that writes the column itself (https://www.postgresql.org/docs/current/ddl-default.html).',
+    find: (context) =>
+      [...context.facts.catalogue.definitions.defaults].flatMap(([object, facts]) =>
+        changedDefault(context, object, facts),
+      ),
+  },
+  {
+    code: 'FUNCTION_CHANGED',
+    title: 'a function returns another type, or is planned in another way',
+    condition:
+      'A function that existed before has another result type after the command, or another volatility (IMMUTABLE, STABLE, VOLATILE).',
+    effect:
+      'Callers get values of a type that they do not expect, and prepared statements fail until they are prepared again. With another volatility the planner evaluates the function once instead of for each row or the other way round, and an index on a function that is not IMMUTABLE cannot be built again.',
+    safer:
+      'Create the new function under another name, and drop the old one when no code calls it (https://www.postgresql.org/docs/current/xfunc-volatility.html).',
+    find: (context) =>
+      [...context.facts.catalogue.definitions.functions].flatMap(([object, { before, after }]): Finding[] => {
+        if (after === null) return [];
+        const [then, now] = [signatureOf(before), signatureOf(after)];
+        const isResult = then.result !== now.result;
+        if (!isResult && then.volatility === now.volatility) return [];
+        const [from, to] = isResult ? [then.result, now.result] : [then.volatility, now.volatility];
+        return [
+          {
+            statement: statementOfFunction(context, object),
+            relation: null,
+            severity: isResult ? 'warning' : 'notice',
+            message: isResult
+              ? `the function ${object} returns ${to}, and returned ${from} before`
+              : `the function ${object} is ${to}, and was ${from} before`,
+            evidence: 'its definition before and after the command',
+            advice: isResult
+              ? 'Create the new function under another name until no code calls the old one.'
+              : 'Make sure that the body is what the volatility says, and look at the plans of the queries that call it.',
+          },
+        ];
+      }),
+  },
+];
+
+function droppedTriggers(context: HazardContext): Finding[] {
+  return droppedObjects(context, 'trigger')
+    .filter(
+      (drop) => context.relation(withoutLastPart(drop.object)) && fateOf(context, drop)?.goneWith == null,
+    )
+    .map(({ object }) => {
+      const relation = withoutLastPart(object);
+      return {
+        statement: statementOfDrop(context, 'trigger', object),
+        relation,
+        severity: milder(weighBreakage(context, relation)),
+        message: `drops the trigger ${lastPart(object)}: writes to ${relation} no longer do what it did`,
+        evidence: relationEvidence(context, relation),
+        advice: 'Make sure that running code does without what the trigger did, or does it itself.',
+      };
+    });
+}
+
+const FOREIGN_KEY_OFF = /^(.+) on (.+) switched off$/;
+
+function disabledTriggers(context: HazardContext): Finding[] {
+  const { changes = [], unmodeled = [] } = context.facts.schema ?? {};
+  const named = changes
+    .filter(
+      ({ kind, verb, sql }) =>
+        kind === 'trigger' && verb === 'alter' && / (?:DISABLE|ENABLE REPLICA) TRIGGER /.test(sql),
+    )
+    .map(({ object }) => ({
+      relation: withoutLastPart(object),
+      words: `the trigger ${lastPart(object)}`,
+      name: bare(object),
+    }));
+  const internal = unmodeled.flatMap(({ detail }) => {
+    const [, constraint, relation] = FOREIGN_KEY_OFF.exec(detail) ?? [];
+    return constraint === undefined || relation === undefined
+      ? []
+      : [{ relation, words: `the foreign key ${constraint}`, name: null }];
+  });
+  return [...internal, ...named]
+    .filter(({ relation }) => context.relation(relation))
+    .map(({ relation, words, name }) => ({
+      statement:
+        actionsOn(context, 'disable trigger').findLast(
+          (each) =>
+            each.relation === relation && (each.action.trigger === null || each.action.trigger === name),
+        )?.statement.index ?? null,
+      relation,
+      // The rows of a table without its foreign keys cannot be trusted any more, whoever uses it.
+      severity: name === null ? ('error' as const) : milder(weighBreakage(context, relation)),
+      message: `${words} of ${relation} is left disabled`,
+      evidence: relationEvidence(context, relation),
+      advice: sqlAdvice(
+        'At the end of the transaction that disables it:',
+        `ALTER TABLE ${relation} ENABLE TRIGGER ${name === null ? 'ALL' : displayName(name)}`,
+      ),
+    }));
+}
+
+type DefaultFacts = DefinitionFacts['defaults'] extends ReadonlyMap<string, infer Facts> ? Facts : never;
+
+function changedDefault(context: HazardContext, object: string, facts: DefaultFacts): Finding[] {
+  const relation = withoutLastPart(object);
+  if (!context.relation(relation) || facts.generated) return [];
+  const then = withoutCast(facts.before);
+  const now = facts.after === null ? null : withoutCast(facts.after);
+  const isDropped = now === null;
+  if (!isDropped && (!isConstant(then) || then === now)) return [];
+  const does = isDropped ? 'drop default' : 'set default';
+  const all = actionsOn(context, does).filter(
+    ({ action }) => displayName(action.column) === lastPart(object),
+  );
+  const own = all.filter((each) => each.relation === relation);
+  // The partitions of a table follow it.
+  if (own.length === 0 && all.length > 0) return [];
+  const fills = actionsOn(context, 'create trigger').some((each) => each.relation === relation);
+  const breaks = isDropped && facts.notNull && !fills;
+  const result = now ?? (facts.notNull ? 'no value' : 'NULL');
+  return [
+    {
+      statement: own.at(-1)?.statement.index ?? null,
+      relation,
+      // Only the application's own INSERTs show whether they name the column.
+      severity: isDropped ? milder(weighBreakage(context, relation)) : 'notice',
+      message: breaks
+        ? `each INSERT into ${relation} must name ${lastPart(object)}, whose default ${then} is dropped`
+        : `an INSERT that does not name ${object} stores ${result} instead of ${then}`,
+      evidence: relationEvidence(context, relation),
+      advice: sqlAdvice(
+        'Until all running code writes the column:',
+        `ALTER TABLE ${relation} ALTER COLUMN ${lastPart(object)} SET DEFAULT ${then}`,
+      ),
+    },
+  ];
+}
+
+/** `'new'::text` and `'new'::character varying` are the same value. */
+function withoutCast(expression: string): string {
+  return expression.replace(/::(?:"[^"]*"|[\w. ])+(?:\([\d,]+\))?$/, '');
+}
+
+function isConstant(expression: string): boolean {
+  return /^(?:'(?:[^']|'')*'|-?[\d.]+|true|false)$/.test(expression);
+}
+
+/** The first lines of pg_get_functiondef() up to the body. */
+function signatureOf(definition: string): { readonly result: string; readonly volatility: string } {
+  const [head = ''] = definition.split(/^(?:AS |BEGIN ATOMIC|RETURN )/m);
+  const [, result = 'nothing'] = /^ RETURNS (.*)$/m.exec(head) ?? [];
+  const [volatility = 'VOLATILE'] =
+    /\b(?:IMMUTABLE|STABLE)\b/.exec(head.slice(head.indexOf('\n LANGUAGE '))) ?? [];
+  return { result, volatility };
+}
+
+function statementOfFunction(context: HazardContext, object: string): number | null {
+  const name = object.replace(/\(.*\)$/s, '');
+  const found = context
+    .actionsOf('create function')
+    .findLast(
+      ({ action }) =>
+        displayName(action.function.name) === lastPart(name) &&
+        (action.function.schema === null || displayName(action.function.schema) === withoutLastPart(name)),
+    );
+  return found?.statement.index ?? null;
+}
