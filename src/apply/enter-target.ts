@@ -46,7 +46,7 @@ export async function enterTarget(scope: Scope, stop: Stop, plan: RehearsalPlan)
     );
     for (const session of [control, inside]) session.onLost((reason) => stop.now(lostControl(reason)));
     const urlVariable = plan.target.urlEnv;
-    const input = { argv: command.argv, environment, target: target.settings, urlVariable };
+    const input = { argv: command.argv, environment, target: target.settings, urlVariable, databases: [] };
     const logins = await findLogins(input, comparer(target.settings, signal));
     return { target, run, logins, input, inside };
   });

@@ -96,7 +96,8 @@ async function assess(
   context: CloneContext,
   wanted: 'auto' | MethodId,
 ): Promise<Assessment> {
-  const assessment = bringsRows(method.id, context) ?? (await method.assess(context));
+  const assessment =
+    bringsRows(method.id, context) ?? hasOneDatabase(method.id, context) ?? (await method.assess(context));
   // A user who names the method accepts what it copies.
   return wanted === 'auto' ? withinLimit(assessment, method.id, context.options.maxCopyBytes) : assessment;
 }
@@ -108,6 +109,16 @@ function bringsRows(id: MethodId, { options }: CloneContext): Impossible | undef
     possible: false,
     reason: 'it brings all rows, and --schema-only or --exclude-table-data leaves some out',
     enable: 'leave these options out',
+  };
+}
+
+/** Refuses a method that clones the target alone if the user names other databases. */
+function hasOneDatabase(id: MethodId, { options }: CloneContext): Impossible | undefined {
+  if (id === 'cluster' || id === 'basebackup' || options.databases.length === 0) return undefined;
+  return {
+    possible: false,
+    reason: 'it clones the target only, and --database names another database',
+    enable: 'leave --database out',
   };
 }
 

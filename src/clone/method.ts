@@ -63,6 +63,8 @@ export interface CloneOptions {
   readonly schemaOnly: boolean;
   /** Patterns, as pg_dump takes them, of tables that come without their rows. */
   readonly excludeTableData: readonly string[];
+  /** Other databases of the target's server that the command uses. Only a copy of the cluster has them. */
+  readonly databases: readonly string[];
   /** Lets a clone without a sandbox have foreign servers, untrusted languages and the like, which could reach other systems. */
   readonly allowExternalAccess: boolean;
   /** The clone stays after the run. */

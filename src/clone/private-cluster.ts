@@ -1,5 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import { startCopied } from '../local-server/copied.ts';
+import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
@@ -103,7 +104,8 @@ export async function startPrivateCluster(
   await endRecoverySettings(control, folder, original.settings.get('fsync') ?? 'on');
   const enter = (database: string) =>
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
-  const settled = await prepareStartedServer(control, target.database.name, databases, enter);
+  const { databases: others } = context.options;
+  const settled = await prepareStartedServer(control, target.database.name, databases, others, enter);
   const { strategy, reason } = cluster.assessment;
   return {
     ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },
@@ -119,8 +121,14 @@ export async function startPrivateCluster(
     stallMs: 0,
     notCarried: [],
     touched,
-    caveats: [...caveats, ...sandbox.caveats, ...settings.caveats, ...settled],
+    caveats: [...caveats, ...sandbox.caveats, ...settings.caveats, ...settled, ...notCompared(others)],
     uniqueBytes: () => uniqueBytesOf(folder),
     keep: () => lease.keep(),
   };
+}
+
+function notCompared(databases: readonly string[]): Caveat[] {
+  if (databases.length === 0) return [];
+  const reason = `the schema and the data of ${databases.join(', ')} were not compared, only those of the target`;
+  return [{ path: 'schema', kind: 'unmeasured', reason }];
 }

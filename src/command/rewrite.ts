@@ -17,6 +17,8 @@ export interface CommandInput {
   readonly target: ConnectionSettings;
   /** The variable from which the command reads its URL; always set. */
   readonly urlVariable: string;
+  /** Other databases of the target's server that the command gets from the clone. */
+  readonly databases: readonly string[];
 }
 
 /** The places that name the target to the command, and the logins there. */
@@ -55,6 +57,8 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
     // The variable of the target's URL is rewritten whatever its value was.
     const isUrlVariable = mention.label === labelOf(input.urlVariable, variables);
     if (verdict.kind === 'same') mentions.push(mention);
+    else if (verdict.kind === 'other-database' && input.databases.includes(mention.settings.database))
+      mentions.push(keepingDatabase(mention));
     else if (isUrlVariable) continue;
     else if (verdict.kind === 'other-database')
       undecided.push({ name: mention.label, reason: OTHER_DATABASE });
@@ -63,6 +67,12 @@ export async function findLogins(input: CommandInput, compare: Compare): Promise
   undecided.push(...bareNames(argv, target));
   if (pg.mention) mentions.push(pg.mention);
   return { logins: loginsOf(target, mentions), mentions, undecided, variables };
+}
+
+/** The mention of another database that the clone has as well. */
+function keepingDatabase(mention: Mention): Mention {
+  const { database } = mention.settings;
+  return { ...mention, apply: (child, entry) => mention.apply(child, { ...entry, database }) };
 }
 
 /**
@@ -105,7 +115,8 @@ export function rewriteCommand(
 
 function loginsOf(target: ConnectionSettings, mentions: readonly Mention[]): CommandLogin[] {
   const logins = new Map<string, CommandLogin>();
-  for (const { user, password, database } of [target, ...mentions.map(({ settings }) => settings)]) {
+  const { database } = target;
+  for (const { user, password } of [target, ...mentions.map(({ settings }) => settings)]) {
     const known = logins.get(user);
     const withPassword = known?.password ?? password;
     logins.set(user, { user, database, ...(withPassword === undefined ? {} : { password: withPassword }) });

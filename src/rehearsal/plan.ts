@@ -160,12 +160,12 @@ function makeClonePlan(
   const { cloneCreate: create, cloneDestroy: destroy, cloneDir: folder, cloneTtlMs: ttlMs } = settings;
   if ((create === null) !== (destroy === null)) throw halfOfAPair();
   const { disconnect, waitMs, maxStallMs, maxCopyBytes, checkpoint, schemaOnly, excludeTableData } = settings;
-  const { allowExternalAccess, keep, rehearsalUrl, source, afterClone } = settings;
+  const { databases, allowExternalAccess, keep, rehearsalUrl, source, afterClone } = settings;
   return {
     // Nobody is at work on a server that was made for this run.
     method: given.clone ?? (settings.from === null ? settings.clone : 'template'),
     ...{ disconnect, waitMs, maxStallMs, maxCopyBytes, ttlMs, checkpoint, folder, schemaOnly },
-    ...{ excludeTableData, allowExternalAccess, keep, rehearsalUrl, source, afterClone },
+    ...{ excludeTableData, databases, allowExternalAccess, keep, rehearsalUrl, source, afterClone },
     external: create === null || destroy === null ? null : { create, destroy },
   };
 }

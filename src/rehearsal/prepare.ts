@@ -120,7 +120,8 @@ async function inspect(
   };
   const compare = comparer(target.settings, signal);
   const { argv } = plan.command;
-  const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv };
+  const { databases } = plan.clone;
+  const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv, databases };
   const command = { input, logins: await findLogins(input, compare) };
   const back = plan.checks.down === null ? null : { ...input, argv: ['sh', '-c', plan.checks.down] };
   const down = back && { input: back, logins: await findLogins(back, compare) };

@@ -36,6 +36,8 @@ export interface RehearsalSettings {
   readonly schemaOnly?: boolean;
   /** Patterns, as pg_dump takes them, of tables that are cloned without their rows. */
   readonly excludeTableData?: readonly string[];
+  /** Other databases of the target's server that the command uses: a copy of the cluster has them, too. */
+  readonly databases?: readonly string[];
   /** Lets a clone run even if foreign servers or untrusted languages in it could reach other systems. */
   readonly allowExternalAccess?: boolean;
   /** Shell command that makes a clone elsewhere and prints its URL, for `clone: 'external'`. */
@@ -105,6 +107,7 @@ export const REHEARSAL_DEFAULTS = {
   maxCopyBytes: 10 * GB,
   schemaOnly: false,
   excludeTableData: [],
+  databases: [],
   allowExternalAccess: false,
   cloneCreate: null,
   cloneDestroy: null,

@@ -48,7 +48,7 @@ export function wireOptions(
   { observe, listen }: Pick<ProxyPlan, 'observe' | 'listen'>,
   sandbox: OpenSandbox | null,
 ): CommandWatchOptions {
-  const { emit } = context;
+  const { emit, options } = context;
   return {
     logins,
     clone: clone.connect,
@@ -58,7 +58,7 @@ export function wireOptions(
     observe,
     listen,
     listener: sandbox?.listener,
-    otherDatabase: (name) => name === 'postgres' || clone.made.has(name),
+    otherDatabase: (name) => name === 'postgres' || clone.made.has(name) || options.databases.includes(name),
     connect: clone.server.open,
     emit,
   };

@@ -65,6 +65,44 @@ describe('a target in use, on XFS', async () => {
     60_000,
   );
 
+  test.skipIf(obstacle)(
+    'is rehearsed together with another database that --database names, and with no third one',
+    async () => {
+      await withClient(server.url, async (client) => {
+        await client.query('CREATE DATABASE reports');
+        await client.query('CREATE DATABASE archive');
+      });
+      const reports = changedUrl(url, { database: 'reports' });
+      await withClient(reports, (client) => client.query('CREATE TABLE daily (day date)'));
+      const env = { ...AS_A_USER, REPORTS_URL: reports };
+      const sql = 'psql -qX -v ON_ERROR_STOP=1';
+      const command = [
+        ...['sh', '-ec'],
+        `${sql} -c 'ALTER TABLE daily ADD COLUMN total int' "$REPORTS_URL"
+         ${sql} -c 'ALTER TABLE account ADD COLUMN note text' "$DATABASE_URL"
+         ! ${sql} -c 'SELECT 1' "$(echo "$DATABASE_URL" | sed 's#/app#/archive#')"`,
+      ];
+      const { report, exitCode, stderr } = await rehearse(url, command, {
+        env,
+        args: ['--database', 'reports'],
+      });
+      expect(exitCode, stderr).toBe(0);
+      expect(report.command.rewritten).toContain('REPORTS_URL');
+      expect(report.caveats.map(({ reason }) => reason)).toContain(
+        'the schema and the data of reports were not compared, only those of the target',
+      );
+      await withClient(reports, async (client) => {
+        expect((await client.query('SELECT * FROM daily')).fields.map(({ name }) => name)).toEqual(['day']);
+      });
+      const wrong = await safemigrate(['--database', 'nosuch', '--', ...command], {
+        env: { ...env, DATABASE_URL: url },
+      });
+      expect(wrong.exitCode).toBe(3);
+      expect(wrong.stderr).toMatch(/no database nosuch, which --database names/);
+    },
+    60_000,
+  );
+
   test.skipIf(obstacle)('is rehearsed on an isolated copy although nobody else is on it', async () => {
     const { report } = await rehearse(url, MIGRATION, { env: AS_A_USER });
     const reason = 'preferred to template, which would be ready sooner, because it is isolated';

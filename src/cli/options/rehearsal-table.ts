@@ -82,6 +82,13 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     group: 'Clone',
     type: listOf(TEXT),
   },
+  databases: {
+    flag: '--database <name>',
+    summary: 'another database of the server that the command uses; repeatable (cluster, basebackup)',
+    group: 'Clone',
+    type: listOf(TEXT),
+    modes: ['rehearse'],
+  },
   allowExternalAccess: {
     flag: '--allow-external-access',
     summary: 'let a clone without a sandbox have foreign servers, dblink, untrusted languages, subscriptions',

@@ -46,7 +46,7 @@ export async function readLayout(data: string, server: SourceServer, targetOid: 
   const wal = await realpath(path.join(data, 'pg_wal'));
   const tablespaces = await readTablespaces(data);
   const onOneDevice = await areOnOneDevice(data, [wal, ...tablespaces.map(({ folder }) => folder)]);
-  const databases = new Set([String(targetOid), ...server.neededDatabases]);
+  const databases = new Set([String(targetOid), ...Object.values(server.neededDatabases)]);
   return { data, wal, tablespaces, logFolder, replaced, databases, onOneDevice };
 }
 

@@ -25,8 +25,8 @@ export interface SourceServer {
   readonly database: string;
   /** Files and folders that settings name; relative ones are relative to the data directory. */
   readonly named: Readonly<Record<'log_directory' | string, string>>;
-  /** OIDs of the databases that its copy needs besides the target. */
-  readonly neededDatabases: readonly string[];
+  /** The databases that its copy needs besides the target: OIDs by name. */
+  readonly neededDatabases: Readonly<Record<string, string>>;
   /** Number of databases. */
   readonly databases: number;
   /** Milliseconds over which a spread checkpoint lasts at most. */
@@ -72,7 +72,8 @@ SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setti
        has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') AS "readsControl",
        (SELECT coalesce(json_object_agg(s.name, s.setting), '{}') FROM pg_settings s
          WHERE s.name = ANY ($3::text[]) AND s.setting <> '') AS named,
-       ARRAY(SELECT oid::text FROM pg_database WHERE datname = ANY ($4::text[])) AS "neededDatabases",
+       (SELECT coalesce(json_object_agg(datname, oid::text), '{}') FROM pg_database
+         WHERE datname = ANY ($4::text[])) AS "neededDatabases",
        (SELECT count(*)::int FROM pg_database) AS databases,
        extract(epoch FROM current_setting('checkpoint_timeout')::interval)::float8 * 1000
          * current_setting('checkpoint_completion_target')::float8 AS "spreadMs"
@@ -80,11 +81,16 @@ SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setti
 
 const SYSTEM_IDENTIFIER = 'SELECT system_identifier::text AS id FROM pg_control_system()';
 
-export async function readSourceServer(session: Session, versionNum: number): Promise<SourceServer> {
+/** @param databases names of databases that the copy needs besides the target and those that every server needs. */
+export async function readSourceServer(
+  session: Session,
+  versionNum: number,
+  databases: readonly string[],
+): Promise<SourceServer> {
   const { start, stop } = backupFunctions(versionNum);
   const [row] = await session.query<
     Omit<SourceServer, 'versionNum' | 'systemIdentifier'> & { readsControl: boolean }
-  >(FACTS, [start, stop, NAMING_SETTINGS, NEEDED_DATABASES]);
+  >(FACTS, [start, stop, NAMING_SETTINGS, [...NEEDED_DATABASES, ...databases]]);
   if (!row) throw new Error('a query that has exactly one row had none');
   const { readsControl, ...facts } = row;
   const [control] = readsControl ? await session.query<{ id: string }>(SYSTEM_IDENTIFIER) : [];

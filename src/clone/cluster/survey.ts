@@ -51,7 +51,14 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
   const ground = context.source ?? context.target;
   // The proof needs the session's own backend, so the session must not end before.
   const { server, directory } = await onSource(context, async (session) => {
-    const server = await readSourceServer(session, ground.server.versionNum);
+    const { databases } = context.options;
+    const server = await readSourceServer(session, ground.server.versionNum, databases);
+    const missing = databases.find((name) => server.neededDatabases[name] === undefined);
+    if (missing !== undefined)
+      throw new CopyObstacle(
+        `the server has no database ${missing}, which --database names`,
+        'correct --database, or leave it out',
+      );
     return { server, directory: await recogniseDataDirectory(server) };
   });
   if (context.source && !server.inRecovery)

@@ -18,17 +18,19 @@ const OPEN = 'UPDATE pg_database SET datallowconn = true WHERE datname = $1 AND 
 // Not by pg_hba.conf, since databases that the command creates later must be open.
 const CLOSE_OTHERS = `
 UPDATE pg_database SET datallowconn = false
- WHERE datallowconn AND datname <> ALL (ARRAY[$1, 'postgres', 'template1'])`;
+ WHERE datallowconn AND datname <> ALL ($1::text[])`;
 
 /**
  * Turns a cluster that has just recovered into a clone of one database.
  * @param copied OIDs of the databases whose files the clone has; null for all.
+ * @param others names of other databases that the command uses; the rest is closed.
  * @param enter opens a superuser's session in one of its databases.
  */
 export async function prepareStartedServer(
   control: Session,
   database: string,
   copied: ReadonlySet<string> | null,
+  others: readonly string[],
   enter: (database: string) => Promise<Session>,
 ): Promise<Caveat[]> {
   const caveats: Caveat[] = [];
@@ -59,6 +61,6 @@ export async function prepareStartedServer(
         reason: `${plural(row.count, 'unlogged table')} of the target's are empty in the clone, as after a crash`,
       });
   });
-  await control.query(CLOSE_OTHERS, [database]);
+  await control.query(CLOSE_OTHERS, [[database, 'postgres', 'template1', ...others]]);
   return caveats;
 }

@@ -15,6 +15,7 @@ interface Case {
   argv?: string[];
   dotenv?: string;
   /** What the routes' entries are made of; the clone itself if absent. */
+  databases?: string[];
   entry?: (settings: ConnectionSettings) => ConnectionSettings;
 }
 
@@ -39,6 +40,7 @@ async function rewrite({
   argv = ['tool'],
   dotenv,
   entry,
+  databases = [],
 }: Case) {
   const target = parseSettings(url, around({}));
   const compare: Compare = async (settings) => {
@@ -47,7 +49,7 @@ async function rewrite({
     if (settings.hosts[0]?.host === 'alias') return { kind: 'same' };
     return compareByText(settings, target) ?? { kind: 'other-server' };
   };
-  const input = { argv, environment: around(env, dotenv), target, urlVariable };
+  const input = { argv, environment: around(env, dotenv), target, urlVariable, databases };
   const logins = await findLogins(input, compare);
   const clone = { ...target, database: 'shop_rehearsal_1' };
   const routes = planRoutes(logins.logins, clone, true).map(
@@ -65,6 +67,21 @@ const proxy = (settings: ConnectionSettings): ConnectionSettings => ({
   database: 'shop',
   sslmode: 'disable',
   parameters: {},
+});
+
+test('another database that the clone has as well is rewritten with its own name, and only this one', async () => {
+  const env = {
+    DATABASE_URL: TARGET,
+    REPORTS_URL: 'postgresql://reader:r@db.example:5433/reports',
+    AUDIT_URL: 'postgresql://me@db.example:5433/audit',
+  };
+  const { changed, undecided, logins } = await rewrite({ env, entry: proxy, databases: ['reports'] });
+  expect(changed).toMatchObject({
+    DATABASE_URL: expect.stringContaining('@127.0.0.1:40000/shop'),
+    REPORTS_URL: expect.stringContaining('reader:entry@127.0.0.1:40000/reports'),
+  });
+  expect(undecided.map(({ name }) => name)).toEqual(['AUDIT_URL']);
+  expect(logins).toContainEqual({ user: 'reader', password: 'r', database: 'shop' });
 });
 
 describe('a JDBC URL whose login stands apart', () => {

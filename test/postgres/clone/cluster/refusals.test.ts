@@ -32,7 +32,7 @@ async function facts<T>(
 ): Promise<T> {
   const session = await openSession(parseSettings(server.url, readEnvironment({}, '/')), { purpose: 'test' });
   try {
-    return await use(await readSourceServer(session, version * 10_000), session);
+    return await use(await readSourceServer(session, version * 10_000, []), session);
   } finally {
     await session.close();
   }
