@@ -1,10 +1,11 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { SafemigrateError } from '../../errors.ts';
 import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import type { receiptShape } from './receipt-shape.ts';
 import { rehearsedOf, streamHash } from './rehearsed.ts';
+import { sealObjection, sealOf } from './seal.ts';
 
 export type Receipt = z.infer<typeof receiptShape>;
 
@@ -47,17 +48,8 @@ export async function readReceipt(text: string, key?: string): Promise<Receipt> 
   const { seal, ...content } = objectIn(text);
   const parsed = shape.safeParse({ ...content, seal });
   if (!parsed.success) throw refusal('it is not a receipt of this version of safemigrate, or was altered');
-  const { kind, value } = parsed.data.seal;
-  if (kind === 'sha256' && key !== undefined)
-    throw refusal('it is not signed, and --receipt-key asks for a signature');
-  if (kind === 'hmac-sha256' && key === undefined)
-    throw refusal('it is signed, and cannot be proved without --receipt-key');
-  if (!equal(value, sealOf(content, key).value))
-    throw refusal(
-      kind === 'sha256'
-        ? 'it was altered since it was written'
-        : 'it was altered since it was written, or signed with another key',
-    );
+  const objection = sealObjection(content, parsed.data.seal, key);
+  if (objection !== undefined) throw refusal(objection);
   return parsed.data;
 }
 
@@ -101,18 +93,6 @@ export function schemaReason({ proved: { schema } }: Receipt, fingerprint: strin
 /** Of the words as reports show them: a password that was changed does not make another command. */
 export function commandHash(shownWords: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(shownWords)).digest('hex');
-}
-
-function sealOf(content: object, key: string | undefined): Receipt['seal'] {
-  const text = JSON.stringify(content);
-  return key === undefined
-    ? { kind: 'sha256', value: createHash('sha256').update(text).digest('hex') }
-    : { kind: 'hmac-sha256', value: createHmac('sha256', key).update(text).digest('hex') };
-}
-
-function equal(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 function objectIn(text: string): Record<string, unknown> {
