@@ -64,6 +64,10 @@ async function run(asked: ParsedArguments, words: SplitArguments, signals: Signa
       const { completionCommand } = await import('./commands/completion-command.ts');
       return completionCommand(asked.subject);
     }
+    case 'profile': {
+      const { profileCommand } = await import('./commands/profile-command.ts');
+      return profileCommand(asked.values, signals.abort);
+    }
     case 'explain': {
       const { explainCommand } = await import('./commands/explain-command.ts');
       return explainCommand(asked.subject);

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 import { CLONE_PORT, readEntries } from '../ownership/folder-records.ts';
+import { inCi } from '../rehearsal/sizes-caveat.ts';
 import { compareReports } from '../report/compare-reports.ts';
 import { formatOfFile, type ReportFormat } from '../report/formats.ts';
 import { render } from '../report/render.ts';
@@ -13,7 +14,7 @@ import { withoutCommands } from './ci/log-commands.ts';
 import { keepTimes } from './earlier-applies.ts';
 import { keepReport, lastLike } from './history.ts';
 import { visibleLines } from './print.ts';
-import { inCi, styleOf } from './style.ts';
+import { styleOf } from './style.ts';
 
 export interface PublishOptions {
   readonly report?: readonly string[];
@@ -27,15 +28,15 @@ export interface PublishOptions {
  * Checks that the report can be written, before anything is touched: a run without its report would be useless.
  * @throws SafemigrateError `CONFIGURATION`
  */
-export function checkWritable(file: string): void {
+export function checkWritable(file: string, what = 'report', option = '--report'): void {
   try {
     accessSync(existsSync(file) ? file : dirname(resolve(file)), constants.W_OK);
   } catch (cause) {
     throw new SafemigrateError(
       'CONFIGURATION',
-      `The report cannot be written to ${file}: ${messageOf(cause)}.`,
+      `The ${what} cannot be written to ${file}: ${messageOf(cause)}.`,
       {
-        hint: 'Nothing was touched. Make the folder, or name another file with --report.',
+        hint: `Nothing was touched. Make the folder, or name another file with ${option}.`,
         cause,
       },
     );

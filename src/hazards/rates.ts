@@ -1,4 +1,4 @@
-import type { RelationRates, TargetTraffic } from '../database/traffic.ts';
+import type { Averages, RelationRates, TargetTraffic } from '../database/traffic.ts';
 
 /** Backends report their statistics at most once a second. */
 export const SHORT_SAMPLE_MS = 2000;
@@ -23,6 +23,21 @@ export function effectiveRates(traffic: TargetTraffic, targetWasEmptied: boolean
   const isEnough = traffic.sampledMs >= SHORT_SAMPLE_MS && !targetWasEmptied;
   if (isEnough || average === null || average.overMs < LONG_AVERAGE_MS)
     return { averagedMs: null, transactionsPerSecond, relations };
+  return largerRates(traffic, average);
+}
+
+/**
+ * Returns the rates of a profile, which is read at any hour: each is the larger one of the sample and of the average. null if
+ * neither says anything.
+ */
+export function profileRates(traffic: TargetTraffic): Rates | null {
+  const average = traffic.average && traffic.average.overMs >= LONG_AVERAGE_MS ? traffic.average : null;
+  const { transactionsPerSecond, relations, sampledMs } = traffic;
+  if (sampledMs < SHORT_SAMPLE_MS) return average && { ...average, averagedMs: average.overMs };
+  return average ? largerRates(traffic, average) : { averagedMs: null, transactionsPerSecond, relations };
+}
+
+function largerRates({ transactionsPerSecond, relations }: TargetTraffic, average: Averages): Rates {
   const names = new Set([...relations.keys(), ...average.relations.keys()]);
   return {
     averagedMs: average.overMs,

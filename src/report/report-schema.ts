@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { profileShape } from '../model/profile-model.ts';
 import { report } from '../model/report.ts';
 
 /** The JSON Schema (draft 2020-12) of the report. Unknown keys are allowed: later versions may add paths. */
@@ -7,5 +8,15 @@ export function reportJsonSchema(): z.core.JSONSchema.JSONSchema {
     ...z.toJSONSchema(report, { io: 'input' }),
     title: 'safemigrate report',
     description: 'What one run measured. Durations are milliseconds, sizes bytes, times ISO 8601.',
+  };
+}
+
+/** The same for the file that `safemigrate profile` writes. */
+export function profileJsonSchema(): z.core.JSONSchema.JSONSchema {
+  return {
+    ...z.toJSONSchema(profileShape, { io: 'input' }),
+    title: 'safemigrate profile',
+    description:
+      'Sizes, rates and statements of a production database, without values. Durations are milliseconds, sizes bytes, times ISO 8601.',
   };
 }

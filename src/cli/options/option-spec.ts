@@ -4,6 +4,7 @@ import type { ValueType } from './value-types.ts';
 export const GROUPS = [
   'Target',
   'Clone',
+  'Profile',
   'Command',
   'Checks',
   'Policy',

@@ -2,7 +2,7 @@ import type { OptionSpec, OptionTable } from './option-spec.ts';
 import { REHEARSAL_TABLE } from './rehearsal-table.ts';
 import { PROGRAM_TABLE } from './run-table.ts';
 import { SWAP_TABLE } from './swap-table.ts';
-import { AGE, choiceOf, SWITCH, TEXT } from './value-types.ts';
+import { AGE, choiceOf, SECONDS, SWITCH, TEXT } from './value-types.ts';
 
 interface Subcommand {
   readonly options: OptionTable;
@@ -110,6 +110,25 @@ export const COMMENT_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
+export const PROFILE_OPTIONS = {
+  ...TARGET,
+  out: {
+    flag: '--out <file>',
+    summary: 'where to write the profile; without it, on stdout',
+    group: 'Profile',
+    type: TEXT,
+  },
+  windowMs: {
+    flag: '--window <seconds>',
+    summary: 'how long to watch the traffic; 0: only the averages since the statistics were reset',
+    group: 'Profile',
+    type: SECONDS,
+    default: 10_000,
+  },
+  receiptKey: { ...REHEARSAL_TABLE.receiptKey, summary: 'sign the profile' },
+  audit,
+} as const satisfies OptionTable;
+
 export const DEMO_OPTIONS = { report, redact };
 
 /** Everything but a run, in the order of the help. */
@@ -129,6 +148,10 @@ export const SUBCOMMANDS = {
     options: SHOW_OPTIONS,
     summary: 'print the report of a run, or write it to a file',
     argument: '[run]',
+  },
+  profile: {
+    options: PROFILE_OPTIONS,
+    summary: "write down production's sizes and rates, for rehearsals on smaller data",
   },
   explain: {
     options: {},

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { bytes, milliseconds, time } from './measures.ts';
+
+/** Scans, and rows written, per second: the larger one of the sample and of the average over `averagedMs`. */
+const perSecond = z.number().nonnegative().nullable();
+
+const profiledRelation = z.object({
+  /** `public.orders`, quoted as in reports. */
+  relation: z.string(),
+  kind: z.enum(['table', 'partitioned table', 'materialized view']),
+  /** With TOAST, without indexes; of a partitioned table, the sum of its partitions. */
+  sizeBytes: bytes.nullable(),
+  indexBytes: bytes.nullable(),
+  /** The planner's estimate. null: it was never analysed. */
+  rows: z.number().nonnegative().nullable(),
+  readsPerSecond: perSecond,
+  insertsPerSecond: perSecond,
+  /** Rows inserted, updated and deleted. */
+  writesPerSecond: perSecond,
+  owner: z.string(),
+  grants: z.array(z.object({ role: z.string(), privileges: z.array(z.string()) })),
+});
+
+/**
+ * What `safemigrate profile` read of a production database, for rehearsals on smaller data: sizes, rates and texts, and no value
+ * of any row.
+ */
+export const profileShape = z.object({
+  /** The version of the format. Keys may be added within a version. */
+  profile: z.literal(1),
+  takenAt: time,
+  tool: z.string(),
+  server: z.object({ version: z.string(), versionNum: z.int() }),
+  database: z.object({ name: z.string(), sizeBytes: bytes }),
+  relations: z.array(profiledRelation),
+  /** null: the statistics could not be read; `unread` gives the reason. */
+  traffic: z
+    .object({
+      sampledMs: milliseconds,
+      /** The time that the averages cover; null: rates come from the sample alone. */
+      averagedMs: milliseconds.nullable(),
+      transactionsPerSecond: perSecond,
+      sessions: z.object({ open: z.int(), max: z.int(), reserved: z.int() }),
+      standbys: z
+        .array(
+          z.object({
+            name: z.string(),
+            synchronous: z.boolean(),
+            lagBytes: bytes.nullable(),
+            lagMs: milliseconds.nullable(),
+          }),
+        )
+        .nullable(),
+      inactiveSlots: z.array(z.string()),
+    })
+    .nullable(),
+  /** Statements of pg_stat_statements, whose literals the server has replaced by `$1`, `$2`; null: they could not be read. */
+  statements: z
+    .object({
+      countedSince: time.nullable(),
+      texts: z.array(
+        z.object({ sql: z.string(), calls: z.int().nullable(), callsPerSecond: z.number().nullable() }),
+      ),
+      /** Utility statements, which may contain literals. */
+      utility: z.int(),
+      /** Statements whose text the role may not see. */
+      hidden: z.int(),
+      /** Statements in which a literal was left. */
+      withLiterals: z.int(),
+    })
+    .nullable(),
+  settings: z.record(z.string(), z.string()),
+  /** Free on the file system of the database; null if the role or this machine could not see it. */
+  freeBytes: bytes.nullable(),
+  /** What could not be read, with the reason. */
+  unread: z.array(z.object({ what: z.string(), reason: z.string() })),
+  seal: z.object({ kind: z.enum(['hmac-sha256', 'sha256']), value: z.string() }),
+});
+
+export type Profile = z.infer<typeof profileShape>;
+export type ProfiledRelation = z.infer<typeof profiledRelation>;

@@ -1,0 +1,183 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { freeDiskBytes } from '../../database/data-folders.ts';
+import { visitTarget } from '../../database/inspect.ts';
+import type { Located } from '../../database/locate.ts';
+import { readRelationSizes } from '../../database/read-relation-sizes.ts';
+import { readTraffic } from '../../database/read-traffic.ts';
+import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
+import { messageOf, sqlstateOf } from '../../errors.ts';
+import { profileRates } from '../../hazards/rates.ts';
+import type { Profile } from '../../model/profile-model.ts';
+import { readStatStatements } from '../../observe/checks/query-source.ts';
+import { toolVersion } from '../../package.ts';
+import type { Audit } from '../../postgres/connection/audit.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
+import { literalFree } from '../../postgres/sql/literal-free.ts';
+
+export interface ProfileRequest {
+  readonly located: Located;
+  /** Time between the two readings of the statistics; 0: their average alone. */
+  readonly windowMs: number;
+  readonly audit: Audit;
+  readonly signal: AbortSignal;
+}
+
+/** A profile that nobody has signed yet. */
+export type UnsealedProfile = Omit<Profile, 'seal'>;
+
+const STATEMENT_TIMEOUT_MS = 10_000;
+const LOCK_TIMEOUT_MS = 500;
+
+/** Those that decide how long DDL takes and who waits; no other, because a setting may hold a secret. */
+const SETTINGS = [
+  ...['autovacuum', 'block_size', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target'],
+  ...['default_toast_compression', 'effective_cache_size', 'full_page_writes', 'hot_standby_feedback'],
+  ...['idle_in_transaction_session_timeout', 'lock_timeout', 'maintenance_work_mem', 'max_connections'],
+  ...['max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_standby_streaming_delay'],
+  ...['max_wal_size', 'random_page_cost', 'shared_buffers', 'statement_timeout', 'synchronous_commit'],
+  ...['wal_compression', 'wal_level', 'work_mem'],
+];
+
+const SETTINGS_SQL =
+  'SELECT name, reset_val AS setting, unit FROM pg_settings WHERE name = ANY ($1::text[]) ORDER BY name';
+
+/**
+ * Reads a production database's sizes, rates and statements: catalogues and statistics alone, over read-only sessions, one after
+ * the other, with short time limits. What the role may not read is listed in `unread`.
+ * @throws SafemigrateError `CONNECTION`, `SERVER`, `INTERRUPTED`; DatabaseError if the sizes cannot be read
+ */
+export async function takeProfile({
+  located,
+  windowMs,
+  audit,
+  signal,
+}: ProfileRequest): Promise<UnsealedProfile> {
+  const unread: Profile['unread'] = [];
+  const { target, session: visit } = await visitTarget(located.settings, located.source, { audit, signal });
+  const open = () =>
+    openSession(target.settings, {
+      ...{ audit, signal, purpose: 'profile', readOnly: true },
+      ...{ statementTimeoutMs: STATEMENT_TIMEOUT_MS, lockTimeoutMs: LOCK_TIMEOUT_MS },
+    });
+  await visit.close();
+  const first = await withSession(open(), async (session) => ({
+    freeBytes: await freeDiskBytes(session, target),
+    statements: await readStatements(session, target.database.oid, unread),
+    settings: await readSettings(session),
+    sizes: await readRelationSizes(session),
+    traffic: await unlessFailed(unread, 'traffic', () => readTraffic(session)),
+  }));
+  await delay(windowMs, undefined, { signal });
+  const second = await withSession(open(), (session) =>
+    unlessFailed(unread, 'traffic', () => readTraffic(session)),
+  );
+  const traffic = first.traffic && second && trafficBetween(first.traffic, second);
+  const { sizes, freeBytes, statements, settings } = first;
+  if (sizes.isLate)
+    unread.push({
+      what: 'relations[].sizeBytes',
+      reason: 'a relation was locked, so that sizes are those at the last VACUUM or ANALYZE',
+    });
+  if (freeBytes === null)
+    unread.push({
+      what: 'freeBytes',
+      reason:
+        "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
+    });
+  if (traffic && traffic.standbys === null)
+    unread.push({
+      what: 'traffic.standbys',
+      reason: 'the role cannot see them: GRANT pg_read_all_stats to it',
+    });
+  return {
+    profile: 1,
+    takenAt: new Date().toISOString(),
+    tool: toolVersion(),
+    server: { version: target.server.version, versionNum: target.server.versionNum },
+    database: { name: target.database.name, sizeBytes: target.database.sizeBytes },
+    ...withRates(sizes.relations, traffic),
+    ...{ statements, settings, freeBytes, unread },
+  };
+}
+
+function withRates(
+  relations: Awaited<ReturnType<typeof readRelationSizes>>['relations'],
+  traffic: TargetTraffic | null,
+): Pick<Profile, 'relations' | 'traffic'> {
+  const rates = traffic && profileRates(traffic);
+  return {
+    relations: relations.map((each) => {
+      const of = rates?.relations.get(each.relation);
+      return {
+        ...each,
+        readsPerSecond: rounded(of?.readsPerSecond),
+        insertsPerSecond: rounded(of?.insertsPerSecond),
+        writesPerSecond: rounded(of?.writesPerSecond),
+      };
+    }),
+    traffic: traffic &&
+      rates && {
+        sampledMs: traffic.sampledMs,
+        averagedMs: rates.averagedMs,
+        transactionsPerSecond: rounded(rates.transactionsPerSecond ?? undefined),
+        sessions: traffic.sessions,
+        standbys: traffic.standbys?.map((each) => ({ ...each })) ?? null,
+        inactiveSlots: [...traffic.inactiveSlots],
+      },
+  };
+}
+
+/** To four digits: more say nothing, and make the file twice as large. */
+function rounded(perSecond: number | undefined): number | null {
+  return perSecond === undefined ? null : Number(perSecond.toPrecision(4));
+}
+
+async function readStatements(
+  session: Session,
+  databaseOid: number,
+  unread: Profile['unread'],
+): Promise<Profile['statements']> {
+  const read = await readStatStatements(session, databaseOid);
+  if ('unreadable' in read) {
+    unread.push({ what: 'statements', reason: read.unreadable });
+    return null;
+  }
+  const texts: NonNullable<Profile['statements']>['texts'] = [];
+  for (const { sql, calls, callsPerSecond } of read.queries) {
+    const text = await literalFree(sql);
+    if (text !== null) texts.push({ sql: text, calls, callsPerSecond: rounded(callsPerSecond ?? undefined) });
+  }
+  const { countedSince, utility, hidden, queries } = read;
+  if (hidden > 0)
+    unread.push({
+      what: 'statements',
+      reason: `the text of ${hidden} statements of other roles is hidden: pg_read_all_stats would show it`,
+    });
+  return { countedSince, texts, utility, hidden, withLiterals: queries.length - texts.length };
+}
+
+async function readSettings(session: Session): Promise<Profile['settings']> {
+  const rows = await session.query<{ name: string; setting: string; unit: string | null }>(SETTINGS_SQL, [
+    SETTINGS,
+  ]);
+  return Object.fromEntries(
+    rows.map(({ name, setting, unit }) => [name, unit === null ? setting : `${setting} ${unit}`]),
+  );
+}
+
+/** Without this part the profile is still worth having. */
+async function unlessFailed<T>(
+  unread: Profile['unread'],
+  what: string,
+  read: () => Promise<T>,
+): Promise<T | null> {
+  try {
+    return await read();
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    unread.push({ what, reason: messageOf(error) });
+    return null;
+  }
+}
