@@ -46,6 +46,25 @@ export function formatDuration(milliseconds: number): string {
   return `${formatCount(Math.floor(hours / DAY))} d ${(hours % DAY) / HOUR} h`;
 }
 
+const INTERVAL_UNITS: readonly (readonly [unit: string, milliseconds: number])[] = [
+  ['h', HOUR],
+  ['min', MINUTE],
+  ['s', SECOND],
+  ['ms', 1],
+];
+
+/** An estimate in milliseconds with its limits, in the unit of the upper one: `≈ 40–70 s`, `≈ 0.5–2 min`. */
+export function formatInterval({ lowMs, highMs }: { lowMs: number; highMs: number }): string {
+  const [unit, size] = INTERVAL_UNITS.find(([, each]) => highMs >= each * 2) ?? (['ms', 1] as const);
+  const [low, high] = [lowMs, highMs].map((each) => formatNumber(each / size));
+  return low === high ? `≈ ${high} ${unit}` : `≈ ${low}–${high} ${unit}`;
+}
+
+/** With two digits that matter. */
+function formatNumber(value: number): string {
+  return value >= 100 ? formatCount(Math.round(value)) : String(Number(value.toPrecision(2)));
+}
+
 /** An ISO time in UTC, to the minute: `2026-11-28 16:00 UTC`. */
 export function formatTime(iso: string): string {
   return `${iso.slice(0, 16).replace('T', ' ')} UTC`;

@@ -1,3 +1,4 @@
+import { inCi } from '../rehearsal/sizes-caveat.ts';
 import type { TextStyle } from '../report/text-layout.ts';
 
 export interface StyleInput {
@@ -40,8 +41,4 @@ function forced(value: string | undefined): boolean | undefined {
 /** The conventions of NO_COLOR and FORCE_COLOR: an empty value is none. */
 function isSet(value: string | undefined): boolean {
   return value !== undefined && value !== '';
-}
-
-export function inCi({ CI: value }: StyleInput['env']): boolean {
-  return isSet(value) && value !== '0' && value !== 'false';
 }

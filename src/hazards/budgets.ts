@@ -7,6 +7,7 @@ import type {
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
+import { timeWords } from './evidence.ts';
 import { type HeldLock, longestLocks } from './held-locks.ts';
 import { durationFlag, lockFlag, sizeFlag } from './override-flags.ts';
 import { type LockLimit, type Policy, refersTo } from './policy.ts';
@@ -69,13 +70,16 @@ function limitOf({ relation, mode }: HeldLock, allowed: readonly LockLimit[]): L
   return own ?? ofMode.find((limit) => limit.relation === undefined);
 }
 
-function lockReason({ relation, mode, heldMs, statement }: HeldLock, { maxMs }: LockLimit): string[] {
+function lockReason(
+  { relation, mode, heldMs, statement, atProductionSize }: HeldLock,
+  { maxMs }: LockLimit,
+): string[] {
   const held = `${mode} on ${relation} (statement ${statement})`;
   if (heldMs === null)
     return [`how long ${held} was held could not be measured, so --max-lock counts as exceeded`];
   if (heldMs <= maxMs) return [];
   return [
-    `${held} was held for ${formatDuration(heldMs)}, but the limit is ${formatDuration(maxMs)}; ` +
+    `${held} ${atProductionSize ? 'would be' : 'was'} held for ${timeWords(heldMs, atProductionSize)}, but the limit is ${formatDuration(maxMs)}; ` +
       `to allow it: ${lockFlag(relation, mode, heldMs)}`,
   ];
 }

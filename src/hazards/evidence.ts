@@ -1,5 +1,5 @@
-import { formatBytes, formatCount, formatDuration, listed } from '../format.ts';
-import type { StatementSection } from '../model/report.ts';
+import { formatBytes, formatCount, formatDuration, formatInterval, listed } from '../format.ts';
+import type { ProductionTime, StatementSection } from '../model/report.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { waitingFor } from './severity.ts';
 
@@ -7,14 +7,14 @@ import { waitingFor } from './severity.ts';
 export function lockEvidence(context: HazardContext, statement: StatementSection, relation: string): string {
   const held = context.held(statement, relation);
   const about = details(context, relation, statement.rewrote.includes(relation), held);
-  if (!held) return `the statement took ${formatDuration(statement.durationMs)} on ${relation}${about}`;
-  return `${held.mode} on ${relation}${duration(held.heldMs)}${about}`;
+  if (!held) return `the statement took ${statementTime(statement)} on ${relation}${about}`;
+  return `${held.mode} on ${relation}${duration(held)}${about}`;
 }
 
 export function locksEvidence(context: HazardContext, locks: readonly StatementLock[]): string {
   const words = locks.map(
     (lock) =>
-      `${lock.mode} on ${lock.relation}${duration(lock.heldMs)}${details(context, lock.relation, false, lock)}`,
+      `${lock.mode} on ${lock.relation}${duration(lock)}${details(context, lock.relation, false, lock)}`,
   );
   return listed(words, { separator: '; ' });
 }
@@ -25,8 +25,23 @@ export function relationEvidence(context: HazardContext, relation: string): stri
   return known.length === 0 ? relation : `${relation}: ${known.join(', ')}`;
 }
 
-function duration(heldMs: number | null): string {
-  return heldMs === null ? '' : ` for ${formatDuration(heldMs)}`;
+/** `4.2 s`, or `≈ 40–70 s at production's size`. */
+export function statementTime({
+  durationMs,
+  atProductionSize,
+}: Pick<StatementSection, 'durationMs' | 'atProductionSize'>): string {
+  return timeWords(durationMs, atProductionSize);
+}
+
+/** The same for a lock; `timeMs` is what is judged. */
+export function timeWords(timeMs: number, atProductionSize: ProductionTime | undefined): string {
+  return atProductionSize
+    ? `${formatInterval(atProductionSize)} at production's size`
+    : formatDuration(timeMs);
+}
+
+function duration({ heldMs, atProductionSize }: Pick<StatementLock, 'heldMs' | 'atProductionSize'>): string {
+  return heldMs === null ? '' : ` for ${timeWords(heldMs, atProductionSize)}`;
 }
 
 function details(

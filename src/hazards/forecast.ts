@@ -31,6 +31,8 @@ export interface ForecastInput {
   readonly targetWasEmptied: boolean;
   /** Applies of earlier runs to the same target. */
   readonly pastApplies: readonly EarlierApply[];
+  /** The traffic is that of a profile, taken at this time. */
+  readonly profiledAt?: string | null;
 }
 
 export interface Forecast {
@@ -48,13 +50,18 @@ export function forecast(measured: ForecastInput): Forecast {
   const { traffic, data } = measured;
   if ('unmeasured' in traffic)
     return { section: null, rates: null, caveats: [unmeasured('forecast', traffic.unmeasured)] };
-  const rates = effectiveRates(traffic, measured.targetWasEmptied);
+  const profiledAt = measured.profiledAt ?? null;
+  const rates =
+    profiledAt === null
+      ? effectiveRates(traffic, measured.targetWasEmptied)
+      : { ...traffic, averagedMs: null };
   const walBytes = data?.walBytes ?? null;
   const holders = byRelation(traffic.holders);
   const locks = longestLocks(measured.statements, measured.schema)
     .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
     .map((lock) => lockForecast(lock, traffic, rates, holders.get(lock.relation) ?? []));
   const section: ForecastSection = {
+    ...(profiledAt === null ? {} : { profiledAt }),
     sampledMs: traffic.sampledMs,
     averagedMs: rates.averagedMs,
     transactionsPerSecond: rates.transactionsPerSecond,
@@ -100,6 +107,7 @@ function lockForecast(
     mode: lock.mode,
     statement: lock.statement,
     heldMs,
+    ...(lock.atProductionSize && { atProductionSize: lock.atProductionSize }),
     blocks: [...lock.blocks],
     readsPerSecond: rates?.readsPerSecond ?? null,
     writesPerSecond: rates?.writesPerSecond ?? null,
@@ -166,7 +174,7 @@ function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: For
     section.averagedMs === null
       ? 'rates may be too low (the statistics cover less than a day, so their average means nothing either)'
       : `each rate is the larger one of the sample and of the average over the ${formatDuration(section.averagedMs)} that the statistics cover`;
-  if (traffic.sampledMs < SHORT_SAMPLE_MS)
+  if (traffic.sampledMs < SHORT_SAMPLE_MS && !measured.profiledAt)
     caveats.push(
       estimate(
         'forecast.locks',
@@ -182,7 +190,10 @@ function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: For
     );
   if (section.locks.some(({ readsPerSecond }) => readsPerSecond === null))
     caveats.push(
-      unmeasured('forecast.locks[].queued', 'the target has no statistics for some of the locked relations'),
+      unmeasured(
+        'forecast.locks[].queued',
+        `the ${measured.profiledAt ? 'profile' : 'target'} has no statistics for some of the locked relations`,
+      ),
     );
   if (traffic.hiddenSessions > 0)
     for (const path of ['forecast.oldestTransaction', 'forecast.locks[].waitsFor'])
@@ -202,7 +213,9 @@ function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: For
     caveats.push(
       unmeasured(
         'forecast.disk.freeBytes',
-        "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
+        measured.profiledAt
+          ? 'the profile does not have it'
+          : "it is visible only on the server's own machine, to a member of pg_read_all_settings and pg_read_server_files",
       ),
     );
   return caveats;

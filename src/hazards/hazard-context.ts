@@ -6,7 +6,7 @@ import type {
   RelationFacts,
   RelationTraffic,
 } from '../model/hazard-facts.ts';
-import type { SchemaChange, StatementSection } from '../model/report.ts';
+import type { ProductionTime, SchemaChange, StatementSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { lastPart } from './kinds/names.ts';
@@ -22,6 +22,8 @@ export interface StatementLock {
   readonly relation: string;
   readonly mode: LockMode;
   readonly heldMs: number | null;
+  /** Present if `heldMs` was extrapolated to production's size. */
+  readonly atProductionSize?: ProductionTime | undefined;
 }
 
 /** A lock, and the index of the statement since which it is held. */
@@ -152,13 +154,15 @@ export class HazardContext {
 
   /** Locks on existing relations that the statement itself took, and that block reads or writes. */
   taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
-    return (statement.locks ?? []).flatMap(({ relation, mode, heldMs }) => {
+    return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize }) => {
       const known = modeOf(mode);
       const found = this.relation(relation);
       // Nobody writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
       const isRead = found?.kind === 'materialized view' && known !== 'ACCESS EXCLUSIVE';
       const keepsOut = known !== undefined && blocks(known).includes(work) && found && !isRead;
-      return keepsOut && !this.isReplaced(relation, statement) ? [{ relation, mode: known, heldMs }] : [];
+      return keepsOut && !this.isReplaced(relation, statement)
+        ? [{ relation, mode: known, heldMs, atProductionSize }]
+        : [];
     });
   }
 
@@ -192,12 +196,12 @@ function byLastName(relations: Iterable<string>): Map<string, string[]> {
 function locksOf(statements: readonly StatementSection[]): Map<string, Since[]> {
   const locks = new Map<string, Since[]>();
   for (const { index, locks: taken } of statements)
-    for (const { relation, mode, heldMs } of taken ?? []) {
+    for (const { relation, mode, heldMs, atProductionSize } of taken ?? []) {
       const known = modeOf(mode);
       const before = locks.get(relation) ?? [];
       const last = before.at(-1);
       if (!known || (last && strength(known) <= strength(last.mode))) continue;
-      locks.set(relation, [...before, { relation, mode: known, heldMs, index }]);
+      locks.set(relation, [...before, { relation, mode: known, heldMs, atProductionSize, index }]);
     }
   return locks;
 }

@@ -1,4 +1,4 @@
-import type { SchemaSection, StatementSection } from '../model/report.ts';
+import type { ProductionTime, SchemaSection, StatementSection } from '../model/report.ts';
 
 /** A lock that blocks other sessions. */
 export interface HeldLock {
@@ -6,6 +6,7 @@ export interface HeldLock {
   readonly mode: string;
   /** null if it could not be measured. */
   readonly heldMs: number | null;
+  readonly atProductionSize?: ProductionTime | undefined;
   readonly blocks: readonly string[];
   /** Index of the statement that took it. */
   readonly statement: number;
@@ -24,12 +25,12 @@ export function longestLocks(
   );
   const longest = new Map<string, HeldLock>();
   for (const { index, locks } of statements)
-    for (const { relation, mode, heldMs, blocks } of locks ?? []) {
+    for (const { relation, mode, heldMs, blocks, atProductionSize } of locks ?? []) {
       if (blocks.length === 0 || made.has(relation) || INTERNAL.test(relation)) continue;
       const key = JSON.stringify([relation, mode]);
       const known = longest.get(key);
       if (!known || (heldMs ?? -1) > (known.heldMs ?? -1))
-        longest.set(key, { relation, mode, heldMs, blocks, statement: index });
+        longest.set(key, { relation, mode, heldMs, atProductionSize, blocks, statement: index });
     }
   return [...longest.values()].sort(
     (one, other) => other.blocks.length - one.blocks.length || (other.heldMs ?? 0) - (one.heldMs ?? 0),

@@ -1,16 +1,27 @@
 import type { HazardFacts } from '../model/hazard-facts.ts';
-import type { Caveat, DataSection, ForecastSection, Hazard, SchemaSection } from '../model/report.ts';
+import type { Profile } from '../model/profile-model.ts';
+import type {
+  Caveat,
+  CommandSection,
+  DataSection,
+  ForecastSection,
+  Hazard,
+  SchemaSection,
+  StatementSection,
+} from '../model/report.ts';
 import { findDiskHazards } from './disk-hazards.ts';
 import { findExitCodeHazards } from './exit-code-checks.ts';
 import { findHazards } from './find-hazards.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
 import { applyPolicy, type Policy } from './policy.ts';
+import { atProductionSize } from './production/at-production-size.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
 
 /** Everything that was measured in a rehearsal. */
 export type RehearsalEvidence = Omit<Findings, 'hazards' | 'forecast' | 'schema' | 'data'> &
   Omit<HazardFacts, 'traffic'> &
-  Omit<ForecastInput, 'schema' | 'data'> & {
+  Omit<ForecastInput, 'schema' | 'data' | 'profiledAt'> & {
+    readonly command: CommandSection;
     readonly schema: SchemaSection | null;
     readonly data: DataSection | null;
   };
@@ -20,18 +31,38 @@ export interface Judgement {
   readonly forecast: ForecastSection | null;
   readonly verdict: Verdict;
   readonly caveats: Caveat[];
+  /** With their times at production's size, if there is a profile. */
+  readonly statements: readonly StatementSection[];
+  /** Relations that the statements use and the profile does not have. */
+  readonly missing: readonly string[];
 }
 
-/** Finds the hazards, makes the forecast, and reaches the verdict. @param today the date, as `2026-11-21`. */
-export function reachJudgement(evidence: RehearsalEvidence, policy: Policy, today: string): Judgement {
-  const expected = forecast(evidence);
+/**
+ * Finds the hazards, makes the forecast, and reaches the verdict.
+ * @param today the date, as `2026-11-21`
+ * @param profile the sizes and rates to judge by, instead of those that were measured
+ */
+export function reachJudgement(
+  measured: RehearsalEvidence,
+  policy: Policy,
+  today: string,
+  profile: Profile | null = null,
+): Judgement {
+  const sized = profile && atProductionSize(measured, profile);
+  const evidence = sized?.judged ?? measured;
+  const expected = forecast({ ...evidence, profiledAt: profile?.takenAt ?? null });
   const found = [
     ...findExitCodeHazards(evidence),
     ...findDiskHazards(expected.section),
     ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
   ];
   const hazards = applyPolicy(found, policy, today);
-  const caveats = [...evidence.caveats, ...expected.caveats];
+  const caveats = [...evidence.caveats, ...(sized?.caveats ?? []), ...expected.caveats];
   const findings = { ...evidence, hazards, forecast: expected.section, caveats };
-  return { hazards, forecast: expected.section, verdict: judge(findings, policy, today), caveats };
+  return {
+    ...{ hazards, forecast: expected.section, caveats },
+    verdict: judge(findings, policy, today),
+    statements: sized?.statements ?? measured.statements,
+    missing: sized?.missing ?? [],
+  };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { bytes, milliseconds } from './measures.ts';
+import { bytes, milliseconds, time } from './measures.ts';
+import { productionTime } from './statement-model.ts';
 
 const openTransaction = z.object({
   ageMs: milliseconds,
@@ -15,6 +16,8 @@ const openTransaction = z.object({
  * was at least a day ago.
  */
 export const forecastSection = z.object({
+  /** Rates, sessions and standbys are those of a profile, taken at this time; transactions that were open then are not in it. */
+  profiledAt: time.optional(),
   sampledMs: milliseconds,
   /** The time that the average covers, if one was used; null: rates come from the sample alone. */
   averagedMs: milliseconds.nullable(),
@@ -30,7 +33,9 @@ export const forecastSection = z.object({
       relation: z.string(),
       mode: z.string(),
       statement: z.int(),
+      /** With a profile: at production's size. */
       heldMs: milliseconds.nullable(),
+      atProductionSize: productionTime.optional(),
       blocks: z.array(z.string()),
       /** Scans of the relation and its indexes: an upper bound for the statements that read it. */
       readsPerSecond: z.number().nonnegative().nullable(),

@@ -24,8 +24,6 @@ export interface HazardFacts {
   /** Sessions of psql, which goes on after an error unless ON_ERROR_STOP is set. */
   readonly sessionsOfPsql: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
-  /** The second run of the command (--rerun); null if there was none. */
-  readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
 }
@@ -155,8 +153,6 @@ export type Conversion = 'assignment' | 'cast' | 'expression';
 
 /** One action of a statement. */
 export type Action =
-  /** A definition contains what the next run of the command will have otherwise: the time, or a random UUID in a name. */
-  | { readonly does: 'vary'; readonly value: string; readonly isTime: boolean }
   | { readonly does: 'create table'; readonly table: Name; readonly ifNotExists: boolean }
   | {
       readonly does: 'create index';

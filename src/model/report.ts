@@ -7,6 +7,7 @@ import {
   caveat,
   cloneSection,
   commandSection,
+  profileSection,
   runSection,
   targetConnection,
   targetSection,
@@ -26,6 +27,8 @@ export const report = z.object({
   target: targetSection,
   clone: cloneSection,
   command: commandSection,
+  /** Absent: judged by the sizes and rates of this database. */
+  profile: profileSection.optional(),
   statements: z.array(statementSection),
   transactions: z.array(transactionSection),
   schema: schemaSection.nullable(),
@@ -62,9 +65,15 @@ export type {
   CloneSection,
   CommandIsolation,
   CommandSection,
+  ProfileSection,
   TargetConnection,
   TargetSection,
 } from './run-model.ts';
 export type { Rename, SchemaChange, SchemaObject, SchemaSection } from './schema-model.ts';
-export type { StatementNote, StatementSection, TransactionSection } from './statement-model.ts';
+export type {
+  ProductionTime,
+  StatementNote,
+  StatementSection,
+  TransactionSection,
+} from './statement-model.ts';
 export type { SwapSection } from './swap-model.ts';

@@ -118,6 +118,19 @@ export const targetConnection = z.object({
   ended: z.boolean(),
 });
 
+/** The profile by whose sizes and rates the run was judged. */
+export const profileSection = z.object({
+  database: z.string(),
+  serverVersion: z.string(),
+  takenAt: time,
+  ageMs: milliseconds,
+  /** false: it has a checksum alone, which anybody can make. */
+  signed: z.boolean(),
+  relations: z.int(),
+  /** Relations that the command's statements use and the profile does not have: judged by their size here. */
+  missing: z.array(z.string()),
+});
+
 /** A value of the report that is an estimate or could not be measured, and the reason. */
 export const caveat = z.object({
   /** A path in this report, or a prefix of one. */
@@ -131,4 +144,5 @@ export type CloneSection = z.infer<typeof cloneSection>;
 export type CommandSection = z.infer<typeof commandSection>;
 export type CommandIsolation = z.infer<typeof commandIsolation>;
 export type TargetConnection = z.infer<typeof targetConnection>;
+export type ProfileSection = z.infer<typeof profileSection>;
 export type Caveat = z.infer<typeof caveat>;

@@ -1,12 +1,24 @@
 import { z } from 'zod';
 import { bytes, milliseconds, time } from './measures.ts';
 
+/**
+ * A time at production's size, extrapolated by a profile: the rate of the work that was measured, or a typical one if too little was
+ * measured, times the size in the profile. Present only if it differs from what was measured.
+ */
+export const productionTime = z.object({
+  ms: milliseconds,
+  lowMs: milliseconds,
+  highMs: milliseconds,
+  basis: z.enum(['measured rate', 'typical rate']),
+});
+
 export const lockSection = z.object({
   relation: z.string(),
   mode: z.string(),
   acquiredBy: z.string(),
   heldMs: milliseconds.nullable(),
   blocks: z.array(z.string()),
+  atProductionSize: productionTime.optional(),
 });
 
 /**
@@ -49,6 +61,9 @@ export const statementSection = z.object({
   locks: z.array(lockSection).nullable(),
   rewrote: z.array(z.string()),
   walBytes: bytes.nullable(),
+  atProductionSize: productionTime.optional(),
+  /** Rows at production's size, by a profile, if they differ. */
+  rowsAtProductionSize: z.int().optional(),
   /**
    * Present if this stands for many statements of one session with the same normalised text, as a command that sends thousands of
    * them gets: `sql`, `index`, `startedAt` and `transaction` are those of the first; `durationMs`, `rows` and `walBytes` are
@@ -86,3 +101,4 @@ export const transactionSection = z.object({
 export type StatementNote = z.infer<typeof statementNote>;
 export type StatementSection = z.infer<typeof statementSection>;
 export type TransactionSection = z.infer<typeof transactionSection>;
+export type ProductionTime = z.infer<typeof productionTime>;

@@ -14,6 +14,7 @@ import { schemaWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import type { AfterCommand } from './clone-steps.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
+import type { ProvenProfile } from './profile/profile-file.ts';
 import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
 import type { ExtraRuns } from './run-again.ts';
@@ -64,7 +65,7 @@ export async function judgeRehearsal(
     targetConnections: [...ran.targetConnections, ...again.targetConnections],
   };
   const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again];
-  const judgement = reachJudgement(
+  const { missing, ...judgement } = reachJudgement(
     {
       ...sections,
       parsed: seen.parsed,
@@ -81,10 +82,28 @@ export async function judgeRehearsal(
     },
     plan.policy,
     new Date().toISOString().slice(0, 10),
+    prepared.profile?.profile ?? null,
   );
   const identity = identityOf(context.target, command.logins, plan.command);
   const remembered = { run: context.run, before: prepared.stateBefore, identity };
-  return { ...remembered, clone: made.clone, ...sections, ...judgement };
+  const profile = prepared.profile && profileSection(prepared.profile, missing);
+  return {
+    ...{ ...remembered, clone: made.clone, ...sections, ...judgement },
+    statements: [...judgement.statements],
+    ...(profile && { profile }),
+  };
+}
+
+function profileSection({ profile, ageMs }: ProvenProfile, missing: readonly string[]): Report['profile'] {
+  return {
+    database: profile.database.name,
+    serverVersion: profile.server.version,
+    takenAt: profile.takenAt,
+    ageMs,
+    signed: profile.seal.kind === 'hmac-sha256',
+    relations: profile.relations.length,
+    missing: [...missing],
+  };
 }
 
 function commandSection(

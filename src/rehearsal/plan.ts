@@ -27,6 +27,7 @@ export interface RehearsalPlan extends RunPlan {
   readonly clone: ClonePlan;
   readonly proxy: ProxyPlan;
   readonly checks: ChecksPlan;
+  readonly profile: ProfilePlan;
   readonly policy: Policy;
   readonly receipt: ReceiptPlan;
   /** Leaves literals, values of rows and the name of the host out of the report. */
@@ -80,6 +81,12 @@ export interface ChecksPlan {
   readonly down: string | null;
 }
 
+export interface ProfilePlan {
+  /** null: what is found is judged by the sizes of the target. */
+  readonly file: string | null;
+  readonly maxAgeMs: number;
+}
+
 export interface ReceiptPlan {
   readonly file: string | null;
   readonly key: string | null;
@@ -122,6 +129,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     clone: makeClonePlan(settings, options),
     proxy: { observe, listen, allowClusterStatements },
     checks: { queries, check, checkEmpty, rerun, down },
+    profile: { file: settings.profile, maxAgeMs: settings.profileMaxAgeMs },
     policy: makePolicy(options.policy),
     receipt: { file, key },
     redact,

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
@@ -26,6 +27,7 @@ import type { Scope } from '../scope.ts';
 import type { Stop } from '../stop.ts';
 import { type FileTarget, restoreFile } from './from-file.ts';
 import type { RehearsalPlan } from './plan.ts';
+import { type ProvenProfile, readProfile } from './profile/profile-file.ts';
 import { otherServers } from './rehearsal-server.ts';
 import { askTarget, type Given, type Questions, readGiven } from './requested-checks.ts';
 import type { LocatedCommand } from './run-on-clone.ts';
@@ -41,6 +43,8 @@ export interface RehearsalContext {
   /** The command that undoes the migration; null if none was given. */
   readonly down: LocatedCommand | null;
   readonly questions: Questions;
+  /** null: what is found is judged by the target's own sizes and rates. */
+  readonly profile: ProvenProfile | null;
   /** To be run on the clone before it is read. */
   readonly afterClone: readonly Script[];
   readonly choice: Choice;
@@ -55,6 +59,7 @@ export interface RehearsalContext {
 interface Request {
   readonly place: FileTarget;
   readonly given: Given;
+  readonly profile: ProvenProfile | null;
   readonly afterClone: readonly Script[];
   readonly run: RunId;
   /** null unless it is required. */
@@ -82,14 +87,21 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   const located = target.from === null ? locateTarget(target, outside) : undefined;
   resolveCommand(command.argv, { path: outside.env.PATH ?? '', folder: outside.folder });
   await requireListening(plan.proxy.listen);
-  const given = await readGiven(plan.checks, command.folder);
+  const profile = await profileOf(plan);
+  const given = await readGiven(plan.checks, command.folder, profile?.profile ?? null);
   const afterClone = readScripts(clone.afterClone, outside.folder);
   const place = located
     ? { located, environment: outside, caveats: [] }
     : await restoreFile(scope, stop, plan, outside);
   const { mode, allow } = command.sandbox;
   const sandbox = mode === 'required' ? await requireSandbox(allow, place.located.settings) : null;
-  return { place, given, afterClone, run: newRunId(), sandbox };
+  return { place, given, profile, afterClone, run: newRunId(), sandbox };
+}
+
+async function profileOf({ profile, receipt, command }: RehearsalPlan): Promise<ProvenProfile | null> {
+  const { file, maxAgeMs } = profile;
+  if (file === null) return null;
+  return readProfile({ file: resolve(command.folder, file), key: receipt.key, maxAgeMs, now: new Date() });
 }
 
 function connect({ place, run }: Request, { signal }: Stop, { emit, audit }: RehearsalPlan): Promise<Visit> {
@@ -100,7 +112,7 @@ function connect({ place, run }: Request, { signal }: Stop, { emit, audit }: Reh
 }
 
 async function inspect(
-  { place, given, afterClone, run, sandbox: required }: Request,
+  { place, given, profile, afterClone, run, sandbox: required }: Request,
   { target, session }: Visit,
   { scope, stop }: { scope: Scope; stop: Stop },
   plan: RehearsalPlan,
@@ -133,7 +145,7 @@ async function inspect(
   const freeBytes = isRestored ? null : await freeDiskBytes(session, target);
   const stateBefore = await readTargetState(context, session);
   return {
-    ...{ context, settings: located.settings, command, down, questions },
+    ...{ context, settings: located.settings, command, down, questions, profile },
     ...{ afterClone, choice, sandbox, stateBefore, freeBytes },
   };
 }

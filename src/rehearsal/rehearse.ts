@@ -11,6 +11,7 @@ import { keepReceipt } from './receipts/receipt-file.ts';
 import { runAgain } from './run-again.ts';
 import { runMigration } from './run-on-clone.ts';
 import { openSchemaReader } from './schema-reader.ts';
+import { withSizesCaveat } from './sizes-caveat.ts';
 import { uninterrupted } from './slices.ts';
 import { compareWithTarget } from './target-steps.ts';
 import { type Lifetime, withScope } from './with-scope.ts';
@@ -33,8 +34,9 @@ import { type Lifetime, withScope } from './with-scope.ts';
  * @throws SafemigrateError if there is nothing to report on: the command was never started, or the server was lost.
  */
 export async function performRehearsal(plan: RehearsalPlan): Promise<Report> {
-  const { report, identity } = await rehearseAndRemember(plan);
-  await keepReceipt(report, identity, plan);
+  const remembered = await rehearseAndRemember(plan);
+  const report = withSizesCaveat(remembered.report, plan);
+  await keepReceipt(report, remembered.identity, plan);
   return redactIfAsked(report, plan);
 }
 

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { SafemigrateError } from '../errors.ts';
+import type { Profile } from '../model/profile-model.ts';
 import type { Caveat } from '../model/report.ts';
 import {
   type ApplicationQueries,
@@ -26,9 +27,13 @@ export interface Given {
 }
 
 /** What stands in options and files, read before anything is touched. @throws SafemigrateError `CONFIGURATION` */
-export async function readGiven({ queries, check, checkEmpty }: ChecksPlan, folder: string): Promise<Given> {
+export async function readGiven(
+  { queries, check, checkEmpty }: ChecksPlan,
+  folder: string,
+  profile: Profile | null,
+): Promise<Given> {
   return {
-    queries: await givenQueries(queries, folder),
+    queries: (await givenQueries(queries, folder)) ?? profiledQueries(queries, profile),
     checks: [
       ...(await readChecks(check, 'same', folder)),
       ...(await readChecks(checkEmpty, 'empty', folder)),
@@ -39,6 +44,14 @@ export async function readGiven({ queries, check, checkEmpty }: ChecksPlan, fold
 async function givenQueries(queries: string, folder: string): Promise<Given['queries']> {
   if (queries === STAT_STATEMENTS || queries === REHEARSAL_DEFAULTS.queries) return undefined;
   return queries === 'off' ? null : await readQueryFile(resolve(folder, queries), queries);
+}
+
+/** Production's own statements, unless others are asked for by name. */
+function profiledQueries(queries: string, profile: Profile | null): Given['queries'] {
+  if (queries === 'off') return null;
+  if (queries !== REHEARSAL_DEFAULTS.queries || !profile?.statements) return undefined;
+  const { texts, countedSince, utility, hidden } = profile.statements;
+  return { source: 'profile', countedSince, queries: texts, utility, hidden };
 }
 
 /**

@@ -54,6 +54,10 @@ export interface RehearsalSettings {
   readonly maxStallMs?: number;
   /** The clone stays after the run. */
   readonly keep?: boolean;
+  /** A profile of production (`safemigrate profile`): what is found is judged by its sizes and rates. */
+  readonly profile?: string;
+  /** The oldest profile that is accepted. */
+  readonly profileMaxAgeMs?: number;
   /** After this time the command is ended; 0: never. */
   readonly timeoutMs?: number;
   /**
@@ -91,6 +95,7 @@ export interface RehearsalSettings {
 }
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const GB = 2 ** 30;
 
 /** The one place of these defaults; null: nothing is set. */
@@ -116,6 +121,8 @@ export const REHEARSAL_DEFAULTS = {
   waitMs: 10_000,
   maxStallMs: 5_000,
   keep: false,
+  profile: null,
+  profileMaxAgeMs: 30 * DAY_MS,
   timeoutMs: 0,
   observe: 'exact',
   allowClusterStatements: false,

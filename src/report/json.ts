@@ -9,6 +9,7 @@ const SECTIONS = [
     'target',
     'clone',
     'command',
+    'profile',
     'statements',
     'transactions',
     'schema',

@@ -1,5 +1,5 @@
 import type { Report } from '../model/report.ts';
-import { unprovedWords } from './phrases.ts';
+import { sizesWords, unprovedWords } from './phrases.ts';
 import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
 
@@ -83,7 +83,11 @@ function verdictCases(report: Report): Case[] {
   const name = command.argv.join(' ');
   const seconds = command.durationMs / 1000;
   const unproved = unprovedWords(report);
-  const note = unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`];
+  const sizes = sizesWords(report);
+  const note = [
+    ...(unproved === undefined ? [] : [`The target is not proved unchanged: ${unproved}`]),
+    ...(sizes === undefined ? [] : [sizes]),
+  ];
   if (!verdict.pass)
     return [{ name, seconds, failure: linesOf([...verdict.reasons, ...note]) || 'it did not pass' }];
   return [{ name, seconds, ...(note.length === 0 ? {} : { output: note.join('\n') }) }];
@@ -91,7 +95,7 @@ function verdictCases(report: Report): Case[] {
 
 function hazardCases({ hazards, statements }: Report): Case[] {
   return hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
-    const text = [message, evidence && `Measured: ${evidence}`, advice && `Safer: ${advice}`]
+    const text = [message, evidence && `Evidence: ${evidence}`, advice && `Safer: ${advice}`]
       .filter(Boolean)
       .join('\n');
     const at = statement === null ? undefined : statements.find(({ index }) => index === statement);

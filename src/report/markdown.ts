@@ -9,6 +9,7 @@ import {
   containmentText,
   isAppliedInPart,
   losingChanges,
+  sizesWords,
   swapWords,
   unprovedWords,
 } from './phrases.ts';
@@ -99,6 +100,7 @@ function verdict(report: Report): string[] {
     target,
   } = report;
   const unproved = unprovedWords(report);
+  const sizes = sizesWords(report);
   const title = `### ${pass ? '✅ The migration passed its rehearsal' : '❌ The migration did not pass its rehearsal'}`;
   const authors = target.changes.map(({ madeBy }) => madeBy);
   const changed = authors.includes('command')
@@ -115,6 +117,7 @@ function verdict(report: Report): string[] {
     ...(unproved === undefined
       ? []
       : ['', `> ⚠️ The target is not proved unchanged: ${prose(unproved, 1000)}`]),
+    ...(sizes === undefined ? [] : ['', `> ${prose(sizes, 1000)}`]),
     ...(reasons.length > 0 ? [''] : []),
     ...reasons.map((reason) => `- ${prose(reason, 1000)}`),
   ];

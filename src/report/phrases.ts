@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration, plural } from '../format.ts';
+import { formatBytes, formatCount, formatDuration, formatTime, listed, plural } from '../format.ts';
 import type {
   ApplySection,
   CommandIsolation,
@@ -74,6 +74,7 @@ export function writtenWords({ inserted, updated, deleted }: DataSection['writte
 
 /** The basis of a forecast: `from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open`. */
 export function basisWords({
+  profiledAt,
   sampledMs,
   averagedMs,
   transactionsPerSecond,
@@ -83,10 +84,11 @@ export function basisWords({
   const { open, max, reserved } = sessions;
   // Reports of earlier versions have none.
   const average = averagedMs ? ` and their average over ${formatDuration(averagedMs)}` : '';
-  return (
-    `from ${formatDuration(sampledMs)} of the target's statistics${average}: ${rate}` +
-    `${formatCount(open)} of ${formatCount(max - reserved)} sessions open`
-  );
+  const source =
+    profiledAt === undefined
+      ? `from ${formatDuration(sampledMs)} of the target's statistics${average}`
+      : `from the profile of ${formatTime(profiledAt)}`;
+  return `${source}: ${rate}` + `${formatCount(open)} of ${formatCount(max - reserved)} sessions open`;
 }
 
 /** An effect of a lock on the other sessions; `outage`: no further session could connect. */
@@ -217,6 +219,20 @@ export function unprovedWords({ target, caveats }: Pick<Report, 'target' | 'cave
   if (typeof target.unchanged === 'boolean') return undefined;
   const reasons = caveats.filter(({ path }) => path === 'target.unchanged' || path === 'target.changes');
   return reasons.length === 0 ? undefined : reasons.map(({ reason }) => reason).join('; ');
+}
+
+/** By whose sizes the run was judged, if that needs to be said: the end of a sentence. */
+export function sizesWords({ profile, caveats }: Pick<Report, 'profile' | 'caveats'>): string | undefined {
+  if (!profile) return caveats.find(({ path }) => path === 'hazards[].severity')?.reason;
+  const { database, takenAt, ageMs, signed, missing } = profile;
+  const others =
+    missing.length === 0
+      ? ''
+      : `; not in it, so judged by their size here: ${listed(missing, { atMost: 3 })}`;
+  return (
+    `judged at production's size, by the profile of ${database} from ${formatTime(takenAt)} ` +
+    `(${formatDuration(ageMs)} old${signed ? '' : ', not signed'})${others}`
+  );
 }
 
 /** `succeeded in 2.2 s`: how one run of the command ended. */

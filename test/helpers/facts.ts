@@ -21,7 +21,6 @@ export function facts(
     parsed: new Map(),
     sessionsWithLockTimeout: new Set(),
     sessionsOfPsql: new Set(),
-    rerun: null,
     traffic: null,
     queries: null,
     catalogue: {

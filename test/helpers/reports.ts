@@ -750,7 +750,7 @@ const halfApplied = sampleReport({
           ...{ outcome: 'standby', reason: 'max-blocked', waiting: 3, waitedMs: 5100 },
         },
       ],
-      diverged: [{ sql: 'DROP TABLE public.legacy', stopped: true, onlyValues: false }],
+      diverged: [{ sql: 'DROP TABLE public.legacy', stopped: true }],
       ownTimeouts: [{ setting: 'lock_timeout', value: '5s', where: 'statement' }],
       blockers: [
         {

@@ -1,7 +1,7 @@
 import { METHOD_IDS } from '../../clone/method-id.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../../rehearsal/run-options.ts';
 import { declareOptions } from './option-spec.ts';
-import { choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, TEXT, TIME_LIMIT } from './value-types.ts';
+import { AGE, choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, TEXT, TIME_LIMIT } from './value-types.ts';
 
 /** How a rehearsal is made. */
 export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAULTS, {
@@ -145,6 +145,19 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     type: SWITCH,
     common: true,
   },
+  profile: {
+    flag: '--profile <file>',
+    summary: "judge by production's sizes and rates, as `safemigrate profile` wrote them down",
+    group: 'Profile',
+    type: TEXT,
+    common: true,
+  },
+  profileMaxAgeMs: {
+    flag: '--profile-max-age <duration>',
+    summary: 'oldest profile that is accepted',
+    group: 'Profile',
+    type: AGE,
+  },
   timeoutMs: {
     flag: '--timeout <duration>',
     summary: 'end the command after this time',
@@ -233,11 +246,10 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   },
   receiptKey: {
     flag: '--receipt-key <key>',
-    summary: 'sign the receipt, or verify its signature',
+    summary: 'sign the receipt, or verify its signature, and that of a profile',
     group: 'Apply',
     type: TEXT,
     notInFile: true,
     refusesEmpty: true,
-    modes: ['rehearse', 'apply'],
   },
 });

@@ -97,7 +97,7 @@ export const AGE: ValueType<number> = {
       throw new Error(`is "${text}", and is written like 30m, 12h or 7d.`);
     }
   },
-  format: DURATION.format,
+  format: (age) => (age % DAY_MS === 0 && age > 0 ? `${age / DAY_MS}d` : DURATION.format(age)),
 };
 
 /** `500MB`, `1.5 GB`, with PostgreSQL's units: bytes. */

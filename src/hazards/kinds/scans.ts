@@ -197,11 +197,13 @@ function isNews(context: HazardContext, relation: string, column: string): boole
   );
 }
 
-function isProven(context: HazardContext, before: number, relation: string, column: string): boolean {
+/** Whether a CHECK that is valid by then proves that the column has no NULLs. */
+export function isProven(context: HazardContext, before: number, relation: string, column: string): boolean {
   return validChecks(context, before, relation).some(({ provesNotNull }) => provesNotNull.includes(column));
 }
 
-function isChecked(context: HazardContext, before: number, relation: string): boolean {
+/** Whether the relation has a CHECK that is valid by then. */
+export function isChecked(context: HazardContext, before: number, relation: string): boolean {
   return validChecks(context, before, relation).length > 0;
 }
 

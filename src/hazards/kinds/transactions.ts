@@ -2,7 +2,7 @@ import { formatCount, formatDuration, listed } from '../../format.ts';
 import { longestMs } from '../../model/repeated.ts';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData, beginsAsIncidental } from '../../postgres/sql/classify-statement.ts';
-import { locksEvidence, relationEvidence, rowCount } from '../evidence.ts';
+import { locksEvidence, relationEvidence, rowCount, statementTime } from '../evidence.ts';
 import type { HazardContext, StatementLock } from '../hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { milder, weighLock, weighRows, worst } from '../severity.ts';
@@ -73,7 +73,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             statement: changed[0]?.statement.index ?? taker.statement.index,
             relation: locks[0]?.relation ?? null,
             severity: worst(locks.map((lock) => weighLock(context, lock, false))),
-            message: `${formatCount(rows)} rows are changed while ${locks[0]?.relation} is locked`,
+            message: `${rowCount(rows, isCounted(changed))} are changed while ${locks[0]?.relation} is locked`,
             evidence: locksEvidence(context, locks),
             advice: 'Commit the DDL first, and change the rows afterwards, in batches of some thousands.',
           },
@@ -100,8 +100,8 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
             statement: first.statement.index,
             relation: first.relation,
             severity: weighRows(rows, openMs),
-            message: `${formatCount(rows)} rows of ${listed([...new Set(changed.map(({ relation }) => relation))])} are changed in one transaction`,
-            evidence: `${rowCount(rows, true)} in ${formatDuration(changed.reduce((sum, { statement }) => sum + statement.durationMs, 0))}; ${relationEvidence(context, first.relation)}`,
+            message: `${rowCount(rows, isCounted(changed))} of ${listed([...new Set(changed.map(({ relation }) => relation))])} are changed in one transaction`,
+            evidence: `${rowCount(rows, isCounted(changed))} in ${timeOf(changed)}; ${relationEvidence(context, first.relation)}`,
             advice: sqlAdvice(
               'Repeat a batch, committing after each, until it changes nothing:',
               `${batchOf(first)} WHERE ctid IN (SELECT ctid FROM ${first.relation} WHERE … LIMIT 5000)`,
@@ -154,7 +154,7 @@ function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] 
       relation: locks[0]?.relation ?? null,
       severity: worst(locks.map((lock) => weighLock(context, lock, later.length > 0))),
       message: `${listed(locks.map(({ relation }) => relation))} stays locked while ${what}`,
-      evidence: `${locksEvidence(context, locks)}, of which the statement itself took ${formatDuration(statement.durationMs)}`,
+      evidence: `${locksEvidence(context, locks)}, of which the statement itself took ${statementTime(statement)}`,
       advice: later[0]
         ? `Commit after statement ${statement.index}, or move statement ${later[0].index} into a transaction before it.`
         : `Commit right after statement ${statement.index}.`,
@@ -251,6 +251,25 @@ function changedRows(context: HazardContext, statement: StatementSection, insert
     const relation = context.resolve(action.table, statement);
     const isOld = context.relation(relation) && !context.isReplaced(relation, statement);
     return isOld ? [{ statement, relation, rows, verb: action.does }] : [];
+  });
+}
+
+/** Whether the rows were counted here, and not extrapolated to production's size. */
+function isCounted(changed: readonly Changed[]): boolean {
+  return changed.every(({ statement }) => statement.rowsAtProductionSize === undefined);
+}
+
+function timeOf(changed: readonly Changed[]): string {
+  const sum = (figure: (statement: StatementSection) => number) =>
+    changed.reduce((before, { statement }) => before + figure(statement), 0);
+  const durationMs = sum((each) => each.durationMs);
+  if (changed.every(({ statement }) => statement.atProductionSize === undefined))
+    return formatDuration(durationMs);
+  const lowMs = sum((each) => each.atProductionSize?.lowMs ?? each.durationMs);
+  const highMs = sum((each) => each.atProductionSize?.highMs ?? each.durationMs);
+  return statementTime({
+    durationMs,
+    atProductionSize: { ms: durationMs, lowMs, highMs, basis: 'measured rate' },
   });
 }
 

@@ -1,4 +1,5 @@
 import { formatBytes, formatCount, formatDuration } from '../../format.ts';
+import { timeWords } from '../../hazards/evidence.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
 import { basisWords, lockEffects, resourceWords, transactionWords } from '../phrases.ts';
 import { type Html, html } from './escape-html.ts';
@@ -25,8 +26,9 @@ export function forecastHtml({ forecast }: Report): Html | undefined {
 }
 
 function lockCells(lock: Lock, forecast: ForecastSection): Html[] {
-  const { relation, mode, statement, heldMs, blocks, readsPerSecond, writesPerSecond } = lock;
-  const held = heldMs === null ? 'for an unmeasured time' : `for ${formatDuration(heldMs)}`;
+  const { relation, mode, statement, heldMs, blocks, readsPerSecond, writesPerSecond, atProductionSize } =
+    lock;
+  const held = heldMs === null ? 'for an unmeasured time' : `for ${timeWords(heldMs, atProductionSize)}`;
   return [
     html`<code>${relation}</code><div>${mode} ${held}</div><div class="dim">blocks ${blocks.join(', ')}, <a href="#statement-${statement}">statement ${statement}</a></div>`,
     meaning(lock, forecast),

@@ -7,6 +7,7 @@ import {
   containmentText,
   cutWords,
   losingChanges,
+  sizesWords,
   unprovedWords,
   writtenWords,
 } from '../phrases.ts';
@@ -18,6 +19,7 @@ import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
 export function verdictHtml(report: Report): Html {
   const { verdict, target, command, caveats, apply, swap } = report;
   const unproved = unprovedWords(report);
+  const sizes = sizesWords(report);
   const { pass, reasons } = verdict;
   const changed = alarmingChanges(target);
   const whoChanged = changed.some(({ madeBy }) => madeBy === 'command')
@@ -34,6 +36,7 @@ ${changed.length > 0 && html`<p class="alarm" role="alert">${whoChanged} A perso
 <header class="verdict ${pass ? 'good' : 'bad'}">${alone ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}
 <p><code>${command.argv.join(' ')}</code></p>
 ${unproved !== undefined && html`<p><strong>The target is not proved unchanged:</strong> ${unproved}</p>`}
+${sizes !== undefined && html`<p>${capital(sizes)}</p>`}
 ${listHtml(reasons.slice(1))}
 </header>`;
 }
@@ -92,7 +95,7 @@ export function hazardsHtml({ hazards }: Report): Html | undefined {
       .map(
         ({ code, severity, relation, statement, message, evidence, advice, allowed }) => html`
 <article class="hazard ${severity}"><h3><span class="tag ${severity}">${severity}</span> ${code}${relation !== null && html` on <code>${relation}</code>`}${statement !== null && html`, <a href="#statement-${statement}">statement ${statement}</a>`}${allowed && ' (allowed by the policy)'}</h3>
-<p>${message}</p>${evidence !== '' && html`<p><strong>Measured:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`,
+<p>${message}</p>${evidence !== '' && html`<p><strong>Evidence:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`,
       ),
   );
 }

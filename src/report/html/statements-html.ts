@@ -1,4 +1,5 @@
 import { formatBytes, formatDuration, plural } from '../../format.ts';
+import { statementTime } from '../../hazards/evidence.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { repetitionWords } from '../phrases.ts';
@@ -25,8 +26,9 @@ function row(statement: StatementSection): Html {
       ? undefined
       : html`<div><strong>${error.message}</strong> (SQLSTATE ${error.sqlstate})</div>`;
   const times = repeated && html`<div class="dim">${repetitionWords(repeated)}</div>`;
+  const expected = statement.atProductionSize && html`<div class="dim">${statementTime(statement)}</div>`;
   const known = exactness === 'exact' || exactness === 'group' ? '' : ` (${exactness})`;
-  return html`<tr id="statement-${index}"${error === null ? '' : FAILED}><td class="num" data-value="${index}">${index}</td><td class="num" data-value="${durationMs}">${formatDuration(durationMs)}</td><td class="num" data-value="${rows ?? -1}">${rows ?? ''}</td><td class="sql">${cutText(sql)}${times}${failure}</td><td>${lock ? html`${lock.mode} <span class="dim">on ${lock.relation}${known}</span>` : html`<span class="dim">${exactness === 'unknown' ? 'unknown' : ''}</span>`}</td><td class="num" data-value="${lock?.heldMs ?? -1}">${lock?.heldMs == null ? '' : formatDuration(lock.heldMs)}</td><td class="num" data-value="${walBytes ?? -1}">${walBytes === null ? '' : formatBytes(walBytes)}</td></tr>
+  return html`<tr id="statement-${index}"${error === null ? '' : FAILED}><td class="num" data-value="${index}">${index}</td><td class="num" data-value="${durationMs}">${formatDuration(durationMs)}</td><td class="num" data-value="${rows ?? -1}">${rows ?? ''}</td><td class="sql">${cutText(sql)}${expected}${times}${failure}</td><td>${lock ? html`${lock.mode} <span class="dim">on ${lock.relation}${known}</span>` : html`<span class="dim">${exactness === 'unknown' ? 'unknown' : ''}</span>`}</td><td class="num" data-value="${lock?.heldMs ?? -1}">${lock?.heldMs == null ? '' : formatDuration(lock.heldMs)}</td><td class="num" data-value="${walBytes ?? -1}">${walBytes === null ? '' : formatBytes(walBytes)}</td></tr>
 `;
 }
 

@@ -1,4 +1,4 @@
-import { formatDuration } from '../../format.ts';
+import { timeWords } from '../../hazards/evidence.ts';
 import type { Report } from '../../model/report.ts';
 import { basisWords, lockEffects, resourceWords } from '../phrases.ts';
 import { code, prose } from './escape-markdown.ts';
@@ -21,7 +21,7 @@ export function forecastPart({ forecast }: Report): Part | undefined {
     head: ['| relation | lock | held | reads, rows written | effect |', '|---|---|---|---|---|'],
     items: forecast.locks.map(
       (lock) =>
-        `| ${code(lock.relation)} | ${lock.mode} | ${lock.heldMs === null ? '?' : formatDuration(lock.heldMs)} | ` +
+        `| ${code(lock.relation)} | ${lock.mode} | ${lock.heldMs === null ? '?' : timeWords(lock.heldMs, lock.atProductionSize)} | ` +
         `${rate(lock.readsPerSecond)}, ${rate(lock.writesPerSecond)} | ${meaning(lock)} |`,
     ),
     foot: resources.length === 0 ? [] : ['', ...resources],

@@ -1,4 +1,5 @@
 import { formatCount, formatDuration } from '../../format.ts';
+import { statementTime } from '../../hazards/evidence.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
 import { repetitionWords } from '../phrases.ts';
@@ -29,7 +30,10 @@ export function parts(report: Report): Part[] {
 }
 
 function statementPart({ statements }: Report): Part {
-  const slowest = statements.toSorted((one, other) => other.durationMs - one.durationMs);
+  const slowest = statements.toSorted(
+    (one, other) =>
+      (other.atProductionSize?.ms ?? other.durationMs) - (one.atProductionSize?.ms ?? one.durationMs),
+  );
   return {
     ...PART,
     title: `Statements: ${formatCount(sentStatements(statements))}, the slowest first`,
@@ -37,7 +41,7 @@ function statementPart({ statements }: Report): Part {
     head: ['| | statement | time | strongest lock |', '|---|---|---|---|'],
     items: slowest.map(
       (statement) =>
-        `| ${statement.index} | ${code(statement.sql, 160)}${statement.repeated ? `<br>${prose(repetitionWords(statement.repeated))}` : ''} | ${formatDuration(statement.durationMs)} | ${strongest(statement)} |`,
+        `| ${statement.index} | ${code(statement.sql, 160)}${statement.repeated ? `<br>${prose(repetitionWords(statement.repeated))}` : ''} | ${formatDuration(statement.durationMs)}${statement.atProductionSize ? `<br>${statementTime(statement)}` : ''} | ${strongest(statement)} |`,
     ),
   };
 }

@@ -1,4 +1,5 @@
-import { formatCount, formatDuration, plural } from '../../format.ts';
+import { formatCount, plural } from '../../format.ts';
+import { timeWords } from '../../hazards/evidence.ts';
 import type { ForecastSection, Report } from '../../model/report.ts';
 import { basisWords, lockEffects, resourceWords } from '../phrases.ts';
 import { flow, type TextStyle, tone } from '../text-layout.ts';
@@ -30,8 +31,8 @@ export function forecastText({ forecast }: Report, style: TextStyle): string[] {
 }
 
 function lockLines(lock: Lock, forecast: ForecastSection, style: TextStyle): string[] {
-  const { relation, mode, heldMs, statement } = lock;
-  const held = heldMs === null ? '' : ` for ${formatDuration(heldMs)}`;
+  const { relation, mode, heldMs, statement, atProductionSize } = lock;
+  const held = heldMs === null ? '' : ` for ${timeWords(heldMs, atProductionSize)}`;
   return [
     ...bullet(style, [
       tone(lock.blocks.includes('reads') ? 'warning' : 'plain', mode),

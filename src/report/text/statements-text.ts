@@ -1,4 +1,5 @@
 import { formatBytes, formatCount, formatDuration, plural } from '../../format.ts';
+import { statementTime } from '../../hazards/evidence.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report, StatementSection } from '../../model/report.ts';
@@ -77,7 +78,7 @@ function nearby(sql: string, position: number, style: TextStyle): Span {
 
 function slowestLines(statements: StatementSection[], style: TextStyle): string[] {
   const slowest = statements
-    .toSorted((one, other) => other.durationMs - one.durationMs)
+    .toSorted((one, other) => expectedMs(other) - expectedMs(one))
     .slice(0, LISTED_SLOWEST)
     .filter((statement, index) => index === 0 || statement.durationMs >= NOTICEABLE_MS);
   const widest = Math.max(...slowest.map((statement) => formatDuration(statement.durationMs).length));
@@ -91,8 +92,13 @@ function slowestLines(statements: StatementSection[], style: TextStyle): string[
   ];
 }
 
+function expectedMs({ durationMs, atProductionSize }: StatementSection): number {
+  return atProductionSize?.ms ?? durationMs;
+}
+
 function facts(statement: StatementSection): string {
   const known = [
+    statement.atProductionSize ? statementTime(statement) : '',
     statement.repeated ? repetitionWords(statement.repeated) : '',
     statement.rows === null ? '' : plural(statement.rows, 'row'),
     statement.rewrote.length === 0 ? '' : `rewrote ${statement.rewrote.join(', ')}`,

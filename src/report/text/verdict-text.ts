@@ -1,7 +1,7 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
-import { alarmingChanges, losingChanges, unprovedWords } from '../phrases.ts';
+import { alarmingChanges, losingChanges, sizesWords, unprovedWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, messageText } from './parts-text.ts';
 
@@ -15,6 +15,7 @@ export function verdictText(report: Report, style: TextStyle): string[] {
   return [
     ...flow(style, [': ', tone('strong', messageText(style, first ?? ''))], 2, [title]),
     ...unprovedLine(report, style),
+    ...sizesLine(report, style),
     ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, others.length - LISTED),
   ];
@@ -25,6 +26,15 @@ function unprovedLine(report: Report, style: TextStyle): string[] {
   if (why === undefined) return [];
   const state = tone('warning', 'The target is not proved unchanged');
   return flow(style, [state, ': ', messageText(style, why)], 4, [tone('warning', '  ! ')]);
+}
+
+function sizesLine(report: Report, style: TextStyle): string[] {
+  const words = sizesWords(report);
+  return words === undefined ? [] : flow(style, [messageText(style, capital(words))], 4, ['  ']);
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The reason if the policy gave none. */

@@ -14,7 +14,6 @@ function found(section: QueriesSection | null) {
     parsed: new Map(),
     sessionsWithLockTimeout: new Set(),
     sessionsOfPsql: new Set(),
-    rerun: null,
     traffic: null,
     catalogue: {
       relations: new Map(),

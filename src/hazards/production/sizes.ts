@@ -1,0 +1,59 @@
+import type { CatalogueFacts, RelationFacts } from '../../model/hazard-facts.ts';
+import type { Profile, ProfiledRelation } from '../../model/profile-model.ts';
+import type { Growth } from './extrapolate.ts';
+
+/** The sizes of relations here and there. */
+export class Sizes {
+  readonly #here: CatalogueFacts['relations'];
+  readonly #there: ReadonlyMap<string, ProfiledRelation>;
+  readonly #former: ReadonlyMap<string, string>;
+
+  constructor({ relations, renamed }: CatalogueFacts, profile: Profile) {
+    this.#here = relations;
+    this.#there = new Map(profile.relations.map((each) => [each.relation, each]));
+    this.#former = new Map([...renamed].map(([former, name]) => [name, former]));
+  }
+
+  /** @param relation its name before the command, or after it. */
+  there(relation: string): ProfiledRelation | undefined {
+    return this.#there.get(this.#former.get(relation) ?? relation);
+  }
+
+  relations(): Map<string, RelationFacts> {
+    return new Map(
+      [...this.#here].map(([name, facts]) => {
+        const { sizeBytes, rows } = this.there(name) ?? {};
+        return [
+          name,
+          sizeBytes == null
+            ? facts
+            : { ...facts, sizeBytes, rows: rows ?? this.#rowsBySize(facts, sizeBytes), exact: false },
+        ];
+      }),
+    );
+  }
+
+  /** Rows of a relation that production never analysed: as many in a byte as here. */
+  #rowsBySize({ sizeBytes, rows }: RelationFacts, there: number): number | null {
+    return sizeBytes && rows !== null ? Math.round((rows * there) / sizeBytes) : null;
+  }
+
+  missing(relations: readonly string[]): string[] {
+    return relations.filter((name) => this.#here.has(name) && this.there(name)?.sizeBytes == null);
+  }
+
+  growth(relations: readonly string[]): Growth | null {
+    const known = relations.filter((name) => this.there(name)?.sizeBytes != null);
+    if (known.length === 0) return null;
+    const sum = (figure: (name: string) => number | null | undefined) =>
+      relations.reduce((total, name) => total + (figure(name) ?? 0), 0);
+    const here = (name: string) => this.#here.get(name);
+    const rowsKnown = relations.every((name) => this.there(name)?.rows != null && here(name)?.rows != null);
+    return {
+      hereBytes: sum((name) => here(name)?.sizeBytes),
+      thereBytes: sum((name) => this.there(name)?.sizeBytes ?? here(name)?.sizeBytes),
+      hereRows: rowsKnown ? sum((name) => here(name)?.rows) : 0,
+      thereRows: rowsKnown ? sum((name) => this.there(name)?.rows) : 0,
+    };
+  }
+}

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest';
+import { type RehearsalEvidence, reachJudgement } from '../../../src/hazards/judgement.ts';
+import { DEFAULT_POLICY } from '../../../src/hazards/policy.ts';
+import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
+import type { HazardFacts } from '../../../src/model/hazard-facts.ts';
+import type { Profile } from '../../../src/model/profile-model.ts';
+import { asking, facts, relation, statement } from '../../helpers/facts.ts';
+import { profiled, sampleProfile } from '../../helpers/profiles.ts';
+import { sampleReport } from '../../helpers/reports.ts';
+
+const MB = 2 ** 20;
+const ORDERS = 'public.orders';
+const table = { schema: 'public', name: 'orders' };
+const HERE = new Map([[ORDERS, relation(10 * MB, 100_000)]]);
+const HUNDREDFOLD = sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000)]);
+
+const BUILD = statement(0, {
+  ...{ tag: 'CREATE INDEX', durationMs: 102, transaction: 1 },
+  locks: [[ORDERS, 'SHARE', 103]],
+});
+const BUILDING = {
+  does: 'create index',
+  table,
+  index: 'i',
+  concurrently: false,
+  unique: false,
+  ifNotExists: false,
+  only: false,
+} as const;
+const BUILDS = asking({ 0: BUILDING });
+
+function judge(given: Partial<HazardFacts>, profile: Profile | null, more: Partial<RehearsalEvidence> = {}) {
+  const report = sampleReport();
+  const evidence: RehearsalEvidence = {
+    ...facts({ catalogue: { relations: HERE }, ...given }),
+    ...{ target: report.target, command: report.command, schema: report.schema },
+    ...{ targetConnections: [], queries: null, checks: [], rerun: null, down: null, interrupted: false },
+    ...{ traffic: { unmeasured: 'test' }, rewrittenBytes: null, freeBytes: null, targetWasEmptied: false },
+    ...{ pastApplies: [], caveats: [] },
+    ...more,
+  };
+  return reachJudgement(evidence, DEFAULT_POLICY, '2026-11-23', profile);
+}
+
+const found = (judgement: ReturnType<typeof judge>, code: string) =>
+  judgement.hazards.find((hazard) => hazard.code === code);
+
+describe('judged by a profile', () => {
+  test('a lock is as grave as it would be in production, and its time there is an interval', () => {
+    const given = { statements: [BUILD], parsed: BUILDS };
+    expect(found(judge(given, null), 'INDEX_NOT_CONCURRENT')?.severity).toBe('notice');
+    const judged = judge(given, HUNDREDFOLD);
+    expect(found(judged, 'INDEX_NOT_CONCURRENT')).toMatchObject({
+      severity: 'error',
+      evidence: expect.stringMatching(
+        /^SHARE on public\.orders for ≈ [\d.]+–\d+ s at production's size \(1,?000 MB\)/,
+      ),
+    });
+    expect(judged.statements[0]).toMatchObject({
+      durationMs: 102,
+      locks: [{ heldMs: 103, atProductionSize: { basis: 'measured rate' } }],
+    });
+    expect(judged.caveats).toContainEqual(
+      expect.objectContaining({ path: 'statements[].atProductionSize', kind: 'estimate' }),
+    );
+    expect(judged.forecast).toMatchObject({ profiledAt: HUNDREDFOLD.takenAt, sessions: { open: 40 } });
+  });
+
+  test('a lock lasts through the later statements of its transaction, which take longer there', () => {
+    const add = statement(0, {
+      ...{ tag: 'ALTER TABLE', durationMs: 1, transaction: 1 },
+      locks: [[ORDERS, 'ACCESS EXCLUSIVE', 104]],
+    });
+    const judged = judge(
+      { statements: [add, { ...BUILD, index: 1 }], parsed: asking({ 1: BUILDING }) },
+      HUNDREDFOLD,
+    );
+    expect(judged.statements[0]?.atProductionSize).toBeUndefined();
+    expect(judged.statements[0]?.locks?.[0]?.atProductionSize?.ms).toBeGreaterThan(10_000);
+  });
+
+  test('a lock at the end of a long statement is not held while it works', () => {
+    const detach = { ...BUILD, locks: statement(0, { locks: [[ORDERS, 'SHARE', 1]] }).locks };
+    const held = judge({ statements: [detach], parsed: BUILDS }, HUNDREDFOLD).statements[0]?.locks?.[0];
+    expect(held?.atProductionSize?.ms).toBeLessThan(200);
+  });
+
+  test('what takes a moment whatever the size stays as it was measured', () => {
+    const rename = { ...BUILD, tag: 'ALTER TABLE' };
+    const parsed = asking({ 0: { does: 'rename', table, column: 'a', object: null, to: 'b' } });
+    expect(judge({ statements: [rename], parsed }, HUNDREDFOLD).statements[0]).toEqual(rename);
+  });
+
+  test('rows that an UPDATE changes grow with the table; one row that it named does not', () => {
+    const update = (rows: number) =>
+      judge(
+        {
+          statements: [statement(0, { tag: 'UPDATE', rows, durationMs: 50 })],
+          parsed: asking({ 0: { does: 'update', table } }),
+        },
+        HUNDREDFOLD,
+      );
+    expect(found(update(900), 'BACKFILL_IN_ONE_TRANSACTION')).toMatchObject({
+      severity: 'notice',
+      message: expect.stringContaining('about 90,000 rows'),
+    });
+    expect(update(1).statements[0]?.rowsAtProductionSize).toBeUndefined();
+  });
+
+  test('a relation that the profile does not have is judged by its size here, and named', () => {
+    const judged = judge({ statements: [BUILD], parsed: BUILDS }, sampleProfile([]));
+    expect(found(judged, 'INDEX_NOT_CONCURRENT')?.severity).toBe('notice');
+    expect(judged.missing).toEqual([ORDERS]);
+    expect(judged.caveats).toContainEqual(
+      expect.objectContaining({ reason: `the profile does not have ${ORDERS}: judged by the size here` }),
+    );
+  });
+
+  test('a renamed relation is found by the name from before the command', () => {
+    const catalogue = {
+      ...facts({}).catalogue,
+      relations: new Map([['public.sales', relation(10 * MB, 100_000)]]),
+      renamed: new Map([[ORDERS, 'public.sales']]),
+    };
+    const locked = { ...BUILD, locks: statement(0, { locks: [['public.sales', 'SHARE', 103]] }).locks };
+    const judged = judge({ statements: [locked], parsed: BUILDS, catalogue }, HUNDREDFOLD);
+    expect(judged.missing).toEqual([]);
+    expect(judged.statements[0]?.locks?.[0]?.atProductionSize?.ms).toBeGreaterThan(10_000);
+  });
+
+  test('rates come from it, so that statements that would wait are counted', () => {
+    const busy = { readsPerSecond: 50, insertsPerSecond: 5, writesPerSecond: 20 };
+    const profile = sampleProfile([profiled(ORDERS, 10 * MB, 100_000, busy)]);
+    const judged = judge({ statements: [BUILD], parsed: BUILDS }, profile);
+    expect(judged.forecast?.locks[0]).toMatchObject({ writesPerSecond: 20, queued: 2 });
+  });
+
+  test('disk space is needed for the relations as they are there, and WAL grows with them', () => {
+    const data = {
+      ...{ unchangedTables: 0, written: [], lost: [], walBytes: 20 * MB, sizeDeltaBytes: 1 * MB },
+      tables: [
+        {
+          ...{ relation: ORDERS, rowsBefore: 1, rowsAfter: 1, exact: true, rewritten: true },
+          ...{ bytesBefore: 10 * MB, bytesAfter: 10 * MB },
+        },
+      ],
+    };
+    const rewrite = statement(0, {
+      ...{ tag: 'ALTER TABLE', durationMs: 100, rewrote: [ORDERS], walBytes: 20 * MB },
+      locks: [[ORDERS, 'ACCESS EXCLUSIVE', 100]],
+    });
+    const profile = sampleProfile([profiled(ORDERS, 1000 * MB, 10_000_000, { indexBytes: 300 * MB })], {
+      freeBytes: 2000 * MB,
+    });
+    const judged = judge({ statements: [rewrite], data }, profile, {
+      rewrittenBytes: new Map([[ORDERS, 12 * MB]]),
+    });
+    expect(judged.forecast?.disk).toEqual({ neededBytes: (1300 + 100 + 2000) * MB, freeBytes: 2000 * MB });
+    expect(found(judged, 'DISK_FILLS_UP')?.severity).toBe('error');
+  });
+});
+
+describe('a duration at production’s size', () => {
+  const hundredfold = { hereBytes: 10 * MB, thereBytes: 1000 * MB, hereRows: 1e5, thereRows: 1e7 };
+
+  test('is the measured rate times the size, with sorting’s share for an index', () => {
+    expect(extrapolate(102, 'scan', hundredfold)).toMatchObject({ ms: 10_002, basis: 'measured rate' });
+    expect(extrapolate(102, 'build', hundredfold)?.ms).toBeCloseTo(14_002);
+  });
+
+  test('is wider, the less was measured', () => {
+    const width = (durationMs: number) => {
+      const { lowMs = 0, highMs = 0 } = extrapolate(durationMs, 'scan', hundredfold) ?? {};
+      return highMs / lowMs;
+    };
+    expect(width(8)).toBeGreaterThan(width(80));
+  });
+
+  test('has a typical rate if too little was measured, and never more than all of it would grow to', () => {
+    const tiny = { hereBytes: 8192, thereBytes: 10_240 * MB, hereRows: 5, thereRows: 1e8 };
+    const found = extrapolate(1, 'scan', tiny);
+    expect(found).toMatchObject({ basis: 'typical rate' });
+    expect(found?.ms).toBeGreaterThan(10_000);
+    expect(found?.ms).toBeLessThan(60_000);
+    expect(extrapolate(0.5, 'scan', { ...tiny, hereBytes: 1024 * MB, hereRows: 1e7 })?.ms).toBeLessThan(10);
+  });
+
+  test('is not told of rows or code of which too little was measured, nor of sizes that are alike', () => {
+    expect(extrapolate(1, 'rows', hundredfold)).toBeNull();
+    expect(extrapolate(3, 'code', hundredfold)).toBeNull();
+    expect(extrapolate(500, 'scan', { ...hundredfold, thereBytes: 11 * MB, thereRows: 1.1e5 })).toBeNull();
+  });
+});
