@@ -7,6 +7,7 @@ import { BUILDS } from './kinds/builds.ts';
 import { CASCADES } from './kinds/cascade.ts';
 import { FAILURES } from './kinds/failures.ts';
 import { FOREIGN_KEYS } from './kinds/foreign-keys.ts';
+import { INTEGRITY } from './kinds/integrity.ts';
 import { LEFTOVERS } from './kinds/leftovers.ts';
 import { LOCKING } from './kinds/locking.ts';
 import { LONG_NAMES } from './kinds/long-names.ts';
@@ -30,6 +31,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...LOSSES,
   ...CASCADES,
   ...FAILURES,
+  ...INTEGRITY,
   ...LEFTOVERS,
   ...APPLICATION,
   ...OBJECTS,

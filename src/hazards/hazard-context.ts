@@ -43,6 +43,7 @@ export class HazardContext {
   readonly #changes: ReadonlySet<string>;
   readonly #former: ReadonlyMap<string, string>;
   #createdAt: ReadonlyMap<string, number> | undefined;
+  #attachedBy: ReadonlyMap<string, StatementSection> | undefined;
 
   constructor(facts: HazardFacts) {
     this.facts = facts;
@@ -67,6 +68,48 @@ export class HazardContext {
   /** A relation that existed before the command; locks on relations that the command created block nobody. */
   relation(name: string): RelationFacts | undefined {
     return this.facts.catalogue.relations.get(this.#current(name));
+  }
+
+  /**
+   * A relation that others can reach by the time of the statement: it existed before the command, or the command has made it a
+   * partition of such a table in an earlier transaction.
+   */
+  reachable(name: string, statement: StatementSection): RelationFacts | undefined {
+    const known = this.relation(name);
+    if (known && !this.isReplaced(name, statement)) return known;
+    this.#attachedBy ??= this.#partitionsAttached();
+    const by = this.#attachedBy.get(name);
+    if (!by || by.transaction === statement.transaction || by.index > statement.index) return undefined;
+    const table = this.#tableAfter(name);
+    return {
+      kind: 'table',
+      sizeBytes: table?.bytesAfter ?? null,
+      rows: table?.rowsAfter ?? null,
+      exact: false,
+    };
+  }
+
+  /** In bytes, without indexes; for a table that the command made, after it. 0 if it is not known. */
+  sizeBytesOf(name: string): number {
+    return this.relation(name)?.sizeBytes ?? this.#tableAfter(name)?.bytesAfter ?? 0;
+  }
+
+  #tableAfter(name: string) {
+    return this.facts.data?.tables.find(({ relation }) => relation === name);
+  }
+
+  /** The statements that made new tables partitions of tables that existed before. */
+  #partitionsAttached(): ReadonlyMap<string, StatementSection> {
+    const attached = new Map<string, StatementSection>();
+    const attach = (parent: Name, partition: Name, statement: StatementSection) => {
+      const isReached = this.relation(this.resolve(parent, statement)) !== undefined;
+      if (isReached) attached.set(this.resolve(partition, statement), statement);
+    };
+    for (const { statement, action } of this.actionsOf('attach partition'))
+      attach(action.table, action.partition, statement);
+    for (const { statement, action } of this.actionsOf('create table'))
+      if (action.partitionOf && !action.ifNotExists) attach(action.partitionOf, action.table, statement);
+    return attached;
   }
 
   /** Locks have the names from after the command; statements and the schema comparison may have those from before. */
@@ -156,13 +199,11 @@ export class HazardContext {
   taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
     return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize }) => {
       const known = modeOf(mode);
-      const found = this.relation(relation);
+      const found = this.reachable(relation, statement);
       // Nobody writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
       const isRead = found?.kind === 'materialized view' && known !== 'ACCESS EXCLUSIVE';
       const keepsOut = known !== undefined && blocks(known).includes(work) && found && !isRead;
-      return keepsOut && !this.isReplaced(relation, statement)
-        ? [{ relation, mode: known, heldMs, atProductionSize }]
-        : [];
+      return keepsOut ? [{ relation, mode: known, heldMs, atProductionSize }] : [];
     });
   }
 

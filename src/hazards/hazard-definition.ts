@@ -45,8 +45,8 @@ export function actionsOn<Does extends OnRelation>(
   const found = context.actionsOf(does).flatMap((each) => {
     const name = nameOn(each.action);
     const relation = name && context.resolve(name, each.statement);
-    if (relation === null || context.isReplaced(relation, each.statement)) return [];
-    return context.relation(relation) ? [{ ...each, relation, context }] : [];
+    const isReachable = relation !== null && context.reachable(relation, each.statement) !== undefined;
+    return isReachable ? [{ ...each, relation, context }] : [];
   });
   ofContext.set(does, found);
   return found;

@@ -18,7 +18,7 @@ export function worst(severities: Iterable<Severity>): Severity {
  */
 export function weighLock(context: HazardContext, lock: StatementLock, growsWithSize = true): Severity {
   const waiting = waitingFor(context, lock);
-  const sizeBytes = growsWithSize ? (context.relation(lock.relation)?.sizeBytes ?? 0) : 0;
+  const sizeBytes = growsWithSize ? context.sizeBytesOf(lock.relation) : 0;
   const heldMs = lock.heldMs ?? 0;
   return degree({ heldMs, sizeBytes, waiting: waiting ?? 0 });
 }

@@ -53,6 +53,10 @@ export interface CatalogueFacts {
   /** Dropped objects by kind and name as in the schema comparison: `index public.orders_customer_idx`. */
   readonly dropped: ReadonlyMap<string, DroppedFacts>;
   readonly definitions: DefinitionFacts;
+  /** Published tables that had a replica identity, or were not published, before the command, and have none after it. */
+  readonly identityLost: readonly string[];
+  /** Rows without a parent that the command may have left while foreign keys were not checked. */
+  readonly orphans: readonly OrphanFacts[];
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
   /**
@@ -76,6 +80,15 @@ export interface DroppedFacts {
   readonly goneWith: string | null;
   /** For a constraint: another one with the same definition that its table has afterwards. */
   readonly keptAs: string | null;
+}
+
+/** A foreign key that rows violate although it is valid. */
+export interface OrphanFacts {
+  readonly relation: string;
+  readonly constraint: string;
+  readonly references: string;
+  /** null: they could not be counted in time. */
+  readonly rows: number | null;
 }
 
 /** Definitions that changed or are gone, under the names of before. */
@@ -153,7 +166,14 @@ export type Conversion = 'assignment' | 'cast' | 'expression';
 
 /** One action of a statement. */
 export type Action =
-  | { readonly does: 'create table'; readonly table: Name; readonly ifNotExists: boolean }
+  /** A definition contains what the next run of the command will have otherwise: the time, or a random UUID in a name. */
+  | { readonly does: 'vary'; readonly value: string; readonly isTime: boolean }
+  | {
+      readonly does: 'create table';
+      readonly table: Name;
+      readonly ifNotExists: boolean;
+      readonly partitionOf: Name | null;
+    }
   | {
       readonly does: 'create index';
       readonly table: Name;
@@ -240,7 +260,15 @@ export type Action =
   | { readonly does: 'refresh'; readonly view: Name; readonly concurrently: boolean }
   | { readonly does: 'create trigger'; readonly table: Name; readonly trigger: string }
   /** `trigger`: null for ALL and USER. */
-  | { readonly does: 'disable trigger'; readonly table: Name; readonly trigger: string | null }
+  | {
+      readonly does: 'disable trigger';
+      readonly table: Name;
+      readonly trigger: string | null;
+      /** Those of foreign keys as well. */
+      readonly system: boolean;
+    }
+  /** SET session_replication_role = replica: no trigger of the session fires, nor are foreign keys checked. */
+  | { readonly does: 'skip triggers' }
   | { readonly does: 'create function'; readonly function: Name }
   /** `mode` as PostgreSQL writes it: `ACCESS EXCLUSIVE`. */
   | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }

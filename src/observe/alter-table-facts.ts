@@ -36,10 +36,12 @@ function alteration(table: Name, { subtype, name = '', def, behavior }: Tree.Alt
     case 'AT_ColumnDefault':
       return [{ does: def ? 'set default' : 'drop default', table, column: name }];
     case 'AT_DisableTrig':
-      return [{ does: 'disable trigger', table, trigger: name }];
+      return [
+        { does: 'disable trigger', table, trigger: name, system: name.startsWith('RI_ConstraintTrigger') },
+      ];
     case 'AT_DisableTrigAll':
     case 'AT_DisableTrigUser':
-      return [{ does: 'disable trigger', table, trigger: null }];
+      return [{ does: 'disable trigger', table, trigger: null, system: subtype === 'AT_DisableTrigAll' }];
     case 'AT_ValidateConstraint':
       return [{ does: 'validate constraint', table, constraint: name }];
     case 'AT_DropConstraint':

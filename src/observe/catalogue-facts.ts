@@ -2,6 +2,7 @@ import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
+import { tablesWithoutIdentity } from './replica-identities.ts';
 
 /** What hazards depend on and the report does not tell, as it was before the command. */
 export interface CatalogueBefore {
@@ -9,6 +10,8 @@ export interface CatalogueBefore {
   readonly checks: readonly CheckRow[];
   readonly unindexedForeignKeys: UnindexedForeignKeys;
   readonly lockTimeoutByDefault: boolean;
+  /** OIDs (replica-identities.ts). */
+  readonly withoutIdentity: ReadonlySet<string>;
 }
 
 export type UnindexedForeignKeys = CatalogueFacts['unindexedForeignKeys'];
@@ -80,7 +83,9 @@ export async function readCatalogueBefore(session: Session): Promise<CatalogueBe
   const checks = await session.query<CheckRow>(CHECKS);
   const unindexedForeignKeys = await readUnindexedForeignKeys(session);
   const [timeout] = await session.query<{ has: boolean }>(LOCK_TIMEOUT);
-  return { relations, checks, unindexedForeignKeys, lockTimeoutByDefault: timeout?.has ?? false };
+  const withoutIdentity = await tablesWithoutIdentity(session);
+  const lockTimeoutByDefault = timeout?.has ?? false;
+  return { relations, checks, unindexedForeignKeys, lockTimeoutByDefault, withoutIdentity };
 }
 
 export async function readUnindexedForeignKeys(session: Session): Promise<UnindexedForeignKeys> {
@@ -95,14 +100,21 @@ export async function readUnindexedForeignKeys(session: Session): Promise<Uninde
   );
 }
 
+export interface CatalogueAfter {
+  readonly relations: RelationsData;
+  readonly unindexedForeignKeys: UnindexedForeignKeys;
+  readonly withoutIdentity: ReadonlySet<string>;
+}
+
 /** @param after names relations that the command renamed; null where it could not be read. */
 export function catalogueFacts(
   before: CatalogueBefore,
   data: RelationsData,
-  after: { readonly relations: RelationsData; readonly unindexedForeignKeys: UnindexedForeignKeys } | null,
-): Omit<CatalogueFacts, 'dropped' | 'definitions' | 'actsOnServer'> {
+  after: CatalogueAfter | null,
+): Omit<CatalogueFacts, 'dropped' | 'orphans' | 'definitions' | 'actsOnServer'> {
   const relations = new Map<string, RelationFacts>();
   const renamed = new Map<string, string>();
+  const identityLost: string[] = [];
   const partitions = new Map<string, RelationRow[]>();
   for (const row of before.relations)
     if (row.parent !== null) partitions.set(row.parent, [...(partitions.get(row.parent) ?? []), row]);
@@ -111,6 +123,7 @@ export function catalogueFacts(
     const [name, former] = [displayName(now.schema, now.name), displayName(row.schema, row.name)];
     relations.set(name, factsOf(row, data, partitions));
     if (name !== former) renamed.set(former, name);
+    if (after?.withoutIdentity.has(row.oid) && !before.withoutIdentity.has(row.oid)) identityLost.push(name);
   }
   const checks = before.checks.map((check) => ({
     relation: displayName(check.schema, check.table),
@@ -121,6 +134,7 @@ export function catalogueFacts(
   return {
     relations,
     renamed,
+    identityLost,
     checks,
     unindexedForeignKeys: newlyUnindexed(
       before.unindexedForeignKeys,

@@ -1,7 +1,7 @@
 import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
-import { type CatalogueFacts, NO_DEFINITIONS } from '../model/hazard-facts.ts';
+import { type CatalogueFacts, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -16,8 +16,10 @@ import {
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
 import { measured } from './measured.ts';
+import { readOrphans } from './orphans.ts';
 import { allRelationNames, newAmong, type RelationNames, relationNames } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
+import { tablesWithoutIdentity } from './replica-identities.ts';
 
 export interface CloneObservations {
   readonly schema: SchemaSection | null;
@@ -47,6 +49,8 @@ export interface CloneWatch {
     wanted: Iterable<number>,
     options?: { interrupt?: AbortSignal | undefined },
   ): Promise<CloneObservations>;
+  /** Counts the rows without a parent, of foreign keys from and to these tables. */
+  orphans(tables: readonly string[]): Promise<OrphanFacts[]>;
 }
 
 export interface CloneWatchOptions {
@@ -70,6 +74,9 @@ interface DataBefore {
   readonly walPosition: string;
   readonly hasUserCode: boolean;
 }
+
+/** For counting the rows of one foreign key. */
+const COUNT_TIMEOUT_MS = 30_000;
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
 const HAS_USER_CODE = `
@@ -115,6 +122,10 @@ class CloneReader implements CloneWatch {
     }
   }
 
+  orphans(tables: readonly string[]): Promise<OrphanFacts[]> {
+    return this.#inClone((session) => readOrphans(session, tables), COUNT_TIMEOUT_MS);
+  }
+
   async #compare(before: DataBefore, wanted: Iterable<number>): Promise<CloneObservations> {
     const caveats: Caveat[] = [];
     const { control } = this.#clone.server;
@@ -140,6 +151,7 @@ class CloneReader implements CloneWatch {
         dropped: schema?.dropped ?? new Map(),
         definitions: schema?.definitions ?? NO_DEFINITIONS,
         actsOnServer: [],
+        orphans: [],
       },
       retyped: schema?.retyped ?? [],
       hasUserCode: before.hasUserCode,
@@ -154,12 +166,16 @@ class CloneReader implements CloneWatch {
       names: await relationNames(session, wanted),
       made: await newAmong(session, wanted, (table) => known.has(table)),
       unindexedForeignKeys: await readUnindexedForeignKeys(session),
+      withoutIdentity: await tablesWithoutIdentity(session),
     }));
   }
 
-  async #inClone<T>(read: (session: Session) => Promise<T>): Promise<T> {
+  async #inClone<T>(read: (session: Session) => Promise<T>, statementTimeoutMs?: number): Promise<T> {
     const { run, audit, signal, target } = this.#options;
-    const options = { purpose: 'clone', run, audit, signal, readOnly: true };
+    const options = {
+      ...{ purpose: 'clone', run, audit, signal, readOnly: true },
+      ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
+    };
     const session = await openSession(forOwnSessions(this.#clone, target), options);
     try {
       return await read(session);
@@ -179,6 +195,7 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
       dropped: new Map(),
       definitions: NO_DEFINITIONS,
       actsOnServer: [],
+      orphans: [],
     },
   };
 }
@@ -198,6 +215,8 @@ const NOT_OBSERVED: CloneObservations = {
     definitions: NO_DEFINITIONS,
     lockTimeoutByDefault: false,
     actsOnServer: [],
+    identityLost: [],
+    orphans: [],
   },
   retyped: [],
   hasUserCode: true,

@@ -58,7 +58,12 @@ export function actionsOf(node: Node): Action[] {
 const READERS = {
   AlterTableStmt: alterations,
   CreateStmt: (tree: Tree.CreateStmt) => [
-    { does: 'create table', table: nameOf(tree.relation), ifNotExists: tree.if_not_exists ?? false },
+    {
+      does: 'create table',
+      table: nameOf(tree.relation),
+      ifNotExists: tree.if_not_exists ?? false,
+      partitionOf: tree.partbound ? (ranges(tree.inhRelations)[0] ?? null) : null,
+    },
   ],
   IndexStmt: (tree: Tree.IndexStmt) => [
     {
@@ -119,7 +124,8 @@ const READERS = {
     { does: 'cluster', table: tree.relation ? nameOf(tree.relation) : null },
   ],
   AlterDomainStmt: (tree: Tree.AlterDomainStmt) => domainAlteration(tree),
-  VariableSetStmt: (tree: Tree.VariableSetStmt) => lockTimeout(tree),
+  VariableSetStmt: (tree: Tree.VariableSetStmt) =>
+    tree.name === 'session_replication_role' ? replicationRole(tree) : lockTimeout(tree),
   DiscardStmt: (tree: Tree.DiscardStmt) =>
     tree.target === undefined || tree.target === 'DISCARD_ALL'
       ? [{ does: 'set lock_timeout', off: true, local: false }]
@@ -180,6 +186,10 @@ function domainAlteration({ subtype, typeName, def }: Tree.AlterDomainStmt): Act
   if (String(subtype) !== 'C' || !def || !('Constraint' in def)) return [];
   const adds = def.Constraint.contype === 'CONSTR_NOTNULL' ? 'not null' : 'check';
   return [{ does: 'alter domain', domain, adds, notValid: def.Constraint.skip_validation ?? false }];
+}
+
+function replicationRole({ args }: Tree.VariableSetStmt): Action[] {
+  return constantOf(args?.[0])?.toLowerCase() === 'replica' ? [{ does: 'skip triggers' }] : [];
 }
 
 function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {

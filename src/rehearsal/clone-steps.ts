@@ -12,6 +12,8 @@ import {
 import { type CloneObservations, type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { measured } from '../observe/measured.ts';
+import { writtenUnchecked } from '../observe/orphans.ts';
+
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { actsUnseen, openGate } from './open-gate.ts';
@@ -85,8 +87,26 @@ export function readAfter(
     const observed = await withUnseen(read, () => actsUnseen(context, clone, gate), interrupt);
     const seen = await wire.statements(observed.names, observed.data, observed.made);
     const checked = await runChecksAfter(clone, { ...context, ...questions }, before.checks, interrupt);
-    return { observed, seen, checked };
+    return { observed: await withOrphans(observed, before.watch, seen, interrupt), seen, checked };
   });
+}
+
+/** Adds the rows without a parent, if the command switched the checks of foreign keys off. */
+async function withOrphans(
+  observed: CloneObservations,
+  watch: CloneWatch,
+  { parsed }: SeenStatements,
+  interrupt: AbortSignal,
+): Promise<CloneObservations> {
+  const tables = writtenUnchecked(parsed.values(), observed.data);
+  if (tables.length === 0 || interrupt.aborted) return observed;
+  const caveats: Caveat[] = [];
+  const orphans = (await measured(caveats, 'hazards', () => watch.orphans(tables))) ?? [];
+  return {
+    ...observed,
+    catalogue: { ...observed.catalogue, orphans },
+    caveats: [...observed.caveats, ...caveats],
+  };
 }
 
 /** Adds what acts on the target's server and was never seen. */

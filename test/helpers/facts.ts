@@ -32,6 +32,8 @@ export function facts(
       definitions: NO_DEFINITIONS,
       lockTimeoutByDefault: true,
       actsOnServer: [],
+      identityLost: [],
+      orphans: [],
       ...catalogue,
     },
     ...others,

@@ -15,7 +15,8 @@ export const BUILDS: readonly HazardRecord[] = [
   blocking({
     code: 'INDEX_NOT_CONCURRENT',
     title: 'an index is built while writes wait',
-    condition: 'CREATE INDEX without CONCURRENTLY on a table that existed before the command.',
+    condition:
+      'CREATE INDEX without CONCURRENTLY on a table that existed before the command, or that an earlier transaction of it has made a partition of one.',
     effect: 'SHARE is held on the table until the transaction ends: every INSERT, UPDATE and DELETE waits.',
     safer:
       'CREATE INDEX CONCURRENTLY, outside a transaction; drop the INVALID index that a failed build leaves behind.',

@@ -8,7 +8,7 @@ export const QUERIES: readonly HazardRecord[] = [
     code: 'QUERY_BREAKS',
     title: 'a query of the running application no longer works',
     condition:
-      'A query of pg_stat_statements or of a file (--queries) could be prepared before the command but not after it; a warning if it is sent less than once an hour.',
+      'A query of pg_stat_statements or of a file (--queries) could be prepared (from PostgreSQL 16 on, planned) before the command but not after it; a warning if it is sent less than once an hour.',
     effect: 'The running application gets an error for it, from the commit until it is replaced.',
     safer:
       'First release an application that no longer sends the query, then drop or rename what it used; for a rename, keep the old name in the meantime (a view, a generated or a second column).',

@@ -24,7 +24,8 @@ export function compareQueries(
     const [then, now] = [before[index], after[index]];
     if (!then || !now || then.error) continue;
     checked++;
-    if (now.error) broken.push({ ...query, error: now.error });
+    const error = now.error ?? (then.plan && now.planError);
+    if (error) broken.push({ ...query, error });
     else if (then.plan && now.plan) {
       const { totalCost: costBefore } = then.plan;
       const { totalCost: costAfter } = now.plan;

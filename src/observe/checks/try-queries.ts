@@ -13,6 +13,8 @@ export interface QueryTrial {
   readonly error: SqlError | null;
   /** Its generic plan, from version 16 on. */
   readonly plan: Plan | null;
+  /** Why it could not be planned although it could be prepared: the table has no replica identity. */
+  readonly planError?: SqlError | null;
 }
 
 /** What pg_stat_statements makes of `interval '1 day'` is no SQL any more: the same as a cast is. */
@@ -69,8 +71,8 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
       const error = prepared[index]?.error ?? null;
       if (error && error.sqlstate !== UNDERSTOOD) return { error, plan: null };
       if (!planned) return { error: null, plan: null };
-      const { value } = await explain(sql);
-      return { error: null, plan: value ?? null };
+      const { value, error: planError } = await explain(sql);
+      return { error: null, plan: value ?? null, planError };
     }),
   );
 }

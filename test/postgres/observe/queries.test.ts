@@ -83,6 +83,31 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
+  test.skipIf(version < 16)(
+    'an UPDATE that can be prepared, and not run without a replica identity, is broken',
+    async () => {
+      const { session, settings, drop } = await scratch(
+        version,
+        `${SHOP}; CREATE PUBLICATION p FOR TABLE orders`,
+      );
+      try {
+        const update = 'UPDATE orders SET note = $1 WHERE customer = $2';
+        const migration = 'ALTER TABLE public.orders DROP CONSTRAINT orders_pkey';
+        const section = await compared(
+          settings,
+          session,
+          migration,
+          update,
+          'INSERT INTO orders VALUES ($1)',
+        );
+        expect(section.broken).toMatchObject([{ sql: update, error: { sqlstate: '55000' } }]);
+        expect(section.checked).toBe(2);
+      } finally {
+        await drop();
+      }
+    },
+  );
+
   test('no query is run, nor a second one that is hidden behind the first', async () => {
     const { session, settings, drop } = await scratch(version, SHOP);
     try {

@@ -368,7 +368,10 @@ describe('a table that takes the name of one that was renamed', () => {
         transactions: [
           { transaction: 2, session: 1, startedAt: '2026-03-14T02:11:09.500Z', endedAt: null, outcome },
         ],
-        parsed: asking({ 2: { does: 'create table', table: ORDERS, ifNotExists: false }, 3: creatingIndex }),
+        parsed: asking({
+          2: { does: 'create table', table: ORDERS, ifNotExists: false, partitionOf: null },
+          3: creatingIndex,
+        }),
         catalogue: {
           relations: new Map([['public.orders_old', relation(GB, 1)]]),
           renamed: new Map([['public.orders', 'public.orders_old']]),

@@ -24,6 +24,8 @@ function found(section: QueriesSection | null) {
       definitions: NO_DEFINITIONS,
       lockTimeoutByDefault: false,
       actsOnServer: [],
+      identityLost: [],
+      orphans: [],
     },
   };
   return QUERIES.flatMap(({ code, find }) =>
