@@ -3,6 +3,7 @@ import type { Name } from '../../model/hazard-facts.ts';
 import { evaluatesExpressions, fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { type Code, literalsOf, plpgsqlCode, sqlCode, UNREADABLE } from '../../postgres/sql/code-texts.ts';
 import {
+  itemsOf,
   kindOf,
   type Node,
   nameOf,
@@ -153,6 +154,7 @@ function inTree(part: unknown, known: Known, runs: boolean): ServerCall | undefi
       found = ofRelation(nameOf(relation), isFrom ? 'write' : 'read', calls);
     } else if (key === 'RefreshMatViewStmt')
       found = ofRelation(nameOf((fields as Tree.RefreshMatViewStmt).relation), 'read', calls);
+    else if (key === 'TruncateStmt') found = ofTruncated(fields as Tree.TruncateStmt, calls);
   });
   return found;
 }
@@ -182,12 +184,18 @@ function ofTarget({ relation }: Tree.InsertStmt, calls: ServerCalls): ServerCall
   return ofRelation(name, 'write', calls) ?? ofRelation(name, 'read', calls);
 }
 
+function ofTruncated({ relations }: Tree.TruncateStmt, calls: ServerCalls): ServerCall | undefined {
+  const found = itemsOf<Tree.RangeVar>(relations, 'RangeVar').map((each) =>
+    ofRelation(nameOf(each), 'write', calls),
+  );
+  return found.find((call) => call !== undefined);
+}
+
 function ofRelation(name: Name, on: 'read' | 'write', calls: ServerCalls): ServerCall | undefined {
   const call = calls.relation(name, on);
-  const verb = on === 'read' ? 'a query of' : 'a change of';
-  return (
-    call && { ...call, what: `${verb} ${name.name}, which runs ${call.what.replace(/^.*, which runs /, '')}` }
-  );
+  const what = `${on === 'read' ? 'a query of' : 'a change of'} ${name.name}`;
+  if (call === undefined || call.what === what) return call;
+  return { ...call, what: `${what}, which runs ${call.what.replace(/^.*, which runs /, '')}` };
 }
 
 /** Objects that name functions without calling them: operators, aggregates, casts, event triggers. */

@@ -1,5 +1,5 @@
 import type { Name } from '../../model/hazard-facts.ts';
-import { SERVER_FUNCTIONS } from './server-functions.ts';
+import { SERVER_FUNCTIONS, SHARED_CATALOGUES } from './server-functions.ts';
 
 /** Something that acts beyond the clone, in words for a refusal. */
 export interface ServerCall {
@@ -62,6 +62,12 @@ export class ServerCalls {
       const schema = extension === null ? FIRST : null;
       this.addFunction({ schema, name, ...ANY_ARGUMENTS, call: { what: `${name}()`, why, leaves } });
     }
+    const why = 'all databases of the server share it';
+    for (const name of SHARED_CATALOGUES)
+      this.setRelation({
+        ...{ schema: FIRST, name, on: 'write' },
+        call: { what: `a change of ${name}`, why, leaves: 'database' },
+      });
   }
 
   /** Adds a function. It replaces what was known of its name in its schema, except overloads of a built-in one. */

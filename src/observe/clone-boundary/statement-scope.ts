@@ -11,7 +11,7 @@ import {
   optionOf,
   strings,
 } from '../../postgres/sql/tree.ts';
-import { ACTS_ON_SERVER, TOUCHES_FILES } from './server-functions.ts';
+import { ACTS_ON_SERVER, SHARED_CATALOGUES, TOUCHES_FILES } from './server-functions.ts';
 
 /**
  * Which statements take effect beyond the clone: roles, other databases, the server itself, and what the server can
@@ -116,12 +116,8 @@ const RULES: Rules = {
       : onObject('ALTER … RENAME', renameType, [subname], names),
 };
 
-/** The catalogues that all databases of a server share. */
-const SHARED_CATALOGUE =
-  /^pg_(?:authid|auth_members|database|db_role_setting|parameter_acl|replication_origin|shdepend|shdescription|shseclabel|subscription|tablespace)$/;
-
 function isSharedCatalogue({ schema, name }: Name): boolean {
-  return (schema === null || schema === 'pg_catalog') && SHARED_CATALOGUE.test(name);
+  return (schema === null || schema === 'pg_catalog') && SHARED_CATALOGUES.has(name);
 }
 
 /** Objects of the whole cluster. */

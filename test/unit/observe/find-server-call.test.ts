@@ -60,6 +60,10 @@ describe('finds what acts on the server', () => {
     'CREATE VIEW v AS SELECT pg_reload_conf(); CREATE VIEW w AS SELECT * FROM v; SELECT * FROM w',
     `${TRIGGER}; INSERT INTO jobs VALUES (1)`,
     `${TRIGGER}; COPY jobs FROM STDIN`,
+    'DELETE FROM pg_shdepend',
+    'UPDATE pg_catalog.pg_database SET datallowconn = false',
+    'TRUNCATE jobs, pg_shdescription',
+    "DO $$ BEGIN INSERT INTO pg_db_role_setting VALUES (0, 10, '{}'); END $$",
     'CREATE RULE r AS ON UPDATE TO jobs DO ALSO SELECT pg_switch_wal(); UPDATE jobs SET id = 1',
   ])('%s', async (sql) => {
     expect(await found(sql)).toMatchObject({ what: expect.any(String), why: expect.any(String) });
