@@ -39,7 +39,7 @@ export async function socketsOf(pid: number): Promise<ProcessSocket[]> {
 }
 
 /** Lists all TCP sockets in the network namespace of a process; the inode of one that no process has open is 0. */
-export async function listSockets(pid: number): Promise<ReturnType<typeof parseSocketTables>> {
+export async function listSockets(pid: number): Promise<ListedSocket[]> {
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
   );
@@ -70,18 +70,25 @@ const LOCAL_ADDRESS = 1;
 const PEER_ADDRESS = 2;
 const INODE = 9;
 
+/** A line of the kernel's tables. */
+export interface ListedSocket extends Omit<ProcessSocket, 'pid'> {
+  readonly peerAddress: string;
+  readonly inode: string;
+}
+
 /** Lines of /proc/net/tcp and tcp6: `sl local_address rem_address st … inode`, addresses in the machine's byte order. */
-export function parseSocketTables(text: string): (Omit<ProcessSocket, 'pid'> & { inode: string })[] {
+export function parseSocketTables(text: string): ListedSocket[] {
   return text.split('\n').flatMap((line) => {
     const fields = line.trim().split(/\s+/);
     const [address, port] = (fields[LOCAL_ADDRESS] ?? '').split(':');
-    const [, peerPort = '0'] = (fields[PEER_ADDRESS] ?? '').split(':');
+    const [peerAddress = '', peerPort = '0'] = (fields[PEER_ADDRESS] ?? '').split(':');
     const inode = fields[INODE];
     if (!address || !port || !inode || !/^[0-9A-F]+$/i.test(address)) return [];
     return [
       {
         address: readAddress(address),
         port: Number.parseInt(port, 16),
+        peerAddress: readAddress(peerAddress),
         peerPort: Number.parseInt(peerPort, 16),
         inode,
       },

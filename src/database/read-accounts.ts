@@ -17,6 +17,8 @@ export interface Visitor {
 export interface DatabaseAccount {
   readonly name: string;
   readonly sessions: number;
+  /** Of these, those that somebody terminated: pg_terminate_backend(), or SIGTERM. */
+  readonly terminated: number;
   /** Sessions that this process has opened there: the server counts them among the others. */
   readonly ownSessions: number;
   /** When the counters were last reset; null if they never were. */
@@ -32,6 +34,8 @@ export interface ServerAccounts {
    * time may lack the last ones.
    */
   readonly isCurrent: boolean;
+  /** When the server last read its configuration files, as text of the server. */
+  readonly configuredAt: string;
   /** Everybody but us: those who were there just before the counters were read. Their last rows may not be counted yet. */
   readonly visitors: readonly Visitor[];
   /** By OID. */
@@ -53,9 +57,12 @@ SELECT a.pid, a.datid::int8 AS database, to_json(a.backend_start) #>> '{}' AS "s
   FROM pg_stat_activity a
  WHERE a.datid IS NOT NULL AND a.pid <> pg_backend_pid()
    AND coalesce(a.backend_type, 'client backend') NOT IN ('autovacuum worker', 'parallel worker')`;
-const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now, current_setting('server_version_num')::int AS version`;
+// A backend that is new has the postmaster's time of the configuration.
+const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now, current_setting('server_version_num')::int AS version,
+  to_json(pg_conf_load_time()) #>> '{}' AS "configuredAt"`;
 const DATABASES = `
-SELECT d.datid::int8 AS oid, d.datname AS name, d.sessions::float8 AS sessions, d.stats_reset::text AS "resetAt"
+SELECT d.datid::int8 AS oid, d.datname AS name, d.sessions::float8 AS sessions,
+       d.sessions_killed::float8 AS terminated, d.stats_reset::text AS "resetAt"
   FROM pg_stat_database d WHERE d.datid <> 0`;
 const OWN_DATABASE = `
 SELECT (pg_stat_get_tuples_inserted(l) + pg_stat_get_tuples_updated(l) + pg_stat_get_tuples_deleted(l))::float8 AS "largeObjectRows",
@@ -78,7 +85,9 @@ interface VisitorRow {
  * @param wait on PostgreSQL 14, up to 500 ms, for counters that are current.
  */
 export async function readAccounts(session: Session, { wait }: { wait: boolean }): Promise<ServerAccounts> {
-  const [[now] = []] = (await session.queryAll([NOW])) as [{ now: string; version: number }[]];
+  const [[now] = []] = (await session.queryAll([NOW])) as [
+    { now: string; version: number; configuredAt: string }[],
+  ];
   const rows = await session.query<VisitorRow>(VISITORS);
   const isCurrent = (now?.version ?? 0) >= 150_000 || (wait && (await areCountersCurrent(session)));
   const [databases, [own] = []] = (await session.queryAll([DATABASES, OWN_DATABASE])) as [
@@ -92,6 +101,7 @@ export async function readAccounts(session: Session, { wait }: { wait: boolean }
     ...own,
     at: now.now,
     isCurrent,
+    configuredAt: now.configuredAt,
     visitors: rows.filter(({ pid }) => !ours.has(pid)).map(visitorOf),
     databases: new Map(
       databases.map(({ oid, ...account }) => [

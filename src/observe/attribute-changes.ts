@@ -1,5 +1,6 @@
 import type { SchemaChange, TargetConnection, TargetSection } from '../model/report.ts';
 import { compareShared, type SharedChange } from '../schema/shared.ts';
+import type { SessionElsewhere } from './contact.ts';
 import type { Author, OwnTransactions } from './own-transactions.ts';
 import { type TargetState, writtenCatalogues } from './target-state.ts';
 
@@ -16,8 +17,14 @@ export interface SeenCommand {
   readonly targetConnections: readonly TargetConnection[];
   /** Sessions on the target that were seen to be somebody else's, as Contacts has them. */
   readonly others: readonly string[];
-  /** Its code that executed texts nobody could read beforehand, if these may act on the target's server. */
+  /** Sessions that came to other databases of the target's server and were seen. */
+  readonly elsewhere: readonly SessionElsewhere[];
+  /** A process of this machine may have connected to the target's server, besides us and without being seen. */
+  readonly mayHaveDialled: boolean;
+  /** Its code that executed texts nobody could read beforehand, if the clone is in the target's server. */
   readonly unreadCode: readonly string[];
+  /** Its role could change more there than is compared; any role may end the sessions of its own. */
+  readonly mayActUnseen: boolean;
   /** Processes that it left running. */
   readonly leftRunning: readonly { readonly pid: number; readonly command: string }[];
   /** Of each of its runs, if the clone is in the target's server: in another one their ids mean nothing. */
@@ -105,7 +112,7 @@ function authorOfEarlierChange(
 /** Says who changed what all databases of the server share: it can be changed from a clone in this server, too. */
 function authorOfSharedChange(
   change: SharedChange,
-  { targetConnections, transactions, madeDatabases, ranHiddenCode }: SeenCommand,
+  { targetConnections, transactions, madeDatabases, ranHiddenCode, confined }: SeenCommand,
   { others, noStranger }: Suspects,
 ): Omit<TargetChange, 'what'> {
   const authors: Author[] = transactions.map((run) => run.authorOf(change));
@@ -116,7 +123,8 @@ function authorOfSharedChange(
   // Neither runs in a function or a block, so that the proxy saw all of the command's own.
   if (change.ofDatabases && !madeDatabases)
     return { madeBy: 'others', evidence: 'the command made and dropped no database' };
-  if (!ranHiddenCode && noStranger && !change.ofFiles)
+  const neededNoSession = change.uncounted === 'file' || (change.uncounted === 'replication' && !confined);
+  if (!ranHiddenCode && noStranger && !neededNoSession)
     return {
       madeBy: 'others',
       evidence:

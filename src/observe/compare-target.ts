@@ -2,8 +2,14 @@ import { movedBetween } from '../database/server-identity.ts';
 import { type TargetTraffic, trafficBetween } from '../database/traffic.ts';
 import { messageOf } from '../errors.ts';
 import type { Caveat, SchemaChange, TargetSection } from '../model/report.ts';
+import { accountForServer } from './account-for-server.ts';
 import { accountForSessions } from './account-for-sessions.ts';
-import { attributeChanges, type SeenCommand, type TargetStates } from './attribute-changes.ts';
+import {
+  attributeChanges,
+  type SeenCommand,
+  type TargetChange,
+  type TargetStates,
+} from './attribute-changes.ts';
 import { hasNewSessions, isServerQuiet } from './server-activity.ts';
 import { readTargetState, type TargetState, type WatchOptions, writtenCatalogues } from './target-state.ts';
 
@@ -71,17 +77,20 @@ function proveUnchanged(
   target: number,
 ): Pick<TargetComparison, 'changes' | 'unchanged' | 'sessions' | 'caveats'> {
   const account = accountForSessions(states, command, target);
+  const server = accountForServer(states, command, target);
   const suspects = {
     others: !isServerQuiet(states, command),
     noStranger: account.sessions?.unexplained === 0 && hasNewSessions(states, command, target) === false,
   };
-  const changes = [...attributeChanges(states, targetChanges, command, suspects), ...account.changes];
+  const attributed = attributeChanges(states, targetChanges, command, suspects);
+  const changes = [...attributed, ...account.changes, ...withoutRepeated(server.changes, attributed)];
   const isChanged = changes.some(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
   const unproved = [
     ...account.unproved,
+    ...server.unproved,
     ...unprovedChanges(changes),
     ...whileRunning(command),
-    ...afterUnreadCode(command),
+    ...(command.mayActUnseen || suspects.others ? afterUnreadCode(command) : []),
   ];
   return {
     changes,
@@ -89,6 +98,16 @@ function proveUnchanged(
     unchanged: isChanged ? false : unproved.length === 0 || null,
     caveats: unproved.map((reason) => ({ path: 'target.unchanged', kind: 'unmeasured', reason })),
   };
+}
+
+/** A setting that ALTER SYSTEM wrote names the file in which it is. */
+function withoutRepeated(
+  changes: readonly TargetChange[],
+  attributed: readonly TargetChange[],
+): readonly TargetChange[] {
+  const isRepeated = (file: string | undefined) =>
+    file !== undefined && attributed.some(({ what }) => what.includes(` in ${file}`));
+  return changes.filter(({ what }) => !isRepeated(/^configuration file (.*) written$/.exec(what)?.[1]));
 }
 
 const LISTED = 3;
@@ -119,8 +138,8 @@ function afterUnreadCode({ unreadCode }: SeenCommand): string[] {
   const listed = unreadCode.slice(0, LISTED).join(', ');
   const more = unreadCode.length > LISTED ? `, and ${unreadCode.length - LISTED} more` : '';
   return [
-    `the command's code executes texts that it puts together at run time (${listed}${more}), within the target's server and as a ` +
-      'role that may act on it: not everything that such a text can do there would be seen',
+    `the command's code executes texts that it puts together at run time (${listed}${more}), within the target's server: not ` +
+      'everything that such a text can do to the server or to the sessions of others would be seen',
   ];
 }
 

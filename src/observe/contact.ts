@@ -1,12 +1,14 @@
-import { nameOfProcess } from '../command/process-sockets.ts';
+import { nameOfProcess, nameOfProgram } from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
 import { type CommandResult, type RunOptions, runCommand } from '../command/run-command.ts';
 import type { Target } from '../database/target.ts';
 import { messageOf } from '../errors.ts';
 import type { Caveat, TargetConnection } from '../model/report.ts';
+import { parseOwnedName } from '../ownership/mark.ts';
 import { ownBackendPids } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
+import { MachineConnections } from './machine-connections.ts';
 import { type Origin, originsOf, seesOurPorts } from './session-origin.ts';
 
 /**
@@ -23,8 +25,27 @@ export interface Contacts {
   readonly targetConnections: TargetConnection[];
   /** Sessions on the target that began while the command ran and were seen to be somebody else's: `pid start`. */
   readonly others: readonly string[];
+  /** Sessions in other databases of the server that began meanwhile, and whose origin was seen. */
+  readonly elsewhere: readonly SessionElsewhere[];
+  /** A process of this machine other than ours connected to the server over TCP, or that cannot be seen. */
+  readonly dialled: boolean;
   readonly caveats: Caveat[];
 }
+
+export interface SessionElsewhere {
+  /** `pid start` */
+  readonly key: string;
+  /** OID. */
+  readonly database: number;
+  readonly name: string;
+  /** The command's process that opened it, in words; null if it is somebody else's. */
+  readonly process: string | null;
+}
+
+const NO_CONTACTS: Contacts = {
+  ...{ targetConnections: [], others: [], elsewhere: [] },
+  ...{ dialled: true, caveats: [] },
+};
 
 /** Runs the command under that watch; a contact ends it. */
 export async function runWatched(
@@ -36,16 +57,17 @@ export async function runWatched(
   const [now] = await control.query<{ now: string }>(NOW);
   const since = now?.now ?? '-infinity';
   const isDirect = await seesOurPorts(control);
+  const machine = await MachineConnections.since(target.settings.hosts[0]?.port ?? 0);
   let watch: ContactWatch | undefined;
   const result = await runCommand({
     ...run,
     signal: AbortSignal.any([contacted.signal, ...(run.signal ? [run.signal] : [])]),
     onStart: (family) => {
       const onContact = () => contacted.abort();
-      watch = watchContact({ control, target, since, isDirect, family, onContact });
+      watch = watchContact({ control, target, since, isDirect, machine, family, onContact });
     },
   });
-  return { result, ...((await watch?.stop()) ?? { targetConnections: [], others: [], caveats: [] }) };
+  return { result, ...((await watch?.stop()) ?? NO_CONTACTS) };
 }
 
 interface ContactOptions {
@@ -55,6 +77,7 @@ interface ContactOptions {
   readonly since: string;
   /** The server sees the ports of this machine as they are. */
   readonly isDirect: boolean;
+  readonly machine: MachineConnections;
   readonly family: ProcessFamily;
   /** Called once, at the first contact. */
   readonly onContact: () => void;
@@ -62,6 +85,9 @@ interface ContactOptions {
 
 interface Row {
   pid: number;
+  /** OID. */
+  database: string;
+  name: string;
   user: string | null;
   application: string;
   address: string | null;
@@ -72,37 +98,42 @@ interface Row {
 
 /** Sessions that began after the given moment; the exact time of the beginning tells a pid from a later one. */
 const NEWCOMERS = `
-SELECT pid, usename::text AS "user", coalesce(application_name, '') AS application, host(client_addr) AS address,
+SELECT pid, datid::int8 AS database, datname::text AS name, usename::text AS "user", coalesce(application_name, '') AS application, host(client_addr) AS address,
        client_port AS port, nullif(query, '') AS query, to_json(backend_start) #>> '{}' AS started
   FROM pg_stat_activity
- WHERE datid = $1 AND backend_type = 'client backend' AND backend_start > $2::timestamptz
-   AND pid <> ALL ($3::int4[])`;
+ WHERE datid IS NOT NULL AND backend_type = 'client backend' AND backend_start > $1::timestamptz
+   AND pid <> ALL ($2::int4[])`;
 const NOW = `SELECT to_json(clock_timestamp()) #>> '{}' AS now`;
 const END =
   'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz';
 
 const LOOK_EVERY_MS = 100;
+/** Ended connections are listed for 60 s. */
+const LOOKS_BETWEEN_LISTINGS = 100;
 
 function watchContact(options: ContactOptions): ContactWatch {
-  const { control, target, since, family, onContact } = options;
+  const { control, target, since, machine, family, onContact } = options;
   const [{ port: targetPort } = { port: 0 }] = target.settings.hosts;
   const connections = new Map<string, TargetConnection>();
   const unproved = new Map<string, string>();
   const others = new Set<string>();
+  const elsewhere = new Map<string, SessionElsewhere>();
+  let looks = 0;
   let failure: string | undefined;
 
   const look = async () => {
-    const rows = await control.query<Row>(NEWCOMERS, [
-      ...[target.database.oid, since],
-      [...ownBackendPids(control.address)],
-    ]);
-    const isKnown = (row: Row) => [connections, unproved, others].some((keys) => keys.has(keyOf(row)));
-    const news = rows.filter((row) => !isKnown(row));
+    if (++looks % LOOKS_BETWEEN_LISTINGS === 0) await machine.look();
+    const rows = await control.query<Row>(NEWCOMERS, [since, [...ownBackendPids(control.address)]]);
+    const known = [connections, unproved, others, elsewhere];
+    const news = rows.filter((row) => !known.some((keys) => keys.has(keyOf(row))) && !isPassing(row));
     if (news.length === 0) return;
     const origins = await originsOf(news, family, { isDirect: options.isDirect, targetPort });
     for (const [index, row] of news.entries()) {
       const origin = origins[index];
-      if (origin?.kind === 'command') {
+      if (Number(row.database) !== target.database.oid) {
+        const seen = await seenElsewhere(row, origin);
+        if (seen) elsewhere.set(seen.key, seen);
+      } else if (origin?.kind === 'command') {
         connections.set(keyOf(row), await end(control, row, origin));
         onContact();
       } else if (origin?.kind === 'others') {
@@ -135,9 +166,12 @@ function watchContact(options: ContactOptions): ContactWatch {
       clearInterval(timer);
       await looking;
       await attempt();
+      await machine.look();
       return {
         targetConnections: [...connections.values()],
         others: [...others],
+        elsewhere: [...elsewhere.values()],
+        dialled: machine.found,
         caveats: caveatsOf([...unproved.values()], failure),
       };
     },
@@ -165,6 +199,17 @@ async function end(
     query: row.query === null ? null : statementWithoutSecrets(row.query),
     ended,
   };
+}
+
+/** In a database of a run, which ends with it. */
+function isPassing({ name }: Row): boolean {
+  return parseOwnedName(name) !== undefined;
+}
+
+async function seenElsewhere(row: Row, origin: Origin | undefined): Promise<SessionElsewhere | undefined> {
+  if (origin === undefined || origin.kind === 'unknown') return undefined;
+  const process = origin.kind === 'command' ? await nameOfProgram(origin.process) : null;
+  return { key: keyOf(row), database: Number(row.database), name: row.name, process };
 }
 
 function caveatsOf(unproved: string[], failure: string | undefined): Caveat[] {

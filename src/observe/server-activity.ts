@@ -48,7 +48,10 @@ function newSessions(first: DatabaseAccount, last: DatabaseAccount): number {
 }
 
 /** Databases of this run or of another one, which end with it. */
-function passingDatabases(states: readonly TargetState[], { ownDatabases }: SeenSessions): Set<number> {
+export function passingDatabases(
+  states: readonly TargetState[],
+  { ownDatabases }: Pick<SeenSessions, 'ownDatabases'>,
+): Set<number> {
   const all = states.flatMap(({ accounts }) => ('unmeasured' in accounts ? [] : [...accounts.databases]));
   const passing = all.filter(
     ([, { name }]) => parseOwnedName(name) !== undefined || ownDatabases.includes(name),

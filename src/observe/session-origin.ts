@@ -109,7 +109,13 @@ async function ofUnixSocket({ pid }: ClientEnd, view: SocketView, targetPort: nu
   return { kind: 'unknown', why: 'it uses a Unix socket' };
 }
 
-function isOwnAddress(address: string | null): boolean {
+/** Whether a host of connection settings is this machine: a folder of Unix sockets, or an address. */
+export function isOwnHost(host: string): boolean {
+  return host.startsWith('/') || host.startsWith('@') || host === 'localhost' || isOwnAddress(host);
+}
+
+/** Whether an address is one of this machine; null, a Unix socket, is. */
+export function isOwnAddress(address: string | null): boolean {
   if (address === null) return true;
   const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
   return address.startsWith('127.') || own.some((each) => each.address === address);

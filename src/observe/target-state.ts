@@ -10,6 +10,7 @@ import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { type CatalogueDigest, catalogueDigest, compareDigests } from '../schema/catalogue-digest.ts';
 import { type SharedCatalogues, sharedCatalogues } from '../schema/shared.ts';
+import { readServerFiles, type ServerFiles } from './server-files.ts';
 
 /** Everything about the target that a rehearsal must not change, at one moment; and what the target is used for. */
 export interface TargetState {
@@ -24,6 +25,8 @@ export interface TargetState {
   /** For the forecast, and which rows were written; the reason if it could not be read. */
   readonly traffic: TrafficReading | { readonly unmeasured: string };
   readonly shared: SharedCatalogues;
+  /** Of a server on this machine; null if the command could not write them either. */
+  readonly files: ServerFiles | null;
 }
 
 export interface WatchOptions {
@@ -55,10 +58,11 @@ export async function watchTarget<T>(
 export async function readTargetState(options: WatchOptions, session?: Session): Promise<TargetState> {
   const { control, target } = options;
   const read = session ? await readOver(session, { wait: false }) : await readUnlessGone(options);
-  return { ...read, shared: await sharedCatalogues(control, target.database.oid) };
+  const shared = await sharedCatalogues(control, target.database.oid);
+  return { ...read, shared, files: await readServerFiles(control) };
 }
 
-type ReadInTarget = Omit<TargetState, 'shared'>;
+type ReadInTarget = Omit<TargetState, 'shared' | 'files'>;
 
 async function readUnlessGone(options: WatchOptions): Promise<ReadInTarget> {
   try {

@@ -3,6 +3,7 @@ import type { Clone } from '../clone/method.ts';
 import { type CommandSandbox, describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import type { StatementSection } from '../model/report.ts';
 import { compareTarget, type TargetComparison } from '../observe/compare-target.ts';
+import { isOwnHost } from '../observe/session-origin.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
 import type { RehearsalPlan } from './plan.ts';
@@ -36,9 +37,9 @@ function isConfined(
   return kind === 'sandboxed' && allowed.length === 0 && isolation === 'own-cluster' && !allowExternalAccess;
 }
 
-/** The clone is in the target's server, with a role that could do more there than its database shows. */
-function isExposed({ target }: CloneSetup['context'], { containment }: Clone): boolean {
-  return containment === 'target-server' && exposureOf(target.role) !== null;
+/** The target is on this machine, and its Unix sockets were not hidden. */
+function hasOpenSockets({ target }: CloneSetup['context'], sandbox: CommandSandbox): boolean {
+  return sandbox.kind === 'none' && target.settings.hosts.some(({ host }) => isOwnHost(host));
 }
 
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
@@ -59,9 +60,14 @@ export function compareWithTarget(
       ownDatabases: clone.made.names,
       targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
       others: runs.flatMap(({ others }) => others),
-      unreadCode: isExposed(context, clone)
+      elsewhere: runs.flatMap(({ elsewhere }) => elsewhere),
+      mayHaveDialled:
+        sandbox.kind !== 'sandboxed' &&
+        (runs.some(({ dialled }) => dialled) || hasOpenSockets(context, sandbox)),
+      unreadCode: sharesServer(context, clone)
         ? [...new Set(runs.flatMap(({ gate }) => [...gate.knownCalls.composing]))]
         : [],
+      mayActUnseen: exposureOf(context.target.role) !== null,
       leftRunning: runs.flatMap(({ result }) => result.leftRunning),
       transactions: sharesServer(context, clone) ? runs.map(({ wire }) => wire.transactions) : [],
       cloneChanges: after.observed.schema?.changes ?? [],

@@ -102,9 +102,10 @@ const PROBES: readonly Probe[] = [
     unread: 'pg_replication_origin: origins made or dropped are not seen',
   },
   {
-    // A slot's positions move by themselves; that it is there does not.
+    // The positions of a slot that nobody uses do not move by themselves.
     sql: `select 'replication slot ' || s.slot_name as object, s.database, pg_catalog.jsonb_build_object('type', s.slot_type,
-        'plugin', s.plugin, 'database', s.database) as properties
+        'plugin', s.plugin, 'database', s.database) || case when s.active then '{}' else pg_catalog.jsonb_strip_nulls(
+        pg_catalog.jsonb_build_object('position', s.restart_lsn, 'confirmed position', s.confirmed_flush_lsn)) end as properties
       from pg_catalog.pg_replication_slots s where not s.temporary`,
   },
   {
@@ -221,8 +222,8 @@ export interface SharedChange {
   readonly what: string;
   /** A database came or went, as opposed to a property of something. */
   readonly ofDatabases: boolean;
-  /** A line of a configuration file, which needs no session to be written. */
-  readonly ofFiles: boolean;
+  /** How it can be made without a session that the server counts: in a configuration file, or by a session for replication. */
+  readonly uncounted: 'file' | 'replication' | null;
   /** The run of safemigrate that marked the database, or took its mark off again; null if none did. */
   readonly markedBy: string | null;
   /** The xmin of the row that was written since; null if the row is gone or hidden, or did not change. */
@@ -236,7 +237,7 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
     if (!b.objects.has(object))
       found.push({
         what: `${object} dropped`,
-        ...{ ofDatabases: isDatabase(object), ofFiles: isOfFile(object), markedBy: null, xmin: null },
+        ...{ ofDatabases: isDatabase(object), uncounted: uncountedWay(object), markedBy: null, xmin: null },
       });
   for (const [object, now] of b.objects) {
     const then = a.objects.get(object);
@@ -251,7 +252,7 @@ export function compareShared(a: SharedCatalogues, b: SharedCatalogues): SharedC
       const xmin = rows[property] ?? (OF_ITS_OWN.has(property) ? undefined : rows['']);
       const since = xmin !== undefined && isSince(xmin, a.nextXid) ? xmin : null;
       const ofDatabases = (wasReplaced || !then) && isDatabase(object);
-      found.push({ what, ofDatabases, ofFiles: isOfFile(object), markedBy, xmin: since });
+      found.push({ what, ofDatabases, uncounted: uncountedWay(object), markedBy, xmin: since });
     }
   }
   return found.sort((one, other) => (one.what < other.what ? -1 : 1));
@@ -268,8 +269,9 @@ function isDatabase(object: string): boolean {
   return object.startsWith('database ');
 }
 
-function isOfFile(object: string): boolean {
-  return object.startsWith('setting ');
+function uncountedWay(object: string): SharedChange['uncounted'] {
+  if (object.startsWith('setting ')) return 'file';
+  return object.startsWith('replication slot ') ? 'replication' : null;
 }
 
 /** Properties that have a row of their own, beside the object's. */

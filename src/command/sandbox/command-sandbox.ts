@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { parentOf } from '../../clone/cluster/postmaster.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { CommandIsolation } from '../../model/report.ts';
 import type { ConnectionSettings, HostAndPort } from '../../postgres/connection/connection-settings.ts';
 import type { Session } from '../../postgres/connection/session.ts';
-import { socketInodes, socketsOf } from '../process-sockets.ts';
+import { socketInodes } from '../process-sockets.ts';
+import { postmasterOf } from '../server-process.ts';
 import { type AllowedPlaces, LOOPBACK } from './allowed-places.ts';
 import type { SandboxMode } from './sandbox-mode.ts';
 import { bubblewrapWords, coverWords, type SandboxParts, unshareWords } from './sandbox-words.ts';
@@ -151,22 +151,11 @@ export async function coverTargetSockets(
   return { kind: 'covered', sockets };
 }
 
-/** Our end of the connection as the server sees it: another one if an address is translated in between. */
-const OUR_PORT = 'SELECT nullif(inet_client_port(), -1) AS port';
-
-/**
- * Finds the Unix sockets of a server on this machine that is connected to over TCP: the process that our backend belongs to listens
- * on them. That the process with the backend's id is our backend is proved by its end of our connection, since a server in a
- * container has other process ids.
- */
+/** Finds the Unix sockets of a server on this machine: its postmaster listens on them. */
 async function socketsOfServer(control: Session): Promise<string[]> {
-  const { pid } = control;
-  const [row] = await control.query<{ port: number | null }>(OUR_PORT);
-  if (row?.port == null) return [];
-  const isOurs = (await socketsOf(pid)).some(({ peerPort }) => peerPort === row.port);
-  const parent = isOurs ? await parentOf(pid) : undefined;
-  if (parent === undefined) return [];
-  const inodes = (await socketInodes(parent)) ?? new Set();
+  const postmaster = await postmasterOf(control);
+  if (postmaster === undefined) return [];
+  const inodes = (await socketInodes(postmaster)) ?? new Set();
   return (await listeningUnixSockets()).filter(({ inode }) => inodes.has(inode)).map((each) => each.path);
 }
 

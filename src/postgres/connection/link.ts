@@ -2,6 +2,7 @@ import { type LookupAddress, lookup } from 'node:dns';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
 import type { ConnectionSettings, HostAndPort } from './connection-settings.ts';
+import { recordOwnPort } from './own-backends.ts';
 import { tlsOptions } from './tls.ts';
 
 /** Whether a connection is encrypted; sslmode says in which order these are tried. */
@@ -65,7 +66,10 @@ export function openSocket(address: Address, onSocket: (socket: Socket) => void)
     // A peer that vanished without closing is noticed even while a query runs.
     socket.setKeepAlive(true, KEEPALIVE_IDLE_MS);
     const settle = settler(socket, (error) => reject(new Unreachable(error.message, { cause: error })));
-    socket.once('connect', () => settle(() => resolve(socket)));
+    socket.once('connect', () => {
+      recordOwnPort(socket.localPort);
+      settle(() => resolve(socket));
+    });
   });
 }
 

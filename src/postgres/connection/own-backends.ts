@@ -31,6 +31,18 @@ export function ownBackendPids({ host, port }: HostAndPort): Set<number> {
   return new Set(own.map(({ pid }) => pid));
 }
 
+const ports = new Set<number>();
+
+/** Records the local port of a TCP connection that this process has opened to some server. */
+export function recordOwnPort(port: number | undefined): void {
+  if (port !== undefined) ports.add(port);
+}
+
+/** The local ports of all TCP connections that this process has opened to servers, those that have ended among them. */
+export function ownPorts(): ReadonlySet<number> {
+  return ports;
+}
+
 function keyOf({ address: { host, port }, database }: Omit<OwnBackend, 'pid'>): string {
   return JSON.stringify([host, port, database]);
 }

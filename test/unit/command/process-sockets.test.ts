@@ -9,9 +9,9 @@ describe('reads the sockets of a process', () => {
    2: 00000000000000000000000001000000:9C42 00000000000000000000000001000000:1538 01 00000000:00000000 00:00000000 00000000     0        0 4713 1
 `;
     expect(parseSocketTables(table)).toEqual([
-      { address: '127.0.0.1', port: 40000, peerPort: 5432, inode: '4711' },
-      { address: '127.0.0.1', port: 40001, peerPort: 5432, inode: '4712' },
-      { address: '::1', port: 40002, peerPort: 5432, inode: '4713' },
+      { address: '127.0.0.1', port: 40000, peerAddress: '127.0.0.1', peerPort: 5432, inode: '4711' },
+      { address: '127.0.0.1', port: 40001, peerAddress: '127.0.0.1', peerPort: 5432, inode: '4712' },
+      { address: '::1', port: 40002, peerAddress: '::1', peerPort: 5432, inode: '4713' },
     ]);
   });
 

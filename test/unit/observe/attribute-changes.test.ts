@@ -1,9 +1,16 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { attributeChanges, type SeenCommand, type Suspects } from '../../../src/observe/attribute-changes.ts';
 import type { TargetState } from '../../../src/observe/target-state.ts';
 
 const state = (roles: Record<string, number>): TargetState => ({
-  ...{ digest: 'gone', oid: 1, server: null, traffic: { unmeasured: '' }, accounts: { unmeasured: '' } },
+  ...{
+    digest: 'gone',
+    oid: 1,
+    server: null,
+    files: null,
+    traffic: { unmeasured: '' },
+    accounts: { unmeasured: '' },
+  },
   shared: {
     objects: new Map(Object.keys(roles).map((role) => [`role ${role}`, {}])),
     rows: new Map(Object.entries(roles).map(([role, xmin]) => [`role ${role}`, { '': xmin }])),
@@ -21,6 +28,9 @@ const plain: SeenCommand = {
     confined: false,
     afterClone: [],
     unreadCode: [],
+    elsewhere: [],
+    mayHaveDialled: false,
+    mayActUnseen: false,
     leftRunning: [],
   },
 };
@@ -64,12 +74,23 @@ test('what a script of --after-clone wrote before the command ran is ours, the r
   ]);
 });
 
-test('a line of a configuration file may be written without any session', () => {
+describe('what needs no session that the server counts', () => {
   const before = state({});
-  const objects = new Map([['setting work_mem in postgresql.auto.conf', { value: '…1' }]]);
-  const after = { ...before, shared: { ...before.shared, objects } };
-  const madeBy = (suspects: Suspects) =>
-    attributeChanges({ before, start: before, after }, [], plain, suspects).map((change) => change.madeBy);
-  expect(madeBy(busy)).toEqual(['unproved']);
-  expect(madeBy({ ...busy, others: false })).toEqual(['unknown']);
+  const authors = (object: string, suspects: Suspects, confined = false) => {
+    const after = { ...before, shared: { ...before.shared, objects: new Map([[object, { value: '1' }]]) } };
+    const command = { ...plain, confined };
+    return attributeChanges({ before, start: before, after }, [], command, suspects).map(
+      (each) => each.madeBy,
+    );
+  };
+
+  test.each(['setting work_mem in postgresql.auto.conf', 'replication slot sneaky'])('%s', (object) => {
+    expect(authors(object, busy)).toEqual(['unproved']);
+    expect(authors(object, { ...busy, others: false })).toEqual(['unknown']);
+  });
+
+  test('a sandboxed command can write files, and reaches no server', () => {
+    expect(authors('setting work_mem in postgresql.auto.conf', busy, true)).toEqual(['unproved']);
+    expect(authors('replication slot sneaky', busy, true)).toEqual(['others']);
+  });
 });

@@ -18,7 +18,7 @@ test('a database that was dropped and created again is one change, of databases'
   expect(compareShared(shared(plain), shared({ ...plain, oid: '41163', 'connection limit': '5' }))).toEqual([
     {
       what: 'database other dropped and created again',
-      ...{ ofDatabases: true, ofFiles: false, markedBy: null, xmin: null },
+      ...{ ofDatabases: true, uncounted: null, markedBy: null, xmin: null },
     },
   ]);
 });

@@ -1,0 +1,129 @@
+import { listed, plural } from '../format.ts';
+import type { SeenCommand, TargetChange, TargetStates } from './attribute-changes.ts';
+import { isServerQuiet, passingDatabases, visitorsOf } from './server-activity.ts';
+import { writtenFiles } from './server-files.ts';
+
+/**
+ * Accounts for what a command could have done to the target's server outside of the target, unless it was confined: in other
+ * databases, where the server counts sessions too, and to the server's processes and files.
+ */
+export interface ServerAccount {
+  readonly changes: readonly TargetChange[];
+  /** Why it is not proved that the command left the server alone. */
+  readonly unproved: readonly string[];
+}
+
+export function accountForServer(states: TargetStates, seen: SeenCommand, target: number): ServerAccount {
+  const files = changedFiles(states, seen);
+  if (seen.confined) return { changes: files, unproved: [] };
+  return {
+    changes: [...files, ...reload(states, seen)],
+    unproved: [
+      ...ownSessionsElsewhere(seen),
+      ...unseenElsewhere(states, seen, target),
+      ...ended(states, seen),
+      ...resetCounters(states, seen, target),
+    ],
+  };
+}
+
+const WHILE = 'while the command ran';
+
+/** A file needs no session to be written. */
+function changedFiles(states: TargetStates, seen: SeenCommand): TargetChange[] {
+  const names = writtenFiles(states.start.files, states.after.files);
+  return names.map((name) => changeOfServer(`configuration file ${name} written`, states, seen));
+}
+
+/** Nor does a signal to its processes. */
+function reload(states: TargetStates, seen: SeenCommand): TargetChange[] {
+  const [start, after] = [states.start.accounts, states.after.accounts];
+  if ('unmeasured' in start || 'unmeasured' in after || start.configuredAt === after.configuredAt) return [];
+  return [changeOfServer('the server read its configuration files again', states, seen)];
+}
+
+function changeOfServer(what: string, states: TargetStates, seen: SeenCommand): TargetChange {
+  const evidence = `it happened ${WHILE}, and nothing shows by whom`;
+  return isServerQuiet(states, seen)
+    ? { what, madeBy: 'unknown', evidence }
+    : { what, madeBy: 'unproved', evidence: `${evidence}; others were connected to the server` };
+}
+
+function ownSessionsElsewhere({ elsewhere, ownDatabases }: SeenCommand): string[] {
+  const own = elsewhere.filter(({ process, name }) => process !== null && !ownDatabases.includes(name));
+  const names = [...new Set(own.map(({ name }) => name))];
+  if (names.length === 0) return [];
+  const databases = `${names.length === 1 ? 'the database' : 'the databases'} ${listed(names)}`;
+  return [
+    `${own[0]?.process} connected to ${databases} of the target's server by itself: that is no part of the rehearsal`,
+  ];
+}
+
+/**
+ * Sessions in other databases matter only if a process of this machine may have connected: others come to a server with several
+ * databases all the time.
+ */
+function unseenElsewhere(states: TargetStates, seen: SeenCommand, target: number): string[] {
+  if (!seen.mayHaveDialled) return [];
+  const came = betweenReadings(states, seen).flatMap(({ oid, name, first, last }) => {
+    if (oid === target) return [];
+    const known = new Set(seen.elsewhere.filter(({ database }) => database === oid).map(({ key }) => key));
+    for (const { database, pid, startedAt } of visitorsOf(states.after.accounts))
+      if (database === oid && isLater(startedAt, states)) known.add(`${pid} ${startedAt}`);
+    const unseen = last.sessions - first.sessions - (last.ownSessions - first.ownSessions) - known.size;
+    return unseen > 0 ? [{ name, unseen }] : [];
+  });
+  if (came.length === 0) return [];
+  const count = came.reduce((sum, { unseen }) => sum + unseen, 0);
+  return [
+    `${plural(count, 'session')} came to other databases of the server (${namesOf(came)}) ${WHILE} and ended before ` +
+      `${count === 1 ? 'it was' : 'they were'} seen, and this machine may have opened ${count === 1 ? 'it' : 'them'}`,
+  ];
+}
+
+function isLater(startedAt: string | null, { start }: TargetStates): boolean {
+  if (startedAt === null || 'unmeasured' in start.accounts) return false;
+  return Date.parse(startedAt) > Date.parse(start.accounts.at);
+}
+
+/** pg_terminate_backend() and a signal look alike, and need no session of the command's own. */
+function ended(states: TargetStates, seen: SeenCommand): string[] {
+  const found = betweenReadings(states, seen).flatMap(({ oid, name, first, last }) => {
+    const byUs = seen.targetConnections.filter((each) => each.ended && oid === states.start.oid).length;
+    const count = last.terminated - first.terminated - byUs;
+    return count > 0 ? [{ name, count }] : [];
+  });
+  const count = found.reduce((sum, each) => sum + each.count, 0);
+  if (count === 0) return [];
+  return [
+    `${plural(count, 'session')} in ${namesOf(found)} ${count === 1 ? 'was' : 'were'} terminated ${WHILE}, and nothing shows by whom`,
+  ];
+}
+
+const LISTED = 3;
+
+function namesOf(databases: readonly { readonly name: string }[]): string {
+  return listed(
+    databases.map(({ name }) => name),
+    { atMost: LISTED },
+  );
+}
+
+/** Whoever resets the counters of a database hides what was done there. */
+function resetCounters(states: TargetStates, seen: SeenCommand, target: number): string[] {
+  const reset = betweenReadings(states, seen).filter(
+    ({ oid, first, last }) => oid !== target && first.resetAt !== last.resetAt,
+  );
+  return reset.length === 0 ? [] : [`the statistics of ${namesOf(reset)} were reset ${WHILE}`];
+}
+
+/** The counters of each database that lasts. */
+function betweenReadings({ start, after }: TargetStates, seen: SeenCommand) {
+  const [one, other] = [start.accounts, after.accounts];
+  if ('unmeasured' in one || 'unmeasured' in other) return [];
+  const passing = passingDatabases([start, after], seen);
+  return [...one.databases].flatMap(([oid, first]) => {
+    const last = other.databases.get(oid);
+    return last === undefined || passing.has(oid) ? [] : [{ oid, name: first.name, first, last }];
+  });
+}

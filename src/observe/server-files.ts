@@ -1,0 +1,44 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { postmasterOf } from '../command/server-process.ts';
+import type { Session } from '../postgres/connection/session.ts';
+
+/** The configuration files of a server on this machine: path → what changes if it is written. */
+export type ServerFiles = ReadonlyMap<string, string>;
+
+const CONFIGURATION = /\.conf$/;
+
+/**
+ * Reads which configuration files a server on this machine has: those in its data directory, and in the folder that its command line
+ * names. A command that runs as our user may write them if we may read the server's process.
+ * @returns null if the server is elsewhere, or belongs to another user.
+ */
+export async function readServerFiles(session: Session): Promise<ServerFiles | null> {
+  const postmaster = await postmasterOf(session);
+  if (postmaster === undefined) return null;
+  const files = new Map<string, string>();
+  // The server may be in a container, which has other paths.
+  for (const folder of [`/proc/${postmaster}/cwd`, ...(await namedFolders(postmaster))]) {
+    const names = await readdir(folder).catch((): string[] => []);
+    for (const name of names.filter((each) => CONFIGURATION.test(each))) {
+      const found = await stat(path.join(folder, name), { bigint: true }).catch(() => undefined);
+      if (found) files.set(path.join(folder, name), `${found.ino} ${found.size} ${found.ctimeNs}`);
+    }
+  }
+  return files.size === 0 ? null : files;
+}
+
+/** As Debian has it: `postgres -D … -c config_file=/etc/postgresql/15/main/postgresql.conf`. */
+async function namedFolders(postmaster: number): Promise<string[]> {
+  const words = await readFile(`/proc/${postmaster}/cmdline`, 'utf8').catch(() => '');
+  return [...words.matchAll(/(?:config|hba)_file=(\/[^\0]+)/g)].map(([, file = '']) =>
+    path.join(`/proc/${postmaster}/root`, path.dirname(file)),
+  );
+}
+
+/** Names of the files that were written, made or removed between two readings. */
+export function writtenFiles(before: ServerFiles | null, after: ServerFiles | null): string[] {
+  if (before === null || after === null) return [];
+  const all = [...new Set([...before.keys(), ...after.keys()])];
+  return all.filter((file) => before.get(file) !== after.get(file)).map((file) => path.basename(file));
+}
