@@ -58,7 +58,14 @@ const ROLES_AND_DATABASES = [
   'CREATE DATABASE crm',
   'CREATE DATABASE archive',
   "SELECT pg_create_physical_replication_slot('standby', true)",
+  // What a clone of the cluster's files needs.
+  'GRANT pg_read_all_settings TO shop_owner, shop_app',
 ];
+
+const BACKUP_FUNCTIONS: Readonly<Record<'14' | 'later', string>> = {
+  '14': 'pg_start_backup(text, boolean, boolean), pg_stop_backup(boolean, boolean)',
+  later: 'pg_backup_start(text, boolean), pg_backup_stop(boolean)',
+};
 
 const IN_SHOP = `
 CREATE TABLE public.ledger (id int PRIMARY KEY, note text);
@@ -102,7 +109,9 @@ async function openProduction(version: ServerVersion): Promise<Production> {
     `host all quick,auditor 127.0.0.1/32 trust\n${rules}host all all ::1/128 scram-sha-256\n`,
   );
   await withClient(server.url, async (client) => {
-    for (const sql of [...ROLES_AND_DATABASES, IN_POSTGRES, 'SELECT pg_reload_conf()'])
+    const backup = BACKUP_FUNCTIONS[version === 14 ? '14' : 'later'];
+    const grant = `GRANT EXECUTE ON FUNCTION ${backup} TO shop_owner, shop_app`;
+    for (const sql of [...ROLES_AND_DATABASES, grant, IN_POSTGRES, 'SELECT pg_reload_conf()'])
       await client.query(sql);
   });
   await withClient(withDatabase(server.url, 'shop'), (client) => client.query(IN_SHOP));
