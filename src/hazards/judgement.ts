@@ -13,6 +13,7 @@ import { findDiskHazards } from './disk-hazards.ts';
 import { findExitCodeHazards } from './exit-code-checks.ts';
 import { findHazards } from './find-hazards.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
+import { findLoadHazards } from './load-hazards.ts';
 import { applyPolicy, type Policy } from './policy.ts';
 import { atProductionSize } from './production/at-production-size.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
@@ -54,6 +55,7 @@ export function reachJudgement(
   const found = [
     ...findExitCodeHazards(evidence),
     ...findDiskHazards(expected.section),
+    ...findLoadHazards(evidence.load),
     ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
   ];
   const hazards = applyPolicy(found, policy, today);

@@ -1,4 +1,4 @@
-import type { Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
+import type { Hazard, LoadSection, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
@@ -15,6 +15,8 @@ export interface Findings extends Spent, RequestedExtraRuns {
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Hazards; those that the policy allows are marked. */
   readonly hazards: readonly Hazard[];
+  readonly load: LoadSection | null;
+  readonly loadRequested: boolean;
   /** The run was interrupted by a signal before the command ended. */
   readonly interrupted: boolean;
 }
@@ -31,12 +33,25 @@ export function judge(findings: Findings, policy: Policy, today: string): Verdic
     ...commandReasons(findings),
     ...reachReasons(findings),
     ...extraRunReasons(findings),
+    ...loadReasons(findings),
     ...hazardReasons(findings.hazards, policy, today),
     ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
     ...unseenReasons(findings),
     ...unprovedReasons(findings, policy),
   ];
   return { pass: reasons.length === 0, reasons };
+}
+
+/** A run under load that was asked for and could not be made says nothing in the migration's favour. */
+function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): string[] {
+  if (!loadRequested || interrupted) return [];
+  if (load === null) {
+    const why = caveats.find(({ path, kind }) => path === 'load' && kind === 'unmeasured');
+    return [`the command was not run under load: ${why?.reason ?? 'the rehearsal did not get that far'}`];
+  }
+  const { exitCode, schemaEqual } = load.command;
+  if (exitCode !== 0) return ['the command failed under load'];
+  return schemaEqual === false ? ['under load the command left another schema than without load'] : [];
 }
 
 function targetReasons({ target }: Findings): string[] {

@@ -3,7 +3,7 @@ import { access, constants, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-export type ClientProgram = 'pg_dump' | 'pg_restore' | 'pg_basebackup' | 'psql';
+export type ClientProgram = 'pg_dump' | 'pg_restore' | 'pg_basebackup' | 'psql' | 'pgbench';
 
 export interface ClientPrograms {
   readonly folder: string;

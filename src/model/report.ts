@@ -3,6 +3,7 @@ import { applySection } from './apply-model.ts';
 import { checkSection, furtherRunSection, hazard, queriesSection } from './check-model.ts';
 import { dataSection } from './data-model.ts';
 import { forecastSection } from './forecast-model.ts';
+import { loadSection } from './load-model.ts';
 import {
   caveat,
   cloneSection,
@@ -42,6 +43,8 @@ export const report = z.object({
   /** null: not requested (`--rerun`, `--down`), or not run; `caveats` says why. */
   rerun: furtherRunSection.nullable(),
   down: furtherRunSection.nullable(),
+  /** null: not requested (`--load`), or not run; `caveats` says why. */
+  load: loadSection.nullable(),
   targetConnections: z.array(targetConnection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   /** null: not requested (`--apply`). */
@@ -60,6 +63,7 @@ export type { ApplySection, DuringSection } from './apply-model.ts';
 export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './check-model.ts';
 export type { DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';
+export type { LoadPhase, LoadSection } from './load-model.ts';
 export type {
   Caveat,
   CloneSection,

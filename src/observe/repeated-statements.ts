@@ -1,6 +1,7 @@
 import type { StatementSection } from '../model/report.ts';
 import { firstWord } from '../postgres/sql/normalize.ts';
 import type { Exactness, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
+import { DurationHistogram } from './duration-histogram.ts';
 
 /** A statement that was observed to its end. */
 export interface EndedStatement {
@@ -18,9 +19,6 @@ export interface RepeatedStatement extends EndedStatement {
 
 /** Beyond this number of groups, statements are grouped by their first word: each text of the command may be another. */
 const MAX_GROUPS = 1000;
-/** A percentile is at most 10 % too high: the durations of one step of the histogram differ by no more than that. */
-const STEP = Math.log(1.1);
-const SHORTEST_MS = 0.001;
 const BY_CERTAINTY: readonly Exactness[] = ['exact', 'group', 'sampled', 'unknown'];
 
 /** Collects statements by their normalised text, in memory that does not grow with their number. */
@@ -60,8 +58,7 @@ class Group {
   readonly first: EndedStatement;
   readonly isMixed: boolean;
   readonly #locks = new Map<string, RelationLock>();
-  /** Number of statements by the step of their duration. */
-  readonly #histogram = new Map<number, number>();
+  readonly #durations = new DurationHistogram();
   #locksKnown = false;
   #exactness: Exactness = 'exact';
   #count = 0;
@@ -80,9 +77,8 @@ class Group {
   }
 
   add({ statement, outcome: { durationMs, rows }, exactness, locks, walBytes }: EndedStatement): void {
-    const step = Math.ceil(Math.log(Math.max(durationMs, SHORTEST_MS) / SHORTEST_MS) / STEP);
     this.#addFigures({ count: 1, rows, walBytes, totalMs: durationMs, minMs: durationMs, maxMs: durationMs });
-    this.#addSteps([[step, 1]]);
+    this.#durations.add(durationMs);
     this.#addLocks(locks, exactness);
     this.#seen(statement.id, statement.startedAt);
   }
@@ -97,7 +93,7 @@ class Group {
       minMs: other.#minMs,
       maxMs: other.#maxMs,
     });
-    this.#addSteps(other.#histogram);
+    this.#durations.merge(other.#durations);
     this.#addLocks(other.#locksKnown ? [...other.#locks.values()] : null, other.#exactness);
     this.#seen(other.#lastIndex, other.#lastStartedAt);
   }
@@ -117,7 +113,7 @@ class Group {
         minMs: this.#minMs,
         meanMs: this.#totalMs / this.#count,
         maxMs: this.#maxMs,
-        p99Ms: Math.min(this.#percentile(0.99), this.#maxMs),
+        p99Ms: this.#durations.percentile(0.99),
         lastIndex: this.#lastIndex,
         lastStartedAt: this.#lastStartedAt.toISOString(),
       },
@@ -140,10 +136,6 @@ class Group {
     this.#maxMs = Math.max(this.#maxMs, figures.maxMs);
   }
 
-  #addSteps(steps: Iterable<[step: number, count: number]>): void {
-    for (const [step, count] of steps) this.#histogram.set(step, (this.#histogram.get(step) ?? 0) + count);
-  }
-
   #addLocks(locks: readonly RelationLock[] | null, exactness: Exactness): void {
     for (const lock of locks ?? []) this.#locks.set(`${lock.database} ${lock.relation} ${lock.mode}`, lock);
     this.#locksKnown ||= locks !== null;
@@ -154,15 +146,6 @@ class Group {
     if (id <= this.#lastIndex) return;
     this.#lastIndex = id;
     this.#lastStartedAt = startedAt;
-  }
-
-  #percentile(share: number): number {
-    let left = Math.ceil(share * this.#count);
-    for (const [step, count] of [...this.#histogram].sort(([one], [other]) => one - other)) {
-      left -= count;
-      if (left <= 0) return SHORTEST_MS * Math.exp(step * STEP);
-    }
-    return this.#maxMs;
   }
 }
 

@@ -19,6 +19,7 @@ import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
 import type { ExtraRuns } from './run-again.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
+import type { LoadOutcome } from './run-under-load.ts';
 
 /** The report but for what is known at its very end, and what an apply or a swap needs to know of the rehearsal. */
 export type RehearsalSections = Omit<Report, 'version' | 'run' | 'cleanup' | 'apply' | 'swap'> & {
@@ -32,6 +33,7 @@ export interface StepResults {
   readonly ran: CloneRun;
   readonly after: AfterCommand;
   readonly again: ExtraRuns;
+  readonly loaded: LoadOutcome;
   readonly target: TargetComparison;
   readonly loss: DataLoss;
   readonly uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
@@ -41,7 +43,7 @@ export interface StepResults {
 export async function judgeRehearsal(
   { plan, context, clone }: CloneSetup,
   prepared: RehearsalContext,
-  { ran, after, again, target: compared, loss, uniqueBytes }: StepResults,
+  { ran, after, again, loaded, target: compared, loss, uniqueBytes }: StepResults,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
@@ -56,15 +58,20 @@ export async function judgeRehearsal(
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(plan, prepared, [ran, ...again.runs], after),
+    command: commandSection(plan, prepared, [ran, ...again.runs, ...(loaded.run ? [loaded.run] : [])], after),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
     data: loss.data,
     ...{ queries: checked.queries, checks: checked.checks, rerun: again.rerun, down: again.down },
-    targetConnections: [...ran.targetConnections, ...again.targetConnections],
+    load: loaded.section,
+    targetConnections: [
+      ...ran.targetConnections,
+      ...again.targetConnections,
+      ...(loaded.run?.targetConnections ?? []),
+    ],
   };
-  const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again];
+  const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again, loaded];
   const { missing, ...judgement } = reachJudgement(
     {
       ...sections,
@@ -78,6 +85,7 @@ export async function judgeRehearsal(
       targetWasEmptied: choice.assessment.endsSessions,
       pastApplies: await plan.pastApplies(target),
       caveats: caveats.flatMap((part) => part.caveats),
+      loadRequested: plan.load !== null,
       interrupted: plan.signal.aborted,
     },
     plan.policy,

@@ -28,6 +28,8 @@ export interface RehearsalPlan extends RunPlan {
   readonly proxy: ProxyPlan;
   readonly checks: ChecksPlan;
   readonly profile: ProfilePlan;
+  /** null: no run under load. */
+  readonly load: LoadPlan | null;
   readonly policy: Policy;
   readonly receipt: ReceiptPlan;
   /** Leaves literals, values of rows and the name of the host out of the report. */
@@ -87,6 +89,18 @@ export interface ProfilePlan {
   readonly maxAgeMs: number;
 }
 
+export interface LoadPlan {
+  /** Files with scripts for pgbench, `FILE.sql[@weight]`; none: the target's own transactions are played. */
+  readonly scripts: readonly string[];
+  /** null: as the target's, or as fast as scripts can. */
+  readonly rate: number | null;
+  readonly clients: number | null;
+  readonly windowMs: number;
+  readonly warmupMs: number;
+  /** Also in the target's own server. */
+  readonly here: boolean;
+}
+
 export interface ReceiptPlan {
   readonly file: string | null;
   readonly key: string | null;
@@ -130,11 +144,29 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     proxy: { observe, listen, allowClusterStatements },
     checks: { queries, check, checkEmpty, rerun, down },
     profile: { file: settings.profile, maxAgeMs: settings.profileMaxAgeMs },
+    load: makeLoadPlan(settings),
     policy: makePolicy(options.policy),
     receipt: { file, key },
     redact,
     pastApplies: options.pastApplies ?? (async () => []),
   };
+}
+
+function makeLoadPlan({
+  load,
+  loadRate: rate,
+  loadClients: clients,
+  loadWindowMs: windowMs,
+  loadWarmupMs: warmupMs,
+  loadHere: here,
+}: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>): LoadPlan | null {
+  if (load.length === 0) return null;
+  const scripts = load.filter((what) => what !== 'shapes');
+  if (scripts.length === 0 || scripts.length === load.length)
+    return { scripts, rate, clients, windowMs, warmupMs, here };
+  throw new SafemigrateError('CONFIGURATION', '--load shapes and --load FILE.sql do not go together.', {
+    hint: 'Play either what the target does, or your own scripts. Nothing was touched.',
+  });
 }
 
 function makeSandboxPlan({

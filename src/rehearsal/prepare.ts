@@ -13,7 +13,7 @@ import { freeDiskBytes } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
-import type { SafemigrateError } from '../errors.ts';
+import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
@@ -140,6 +140,7 @@ async function inspect(
   const undecided = [command, down].some((each) => each?.logins.undecided.length);
   const sandbox = required ?? (await sandboxByDefault(plan, undecided, target.settings, claim.control));
   const choice = await chooseMethod(context, plan.clone.method);
+  refuseLoadInTarget(plan, choice);
   const asked = await askTarget(session, given, target.database.oid, plan.checks);
   const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
   const freeBytes = isRestored ? null : await freeDiskBytes(session, target);
@@ -148,6 +149,18 @@ async function inspect(
     ...{ context, settings: located.settings, command, down, questions, profile },
     ...{ afterClone, choice, sandbox, stateBefore, freeBytes },
   };
+}
+
+/** Load on a clone in the target's server would slow the target down. @throws SafemigrateError `CLONE` */
+function refuseLoadInTarget({ load }: RehearsalPlan, { method, assessment }: Choice): void {
+  if (!load || load.here || assessment.isolation === 'own-cluster') return;
+  throw new SafemigrateError(
+    'CLONE',
+    `--load needs a clone on a server of its own, and ${method.id} makes it in the target's server.`,
+    {
+      hint: "See `safemigrate doctor` for what a clone on its own server lacks here, or permit load in the target's server with --load-here. The target was not touched.",
+    },
+  );
 }
 
 /** A command that may use the target's server for something else (`undecided`) needs its sockets. */

@@ -10,6 +10,7 @@ import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
 import { runAgain } from './run-again.ts';
 import { runMigration } from './run-on-clone.ts';
+import { runUnderLoad } from './run-under-load.ts';
 import { openSchemaReader } from './schema-reader.ts';
 import { withSizesCaveat } from './sizes-caveat.ts';
 import { uninterrupted } from './slices.ts';
@@ -24,6 +25,7 @@ import { type Lifetime, withScope } from './with-scope.ts';
 //   runMigration         the command, through the proxy, on the clone
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
 //   runAgain             --rerun and --down
+//   runUnderLoad         --load: the command on a second clone, under load
 //   compareWithTarget    whether the target is as it was, and who changed it if not
 //   measureDataLoss      what of the target's data the command would lose
 //   judgeRehearsal       hazards, forecast, policy, verdict
@@ -64,10 +66,11 @@ async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<Rehe
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const after = await readAfter(setup, prepared, before, ran);
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
+  const loaded = await runUnderLoad(setup, prepared, after.observed.schema);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again });
+  const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again, loaded });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
   const uniqueBytes = await clone.uniqueBytes();
   if (plan.clone.keep) await clone.keep();
-  return judgeRehearsal(setup, prepared, { ran, after, again, target, loss, uniqueBytes });
+  return judgeRehearsal(setup, prepared, { ran, after, again, loaded, target, loss, uniqueBytes });
 }

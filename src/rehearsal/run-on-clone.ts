@@ -8,6 +8,7 @@ import type { ExternalAccessGate } from '../observe/clone-boundary/external-acce
 import type { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
 import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
 import { type Contacts, runWatched } from '../observe/contact.ts';
+import type { Observer } from '../proxy/observed.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import { openAccessGate, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
@@ -46,18 +47,17 @@ export interface CloneRun extends OpenWire, Contacts {
   readonly result: CommandResult;
 }
 
-/** Starts a proxy for one run of a command. */
+/** Starts a proxy for one run of a command. @param observer gets all that the proxy sees. */
 export async function openWire(
   { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
   { logins }: LocatedCommand,
+  observer?: Observer,
 ): Promise<OpenWire> {
   const gate = await openGate(context, clone, proxy);
   const accessGate = await openAccessGate(scope, context, clone, gate);
   const opened = await openSandboxFor(scope, sandbox, command);
-  const wire = await watchCommand(
-    scope,
-    wireOptions(context, clone, logins, accessGate ?? gate, proxy, opened),
-  );
+  const options = wireOptions(context, clone, logins, accessGate ?? gate, proxy, opened);
+  const wire = await watchCommand(scope, observer ? { ...options, observer } : options);
   return { gate, accessGate, wire, sandbox: opened };
 }
 

@@ -86,6 +86,18 @@ export interface RehearsalSettings {
   readonly rerun?: boolean;
   /** Down migration (shell command), run on the clone last. */
   readonly down?: string;
+  /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
+  readonly load?: readonly string[];
+  /** Times of the target's transactions a second; for scripts, transactions a second. */
+  readonly loadRate?: number;
+  /** Sessions of the load. */
+  readonly loadClients?: number;
+  /** How long the target's transactions are watched. */
+  readonly loadWindowMs?: number;
+  /** How long the load runs before the command. */
+  readonly loadWarmupMs?: number;
+  /** Permits load on a clone in the target's own server. */
+  readonly loadHere?: boolean;
   /** Leaves literals, values of rows and the name of the host out of the report. */
   readonly redact?: boolean;
   /** A file: a rehearsal writes to it what it proved, an apply reads it instead of rehearsing. */
@@ -134,6 +146,12 @@ export const REHEARSAL_DEFAULTS = {
   checkEmpty: [],
   rerun: false,
   down: null,
+  load: [],
+  loadRate: null,
+  loadClients: null,
+  loadWindowMs: 10_000,
+  loadWarmupMs: 3000,
+  loadHere: false,
   redact: false,
   receipt: null,
   receiptKey: null,

@@ -9,6 +9,7 @@ import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { ExtraRuns } from './run-again.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
+import type { LoadOutcome } from './run-under-load.ts';
 import { sharesServer, uninterrupted } from './slices.ts';
 
 /** What compareWithTarget() goes by. */
@@ -18,6 +19,7 @@ export interface RanOnClone {
   readonly ran: CloneRun;
   readonly after: AfterCommand;
   readonly again: ExtraRuns;
+  readonly loaded: LoadOutcome;
 }
 
 /** They run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
@@ -47,9 +49,9 @@ const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 /** Reads the target once more, and says who changed it if it is not as it was. */
 export function compareWithTarget(
   { plan, context, clone, schema, sandbox }: CloneSetup,
-  { stateBefore, before, ran, after, again }: RanOnClone,
+  { stateBefore, before, ran, after, again, loaded }: RanOnClone,
 ): Promise<TargetComparison> {
-  const runs = [ran, ...again.runs];
+  const runs = [ran, ...again.runs, ...(loaded.run ? [loaded.run] : [])];
   const statements = [...after.seen.statements, ...again.statements];
   return compareTarget(uninterrupted(context), {
     before: stateBefore,

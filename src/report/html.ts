@@ -3,6 +3,7 @@ import type { Report } from '../model/report.ts';
 import { applyHtml } from './html/apply-html.ts';
 import { Html, html } from './html/escape-html.ts';
 import { forecastHtml } from './html/forecast-html.ts';
+import { loadHtml } from './html/load-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
 import {
@@ -37,6 +38,7 @@ export function renderHtml(report: Report): string {
     lossSection(report),
     queriesHtml(report),
     checksHtml(report),
+    loadHtml(report),
     timeline(report),
     forecastHtml(report),
     schemaHtml(report),

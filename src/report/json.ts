@@ -23,6 +23,7 @@ const SECTIONS = [
     'checks',
     'rerun',
     'down',
+    'load',
     'targetConnections',
     'verdict',
   ] as const),

@@ -4,6 +4,7 @@ import { checkSections, queriesText } from './text/checks-text.ts';
 import { dataText } from './text/data-text.ts';
 import { forecastText } from './text/forecast-text.ts';
 import { hazardsText } from './text/hazards-text.ts';
+import { loadText } from './text/load-text.ts';
 import { caveatsText, cleanupSection, rollbackText } from './text/outcome-text.ts';
 import { runText } from './text/run-text.ts';
 import { schemaText } from './text/schema-text.ts';
@@ -24,6 +25,7 @@ export function renderText(report: Report, style: TextStyle): string {
     targetChangesSection(report, style),
     runText(report, style),
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
+    loadText(report, style),
     hazardsText(report, style),
     queriesText(report, style),
     ...checkSections(report, style),

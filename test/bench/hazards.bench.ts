@@ -119,6 +119,8 @@ function large(): RehearsalEvidence {
       checks: [],
       rerun: null,
       down: null,
+      load: null,
+      loadRequested: false,
     },
     data,
     rewrittenBytes: new Map(relations.map((each) => [each, 2 ** 30])),

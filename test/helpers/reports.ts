@@ -184,6 +184,7 @@ export function sampleReport(sections: Sections = {}): Report {
     queries: null,
     checks: [],
     rerun: null,
+    load: null,
     down: null,
     targetConnections: [],
     verdict: { pass: true, reasons: [] },

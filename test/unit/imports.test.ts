@@ -24,6 +24,7 @@ const LAYERS = [
   'proxy',
   'schema',
   'observe',
+  'load',
   'hazards',
   'report',
   'rehearsal',

@@ -1,11 +1,11 @@
 import { formatDuration, plural } from '../../format.ts';
 import type { DuringSection } from '../../model/report.ts';
+import { blockedBehind, type Waiter } from '../../observe/waiters.ts';
 import type { Observed, Statement } from '../../proxy/observed.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import { Blockers } from './blockers.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Guardrails } from './guardrail-options.ts';
-import { blockedBehind, type Waiter } from './waiters.ts';
 
 type Reason = DuringSection['cancelled'][number]['reason'];
 type Excess = Omit<DuringSection['cancelled'][number], 'sql' | 'outcome'>;

@@ -7,6 +7,7 @@ export const GROUPS = [
   'Profile',
   'Command',
   'Checks',
+  'Load',
   'Policy',
   'Report',
   'Change the target',

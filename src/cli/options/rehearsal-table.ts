@@ -1,7 +1,33 @@
 import { METHOD_IDS } from '../../clone/method-id.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../../rehearsal/run-options.ts';
 import { declareOptions } from './option-spec.ts';
-import { AGE, choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, TEXT, TIME_LIMIT } from './value-types.ts';
+import {
+  AGE,
+  COUNT,
+  choiceOf,
+  DURATION,
+  FACTOR,
+  listOf,
+  SECONDS,
+  SIZE,
+  SWITCH,
+  TEXT,
+  TIME_LIMIT,
+  type ValueType,
+} from './value-types.ts';
+
+/** `shapes`, which is meant if nothing is said, or a script of pgbench's. */
+const LOAD: ValueType<string> = {
+  parse: (text) => {
+    const what = text === 'true' ? 'shapes' : text;
+    if (what !== 'shapes' && !/\.sql(@\d+)?$/.test(what))
+      throw new Error(
+        `is "${text}", and can be shapes or a script FILE.sql, with @weight if there are several.`,
+      );
+    return what;
+  },
+  format: (what) => what,
+};
 
 /** How a rehearsal is made. */
 export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAULTS, {
@@ -228,6 +254,51 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: 'down migration (shell command), run on the clone last: it must restore schema and data',
     group: 'Checks',
     type: TEXT,
+    notInFile: true,
+  },
+  load: {
+    flag: '--load [what]',
+    summary:
+      "run the command once more under load, on a second clone: shapes (what the target's transactions lock), or a pgbench script FILE.sql[@weight]; repeatable",
+    group: 'Load',
+    type: listOf(LOAD),
+    common: true,
+    modes: ['rehearse'],
+  },
+  loadRate: {
+    flag: '--load-rate <factor>',
+    summary: "times of the target's transactions a second; for scripts: transactions a second",
+    group: 'Load',
+    type: FACTOR,
+    modes: ['rehearse'],
+  },
+  loadClients: {
+    flag: '--load-clients <count>',
+    summary: "sessions of the load; without it, as many as the target's, 4 to 64",
+    group: 'Load',
+    type: COUNT,
+    modes: ['rehearse'],
+  },
+  loadWindowMs: {
+    flag: '--load-window <duration>',
+    summary: "how long the target's transactions are watched",
+    group: 'Load',
+    type: DURATION,
+    modes: ['rehearse'],
+  },
+  loadWarmupMs: {
+    flag: '--load-warmup <duration>',
+    summary: 'how long the load runs before the command',
+    group: 'Load',
+    type: DURATION,
+    modes: ['rehearse'],
+  },
+  loadHere: {
+    flag: '--load-here',
+    summary: "permit load on a clone in the target's own server, which slows the target down",
+    group: 'Load',
+    type: SWITCH,
+    modes: ['rehearse'],
     notInFile: true,
   },
   redact: {

@@ -34,6 +34,16 @@ export const COUNT: ValueType<number> = {
   format: String,
 };
 
+/** A number above 0, such as 0.5. */
+export const FACTOR: ValueType<number> = {
+  parse: (text) => {
+    if (!/^\d{1,9}(\.\d{1,6})?$/.test(text.trim()) || Number(text) <= 0)
+      throw new Error(`is "${text}", and must be a number above 0.`);
+    return Number(text);
+  },
+  format: String,
+};
+
 export function choiceOf<const T extends string>(...values: T[]): ValueType<T> {
   return {
     parse: (text) => {

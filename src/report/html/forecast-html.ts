@@ -8,18 +8,20 @@ import { facts, listHtml, section, tableHtml } from './parts-html.ts';
 type Lock = ForecastSection['locks'][number];
 
 /** What would happen on the target, with all inputs of the estimate: nothing here was measured on the target. */
-export function forecastHtml({ forecast }: Report): Html | undefined {
+export function forecastHtml({ forecast, load }: Report): Html | undefined {
   if (forecast === null) return undefined;
   const { locks } = forecast;
   const resources = listHtml(resourceWords(forecast));
   return section('forecast', 'Forecast for the target', [
     html`<p>Not measured, but estimated ${basisWords(forecast)}.</p>`,
-    locks.length === 0
-      ? html`<p>No lock was held that blocks reads or writes.</p>`
-      : tableHtml(
-          ['Lock', 'Effect', 'Reads', 'Rows written'],
-          locks.map((lock) => lockCells(lock, forecast)),
-        ),
+    load
+      ? html`<p>Who waits for locks was measured: see <a href="#load">under load</a>.</p>`
+      : locks.length === 0
+        ? html`<p>No lock was held that blocks reads or writes.</p>`
+        : tableHtml(
+            ['Lock', 'Effect', 'Reads', 'Rows written'],
+            locks.map((lock) => lockCells(lock, forecast)),
+          ),
     ...(resources ? [resources] : []),
     inputs(forecast),
   ]);

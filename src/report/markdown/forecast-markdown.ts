@@ -4,8 +4,10 @@ import { basisWords, lockEffects, resourceWords } from '../phrases.ts';
 import { code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
-export function forecastPart({ forecast }: Report): Part | undefined {
-  if (!forecast) return undefined;
+export function forecastPart({ forecast: expected, load }: Report): Part | undefined {
+  if (!expected) return undefined;
+  // What was measured under load takes the place of what would be expected.
+  const forecast = load ? { ...expected, locks: [] } : expected;
   const rate = (perSecond: number | null) => (perSecond === null ? '?' : `${perSecond.toFixed(1)}/s`);
   const meaning = (lock: (typeof forecast.locks)[number]) =>
     lock.queued === null

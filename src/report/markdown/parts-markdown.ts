@@ -8,6 +8,7 @@ import { dataPart, lossPart, rollbackPart, schemaPart } from './changes-markdown
 import { code, prose } from './escape-markdown.ts';
 import { checkPart, failurePart, furtherPart, hazardPart, queryPart } from './findings-markdown.ts';
 import { forecastPart } from './forecast-markdown.ts';
+import { loadPart } from './load-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
 export function parts(report: Report): Part[] {
@@ -22,6 +23,7 @@ export function parts(report: Report): Part[] {
     lossPart(report),
     schemaPart(report),
     dataPart(report),
+    loadPart(report),
     forecastPart(report),
     statementPart(report),
     rollbackPart(report),

@@ -9,8 +9,10 @@ const LISTED = 5;
 type Lock = ForecastSection['locks'][number];
 
 /** What would happen on the target, with the inputs of the estimate: nothing here was measured on the target. */
-export function forecastText({ forecast }: Report, style: TextStyle): string[] {
-  if (forecast === null) return [];
+export function forecastText({ forecast: expected, load }: Report, style: TextStyle): string[] {
+  if (expected === null) return [];
+  // What was measured under load takes the place of what would be expected.
+  const forecast = load ? { ...expected, locks: [] } : expected;
   const noticed = forecast.locks
     .filter((lock) => lockEffects(lock, forecast).length > 0)
     .sort((one, other) => weight(other) - weight(one));

@@ -12,6 +12,8 @@ const fine = {
   target: { changes: [], unchanged: true },
   schema,
   targetConnections,
+  load: null,
+  loadRequested: false,
   interrupted: false,
   ...measured,
   ...asked,

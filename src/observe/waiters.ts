@@ -20,19 +20,30 @@ export function blockedBehind(
   waiters: readonly Waiter[],
   ours: ReadonlySet<number>,
 ): { waiting: number; longestMs: number } {
+  const behind = waitersBehind(pid, waiters, ours);
+  const waits = behind.map(({ nowMs, sinceMs }) => nowMs - Math.max(sinceMs, begunMs ?? 0));
+  return { waiting: behind.length, longestMs: Math.max(0, ...waits) };
+}
+
+/** Finds the sessions that a backend blocks, directly or through others. @param ours process ids of the command's own sessions. */
+export function waitersBehind<W extends Waiter>(
+  pid: number,
+  waiters: readonly W[],
+  ours: ReadonlySet<number>,
+): W[] {
   const behind = new Set([pid]);
-  let waiting = 0;
-  let longestMs = 0;
-  for (let found = true; found; ) {
-    found = false;
-    for (const waiter of waiters) {
-      if (!waiter.hurt || behind.has(waiter.pid) || ours.has(waiter.pid)) continue;
-      if (!waiter.blockers.some((blocker) => behind.has(blocker))) continue;
-      behind.add(waiter.pid);
-      found = true;
-      waiting++;
-      longestMs = Math.max(longestMs, waiter.nowMs - Math.max(waiter.sinceMs, begunMs ?? 0));
-    }
+  const found: W[] = [];
+  for (let more = true; more; ) {
+    const next = waiters.filter(
+      (waiter) =>
+        waiter.hurt &&
+        !behind.has(waiter.pid) &&
+        !ours.has(waiter.pid) &&
+        waiter.blockers.some((blocker) => behind.has(blocker)),
+    );
+    for (const waiter of next) behind.add(waiter.pid);
+    found.push(...next);
+    more = next.length > 0;
   }
-  return { waiting, longestMs };
+  return found;
 }

@@ -1,0 +1,136 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Session } from '../postgres/connection/session.ts';
+import { lockModeOf } from '../postgres/lock-modes.ts';
+import { type CountedTraffic, foldShapes, type SeenTransaction, type Shape } from './shapes.ts';
+
+/** Production's traffic without its values. */
+export interface RecordedTraffic {
+  readonly shapes: readonly Shape[];
+  /** Qualified and quoted names of the relations. */
+  readonly names: ReadonlyMap<number, string>;
+  /** Client sessions in the target. */
+  readonly clients: number;
+  readonly perSecond: number;
+  readonly windowMs: number;
+  readonly readings: number;
+}
+
+// pg_locks has the locks that are taken by the fast path, too. Views and matviews cannot be locked by LOCK TABLE.
+const LOCKS = `
+SELECT l.pid, a.pid || ' ' || coalesce(a.xact_start::text, l.virtualtransaction) AS key,
+       extract(epoch FROM clock_timestamp() - a.xact_start)::float8 * 1000 AS "ageMs",
+       json_agg(json_build_array(l.relation::int8, l.mode, l.granted)) AS locks
+  FROM pg_locks l
+  JOIN pg_class c ON c.oid = l.relation
+  JOIN pg_stat_activity a ON a.pid = l.pid
+ WHERE l.locktype = 'relation' AND c.relkind IN ('r', 'p')
+   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND c.relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')
+   AND coalesce(a.backend_type, 'client backend') = 'client backend' AND a.application_name NOT LIKE 'safemigrate%'
+ GROUP BY l.pid, 2, a.xact_start`;
+
+const COUNTERS = `
+SELECT (SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()) AS transactions,
+       (SELECT count(*)::int FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name NOT LIKE 'safemigrate%') AS clients,
+       extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs"`;
+
+const CHANGED = `
+SELECT relid::int8 AS relation, (n_tup_upd + n_tup_del)::float8 AS rows FROM pg_stat_all_tables WHERE n_tup_upd + n_tup_del > 0`;
+
+const NAMES = `
+SELECT c.oid::int8 AS oid, format('%I.%I', n.nspname, c.relname) AS name
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::oid[])`;
+
+const SHORTEST_PAUSE_MS = 25;
+/** Reading the locks holds up everybody who takes one, so between two readings there is this many times the time that one takes at least. */
+const PAUSE_FACTOR = 20;
+/** The server's counters are up to a second late; those of PostgreSQL 14 half a second. */
+const COUNTERS_LATE_MS = 1100;
+
+interface Counters {
+  readonly transactions: number;
+  readonly clients: number;
+  readonly atMs: number;
+  readonly own: number;
+  readonly changed: ReadonlyMap<number, number>;
+}
+
+/**
+ * Watches the target's transactions for a while: which relations they lock together, in which order, for how long, and how often. It
+ * reads catalogues and statistics only.
+ * @param session in the target.
+ */
+export async function recordShapes(
+  session: Session,
+  windowMs: number,
+  signal: AbortSignal,
+): Promise<RecordedTraffic> {
+  const first = await readCounters(session);
+  const seen: SeenTransaction[] = [];
+  let readings = 0;
+  let shortestMs = Number.POSITIVE_INFINITY;
+  const end = performance.now() + windowMs;
+  while (performance.now() < end && !signal.aborted) {
+    const asked = performance.now();
+    seen.push(...(await readLocks(session)));
+    readings++;
+    shortestMs = Math.min(shortestMs, performance.now() - asked);
+    const pause = Math.max(SHORTEST_PAUSE_MS, PAUSE_FACTOR * shortestMs);
+    await delay(Math.min(pause, Math.max(end - performance.now(), 0)), undefined, { signal }).catch(() => {});
+  }
+  await delay(COUNTERS_LATE_MS, undefined, { signal }).catch(() => {});
+  const last = await readCounters(session);
+  const counted = countedBetween(first, last, readings);
+  const shapes = foldShapes(seen, counted);
+  const relations = [...new Set(shapes.flatMap(({ steps }) => steps.map(({ relation }) => relation)))];
+  const named = await session.query<{ oid: string; name: string }>(NAMES, [relations]);
+  return {
+    shapes,
+    names: new Map(named.map(({ oid, name }) => [Number(oid), name])),
+    clients: last.clients,
+    perSecond: (counted.transactions * 1000) / counted.windowMs,
+    windowMs,
+    readings,
+  };
+}
+
+async function readLocks(session: Session): Promise<SeenTransaction[]> {
+  const rows = await session.query<{
+    key: string;
+    ageMs: number | null;
+    locks: [relation: number, mode: string, granted: boolean][];
+  }>(LOCKS);
+  return rows.map(({ key, ageMs, locks }) => ({
+    key,
+    ageMs,
+    locks: locks.flatMap(([relation, mode, granted]) => {
+      const known = lockModeOf(mode);
+      return known === undefined ? [] : [{ relation, mode: known, granted }];
+    }),
+  }));
+}
+
+async function readCounters(session: Session): Promise<Counters> {
+  const [row] = await session.query<Omit<Counters, 'own' | 'changed'>>(COUNTERS);
+  if (!row) throw new Error('a query that has exactly one row had none');
+  const changed = await session.query<{ relation: string; rows: number }>(CHANGED);
+  return {
+    ...row,
+    own: session.transactions,
+    changed: new Map(changed.map(({ relation, rows }) => [Number(relation), rows])),
+  };
+}
+
+function countedBetween(first: Counters, last: Counters, readings: number): CountedTraffic {
+  const own = last.own - first.own;
+  const changedRows = new Map(
+    [...last.changed].map(([relation, rows]) => [relation, rows - (first.changed.get(relation) ?? 0)]),
+  );
+  return {
+    readings,
+    windowMs: last.atMs - first.atMs,
+    transactions: Math.max(last.transactions - first.transactions - own, 0),
+    changedRows,
+  };
+}

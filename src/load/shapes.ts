@@ -1,0 +1,187 @@
+import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
+
+/** A transaction of the target as it was seen at one moment. */
+export interface SeenTransaction {
+  /** The same for all sightings of one transaction. */
+  readonly key: string;
+  /** null if the role may not see it. */
+  readonly ageMs: number | null;
+  readonly locks: readonly SeenLock[];
+}
+
+export interface SeenLock {
+  readonly relation: number;
+  readonly mode: LockMode;
+  readonly granted: boolean;
+}
+
+/** What the server counted while the transactions were looked at. */
+export interface CountedTraffic {
+  /** Number of times that the locks were read. */
+  readonly readings: number;
+  readonly windowMs: number;
+  /** Transactions of others that ended in the target. */
+  readonly transactions: number;
+  /** Rows that were updated or deleted, by relation. */
+  readonly changedRows: ReadonlyMap<number, number>;
+}
+
+/** One kind of transaction: the locks that it takes, in their order, and how often it comes. */
+export interface Shape {
+  readonly steps: readonly ShapeStep[];
+  readonly perSecond: number;
+  /** From its first lock to its end. */
+  readonly holdMs: number;
+  /** Pairs of relations of which it was not seen which one comes first. */
+  readonly unordered: readonly (readonly [number, number])[];
+}
+
+export interface ShapeStep {
+  readonly relation: number;
+  readonly mode: LockMode;
+  /** Existing rows that one transaction changes on average. */
+  readonly rows: number;
+}
+
+/** A wait while another lock is held proves the order, and so does a transaction seen again with one lock more. */
+const WEIGHT = { heldAlone: 1, waited: 5, seenAgain: 10 };
+/** The order of a pair counts as seen from this weight on, if the opposite has at most a third of it. */
+const ENOUGH = 3;
+
+/** Folds what was seen of the target's transactions into kinds of transactions. */
+export function foldShapes(seen: readonly SeenTransaction[], counted: CountedTraffic): Shape[] {
+  const kinds = kindsOf(seen);
+  const order = orderOf(seen);
+  const perSecond = (counted.transactions * 1000) / counted.windowMs;
+  const concurrency = seen.length / Math.max(counted.readings, 1);
+  const meanMs = perSecond > 0 ? (concurrency * 1000) / perSecond : 0;
+  const timed = kinds.map((kind) => ({ ...kind, durationMs: kind.ageMs ?? meanMs }));
+  const stretch = stretchOf(timed, counted.readings, perSecond);
+  const rated = timed.map((kind) => {
+    const holdMs = Math.max(kind.durationMs * stretch, 0.1);
+    return { ...kind, holdMs, perSecond: (kind.count / counted.readings / holdMs) * 1000 };
+  });
+  const writers = new Map<number, number>();
+  for (const { locks, perSecond } of rated)
+    for (const [relation, mode] of locks)
+      if (writesRows(mode)) writers.set(relation, (writers.get(relation) ?? 0) + perSecond);
+  const rowsOf = (relation: number, mode: LockMode) => {
+    const changed = ((counted.changedRows.get(relation) ?? 0) * 1000) / counted.windowMs;
+    return writesRows(mode) ? changed / (writers.get(relation) ?? 1) : 0;
+  };
+  return rated.map(({ locks, perSecond, holdMs }) => {
+    const { sorted, unordered } = sort([...locks.keys()], order);
+    const steps = sorted.map((relation) => {
+      const mode = locks.get(relation) ?? 'ACCESS SHARE';
+      return { relation, mode, rows: rowsOf(relation, mode) };
+    });
+    return { steps, perSecond, holdMs, unordered };
+  });
+}
+
+interface Kind {
+  /** The strongest mode of each relation. */
+  readonly locks: ReadonlyMap<number, LockMode>;
+  /** Number of sightings. */
+  readonly count: number;
+  /** Mean age of those that were seen. */
+  readonly ageMs: number | null;
+}
+
+function kindsOf(seen: readonly SeenTransaction[]): Kind[] {
+  const kinds = new Map<string, { locks: Map<number, LockMode>; count: number; ages: number[] }>();
+  for (const { locks, ageMs } of seen) {
+    const strongest = new Map<number, LockMode>();
+    for (const { relation, mode } of locks) {
+      const known = strongest.get(relation);
+      if (known === undefined || LOCK_MODES.indexOf(mode) > LOCK_MODES.indexOf(known))
+        strongest.set(relation, mode);
+    }
+    if (strongest.size === 0) continue;
+    const key = JSON.stringify([...strongest].sort(([one], [other]) => one - other));
+    const kind = kinds.get(key) ?? { locks: strongest, count: 0, ages: [] };
+    kind.count++;
+    if (ageMs !== null) kind.ages.push(ageMs);
+    kinds.set(key, kind);
+  }
+  return [...kinds.values()].map(({ locks, count, ages }) => ({
+    locks,
+    count,
+    ageMs: ages.length === 0 ? null : ages.reduce((sum, age) => sum + age, 0) / ages.length,
+  }));
+}
+
+/**
+ * A transaction that is met at a random moment is half over on average if all take the same time, and has its mean duration behind it
+ * if durations vary as those of independent events do. The number of transactions that ended says by how much; but many of those may have
+ * locked no table.
+ */
+function stretchOf(
+  kinds: readonly { count: number; durationMs: number }[],
+  readings: number,
+  perSecond: number,
+): number {
+  if (perSecond === 0) return 1;
+  let atAge = 0;
+  for (const { count, durationMs } of kinds) atAge += (count / readings / Math.max(durationMs, 0.1)) * 1000;
+  return Math.min(Math.max(atAge / perSecond, 0.5), 2);
+}
+
+function writesRows(mode: LockMode): boolean {
+  return LOCK_MODES.indexOf(mode) >= LOCK_MODES.indexOf('ROW EXCLUSIVE');
+}
+
+/** How strongly it was seen that the first relation of a pair is locked before the second. */
+type Order = (first: number, second: number) => number;
+
+function orderOf(seen: readonly SeenTransaction[]): Order {
+  const weights = new Map<string, number>();
+  const add = (first: number, second: number, weight: number) => {
+    const key = `${first} ${second}`;
+    weights.set(key, (weights.get(key) ?? 0) + weight);
+  };
+  const together = pairsTogether(seen);
+  const firstSeen = new Map<string, Map<number, number>>();
+  for (const [at, { key, locks }] of seen.entries()) {
+    const held = new Set(locks.filter(({ granted }) => granted).map(({ relation }) => relation));
+    for (const { relation, granted } of locks)
+      if (!granted && !held.has(relation)) for (const first of held) add(first, relation, WEIGHT.waited);
+    for (const first of held)
+      for (const second of together.get(first) ?? [])
+        if (!held.has(second)) add(first, second, WEIGHT.heldAlone);
+    const known = firstSeen.get(key) ?? new Map<number, number>();
+    firstSeen.set(key, known);
+    for (const relation of held) if (!known.has(relation)) known.set(relation, at);
+  }
+  for (const known of firstSeen.values())
+    for (const [first, firstAt] of known)
+      for (const [second, secondAt] of known) if (firstAt < secondAt) add(first, second, WEIGHT.seenAgain);
+  return (first, second) => weights.get(`${first} ${second}`) ?? 0;
+}
+
+/** The relations that some transaction locks together with this one. */
+function pairsTogether(seen: readonly SeenTransaction[]): ReadonlyMap<number, ReadonlySet<number>> {
+  const together = new Map<number, Set<number>>();
+  for (const { locks } of seen) {
+    const relations = new Set(locks.map(({ relation }) => relation));
+    for (const relation of relations) {
+      const others = together.get(relation) ?? new Set();
+      together.set(relation, others);
+      for (const other of relations) if (other !== relation) others.add(other);
+    }
+  }
+  return together;
+}
+
+function sort(relations: readonly number[], order: Order): Pick<Shape, 'unordered'> & { sorted: number[] } {
+  const lead = (relation: number) =>
+    relations.reduce((sum, other) => sum + Math.sign(order(relation, other) - order(other, relation)), 0);
+  const sorted = [...relations].sort((one, other) => lead(other) - lead(one) || one - other);
+  const unordered = sorted.flatMap((first, at) =>
+    sorted.slice(at + 1).flatMap((second): [number, number][] => {
+      const [forth, back] = [order(first, second), order(second, first)];
+      return forth >= ENOUGH && forth >= 3 * back ? [] : [[first, second]];
+    }),
+  );
+  return { sorted, unordered };
+}

@@ -1,0 +1,145 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Waiter, waitersBehind } from '../observe/waiters.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import type { Observed, Statement } from '../proxy/observed.ts';
+
+/** Sessions of the load that waited behind one statement of the command for one relation. */
+export interface BlockedBehind {
+  /** OID; null if the wait was for something else. */
+  readonly relation: number | null;
+  readonly statement: Statement | null;
+  blockedMs: number;
+  longestMs: number;
+  readonly sessions: Set<number>;
+}
+
+interface WaiterRow extends Waiter {
+  readonly relation: string | null;
+}
+
+// A row's lock is a wait for a transaction id; the relation of the row is in the tuple lock that the waiter holds or waits for.
+const WAITING = `
+SELECT w.pid, w.hurt, pg_blocking_pids(w.pid) AS blockers,
+       coalesce(w.relation, (SELECT t.relation::int8 FROM pg_locks t WHERE t.pid = w.pid AND t.locktype = 'tuple' LIMIT 1))::text AS relation,
+       extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
+       coalesce(extract(epoch FROM w.since), extract(epoch FROM clock_timestamp()))::float8 * 1000 AS "sinceMs"
+  FROM (SELECT pid, min(waitstart) AS since, max(relation::int8) AS relation,
+               bool_or(locktype NOT IN ('advisory', 'virtualxid')) AS hurt
+          FROM pg_locks WHERE NOT granted GROUP BY pid) w
+ WHERE w.pid IS NOT NULL`;
+
+const CONNECTIONS = `
+SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE coalesce(backend_type, 'client backend') = 'client backend') AS now,
+       current_setting('max_connections')::int AS limit`;
+
+const EVERY_MS = 50;
+
+/** Looks every 50 ms which sessions of the load wait behind the command. */
+export class WaitMonitor {
+  readonly blocked = new Map<string, BlockedBehind>();
+  mostWaiting = 0;
+  longestMs = 0;
+  connections = { most: 0, limit: 0 };
+  /** Sessions that wait behind the command at this moment. */
+  waitingNow = 0;
+  readonly #mostBySecond = new Map<number, number>();
+  readonly #session: Session;
+  readonly #startedMs: number;
+  readonly #command = new Map<number, { pid: number; statement: Statement | null }>();
+  readonly #pids = new Set<number>();
+  readonly #begun: { atMs: number; statement: Statement }[] = [];
+  readonly #ending = new AbortController();
+  readonly #watching: Promise<void>;
+
+  /** @param session on the clone's server. @param startedMs of the load, by performance.now(). */
+  constructor(session: Session, startedMs: number) {
+    this.#session = session;
+    this.#startedMs = startedMs;
+    this.#watching = this.#watch();
+  }
+
+  /** Takes every event of the command's proxy. */
+  observe(event: Observed): void {
+    if (event.type === 'session') {
+      this.#pids.add(event.pid);
+      this.#command.set(event.session, { pid: event.pid, statement: null });
+    } else if (event.type === 'session-end') this.#command.delete(event.session);
+    else if (event.type === 'begin') {
+      const session = this.#command.get(event.statement.session);
+      if (session) session.statement = event.statement;
+      this.#begun.push({ atMs: performance.now(), statement: event.statement });
+    }
+  }
+
+  /** Whether the server's words about a deadlock name a session of the command. */
+  isCommands(detail: string): boolean {
+    return [...detail.matchAll(/[Pp]rocess (\d+)/g)].some(([, pid]) => this.#pids.has(Number(pid)));
+  }
+
+  /** The statement of the command that had begun last at a time. @param atMs by performance.now(). */
+  statementAt(atMs: number): Statement | null {
+    return this.#begun.findLast((begun) => begun.atMs <= atMs)?.statement ?? null;
+  }
+
+  waitingIn(second: number): number {
+    return this.#mostBySecond.get(second) ?? 0;
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#watching;
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#ending;
+    let lookedMs = performance.now();
+    while (!signal.aborted) {
+      const waiters = await this.#session.query<WaiterRow>(WAITING).catch(() => []);
+      const [connections] = await this.#session
+        .query<{ now: number; limit: number }>(CONNECTIONS)
+        .catch(() => []);
+      const nowMs = performance.now();
+      this.#count(waiters, nowMs - lookedMs, nowMs);
+      if (connections)
+        this.connections = {
+          most: Math.max(this.connections.most, connections.now),
+          limit: connections.limit,
+        };
+      lookedMs = nowMs;
+      await delay(EVERY_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  #count(waiters: readonly WaiterRow[], passedMs: number, nowMs: number): void {
+    const ours = new Set([...this.#command.values()].map(({ pid }) => pid));
+    const counted = new Set<number>();
+    for (const { pid, statement } of this.#command.values()) {
+      for (const waiter of waitersBehind(pid, waiters, ours)) {
+        if (counted.has(waiter.pid)) continue;
+        counted.add(waiter.pid);
+        this.#add(waiter, statement, passedMs);
+      }
+    }
+    this.waitingNow = counted.size;
+    this.mostWaiting = Math.max(this.mostWaiting, counted.size);
+    const second = Math.floor((nowMs - this.#startedMs) / 1000);
+    this.#mostBySecond.set(second, Math.max(this.waitingIn(second), counted.size));
+  }
+
+  #add({ pid, relation, nowMs, sinceMs }: WaiterRow, statement: Statement | null, passedMs: number): void {
+    const key = `${relation} ${statement?.id}`;
+    const waitedMs = Math.max(nowMs - sinceMs, 0);
+    const entry = this.blocked.get(key) ?? {
+      relation: relation === null ? null : Number(relation),
+      statement,
+      blockedMs: 0,
+      longestMs: 0,
+      sessions: new Set<number>(),
+    };
+    this.blocked.set(key, entry);
+    entry.blockedMs += Math.min(passedMs, waitedMs);
+    entry.longestMs = Math.max(entry.longestMs, waitedMs);
+    entry.sessions.add(pid);
+    this.longestMs = Math.max(this.longestMs, waitedMs);
+  }
+}

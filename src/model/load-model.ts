@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { milliseconds } from './measures.ts';
+
+/** Transactions of the load that ended in a part of the run. A latency is null if there was none. */
+const loadPhase = z.object({
+  durationMs: milliseconds,
+  transactions: z.int(),
+  failures: z.int(),
+  p50Ms: milliseconds.nullable(),
+  p95Ms: milliseconds.nullable(),
+  p99Ms: milliseconds.nullable(),
+  maxMs: milliseconds.nullable(),
+});
+
+/**
+ * The command under the target's traffic, on a second clone (`--load`): what the traffic felt. Times count from the start of the load.
+ */
+export const loadSection = z.object({
+  /** `shapes`: the locks that the target's own transactions were seen to take. `pgbench`: scripts of the user. */
+  source: z.enum(['shapes', 'pgbench']),
+  /** What was played, in a sentence. */
+  origin: z.string(),
+  clients: z.int(),
+  /** null if the command never connected to the clone. */
+  command: z.object({
+    exitCode: z.int().nullable(),
+    startedMs: milliseconds,
+    endedMs: milliseconds,
+    /** It left the schema that the rehearsal without load left. null: not compared. */
+    schemaEqual: z.boolean().nullable(),
+  }),
+  /** Before the command. */
+  before: loadPhase,
+  /** Transactions that were open while the command ran. */
+  during: loadPhase,
+  after: loadPhase,
+  /** Time from the end of the command until no session waited and latencies were as before; null: not within the time that was waited. */
+  recoveryMs: milliseconds.nullable(),
+  /** Each second, by the time when transactions ended. */
+  seconds: z.array(
+    z.object({
+      atMs: milliseconds,
+      transactions: z.int(),
+      failures: z.int(),
+      p50Ms: milliseconds.nullable(),
+      p95Ms: milliseconds.nullable(),
+      maxMs: milliseconds.nullable(),
+      /** Most sessions of the load that waited behind the command at once. */
+      waiting: z.int(),
+    }),
+  ),
+  /** Sum of the times that sessions of the load waited behind the command, in milliseconds. */
+  blockedMs: milliseconds,
+  longestWaitMs: milliseconds,
+  mostWaiting: z.int(),
+  /** The same for each relation, and the statement of the command that ran at that time. */
+  blocked: z.array(
+    z.object({
+      /** null: the wait was for something else, such as a transaction id. */
+      relation: z.string().nullable(),
+      /** The index of the statement in the loaded run. */
+      statement: z.int().nullable(),
+      sql: z.string().nullable(),
+      blockedMs: milliseconds,
+      sessions: z.int(),
+      longestMs: milliseconds,
+    }),
+  ),
+  /** Errors of the load's transactions that ended while the command ran or after it. */
+  failures: z.array(z.object({ sqlstate: z.string(), message: z.string(), count: z.int() })),
+  /** Deadlocks between the command and the load. */
+  deadlocks: z.array(
+    z.object({
+      victim: z.enum(['command', 'load']),
+      /** The statement of the command that took part, if it is known. */
+      statement: z.int().nullable(),
+      sql: z.string().nullable(),
+      /** Who waited for which lock, by the server's own words, with names. */
+      detail: z.string(),
+    }),
+  ),
+  connections: z.object({ most: z.int(), limit: z.int() }),
+});
+
+export type LoadSection = z.infer<typeof loadSection>;
+export type LoadPhase = z.infer<typeof loadPhase>;

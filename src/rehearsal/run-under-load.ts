@@ -1,0 +1,281 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { prepareClone } from '../clone/after-clone.ts';
+import type { Clone, CloneContext } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { inPhase } from '../events.ts';
+import { formatCount, formatDuration, plural } from '../format.ts';
+import { type CommandDeadlock, describeLoad, type LoadTimes } from '../load/load-section.ts';
+import { playShapes, type Traffic } from '../load/play-shapes.ts';
+import { type RecordedTraffic, recordShapes } from '../load/record-shapes.ts';
+import { findPgbench, runPgbench } from '../load/run-pgbench.ts';
+import { TrafficLog } from '../load/traffic-log.ts';
+import { WaitMonitor } from '../load/wait-monitor.ts';
+import type { LoadSection } from '../model/load-model.ts';
+import type { Caveat, SchemaSection } from '../model/report.ts';
+import { claimRun, lostControl } from '../ownership/control-session.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
+import type { Observed } from '../proxy/observed.ts';
+import { gateScripts } from './gate-scripts.ts';
+import { openGate } from './open-gate.ts';
+import type { LoadPlan, RehearsalPlan } from './plan.ts';
+import type { RehearsalContext } from './prepare.ts';
+import { type CloneRun, type CloneSetup, openWire, runThroughWire } from './run-on-clone.ts';
+import { openSchemaReader } from './schema-reader.ts';
+
+// The command under load, in the order of its steps:
+//
+//   recordTraffic     the target's transactions are watched for a while (unless scripts are given)
+//   cloneAgain        a second clone, by the same method, for a run of its own: the first one is as the quiet run left it
+//   startTraffic      the load begins; after the warm-up
+//   runThroughWire    the command runs as production would see it, without guardrails
+//   untilRecovered    until nobody waits behind it any more
+//   compare           whether it left the same schema as the quiet run
+
+/** What the run under load found; `section` is null if it could not be made, and `caveats` say why. */
+export interface LoadOutcome {
+  readonly section: LoadSection | null;
+  readonly run: CloneRun | null;
+  readonly caveats: readonly Caveat[];
+}
+
+const NOT_ASKED: LoadOutcome = { section: null, run: null, caveats: [] };
+const DEADLOCK_DETECTED = '40P01';
+/** How long the load goes on after the command at most, and at least. */
+const RECOVERY_MS = 15_000;
+const AFTERWARDS_MS = 2000;
+const LOOK_EVERY_MS = 50;
+const LEAST_CLIENTS = 4;
+const MOST_CLIENTS = 64;
+
+/**
+ * Runs the command once more, on a second clone and under load (`--load`). What cannot be done does not end the run: the caveats say why.
+ * @param quiet the schema that the run without load left; null if it is not known.
+ */
+export async function runUnderLoad(
+  setup: CloneSetup,
+  prepared: RehearsalContext,
+  quiet: SchemaSection | null,
+): Promise<LoadOutcome> {
+  const { load } = setup.plan;
+  if (!load) return NOT_ASKED;
+  return inPhase(
+    setup.context.emit,
+    'load',
+    async () => {
+      try {
+        return await runOnce(setup, prepared, load, quiet);
+      } catch (error) {
+        if (setup.life.stop.signal.aborted) throw error;
+        return { ...NOT_ASKED, caveats: [{ path: 'load', kind: 'unmeasured', reason: messageOf(error) }] };
+      }
+    },
+    ({ section }) => section === null,
+  );
+}
+
+async function runOnce(
+  setup: CloneSetup,
+  prepared: RehearsalContext,
+  load: LoadPlan,
+  quiet: SchemaSection | null,
+): Promise<LoadOutcome> {
+  const { scope, stop } = setup.life;
+  const pgbench = load.scripts.length > 0 ? await findPgbench() : null;
+  const recorded = pgbench === null ? await recordTraffic(setup, load) : null;
+  const loaded = await cloneAgain(setup, prepared);
+  const { clone, context } = loaded;
+  const names = await inLoadedClone(loaded, readNames);
+  const log = new TrafficLog();
+  const monitor = new WaitMonitor(await clone.server.open('load monitor'), log.startedMs);
+  const commandDeadlocks: CommandDeadlock[] = [];
+  const observer = (event: Observed) => {
+    monitor.observe(event);
+    if (event.type === 'end' && event.outcome.error?.get('C') === DEADLOCK_DETECTED)
+      commandDeadlocks.push({
+        statement: event.statement,
+        detail: event.outcome.error.get('D') ?? '',
+      });
+  };
+  const wire = await openWire(loaded, prepared.command, observer);
+  const traffic = await scope.own(
+    'load',
+    async () =>
+      recorded
+        ? playShapes(await openClients(loaded, clientsOf(load, recorded)), recorded, load.rate ?? 1, log)
+        : runPgbench(
+            scope,
+            pgbench ?? '',
+            { ...load, ...ofPgbench(load), folder: setup.plan.command.folder },
+            clone.connect,
+            clone.server.control,
+            log,
+          ),
+    async (started: Traffic | undefined) => started?.stop(),
+  );
+  await delay(load.warmupMs, undefined, { signal: stop.signal });
+  const failure = await traffic.failure();
+  if (failure !== null) throw new SafemigrateError('CONFIGURATION', `The load ended by itself: ${failure}`);
+  const { transactions, failures } = log.phase('before', log.startedMs, performance.now());
+  if (transactions > 0 && failures * 2 > transactions)
+    throw new Error(`most transactions of the load failed before the command ran: ${log.firstError ?? ''}`);
+  log.commandStarted();
+  const startedMs = performance.now();
+  const run = await runThroughWire(loaded, prepared.command, wire);
+  log.commandEnded();
+  const endedMs = performance.now();
+  const recoveredMs = await untilRecovered(monitor, endedMs, stop.signal);
+  await traffic.stop();
+  await monitor.stop();
+  const schemaEqual = await hasSameSchema(loaded, quiet);
+  const times: LoadTimes = { startedMs, endedMs, recoveredMs };
+  const section = describeLoad({
+    source: recorded ? 'shapes' : 'pgbench',
+    origin: recorded ? originOf(recorded) : `pgbench with ${load.scripts.join(', ')}`,
+    clients: traffic.clients,
+    exitCode: run.result.exitCode,
+    ...{ schemaEqual, times, monitor, log, commandDeadlocks },
+    names: new Map([...names, ...(await inLoadedClone({ clone, context }, readNames))]),
+  });
+  return { section, run, caveats: recorded ? caveatsOf(recorded) : [] };
+}
+
+async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): Promise<RecordedTraffic> {
+  const { target, run, audit, signal } = context;
+  const recorded = await withSession(
+    openSession(target.settings, { run, audit, signal, purpose: 'record traffic', readOnly: true }),
+    (session) => recordShapes(session, windowMs, signal),
+  );
+  if (recorded.shapes.length > 0) return recorded;
+  throw new Error(
+    `nobody was seen at work on the target in ${formatDuration(windowMs)}, so there is no traffic to play: ` +
+      'rehearse at a time of traffic, look longer (--load-window), or give scripts (--load FILE.sql)',
+  );
+}
+
+/** Makes a second clone by the same method. It belongs to a run of its own, since names and folders are those of a run. */
+async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
+  const { plan, life, context: first } = setup;
+  const { scope, stop } = life;
+  const { choice, afterClone } = prepared;
+  const claim = await claimRun(first.target, scope, { audit: first.audit, signal: stop.signal });
+  claim.control.onLost((reason) => stop.now(lostControl(reason)));
+  const context: CloneContext = { ...first, ...claim, options: { ...first.options, keep: false } };
+  const made = await choice.method.create(context, choice.assessment, scope);
+  const clone = await withScripts(made, context, afterClone, plan);
+  return {
+    ...{ life, context, clone, schema: setup.schema, sandbox: setup.sandbox },
+    // Production would not hold statements back to read their locks; standard output is that of the quiet run.
+    plan: {
+      ...plan,
+      proxy: { ...plan.proxy, observe: 'sampled' },
+      command: { ...plan.command, stdout: 'stderr' },
+    },
+  };
+}
+
+async function withScripts(
+  clone: Clone,
+  context: CloneContext,
+  afterClone: RehearsalContext['afterClone'],
+  { proxy }: RehearsalPlan,
+): Promise<Clone> {
+  if (afterClone.length === 0) return clone;
+  const gate = await openGate(context, clone, proxy);
+  return prepareClone(clone, await gateScripts(afterClone, gate, context.target.database.name), context);
+}
+
+function clientsOf({ clients }: LoadPlan, recorded: RecordedTraffic): number {
+  return clients ?? Math.min(Math.max(recorded.clients, LEAST_CLIENTS), MOST_CLIENTS);
+}
+
+function ofPgbench({ clients, rate }: LoadPlan): { clients: number; perSecond: number | null } {
+  return { clients: clients ?? LEAST_CLIENTS, perSecond: rate };
+}
+
+async function openClients({ life, clone, context }: CloneSetup, count: number): Promise<Session[]> {
+  const { run, target } = context;
+  const open = () =>
+    openSession(forOwnSessions(clone, target), {
+      ...{ run, purpose: 'load', statementTimeoutMs: 0, lockTimeoutMs: 0 },
+    });
+  return life.scope.own(
+    'sessions of the load',
+    () => Promise.all(Array.from({ length: count }, open)),
+    async (sessions) => {
+      await Promise.all((sessions ?? []).map((session) => session.close()));
+    },
+  );
+}
+
+/** Waits until nobody waits behind the command any more. @returns the time, by performance.now(); null if somebody still did. */
+async function untilRecovered(
+  monitor: WaitMonitor,
+  endedMs: number,
+  signal: AbortSignal,
+): Promise<number | null> {
+  let recoveredMs: number | null = null;
+  for (;;) {
+    const nowMs = performance.now();
+    if (monitor.waitingNow > 0) recoveredMs = null;
+    else recoveredMs ??= nowMs;
+    const quietMs = recoveredMs === null ? 0 : nowMs - recoveredMs;
+    if (quietMs >= AFTERWARDS_MS || nowMs - endedMs >= RECOVERY_MS) return recoveredMs;
+    await delay(LOOK_EVERY_MS, undefined, { signal });
+  }
+}
+
+async function hasSameSchema(
+  { life, plan, clone, context }: CloneSetup,
+  quiet: SchemaSection | null,
+): Promise<boolean | null> {
+  if (quiet === null) return null;
+  const reader = await openSchemaReader(life.scope, plan);
+  await reader.before(forOwnSessions(clone, context.target), { run: context.run });
+  return (await reader.fingerprint()) === quiet.after;
+}
+
+const NAMES = `
+SELECT c.oid::int8 AS oid, n.nspname || '.' || c.relname AS name
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'm', 'i', 'I', 'S')`;
+
+async function readNames(session: Session): Promise<[number, string][]> {
+  const rows = await session.query<{ oid: string; name: string }>(NAMES);
+  return rows.map(({ oid, name }) => [Number(oid), name]);
+}
+
+function inLoadedClone<T>(
+  { clone, context }: Pick<CloneSetup, 'clone' | 'context'>,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  const { run, audit, signal, target } = context;
+  const options = { run, audit, signal, purpose: 'clone', readOnly: true };
+  return withSession(openSession(forOwnSessions(clone, target), options), read);
+}
+
+function originOf({ shapes, perSecond, windowMs, readings }: RecordedTraffic): string {
+  return (
+    `${plural(shapes.length, 'kind')} of transactions seen on the target, ${formatCount(Math.round(perSecond))} a second ` +
+    `(${formatDuration(windowMs)}, ${plural(readings, 'reading')} of its locks)`
+  );
+}
+
+function caveatsOf({ shapes, names }: RecordedTraffic): Caveat[] {
+  const pairs = new Set(
+    shapes.flatMap(({ unordered }) =>
+      unordered.map((pair) => pair.map((oid) => names.get(oid) ?? String(oid)).join(' and ')),
+    ),
+  );
+  const common: Caveat = {
+    path: 'load',
+    kind: 'estimate',
+    reason:
+      'the load takes the locks that the target’s transactions were seen to take, for as long; it sends none of their statements, ' +
+      'and changes rows that are drawn by chance',
+  };
+  if (pairs.size === 0) return [common];
+  const reason = `the order in which transactions lock ${[...pairs].slice(0, 5).join(', ')} was not seen`;
+  return [common, { path: 'load', kind: 'estimate', reason }];
+}

@@ -1,0 +1,126 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newestClientPrograms } from '../../src/local-server/client-programs.ts';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { rehearse } from '../helpers/rehearse.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+import { startTraffic } from '../helpers/traffic.ts';
+
+const TABLES = `
+CREATE TABLE a (id int PRIMARY KEY, v int NOT NULL DEFAULT 0);
+CREATE TABLE b (id int PRIMARY KEY, v int NOT NULL DEFAULT 0);
+INSERT INTO a SELECT generate_series(1, 20000);
+INSERT INTO b SELECT generate_series(1, 20000)`;
+const FIRST_B = ['UPDATE b SET v = v + 1 WHERE id = $1', 'UPDATE a SET v = v + 1 WHERE id = $1'] as const;
+const LOAD = ['--load', '--load-window', '4s', '--load-warmup', '1s'];
+const CLUSTER = { SAFEMIGRATE_CLONE: 'cluster' };
+/** Two tables in one transaction, with time for others to come in between. */
+const both = (first: string, second: string) =>
+  sqlCommand(
+    `BEGIN; ALTER TABLE ${first} ADD COLUMN w int; SELECT pg_sleep(0.5); ALTER TABLE ${second} ADD COLUMN w int; COMMIT`,
+  );
+
+beforeAll(() => useOwnServers(14, 18));
+
+describe.each([14, 18] as const)('under the traffic that PostgreSQL %i has', (version) => {
+  test('two tables that are locked in the opposite order are a deadlock, and the target is not touched', async () => {
+    const target = await temporaryDatabase(version, { sql: TABLES });
+    const traffic = await startTraffic(target.url, 6, FIRST_B);
+    try {
+      const { report, exitCode } = await rehearse(target.url, both('a', 'b'), { env: CLUSTER, args: LOAD });
+      expect(exitCode).toBe(1);
+      const { load } = report;
+      expect(load).toMatchObject({ source: 'shapes', command: { schemaEqual: true } });
+      expect(load?.before.transactions).toBeGreaterThan(10);
+      expect(load?.mostWaiting).toBeGreaterThan(0);
+      expect(load?.seconds.length).toBeGreaterThan(1);
+      expect(load?.deadlocks[0]?.detail).toMatch(/waits for \w+ on public\.[ab]/);
+      expect(load?.blocked.map(({ relation }) => relation)).toContain('public.a');
+      expect(report.hazards.map(({ code }) => code)).toContain('DEADLOCK');
+      expect(report.cleanup.failed).toEqual([]);
+      expect(report.target.changes).toEqual([]);
+    } finally {
+      await traffic.stop();
+    }
+  }, 60_000);
+
+  test.runIf(version === 18)(
+    'the same tables in the order of the traffic are none, and only wait',
+    async () => {
+      const target = await temporaryDatabase(version, { sql: TABLES });
+      const traffic = await startTraffic(target.url, 6, FIRST_B);
+      try {
+        const { report } = await rehearse(target.url, both('b', 'a'), { env: CLUSTER, args: LOAD });
+        expect(report.load?.deadlocks).toEqual([]);
+        expect(report.load?.longestWaitMs).toBeGreaterThan(200);
+        expect(report.hazards.map(({ code }) => code)).not.toContain('DEADLOCK');
+        expect(report.hazards.map(({ code }) => code)).toContain('TRAFFIC_BLOCKED');
+      } finally {
+        await traffic.stop();
+      }
+    },
+    60_000,
+  );
+});
+
+describe('a run under load', async () => {
+  const found = await newestClientPrograms(['pgbench']);
+  const noPgbench = skipReason(found && found.major >= 15 ? null : 'pgbench 15 or newer is not installed');
+  let folder: string;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-load-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test.skipIf(noPgbench)(
+    'plays scripts of pgbench, and says what they felt',
+    async () => {
+      const target = await temporaryDatabase(18, { sql: TABLES });
+      const script = path.join(folder, 'read.sql');
+      await writeFile(script, '\\set id random(1, 20000)\nUPDATE a SET v = v + 1 WHERE id = :id;\n');
+      const command = sqlCommand('BEGIN; ALTER TABLE a RENAME COLUMN v TO w; SELECT pg_sleep(0.5); COMMIT');
+      const { report } = await rehearse(target.url, command, {
+        env: CLUSTER,
+        args: ['--load', script, '--load-rate', '200', '--load-clients', '3', '--load-warmup', '1s'],
+      });
+      expect(report.load).toMatchObject({ source: 'pgbench', clients: 3 });
+      expect(report.load?.before).toMatchObject({ failures: 0, transactions: expect.any(Number) });
+      expect(report.load?.before.transactions).toBeGreaterThan(50);
+      expect(report.load?.failures[0]?.message).toMatch(/column "v" does not exist/);
+      expect(report.hazards.map(({ code }) => code)).toEqual(
+        expect.arrayContaining(['TRAFFIC_FAILS', 'TRAFFIC_BLOCKED']),
+      );
+    },
+    60_000,
+  );
+
+  test('is refused in the target’s own server, before anything is made', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const { exitCode, stderr } = await safemigrate(['--load', '--', ...sqlCommand('SELECT 1')], {
+      env: { DATABASE_URL: target.url },
+    });
+    expect(exitCode).toBe(3);
+    expect(stderr).toMatch(/--load needs a clone on a server of its own/);
+    expect(stderr).toMatch(/--load-here/);
+  });
+
+  test('does not pass if nobody was seen at work', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
+      env: CLUSTER,
+      args: ['--load', '--load-window', '500ms'],
+    });
+    expect(exitCode).toBe(1);
+    expect(report.load).toBeNull();
+    expect(report.verdict.reasons.join()).toMatch(/not run under load: nobody was seen at work/);
+    await withClient(target.url, async (client) => {
+      expect((await client.query('SELECT count(*)::int AS n FROM a')).rows).toEqual([{ n: 20000 }]);
+    });
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { findLoadHazards } from '../../../src/hazards/load-hazards.ts';
+import type { LoadSection } from '../../../src/model/report.ts';
+import { sampleLoad } from '../../helpers/sample-load.ts';
+
+const codes = (more: Partial<LoadSection>) =>
+  findLoadHazards({ ...sampleLoad(), ...more }).map(({ code, severity }) => `${severity} ${code}`);
+const behind = (longestMs: number): LoadSection['blocked'] => [
+  { relation: 'public.a', statement: 1, sql: 'ALTER TABLE a', blockedMs: longestMs, sessions: 1, longestMs },
+];
+
+test('without a run under load, or with one that nobody felt, there is nothing', () => {
+  expect(findLoadHazards(null)).toEqual([]);
+  expect(codes({})).toEqual([]);
+});
+
+test('waiting counts by the longest wait', () => {
+  expect(codes({ blocked: behind(50) })).toEqual([]);
+  expect(codes({ blocked: behind(500) })).toEqual(['notice TRAFFIC_BLOCKED']);
+  expect(codes({ blocked: behind(1500) })).toEqual(['warning TRAFFIC_BLOCKED']);
+  expect(codes({ blocked: behind(15_000) })).toEqual(['error TRAFFIC_BLOCKED']);
+});
+
+test('a deadlock is an error, whoever was rolled back', () => {
+  const deadlocks: LoadSection['deadlocks'] = [
+    { victim: 'load', statement: 2, sql: 'x', detail: 'Process 1' },
+  ];
+  expect(
+    codes({ deadlocks, failures: [{ sqlstate: '40P01', message: 'deadlock detected', count: 1 }] }),
+  ).toEqual(['error DEADLOCK']);
+});
+
+test('what failed before the command in the same measure is not held against it', () => {
+  const failures = [{ sqlstate: '42703', message: 'no such column', count: 10 }];
+  const { before, during } = sampleLoad();
+  expect(codes({ failures, during: { ...during, failures: 10 } })).toEqual(['error TRAFFIC_FAILS']);
+  expect(
+    codes({ failures, during: { ...during, failures: 10 }, before: { ...before, failures: 1000 } }),
+  ).toEqual([]);
+});
+
+test('a recovery that takes long, or does not come, is a warning', () => {
+  expect(codes({ recoveryMs: 6000 })).toEqual(['warning SLOW_RECOVERY']);
+  expect(codes({ recoveryMs: null })).toEqual(['warning SLOW_RECOVERY']);
+});

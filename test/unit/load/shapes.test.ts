@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest';
+import { transactionText } from '../../../src/load/play-shapes.ts';
+import { type CountedTraffic, foldShapes, type SeenTransaction } from '../../../src/load/shapes.ts';
+
+const [A, B] = [16385, 16391];
+
+function seen(
+  key: string,
+  granted: number[],
+  waiting: number[] = [],
+  ageMs: number | null = 2,
+): SeenTransaction {
+  const locks = [
+    ...granted.map((relation) => ({ relation, mode: 'ROW EXCLUSIVE' as const, granted: true })),
+    ...waiting.map((relation) => ({ relation, mode: 'ROW EXCLUSIVE' as const, granted: false })),
+  ];
+  return { key, ageMs, locks };
+}
+
+function counted(more: Partial<CountedTraffic> = {}): CountedTraffic {
+  return { readings: 100, windowMs: 10_000, transactions: 1000, changedRows: new Map(), ...more };
+}
+
+const times = (count: number, make: (n: number) => SeenTransaction) =>
+  Array.from({ length: count }, (_, n) => make(n));
+const both = (shapes: ReturnType<typeof foldShapes>) => shapes.find(({ steps }) => steps.length === 2);
+const orderOf = (shapes: ReturnType<typeof foldShapes>) =>
+  both(shapes)?.steps.map(({ relation }) => relation);
+
+test('a relation that is also seen locked alone comes first', () => {
+  const shapes = foldShapes(
+    [...times(20, (n) => seen(`both ${n}`, [A, B])), ...times(5, (n) => seen(`one ${n}`, [B]))],
+    counted(),
+  );
+  expect(orderOf(shapes)).toEqual([B, A]);
+  expect(both(shapes)?.unordered).toEqual([]);
+});
+
+test('a relation that a transaction waits for comes after those that it holds', () => {
+  const shapes = foldShapes(
+    [...times(20, (n) => seen(`both ${n}`, [A, B])), seen('waits', [B], [A])],
+    counted(),
+  );
+  expect(orderOf(shapes)).toEqual([B, A]);
+  expect(both(shapes)?.unordered).toEqual([]);
+});
+
+test('a transaction that is seen again with one relation more has locked that one later', () => {
+  const shapes = foldShapes([seen('same', [B]), seen('same', [A, B])], counted());
+  expect(orderOf(shapes)).toEqual([B, A]);
+  expect(both(shapes)?.unordered).toEqual([]);
+});
+
+test('relations that are only seen together, or in both orders, have none', () => {
+  expect(
+    both(
+      foldShapes(
+        times(50, (n) => seen(`both ${n}`, [A, B])),
+        counted(),
+      ),
+    )?.unordered,
+  ).toEqual([[A, B]]);
+  const mixed = [
+    ...times(50, (n) => seen(`both ${n}`, [A, B])),
+    ...times(5, (n) => seen(`a ${n}`, [A])),
+    ...times(5, (n) => seen(`b ${n}`, [B])),
+  ];
+  expect(both(foldShapes(mixed, counted()))?.unordered).toHaveLength(1);
+});
+
+test('kinds come as often as the server counts transactions, for as long as they are seen', () => {
+  // 100 sightings in 100 readings are one transaction at any time; 100 a second take 10 ms each.
+  const [shape] = foldShapes(
+    times(100, (n) => seen(`t ${n}`, [A], [], 10)),
+    counted(),
+  );
+  expect(shape?.perSecond).toBeCloseTo(100);
+  expect(shape?.holdMs).toBeCloseTo(10);
+  const [unseen] = foldShapes(
+    times(100, (n) => seen(`t ${n}`, [A], [], null)),
+    counted(),
+  );
+  expect(unseen?.perSecond).toBeCloseTo(100);
+});
+
+test('changed rows are shared out among the transactions that write to the relation', () => {
+  const [shape] = foldShapes(
+    times(100, (n) => seen(`t ${n}`, [A], [], 10)),
+    counted({ changedRows: new Map([[A, 3000]]) }),
+  );
+  expect(shape?.steps[0]?.rows).toBeCloseTo(3);
+});
+
+test('a shape is played as one transaction that locks relations and existing rows, and changes nothing', () => {
+  const text = transactionText(
+    {
+      steps: [
+        { relation: B, mode: 'ROW EXCLUSIVE', rows: 2 },
+        { relation: A, mode: 'ACCESS SHARE', rows: 0 },
+      ],
+      perSecond: 1,
+      holdMs: 10,
+      unordered: [],
+    },
+    new Map([
+      [A, 'public.a'],
+      [B, `public."b's"`],
+    ]),
+  );
+  const lines = text.split('\n').filter((line) => !line.startsWith('  '));
+  expect(lines).toEqual([
+    'BEGIN;',
+    `LOCK TABLE ONLY public."b's" IN ROW EXCLUSIVE MODE;`,
+    expect.stringMatching(/^SELECT 1 FROM ONLY public\."b's" WHERE ctid/),
+    'SELECT pg_catalog.pg_sleep(0.0050);',
+    'LOCK TABLE ONLY public.a IN ACCESS SHARE MODE;',
+    'SELECT pg_catalog.pg_sleep(0.0050);',
+    'COMMIT;',
+  ]);
+  expect(text).toContain(`'public."b''s"'::pg_catalog.regclass`);
+  expect(text).toMatch(/LIMIT 2 FOR NO KEY UPDATE/);
+  expect(text).not.toMatch(/\b(UPDATE|DELETE|INSERT) (?!SKIP)\w+ (SET|FROM|INTO)/);
+});
