@@ -53,15 +53,21 @@ function runReasons(run: FurtherRunSection | null, { name, unlike }: Words): str
   const refused = run.refused.map(({ what, why }) => `${name}: ${what} was not run: ${why}`);
   const differences = [
     ...run.differences.filter(({ bookkeeping }) => !bookkeeping).map(({ what }) => what),
-    ...run.dataDifferences
-      .filter(({ bookkeeping }) => !bookkeeping)
-      .map(({ relation, what }) => `${relation}: ${what}`),
+    ...run.dataDifferences.filter(countsAgainst).map(({ relation, what }) => `${relation}: ${what}`),
   ];
   const unexpected =
     differences.length === 0
       ? []
       : [`${unlike}: ${listed(differences, { atMost: LISTED, separator: '; ' })}`];
   return [...endReason(run, name), ...refused, ...unexpected];
+}
+
+/** Says whether a difference of rows makes a further run fail. */
+export function countsAgainst({
+  bookkeeping,
+  ignored = false,
+}: FurtherRunSection['dataDifferences'][number]): boolean {
+  return !bookkeeping && !ignored;
 }
 
 function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: string): string[] {

@@ -57,9 +57,10 @@ export function forecast(measured: ForecastInput): Forecast {
       : { ...traffic, averagedMs: null };
   const walBytes = data?.walBytes ?? null;
   const holders = byRelation(traffic.holders);
-  const locks = longestLocks(measured.statements, measured.schema)
+  const all = longestLocks(measured.statements, measured.schema)
     .filter(({ blocks }) => blocks.includes('reads') || blocks.includes('writes'))
     .map((lock) => lockForecast(lock, traffic, rates, holders.get(lock.relation) ?? []));
+  const locks = oncePerWait(all, measured.statements, traffic.tableOfIndex);
   const section: ForecastSection = {
     ...(profiledAt === null ? {} : { profiledAt }),
     sampledMs: traffic.sampledMs,
@@ -78,6 +79,37 @@ export function forecast(measured: ForecastInput): Forecast {
     earlierApplies: applyHistoryOf(measured.pastApplies),
   };
   return { section, rates, caveats: caveatsOf(measured, traffic, section) };
+}
+
+type LockForecast = ForecastSection['locks'][number];
+
+/**
+ * Keeps of the locks that one transaction has on a table and its indexes the one that most statements would wait for: who waits
+ * for one of them waits no second time for the others. The oldest transaction in the way of any of them is in its way.
+ */
+function oncePerWait(
+  locks: readonly LockForecast[],
+  statements: readonly StatementSection[],
+  tableOfIndex: ReadonlyMap<string, string>,
+): LockForecast[] {
+  const transactions = new Map(statements.map(({ index, transaction }) => [index, transaction]));
+  const longest = new Map<string, LockForecast>();
+  for (const lock of locks) {
+    const table = tableOfIndex.get(lock.relation) ?? lock.relation;
+    const key = JSON.stringify([table, transactions.get(lock.statement)]);
+    const known = longest.get(key);
+    const waitsFor = known
+      ? oldest([known.waitsFor, lock.waitsFor].filter((each) => each !== null))
+      : lock.waitsFor;
+    const kept = known && weightOf(known, table) >= weightOf(lock, table) ? known : lock;
+    longest.set(key, { ...kept, waitsFor: waitsFor ?? null });
+  }
+  return [...longest.values()];
+}
+
+/** Of two locks with the same queue, the one on the table itself says more. */
+function weightOf({ queued, blocks, relation }: LockForecast, table: string): number {
+  return (queued ?? -1) * 100 + blocks.length * 2 + (relation === table ? 1 : 0);
 }
 
 function byRelation(holders: readonly Holder[]): Map<string, Holder[]> {

@@ -87,11 +87,19 @@ export const furtherRunSection = z.object({
       bookkeeping: z.boolean(),
     }),
   ),
-  dataDifferences: z.array(z.object({ relation: z.string(), what: z.string(), bookkeeping: z.boolean() })),
+  dataDifferences: z.array(
+    z.object({
+      relation: z.string(),
+      what: z.string(),
+      bookkeeping: z.boolean(),
+      /** --rerun-ignore names the table, so that the difference does not make the run fail. */
+      ignored: z.boolean().optional(),
+    }),
+  ),
   tablesCompared: z.int(),
   /** Tables whose rows were not compared because they are too large. */
   tablesSkipped: z.int(),
-  /** The command succeeded, and nothing differs except in the migration tool's own table. */
+  /** The command succeeded, and nothing differs except in the migration tool's own table, and in tables that --rerun-ignore names. */
   passed: z.boolean(),
 });
 

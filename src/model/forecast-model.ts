@@ -27,7 +27,7 @@ export const forecastSection = z.object({
   sessions: z.object({ open: z.int(), max: z.int(), reserved: z.int() }),
   oldestTransaction: openTransaction.nullable(),
   preparedTransactions: z.object({ count: z.int(), oldestMs: milliseconds.nullable() }),
-  /** The longest lock of each relation and mode that blocks reads or writes. */
+  /** Locks that block reads or writes: of those that one transaction has on a table and its indexes, the one with the longest queue. */
   locks: z.array(
     z.object({
       relation: z.string(),

@@ -1,6 +1,7 @@
 import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
+import { formatBytes } from '../format.ts';
 import { type CatalogueFacts, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
@@ -72,6 +73,7 @@ interface DataBefore {
   readonly names: RelationNames;
   readonly catalogue: CatalogueBefore;
   readonly walPosition: string;
+  readonly bytesRead: number;
   readonly hasUserCode: boolean;
 }
 
@@ -79,6 +81,11 @@ interface DataBefore {
 const COUNT_TIMEOUT_MS = 30_000;
 
 const POSITION = 'SELECT pg_current_wal_insert_lsn()::text AS position';
+// A clone begins with empty shared buffers.
+const BYTES_READ = `SELECT blks_read::float8 * current_setting('block_size')::int AS bytes
+  FROM pg_stat_database WHERE datname = $1`;
+/** Below this, reading takes no time that anybody notices. */
+const COLD_FROM_BYTES = 64 * 2 ** 20;
 const HAS_USER_CODE = `
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
   WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c')) AS has`;
@@ -104,7 +111,7 @@ class CloneReader implements CloneWatch {
     }));
     await schema.before(forOwnSessions(this.#clone, target), { run });
     const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
-    this.#before = { ...data, walPosition: row?.position ?? '0/0' };
+    this.#before = { ...data, walPosition: row?.position ?? '0/0', bytesRead: await this.#bytesRead() };
   }
 
   async after(
@@ -129,6 +136,8 @@ class CloneReader implements CloneWatch {
   async #compare(before: DataBefore, wanted: Iterable<number>): Promise<CloneObservations> {
     const caveats: Caveat[] = [];
     const { control } = this.#clone.server;
+    const bytesRead = (await this.#bytesRead()) - before.bytesRead;
+    if (bytesRead >= COLD_FROM_BYTES) caveats.push(coldPages(bytesRead));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
     const data = await measured(caveats, 'data', () => this.#readDataAgain(before, wanted));
     const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
@@ -159,6 +168,13 @@ class CloneReader implements CloneWatch {
     };
   }
 
+  /** Bytes that the clone's sessions have not found in shared buffers, as far as its statistics have them. */
+  async #bytesRead(): Promise<number> {
+    const { control } = this.#clone.server;
+    const [row] = await control.query<{ bytes: number }>(BYTES_READ, [this.#clone.database]);
+    return row?.bytes ?? 0;
+  }
+
   #readDataAgain(before: DataBefore, wanted: Iterable<number>) {
     const known = new Set(before.catalogue.relations.map(({ oid }) => Number(oid)));
     return this.#inClone(async (session) => ({
@@ -183,6 +199,14 @@ class CloneReader implements CloneWatch {
       await session.close();
     }
   }
+}
+
+function coldPages(bytes: number): Caveat {
+  return {
+    path: 'statements[].durationMs',
+    kind: 'estimate',
+    reason: `the command read ${formatBytes(bytes)} that were not in the shared buffers of the clone, which begins with empty ones: where the target has them cached, statements take less time, and hold locks for less`,
+  };
 }
 
 function notObserved(before: DataBefore | undefined): CloneObservations {

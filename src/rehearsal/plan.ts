@@ -79,6 +79,7 @@ export interface ChecksPlan {
   readonly check: readonly string[];
   readonly checkEmpty: readonly string[];
   readonly rerun: boolean;
+  readonly rerunIgnore: readonly string[];
   /** Shell command of the down migration. */
   readonly down: string | null;
 }
@@ -127,7 +128,17 @@ export function fillDefaults<Settings extends object, Defaults extends object>(
 export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
   const settings = fillDefaults<RehearsalSettings, typeof REHEARSAL_DEFAULTS>(REHEARSAL_DEFAULTS, options);
   const { url, urlEnv, from, observe, proxyListen: listen, allowClusterStatements } = settings;
-  const { queries, check, checkEmpty, rerun, down, receipt: file, receiptKey: key, redact } = settings;
+  const {
+    queries,
+    check,
+    checkEmpty,
+    rerun,
+    rerunIgnore,
+    down,
+    receipt: file,
+    receiptKey: key,
+    redact,
+  } = settings;
   return {
     ...makeRunPlan(options),
     target: { url, urlEnv, from },
@@ -142,7 +153,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     },
     clone: makeClonePlan(settings, options),
     proxy: { observe, listen, allowClusterStatements },
-    checks: { queries, check, checkEmpty, rerun, down },
+    checks: { queries, check, checkEmpty, rerun, rerunIgnore, down },
     profile: { file: settings.profile, maxAgeMs: settings.profileMaxAgeMs },
     load: makeLoadPlan(settings),
     policy: makePolicy(options.policy),

@@ -4,6 +4,8 @@ import { commandWithoutSecrets } from '../command/command-secrets.ts';
 import type { CommandResult } from '../command/run-command.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
+import { countsAgainst } from '../hazards/extra-runs.ts';
+import { refersTo } from '../hazards/policy.ts';
 import type {
   Caveat,
   FurtherRunSection,
@@ -162,7 +164,8 @@ function attemptRun(
     const { expected, run } = began.value;
     const seen = await unlessFailed(path, () => statementsOf(setup, run));
     if ('caveat' in seen) return { ...NOT_ASKED, run, caveats: [...run.caveats, seen.caveat] };
-    const compared = await unlessFailed(path, () => compareRun(setup, expected));
+    const ignored = path === 'rerun' ? setup.plan.checks.rerunIgnore : [];
+    const compared = await unlessFailed(path, () => compareRun(setup, expected, ignored));
     const [statements, caveats] = [seen.value, run.caveats];
     if ('caveat' in compared)
       return { section: null, run, statements, caveats: [...caveats, compared.caveat] };
@@ -211,10 +214,18 @@ async function statementsOf(
   return (await wire.statements(names, null)).statements;
 }
 
-async function compareRun({ context, clone }: CloneSetup, { aim, contents }: Expected) {
+async function compareRun(
+  { context, clone }: CloneSetup,
+  { aim, contents }: Expected,
+  ignored: readonly string[],
+) {
   const schema = await inCloneForContents(context, clone, (session) => aim.reached(session));
   const now = await inCloneForContents(context, clone, readContents);
-  return { ...schema, ...compareContents(contents, now) };
+  const compared = compareContents(contents, now);
+  const dataDifferences = compared.dataDifferences.map((each) =>
+    ignored.some((table) => refersTo(table, each.relation)) ? { ...each, ignored: true } : each,
+  );
+  return { ...schema, ...compared, dataDifferences };
 }
 
 async function inCloneForContents<T>(
@@ -254,7 +265,10 @@ function sectionOf(
   { exitCode, signal, timedOut, durationMs }: CommandResult,
   seen: Compared & Pick<FurtherRunSection, 'command' | 'reachedClone' | 'refused' | 'statements'>,
 ): FurtherRunSection {
-  const against = [...seen.differences, ...seen.dataDifferences].filter(({ bookkeeping }) => !bookkeeping);
+  const against = [
+    ...seen.differences.filter(({ bookkeeping }) => !bookkeeping),
+    ...seen.dataDifferences.filter(countsAgainst),
+  ];
   const compared = seen.schemaEqual !== null;
   const passed = exitCode === 0 && compared && seen.refused.length === 0 && against.length === 0;
   return { ...seen, refused: [...seen.refused], exitCode, signal, timedOut, durationMs, passed };

@@ -84,6 +84,8 @@ export interface RehearsalSettings {
   readonly checkEmpty?: readonly string[];
   /** Runs the command a second time, which must change nothing. */
   readonly rerun?: boolean;
+  /** Tables whose rows the second run may change: audit rows, counters of runs. */
+  readonly rerunIgnore?: readonly string[];
   /** Down migration (shell command), run on the clone last. */
   readonly down?: string;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
@@ -145,6 +147,7 @@ export const REHEARSAL_DEFAULTS = {
   check: [],
   checkEmpty: [],
   rerun: false,
+  rerunIgnore: [],
   down: null,
   load: [],
   loadRate: null,

@@ -204,6 +204,17 @@ describe('--rerun', () => {
     expect(adding.report.verdict.reasons.join()).toContain('not safe to run twice');
   });
 
+  test('passes if it changes only rows of tables that --rerun-ignore names', async () => {
+    const command = sqlCommand('INSERT INTO people SELECT max(id) + 1 FROM people');
+    const args = ['--rerun', '--rerun-ignore', 'audit', '--rerun-ignore', 'people', '--format', 'text'];
+    const { report, exitCode } = await rehearse(target.url, command, { args });
+    expect(report.rerun).toMatchObject({
+      passed: true,
+      dataDifferences: [{ relation: 'public.people', what: '101 → 102 rows', ignored: true }],
+    });
+    expect(exitCode).toBe(0);
+  });
+
   test('is not tried after a command that failed', async () => {
     const { report } = await rehearse(target.url, sqlCommand('SELECT 1/0'), { args: ['--rerun'] });
     expect(report.rerun).toBeNull();

@@ -500,3 +500,16 @@ describe('the connection', () => {
     });
   });
 });
+
+test('times of a command that reads much that the clone has not cached are called estimates', async () => {
+  const large = await temporaryDatabase(18, {
+    sql: 'CREATE TABLE large AS SELECT n AS id, repeat(md5(n::text), 59) AS v FROM generate_series(1, 45000) n',
+  });
+  const cold = (caveats: { path: string }[]) =>
+    caveats.filter(({ path }) => path === 'statements[].durationMs');
+  const scanned = await rehearse(large.url, sqlCommand('SELECT count(*) FROM large'));
+  expect(cold(scanned.report.caveats)).toHaveLength(1);
+  const unscanned = await rehearse(large.url, sqlCommand('ALTER TABLE large ADD COLUMN c int'));
+  expect(cold(unscanned.report.caveats)).toEqual([]);
+  await large.drop();
+});

@@ -249,6 +249,12 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     group: 'Checks',
     type: SWITCH,
   },
+  rerunIgnore: {
+    flag: '--rerun-ignore <table>',
+    summary: 'table whose rows the second run may change, like an audit table; repeatable',
+    group: 'Checks',
+    type: listOf(TEXT),
+  },
   down: {
     flag: '--down <command>',
     summary: 'down migration (shell command), run on the clone last: it must restore schema and data',

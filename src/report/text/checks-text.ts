@@ -124,6 +124,8 @@ function checkLines(check: CheckSection, style: TextStyle): string[] {
   ];
 }
 
+const BOOKKEEPING = " (the migration tool's own table)";
+
 function furtherSection(title: string, run: FurtherRunSection | null, style: TextStyle): string[] {
   if (run === null) return [];
   const { passed, differences, dataDifferences, tablesCompared, tablesSkipped } = run;
@@ -131,11 +133,11 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
   const skipped =
     tablesSkipped === 0 ? '' : `; the rows of ${plural(tablesSkipped, 'table')} were not compared (too many)`;
   const items = [
-    ...run.refused.map(({ what, why }) => ({ what: `${what} was not run: ${why}`, bookkeeping: false })),
-    ...differences,
-    ...dataDifferences.map(({ relation, what, bookkeeping }) => ({
+    ...run.refused.map(({ what, why }) => ({ what: `${what} was not run: ${why}`, aside: '' })),
+    ...differences.map(({ what, bookkeeping }) => ({ what, aside: bookkeeping ? BOOKKEEPING : '' })),
+    ...dataDifferences.map(({ relation, what, bookkeeping, ignored }) => ({
       what: `${relation}: ${what}`,
-      bookkeeping,
+      aside: bookkeeping ? BOOKKEEPING : ignored ? ' (--rerun-ignore)' : '',
     })),
   ];
   return [
@@ -143,11 +145,8 @@ function furtherSection(title: string, run: FurtherRunSection | null, style: Tex
     ...flow(style, [messageText(style, run.command, SQL_COLUMNS)], 4, ['  ', mark, ' ']),
     ...items
       .slice(0, LISTED)
-      .flatMap(({ what, bookkeeping }) =>
-        bullet(style, [
-          messageText(style, what),
-          bookkeeping ? tone('dim', " (the migration tool's own table)") : '',
-        ]),
+      .flatMap(({ what, aside }) =>
+        bullet(style, [messageText(style, what), aside === '' ? '' : tone('dim', aside)]),
       ),
     ...andMore(style, items.length - LISTED),
     ...(items.length === 0 && run.exitCode === 0

@@ -5,7 +5,9 @@ import { type ForecastInput, forecast } from '../../../src/hazards/forecast.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const GB = 2 ** 30;
-const { statements, data, schema } = sampleReports.rewrite ?? sampleReport();
+const { statements: sampled, data, schema } = sampleReports.rewrite ?? sampleReport();
+/** Each in a transaction of its own, so that each lock is a wait of its own. */
+const statements = sampled.map((each) => ({ ...each, transaction: each.index }));
 
 const traffic = (more: Partial<TargetTraffic> = {}): TargetTraffic => ({
   sampledMs: 10_000,
@@ -43,6 +45,41 @@ const lockOf = (result: ReturnType<typeof of>, mode: string) =>
   result.section?.locks.find((lock) => lock.mode === mode);
 
 const DAY = 24 * 60 * 60 * 1000;
+
+describe('waits', () => {
+  const lock = (relation: string, mode: 'ACCESS EXCLUSIVE' | 'SHARE', heldMs: number) => ({
+    ...{ relation, mode, heldMs, acquiredBy: 'ALTER TABLE' },
+    blocks: mode === 'SHARE' ? ['writes'] : ['reads', 'writes'],
+  });
+  const [base] = statements;
+  const sent = (index: number, transaction: number, ...locks: ReturnType<typeof lock>[]) =>
+    ({ ...base, index, transaction, locks }) as (typeof statements)[number];
+
+  test('one wait for a table, its indexes and stronger locks in one transaction is listed once', () => {
+    const { section } = of(
+      { tableOfIndex: new Map([['public.events_pkey', 'public.events']]) },
+      {
+        schema: null,
+        statements: [
+          sent(
+            1,
+            1,
+            lock('public.events', 'SHARE', 900),
+            lock('public.events_pkey', 'ACCESS EXCLUSIVE', 900),
+          ),
+          sent(2, 1, lock('public.events', 'ACCESS EXCLUSIVE', 900)),
+          sent(3, 2, lock('public.events', 'SHARE', 5_000)),
+          sent(4, 2, lock('public.accounts', 'ACCESS EXCLUSIVE', 10)),
+        ],
+      },
+    );
+    expect(section?.locks.map(({ relation, statement, mode }) => [relation, statement, mode])).toEqual([
+      ['public.events', 2, 'ACCESS EXCLUSIVE'],
+      ['public.accounts', 4, 'ACCESS EXCLUSIVE'],
+      ['public.events', 3, 'SHARE'],
+    ]);
+  });
+});
 
 describe('rates if the sample is too short, or nobody could connect', () => {
   const average = (overMs: number) => ({
