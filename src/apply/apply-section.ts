@@ -2,6 +2,7 @@ import type { ApplySection, Caveat, Report } from '../model/report.ts';
 import type { Rehearsal } from '../rehearsal/receipts/receipt-file.ts';
 import type { Cleanup } from '../scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
+import type { Guardrails } from './guardrails/guardrail-options.ts';
 
 export interface ApplyResult {
   readonly section: ApplySection;
@@ -30,6 +31,9 @@ export const NOT_STARTED = {
   bookkeeping: null,
 } satisfies Partial<ApplySection>;
 
+/** The hazard of definitions that differ in every run. */
+const VARIES = 'DIFFERS_EVERY_RUN';
+
 export function refusedApply(
   rehearsal: Rehearsal,
   plan: ApplyPlan,
@@ -40,8 +44,16 @@ export function refusedApply(
 }
 
 /** Says why a rehearsal does not permit an apply without --force. */
-export function objectionToApply({ verdict, schema }: Report): string | undefined {
+export function objectionToApply(
+  { verdict, schema, hazards }: Report,
+  { onDivergence }: Pick<Guardrails, 'onDivergence'>,
+): string | undefined {
   if (!verdict.pass) return 'the rehearsal did not pass';
+  const varies = hazards.find(
+    ({ code, severity, allowed }) => code === VARIES && severity !== 'notice' && !allowed,
+  );
+  if (varies && onDivergence === 'stop')
+    return `it would stop at statement ${varies.statement}, which differs in every run (${VARIES}; --on-divergence warn permits it)`;
   return schema === null
     ? 'the rehearsal could not read the schema, so that the result on the target could not be compared'
     : undefined;
@@ -50,10 +62,10 @@ export function objectionToApply({ verdict, schema }: Report): string | undefine
 /** Describes what the apply relies on: a rehearsal, a receipt, --force. */
 export function applyBasis(
   rehearsal: Rehearsal,
-  { force }: Pick<ApplyPlan, 'force'>,
+  { force, guardrails }: Pick<ApplyPlan, 'force' | 'guardrails'>,
 ): Pick<ApplySection, 'rehearsal' | 'receipt' | 'forced'> {
   const { run } = rehearsal.report;
-  const forced = objectionToApply(rehearsal.report) === undefined ? null : force;
+  const forced = objectionToApply(rehearsal.report, guardrails) === undefined ? null : force;
   if (!('receipt' in rehearsal)) return { rehearsal: run.id, receipt: null, forced };
   const { proved, seal } = rehearsal.receipt;
   const ageMs = Math.max(0, Date.now() - Date.parse(proved.finishedAt));

@@ -65,15 +65,21 @@ export interface SchemaOutcome {
 /**
  * Compares the target's schema with the one that the rehearsal led to. If the clone lacked something of the target, their
  * fingerprints differ from the start; then the changes must be the same.
+ * @param otherValues statements had other values on the target: then the changes are compared without their literals.
  */
-export function compareSchemas(rehearsed: SchemaSection, applied: SchemaSection): SchemaOutcome {
+export function compareSchemas(
+  rehearsed: SchemaSection,
+  applied: SchemaSection,
+  otherValues = false,
+): SchemaOutcome {
   if (applied.after === rehearsed.after) return { equal: true, differences: [] };
-  const missing = without(rehearsed.changes, applied.changes).map((change) => `missing: ${nameOf(change)}`);
-  const added = without(applied.changes, rehearsed.changes).map(
-    (change) => `not rehearsed: ${nameOf(change)}`,
-  );
+  const before = otherValues ? withoutLiterals(rehearsed.changes) : rehearsed.changes;
+  const after = otherValues ? withoutLiterals(applied.changes) : applied.changes;
+  const missing = without(before, after).map((change) => `missing: ${nameOf(change)}`);
+  const added = without(after, before).map((change) => `not rehearsed: ${nameOf(change)}`);
   const differences = [...missing, ...added];
-  if (differences.length === 0 && applied.before !== rehearsed.before) return { equal: true, differences };
+  const mayDiffer = otherValues || applied.before !== rehearsed.before;
+  if (differences.length === 0 && mayDiffer) return { equal: true, differences };
   return {
     equal: false,
     differences:
@@ -81,6 +87,10 @@ export function compareSchemas(rehearsed: SchemaSection, applied: SchemaSection)
         ? differences
         : ['the same objects were changed, but the fingerprints of the schemas differ'],
   };
+}
+
+function withoutLiterals(changes: readonly SchemaChange[]): SchemaChange[] {
+  return changes.map((change) => ({ ...change, sql: normalizeSql(change.sql) }));
 }
 
 function without(changes: readonly SchemaChange[], others: readonly SchemaChange[]): SchemaChange[] {

@@ -47,16 +47,29 @@ export interface InspectedOutcome {
 export async function inspectOutcome(parts: OutcomeParts): Promise<InspectedOutcome> {
   const after = await readTargetAfter(parts);
   const { rehearsedSchema } = parts;
-  const comparison = after.schema && rehearsedSchema && compareSchemas(rehearsedSchema, after.schema);
+  const otherValues = parts.proxy.happened()?.diverged.some(({ onlyValues }) => onlyValues) ?? false;
+  const comparison =
+    after.schema && rehearsedSchema && compareSchemas(rehearsedSchema, after.schema, otherValues);
+  const byValues = comparison?.equal && after.schema?.after !== rehearsedSchema?.after && otherValues;
   const leftovers = (after.schema?.leftovers ?? []).filter(({ preexisting }) => !preexisting);
   const facts = factsOf(parts, after, comparison, leftovers);
   const { statements, transactions } = after;
   return {
     section: await sectionOf(parts, after, comparison, leftovers, facts),
-    caveats: after.caveats.map((caveat) => ({ ...caveat, path: `apply.${caveat.path}` })),
+    caveats: [
+      ...after.caveats.map((caveat) => ({ ...caveat, path: `apply.${caveat.path}` })),
+      ...(byValues ? [COMPARED_WITHOUT_LITERALS] : []),
+    ],
     evidence: { facts, statements, transactions, during: parts.proxy.happened() },
   };
 }
+
+const COMPARED_WITHOUT_LITERALS: Caveat = {
+  path: 'apply.schemaEqual',
+  kind: 'estimate',
+  reason:
+    'statements had other values than in the rehearsal, so that the schemas were compared without literals',
+};
 
 type Leftovers = SchemaSection['leftovers'];
 

@@ -61,7 +61,7 @@ async function applyRehearsal(
   plan: ApplyPlan,
   lock: ChangeLock,
 ): Promise<{ result: ApplyResult; cleanup: Cleanup }> {
-  const objection = objectionToApply(rehearsal.report);
+  const objection = objectionToApply(rehearsal.report, plan.guardrails);
   if (objection === undefined || plan.force !== null)
     return withScope(plan, (scope, stop) => applyToTarget({ scope, stop }, rehearsal, plan, lock));
   const result = refusedApply(rehearsal, plan, [objection]);

@@ -14,6 +14,7 @@ import { LONG_NAMES } from './kinds/long-names.ts';
 import { LOSSES } from './kinds/losses.ts';
 import { OBJECTS } from './kinds/named-objects.ts';
 import { QUERIES } from './kinds/queries.ts';
+import { REPEATABILITY } from './kinds/repeatability.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { SCANS } from './kinds/scans.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
@@ -40,4 +41,5 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...ACCESS,
   ...BEYOND_DATABASE,
   ...QUERIES,
+  ...REPEATABILITY,
 ];

@@ -33,7 +33,14 @@ export const duringSection = z.object({
     }),
   ),
   /** Statements that the command sent but had not sent in the rehearsal. */
-  diverged: z.array(z.object({ sql: z.string(), stopped: z.boolean() })),
+  diverged: z.array(
+    z.object({
+      sql: z.string(),
+      stopped: z.boolean(),
+      /** Only constants differ that it stores or passes on (a DEFAULT, a comment, arguments of CALL), so that it was run. */
+      onlyValues: z.boolean(),
+    }),
+  ),
   /** Timeouts that the command set itself; they take precedence. */
   ownTimeouts: z.array(
     z.object({ setting: z.string(), value: z.string().nullable(), where: z.enum(['start-up', 'statement']) }),

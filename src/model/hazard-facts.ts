@@ -24,6 +24,8 @@ export interface HazardFacts {
   /** Sessions of psql, which goes on after an error unless ON_ERROR_STOP is set. */
   readonly sessionsOfPsql: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
+  /** The second run of the command (--rerun); null if there was none. */
+  readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
 }

@@ -15,6 +15,7 @@ import {
   nameOfParts,
 } from '../postgres/sql/tree.ts';
 import { alterations } from './alter-table-facts.ts';
+import { variationsIn } from './moment-values.ts';
 
 /** Above this a text is DML that somebody generated, and the parser would take longer than it is worth. */
 const LONGEST_TEXT = 200_000;
@@ -28,22 +29,22 @@ export async function statementFacts(
 ): Promise<Map<number, StatementFacts>> {
   const facts = new Map<number, StatementFacts>();
   const known = new Map<string, StatementFacts | undefined>();
-  for (const { index, sql } of statements) {
+  for (const { index, sql, startedAt } of statements) {
     if (sql.length > LONGEST_TEXT) continue;
     // The literals of DML say nothing of what it asks for.
     const key = beginsAsDml(sql) ? normalizeSql(sql) : sql;
-    if (!known.has(key)) known.set(key, await parsed(sql));
+    if (!known.has(key)) known.set(key, await parsed(sql, Date.parse(startedAt)));
     const found = known.get(key);
     if (found) facts.set(index, found);
   }
   return facts;
 }
 
-async function parsed(sql: string): Promise<StatementFacts | undefined> {
+async function parsed(sql: string, at: number): Promise<StatementFacts | undefined> {
   const statements = await parseText(Buffer.from(sql));
   if (!statements) return undefined;
   return {
-    actions: statements.flatMap(({ node }) => actionsOf(node)),
+    actions: statements.flatMap(({ node }) => [...actionsOf(node), ...variationsIn(sql, node, at)]),
     effect: strongestEffect(statements.map(({ node }) => effectOf(node))),
     toSavepoint: statements.some(({ node }) => isRollbackTo(node)),
   };

@@ -8,8 +8,8 @@ import type { DuringSection } from '../model/report.ts';
 export function duringWords(during: DuringSection, shown: (text: string) => string): string[] {
   return [
     ...during.diverged.map(
-      ({ sql, stopped }) =>
-        `${stopped ? 'stopped, because it was not rehearsed' : 'not rehearsed'}: ${shown(sql)}`,
+      ({ sql, stopped, onlyValues }) =>
+        `${stopped ? 'stopped, because it was not rehearsed' : onlyValues ? 'run with other values than in the rehearsal' : 'not rehearsed'}: ${shown(sql)}`,
     ),
     ...during.cancelled.map((each) => `${cancelledFor(each)}: ${shown(each.sql)}`),
     ...during.retries.map(

@@ -74,6 +74,38 @@ describe('an apply', () => {
     expect(exitCode).toBe(4);
   });
 
+  test('permits other values in a DEFAULT, a comment and arguments, and compares the schema without them', async () => {
+    await inTarget('CREATE PROCEDURE note(text) LANGUAGE sql AS $$ SELECT 1 $$');
+    const script = `const client = await connect();
+      const now = new Date().toISOString();
+      await client.query(\`ALTER TABLE jobs ADD COLUMN at timestamptz DEFAULT '\${now}'\`);
+      await client.query(\`COMMENT ON TABLE jobs IS 'at \${now}'\`);
+      await client.query(\`CALL note('\${crypto.randomUUID()}')\`);
+      await client.end();`;
+    const { exitCode, apply: applied, report, stderr } = await apply(target.url, scriptCommand(script));
+    expect(applied, stderr).toMatchObject({ outcome: 'applied', reasons: [], schemaEqual: true });
+    expect(exitCode).toBe(0);
+    expect(applied.during?.diverged.map(({ stopped, onlyValues }) => [stopped, onlyValues])).toEqual(
+      Array.from({ length: 3 }, () => [false, true]),
+    );
+    expect(report.caveats).toContainEqual(expect.objectContaining({ path: 'apply.schemaEqual' }));
+  });
+
+  test('is refused before it begins if it would stop at a definition with the time of the run in its name', async () => {
+    const before = await digestOf(target.url);
+    const script = `const client = await connect();
+      await client.query('CREATE TABLE first (id int)');
+      await client.query(\`CREATE TABLE backup_\${Date.now()} (id int)\`);
+      await client.end();`;
+    const { exitCode, apply: applied, report } = await apply(target.url, scriptCommand(script));
+    expect(report.hazards).toContainEqual(
+      expect.objectContaining({ code: 'DIFFERS_EVERY_RUN', severity: 'warning' }),
+    );
+    expect(applied).toMatchObject({ outcome: 'refused', reasons: [expect.stringContaining('statement 2')] });
+    expect(exitCode).toBe(4);
+    expect(await digestOf(target.url)).toEqual(before);
+  });
+
   test('is remembered by the forecasts of later runs on the same target, and of no other', async () => {
     await apply(target.url, sqlCommand('UPDATE jobs SET id = id + 1000; SELECT pg_sleep(0.05)'));
     const again = await apply(target.url, sqlCommand('SELECT pg_sleep(0.01)'));

@@ -206,7 +206,7 @@ describe('--rerun', () => {
 
   test('passes if it changes only rows of tables that --rerun-ignore names', async () => {
     const command = sqlCommand('INSERT INTO people SELECT max(id) + 1 FROM people');
-    const args = ['--rerun', '--rerun-ignore', 'audit', '--rerun-ignore', 'people', '--format', 'text'];
+    const args = ['--rerun', '--rerun-ignore', 'audit', '--rerun-ignore', 'people'];
     const { report, exitCode } = await rehearse(target.url, command, { args });
     expect(report.rerun).toMatchObject({
       passed: true,

@@ -21,6 +21,7 @@ export function facts(
     parsed: new Map(),
     sessionsWithLockTimeout: new Set(),
     sessionsOfPsql: new Set(),
+    rerun: null,
     traffic: null,
     queries: null,
     catalogue: {

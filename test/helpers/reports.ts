@@ -751,7 +751,7 @@ const halfApplied = sampleReport({
           ...{ outcome: 'standby', reason: 'max-blocked', waiting: 3, waitedMs: 5100 },
         },
       ],
-      diverged: [{ sql: 'DROP TABLE public.legacy', stopped: true }],
+      diverged: [{ sql: 'DROP TABLE public.legacy', stopped: true, onlyValues: false }],
       ownTimeouts: [{ setting: 'lock_timeout', value: '5s', where: 'statement' }],
       blockers: [
         {

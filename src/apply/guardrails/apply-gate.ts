@@ -6,6 +6,7 @@ import type { InvalidIndexes } from '../retry/invalid-indexes.ts';
 import type { Retries } from '../retry/statement-retries.ts';
 import type { ActivityReader } from './activity-reader.ts';
 import type { BlockingMonitor } from './blocking-monitor.ts';
+import { DefinitionPoints } from './definition-points.ts';
 import { diverges } from './divergence.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 import type { Guardrails } from './guardrail-options.ts';
@@ -17,6 +18,8 @@ export interface GateParts {
   /** The target's name. */
   readonly database: string;
   readonly rehearsed: Rehearsed;
+  /** Where the rehearsal's definitions stood, without their values (definition-points.ts). */
+  readonly points: ReadonlySet<string>;
   readonly guardrails: Guardrails;
   /** The rehearsal's report was redacted. */
   readonly redact: boolean;
@@ -40,6 +43,7 @@ export class ApplyGate implements Gate {
   readonly #parts: GateParts;
   /** A statement was refused as not rehearsed, so those after it may differ as a consequence. */
   #stopped = false;
+  readonly #points = new DefinitionPoints();
 
   constructor(parts: GateParts) {
     this.#parts = parts;
@@ -47,9 +51,10 @@ export class ApplyGate implements Gate {
 
   async before(intent: Intent): Promise<GateAnswer> {
     const { events, indexes } = this.#parts;
+    const point = this.#points.next(intent);
     // COMMIT and ROLLBACK release locks, so they always pass.
     if (intent.parsed && intent.parsed.role !== 'ordinary') return 'run';
-    const refusal = this.#refusal(intent);
+    const refusal = this.#refusal(intent, point);
     if (refusal) return refusal;
     const setting = intent.parsed && settingBy(intent.parsed.node, intent.sql);
     if (setting) events.ownTimeout({ ...setting, where: 'statement' });
@@ -80,8 +85,8 @@ export class ApplyGate implements Gate {
     return manualControl.aborted ? 'deliver' : 'retry';
   }
 
-  #refusal({ sql, session, parsed }: Intent): PostgresError | undefined {
-    const { manualControl, blockingMonitor, events, rehearsed, guardrails, redact } = this.#parts;
+  #refusal({ sql, session, parsed }: Intent, point: string | undefined): PostgresError | undefined {
+    const { manualControl, blockingMonitor, events, rehearsed, points, guardrails, redact } = this.#parts;
     if (manualControl.aborted)
       return { sqlstate: CANCELED, message: 'this run was aborted (safemigrate abort)' };
     const overdue = blockingMonitor.overdue(session);
@@ -97,8 +102,13 @@ export class ApplyGate implements Gate {
     const sent = { sql, node: parsed?.node ?? null };
     if (!diverges(rehearsed, sent, { redacted: redact, database: this.#parts.database })) return undefined;
     if (this.#stopped) return notRehearsed('this statement was not rehearsed either');
+    if (point !== undefined && points.has(point)) {
+      events.diverged({ sql, stopped: false, onlyValues: true });
+      events.say(`${events.named(sql)} has other values than in the rehearsal`);
+      return undefined;
+    }
     const stopped = onDivergence === 'stop';
-    events.diverged({ sql, stopped });
+    events.diverged({ sql, stopped, onlyValues: false });
     if (!stopped) {
       events.say(`${events.named(sql)} was not rehearsed (--on-divergence warn)`);
       return undefined;

@@ -19,11 +19,16 @@ export function diverges(
   { sql, node }: SentStatement,
   { redacted = false, database }: { redacted?: boolean; database?: string } = {},
 ): boolean {
-  if (node && (isIncidental(node) || readsCatalogue(node))) return false;
+  if (node && isNotCompared(node)) return false;
   if (beginsAsData(sql)) return !rehearsed.dml.has(likenessHash(sql));
   return !rehearsed.ddl.has(
     redacted ? shapeHash(sql) : textHash(sql, database === undefined ? [] : [database]),
   );
+}
+
+/** Says whether a statement need not be compared: SET, BEGIN, and queries of the catalogue. */
+export function isNotCompared(node: Node): boolean {
+  return isIncidental(node) || readsCatalogue(node);
 }
 
 /** Says whether it is a SELECT that names only system relations and functions, and locks no row. */

@@ -19,6 +19,7 @@ import { ActivityReader } from './activity-reader.ts';
 import { ApplyGate } from './apply-gate.ts';
 import { BlockingMonitor } from './blocking-monitor.ts';
 import { listenForOrders } from './control.ts';
+import { pointsIn } from './definition-points.ts';
 import { GuardrailEvents } from './guardrail-events.ts';
 import { type Guardrails, settingsOf } from './guardrail-options.ts';
 import { ManualControl } from './manual-control.ts';
@@ -85,6 +86,7 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
       database: target.database.name,
       ...{
         rehearsed,
+        points: await pointsIn(rehearsed.statements),
         redact,
         guardrails,
         events,

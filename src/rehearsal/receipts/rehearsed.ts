@@ -16,6 +16,7 @@ export interface Rehearsed {
 
 export interface RehearsedStatement {
   readonly index: number;
+  readonly session: number;
   readonly sql: string;
   /** Hash of its shape. */
   readonly shape: string;
@@ -23,14 +24,15 @@ export interface RehearsedStatement {
   readonly failed: boolean;
 }
 
-type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'> & Partial<Pick<StatementSection, 'error'>>;
+type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'> &
+  Partial<Pick<StatementSection, 'error' | 'session'>>;
 
 /** @param databases the names of the target and of its clone, which stand for each other. */
 export function rehearsedOf(statements: readonly Seen[], databases: readonly string[] = []): Rehearsed {
   const texts = statements.map(({ sql }) => sql);
   return {
-    statements: statements.map(({ index, sql, durationMs, error }) => ({
-      ...{ index, sql, durationMs, failed: error != null },
+    statements: statements.map(({ index, session = 1, sql, durationMs, error }) => ({
+      ...{ index, session, sql, durationMs, failed: error != null },
       shape: shapeHash(sql),
     })),
     ddl: new Set(

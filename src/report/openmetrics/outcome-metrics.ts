@@ -115,7 +115,11 @@ export function applyFamilies({ apply }: Report): Family[] {
       'Statements cancelled because they blocked other sessions.',
       count(during?.cancelled),
     ],
-    ['apply_diverged_statements', 'Statements that were not rehearsed.', count(during?.diverged)],
+    [
+      'apply_diverged_statements',
+      'Statements that were not rehearsed.',
+      count(during?.diverged.filter(({ onlyValues }) => !onlyValues)),
+    ],
     ['apply_blockers', 'Sessions that blocked the command.', count(during?.blockers)],
     [
       'apply_paused_seconds',

@@ -158,7 +158,7 @@ describe.each(['simple', 'extended'] as const)('in the %s protocol', (protocol) 
         ]);
       });
       await wire.end();
-      expect(wire.happened()?.diverged).toEqual([{ sql: 'drop table t', stopped: true }]);
+      expect(wire.happened()?.diverged).toEqual([{ sql: 'drop table t', stopped: true, onlyValues: false }]);
     });
   });
 });

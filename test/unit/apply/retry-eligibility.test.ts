@@ -115,7 +115,11 @@ describe('a command that failed because of a lock', () => {
     ['another server answers', { facts: { ...LOCKED.facts, moved: 'another server' } }, 'another server'],
     ['a session still works', { facts: { ...LOCKED.facts, stillRunning: 1 } }, 'still work'],
     ['a fate is not known', { transactions: [ended(1, 'unknown')] }, 'not known'],
-    ['it diverged', { during: { ...during, diverged: [{ sql: 'a', stopped: true }] } }, 'not rehearsed'],
+    [
+      'it diverged',
+      { during: { ...during, diverged: [{ sql: 'a', stopped: true, onlyValues: false }] } },
+      'not rehearsed',
+    ],
     ['it continued', { transactions: [ended(1, 'committed')] }, 'continued after'],
     [
       'its last error is another one',

@@ -9,6 +9,31 @@ const MB = 2 ** 20;
 const GB = 2 ** 30;
 const ORDERS = { schema: null, name: 'orders' };
 
+describe('a definition that differs in every run', () => {
+  const create = 'CREATE TABLE x_5f1c2e (id int)';
+  const rerunWith = (...texts: string[]) =>
+    findHazards(
+      facts({
+        statements: [statement(1, { sql: create })],
+        parsed: new Map([[1, { actions: [], effect: 'schema', toSavepoint: false }]]),
+        rerun: { statements: texts.map((sql) => ({ sql })) },
+      }),
+    ).filter(({ code }) => code === 'DIFFERS_EVERY_RUN');
+
+  test('is found if --rerun sent it with another name', () => {
+    expect(rerunWith('CREATE TABLE x_77aa01 (id int)')).toMatchObject([{ severity: 'notice', statement: 1 }]);
+  });
+
+  test.each([
+    [[create]],
+    [[]],
+    [['CREATE TABLE y_77aa01 (id int)']],
+    [[create, 'CREATE TABLE x_77aa01 (id int)']],
+  ])('is not found if --rerun sent %j', (texts) => {
+    expect(rerunWith(...texts)).toEqual([]);
+  });
+});
+
 describe('the severity of a lock', () => {
   const retyping = (sizeBytes: number, heldMs: number, traffic: HazardFacts['traffic'] = null) =>
     only(

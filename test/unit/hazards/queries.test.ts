@@ -14,6 +14,7 @@ function found(section: QueriesSection | null) {
     parsed: new Map(),
     sessionsWithLockTimeout: new Set(),
     sessionsOfPsql: new Set(),
+    rerun: null,
     traffic: null,
     catalogue: {
       relations: new Map(),

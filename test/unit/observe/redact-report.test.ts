@@ -152,7 +152,7 @@ describe('what quotes statements that are not among those of the report', () => 
           ...apply,
           during: apply.during && {
             ...apply.during,
-            diverged: [{ sql: query.sql, stopped: true }],
+            diverged: [{ sql: query.sql, stopped: true, onlyValues: false }],
             retries: [{ sql: query.sql, failed: 1, causes: ['deadlock'], pausedMs: 1, outcome: 'gave up' }],
           },
         },
