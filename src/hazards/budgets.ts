@@ -1,9 +1,10 @@
-import { formatBytes, formatDuration } from '../format.ts';
+import { formatBytes, formatCount, formatDuration } from '../format.ts';
 import type {
   Caveat,
   CommandSection,
   DataSection,
   ForecastSection,
+  LoadSection,
   SchemaSection,
   StatementSection,
 } from '../model/report.ts';
@@ -19,6 +20,7 @@ export interface Spent {
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   readonly data: Pick<DataSection, 'walBytes'> | null;
   readonly forecast: Pick<ForecastSection, 'disk'> | null;
+  readonly load: LoadSection | null;
   readonly caveats: readonly Caveat[];
 }
 
@@ -36,7 +38,44 @@ export function budgetReasons(spent: Spent, policy: Policy): string[] {
     ...lockReasons(spent, policy.maxLocks),
     ...sizeReasons('max-wal', spent.data?.walBytes ?? null, maxWalBytes),
     ...sizeReasons('max-disk', spent.forecast?.disk.neededBytes ?? null, maxDiskBytes),
+    ...loadBudgetReasons(spent.load, policy),
   ];
+}
+
+/** Without a run under load, what it would have measured counts as exceeded. */
+function loadBudgetReasons(
+  load: LoadSection | null,
+  { maxBlockedSecondsMs, maxLatencyMs, maxFailures }: Policy,
+): string[] {
+  const limits = [
+    {
+      flag: '--max-blocked-seconds',
+      what: 'sessions waited behind the command for',
+      value: load?.blockedMs,
+      max: maxBlockedSecondsMs,
+      format: formatDuration,
+    },
+    {
+      flag: '--max-latency',
+      what: 'the latency of 95 % of the transactions under load was',
+      value: load?.during.p95Ms ?? (load ? 0 : undefined),
+      max: maxLatencyMs,
+      format: formatDuration,
+    },
+    {
+      flag: '--max-failures',
+      what: 'the number of transactions that failed under load was',
+      value: load && load.during.failures + load.after.failures,
+      max: maxFailures,
+      format: formatCount,
+    },
+  ];
+  return limits.flatMap(({ flag, what, value, max, format }) => {
+    if (max === undefined) return [];
+    if (value === undefined || value === null)
+      return [`${flag} counts as exceeded, because there was no run under load (--load)`];
+    return value <= max ? [] : [`${what} ${format(value)}, but the limit is ${format(max)} (${flag})`];
+  });
 }
 
 const NEEDS = {

@@ -75,17 +75,24 @@ function deadlocks({ deadlocks: found }: LoadSection): Hazard[] {
 }
 
 function blocked({ blocked: found, before }: LoadSection): Hazard[] {
-  return found
-    .filter(({ longestMs }) => longestMs >= NOTICE_MS)
-    .map(({ relation, statement, sessions, longestMs, blockedMs }) =>
+  const relations = new Set(found.map(({ relation }) => relation));
+  return [...relations].flatMap((relation) => {
+    const parts = found.filter((each) => each.relation === relation);
+    const longestMs = Math.max(...parts.map((part) => part.longestMs));
+    if (longestMs < NOTICE_MS) return [];
+    const blockedMs = parts.reduce((sum, part) => sum + part.blockedMs, 0);
+    // The first one has most of the waiting; sessions wait behind several statements of one transaction.
+    const [{ statement } = { statement: null }] = parts;
+    const sessions = Math.max(...parts.map((part) => part.sessions));
+    return [
       hazard(BLOCKED, {
         severity: longestMs >= ERROR_MS ? 'error' : longestMs >= WARNING_MS ? 'warning' : 'notice',
-        statement,
-        relation,
+        ...{ statement, relation },
         message: `${plural(sessions, 'session')} waited for ${relation ?? 'what the command had locked'}, up to ${formatDuration(longestMs)}.`,
         evidence: `${formatDuration(blockedMs)} of waiting in all, under ${rateOf(before)} transactions a second`,
       }),
-    );
+    ];
+  });
 }
 
 function failures({ failures: found, before, during }: LoadSection): Hazard[] {

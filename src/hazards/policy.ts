@@ -15,6 +15,12 @@ export interface Policy {
   readonly maxWalBytes?: number;
   /** Maximum disk space needed at the peak, according to the forecast. */
   readonly maxDiskBytes?: number;
+  /** Under load: sum of the times that sessions may wait behind the command. */
+  readonly maxBlockedSecondsMs?: number;
+  /** Under load: the latency that 95 % of the transactions may have while the command runs. */
+  readonly maxLatencyMs?: number;
+  /** Under load: number of transactions that may fail. */
+  readonly maxFailures?: number;
 }
 
 /** How long a lock mode may be held; a limit for a relation takes precedence over a general one. */

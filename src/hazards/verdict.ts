@@ -1,4 +1,4 @@
-import type { Hazard, LoadSection, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
+import type { Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
@@ -15,7 +15,6 @@ export interface Findings extends Spent, RequestedExtraRuns {
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Hazards; those that the policy allows are marked. */
   readonly hazards: readonly Hazard[];
-  readonly load: LoadSection | null;
   readonly loadRequested: boolean;
   /** The run was interrupted by a signal before the command ended. */
   readonly interrupted: boolean;

@@ -16,8 +16,8 @@ const loadPhase = z.object({
  * The command under the target's traffic, on a second clone (`--load`): what the traffic felt. Times count from the start of the load.
  */
 export const loadSection = z.object({
-  /** `shapes`: the locks that the target's own transactions were seen to take. `pgbench`: scripts of the user. */
-  source: z.enum(['shapes', 'pgbench']),
+  /** `shapes`: the locks that the target's own transactions were seen to take. `pgbench`: scripts of the user. `command`: a command of the user's. */
+  source: z.enum(['shapes', 'pgbench', 'command']),
   /** What was played, in a sentence. */
   origin: z.string(),
   clients: z.int(),

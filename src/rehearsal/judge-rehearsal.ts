@@ -58,7 +58,7 @@ export async function judgeRehearsal(
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(plan, prepared, [ran, ...again.runs, ...(loaded.run ? [loaded.run] : [])], after),
+    command: commandSection(plan, prepared, [ran, ...again.runs, ...loaded.runs], after),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
@@ -68,7 +68,7 @@ export async function judgeRehearsal(
     targetConnections: [
       ...ran.targetConnections,
       ...again.targetConnections,
-      ...(loaded.run?.targetConnections ?? []),
+      ...loaded.runs.flatMap(({ targetConnections }) => targetConnections),
     ],
   };
   const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again, loaded];

@@ -93,6 +93,8 @@ export interface ProfilePlan {
 export interface LoadPlan {
   /** Files with scripts for pgbench, `FILE.sql[@weight]`; none: the target's own transactions are played. */
   readonly scripts: readonly string[];
+  /** A shell command that makes the load instead. */
+  readonly command: string | null;
   /** null: as the target's, or as fast as scripts can. */
   readonly rate: number | null;
   readonly clients: number | null;
@@ -165,19 +167,25 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
 
 function makeLoadPlan({
   load,
+  loadCommand: command,
   loadRate: rate,
   loadClients: clients,
   loadWindowMs: windowMs,
   loadWarmupMs: warmupMs,
   loadHere: here,
 }: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>): LoadPlan | null {
-  if (load.length === 0) return null;
+  if (load.length === 0 && command === null) return null;
   const scripts = load.filter((what) => what !== 'shapes');
-  if (scripts.length === 0 || scripts.length === load.length)
-    return { scripts, rate, clients, windowMs, warmupMs, here };
-  throw new SafemigrateError('CONFIGURATION', '--load shapes and --load FILE.sql do not go together.', {
-    hint: 'Play either what the target does, or your own scripts. Nothing was touched.',
-  });
+  const isMixed = scripts.length > 0 && scripts.length < load.length;
+  if (!isMixed && (load.length === 0 || command === null))
+    return { scripts, command, rate, clients, windowMs, warmupMs, here };
+  throw new SafemigrateError(
+    'CONFIGURATION',
+    '--load shapes, --load FILE.sql and --load-command do not go together.',
+    {
+      hint: 'Play what the target does, or scripts, or a command of your own. Nothing was touched.',
+    },
+  );
 }
 
 function makeSandboxPlan({

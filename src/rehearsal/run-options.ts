@@ -90,6 +90,8 @@ export interface RehearsalSettings {
   readonly down?: string;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
   readonly load?: readonly string[];
+  /** A shell command that makes the load instead. */
+  readonly loadCommand?: string;
   /** Times of the target's transactions a second; for scripts, transactions a second. */
   readonly loadRate?: number;
   /** Sessions of the load. */
@@ -150,6 +152,7 @@ export const REHEARSAL_DEFAULTS = {
   rerunIgnore: [],
   down: null,
   load: [],
+  loadCommand: null,
   loadRate: null,
   loadClients: null,
   loadWindowMs: 10_000,

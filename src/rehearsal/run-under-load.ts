@@ -19,6 +19,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import type { Observed } from '../proxy/observed.ts';
 import { gateScripts } from './gate-scripts.ts';
+import { type CommandTraffic, startLoadCommand } from './load-command.ts';
 import { openGate } from './open-gate.ts';
 import type { LoadPlan, RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -37,11 +38,12 @@ import { openSchemaReader } from './schema-reader.ts';
 /** What the run under load found; `section` is null if it could not be made, and `caveats` say why. */
 export interface LoadOutcome {
   readonly section: LoadSection | null;
-  readonly run: CloneRun | null;
+  /** The command's, and that of --load-command. */
+  readonly runs: readonly CloneRun[];
   readonly caveats: readonly Caveat[];
 }
 
-const NOT_ASKED: LoadOutcome = { section: null, run: null, caveats: [] };
+const NOT_ASKED: LoadOutcome = { section: null, runs: [], caveats: [] };
 const DEADLOCK_DETECTED = '40P01';
 /** How long the load goes on after the command at most, and at least. */
 const RECOVERY_MS = 15_000;
@@ -84,7 +86,7 @@ async function runOnce(
 ): Promise<LoadOutcome> {
   const { scope, stop } = setup.life;
   const pgbench = load.scripts.length > 0 ? await findPgbench() : null;
-  const recorded = pgbench === null ? await recordTraffic(setup, load) : null;
+  const recorded = pgbench === null && load.command === null ? await recordTraffic(setup, load) : null;
   const loaded = await cloneAgain(setup, prepared);
   const { clone, context } = loaded;
   const names = await inLoadedClone(loaded, readNames);
@@ -102,17 +104,7 @@ async function runOnce(
   const wire = await openWire(loaded, prepared.command, observer);
   const traffic = await scope.own(
     'load',
-    async () =>
-      recorded
-        ? playShapes(await openClients(loaded, clientsOf(load, recorded)), recorded, load.rate ?? 1, log)
-        : runPgbench(
-            scope,
-            pgbench ?? '',
-            { ...load, ...ofPgbench(load), folder: setup.plan.command.folder },
-            clone.connect,
-            clone.server.control,
-            log,
-          ),
+    () => startTraffic(loaded, prepared, { load, recorded, pgbench }, log),
     async (started: Traffic | undefined) => started?.stop(),
   );
   await delay(load.warmupMs, undefined, { signal: stop.signal });
@@ -132,14 +124,42 @@ async function runOnce(
   const schemaEqual = await hasSameSchema(loaded, quiet);
   const times: LoadTimes = { startedMs, endedMs, recoveredMs };
   const section = describeLoad({
-    source: recorded ? 'shapes' : 'pgbench',
-    origin: recorded ? originOf(recorded) : `pgbench with ${load.scripts.join(', ')}`,
+    source: recorded ? 'shapes' : load.command === null ? 'pgbench' : 'command',
+    origin: recorded ? originOf(recorded) : (load.command ?? `pgbench with ${load.scripts.join(', ')}`),
     clients: traffic.clients,
     exitCode: run.result.exitCode,
     ...{ schemaEqual, times, monitor, log, commandDeadlocks },
     names: new Map([...names, ...(await inLoadedClone({ clone, context }, readNames))]),
   });
-  return { section, run, caveats: recorded ? caveatsOf(recorded) : [] };
+  const runs = [run, 'run' in traffic ? traffic.run() : null].filter((each) => each !== null);
+  return { section, runs, caveats: recorded ? caveatsOf(recorded) : [] };
+}
+
+/** Where the load comes from: what was recorded, pgbench, or a command of the user's. */
+interface LoadSource {
+  readonly load: LoadPlan;
+  readonly recorded: RecordedTraffic | null;
+  /** The path of the program. */
+  readonly pgbench: string | null;
+}
+
+async function startTraffic(
+  setup: CloneSetup,
+  { command }: RehearsalContext,
+  { load, recorded, pgbench }: LoadSource,
+  log: TrafficLog,
+): Promise<Traffic | CommandTraffic> {
+  const { life, plan, clone } = setup;
+  if (load.command !== null) return startLoadCommand(setup, command, load.command, log);
+  if (recorded)
+    return playShapes(await openClients(setup, clientsOf(load, recorded)), recorded, load.rate ?? 1, log);
+  const scripts = {
+    scripts: load.scripts,
+    clients: load.clients ?? LEAST_CLIENTS,
+    perSecond: load.rate,
+    folder: plan.command.folder,
+  };
+  return runPgbench(life.scope, pgbench ?? '', scripts, clone.connect, clone.server.control, log);
 }
 
 async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): Promise<RecordedTraffic> {
@@ -189,10 +209,6 @@ async function withScripts(
 
 function clientsOf({ clients }: LoadPlan, recorded: RecordedTraffic): number {
   return clients ?? Math.min(Math.max(recorded.clients, LEAST_CLIENTS), MOST_CLIENTS);
-}
-
-function ofPgbench({ clients, rate }: LoadPlan): { clients: number; perSecond: number | null } {
-  return { clients: clients ?? LEAST_CLIENTS, perSecond: rate };
 }
 
 async function openClients({ life, clone, context }: CloneSetup, count: number): Promise<Session[]> {

@@ -51,7 +51,7 @@ export function compareWithTarget(
   { plan, context, clone, schema, sandbox }: CloneSetup,
   { stateBefore, before, ran, after, again, loaded }: RanOnClone,
 ): Promise<TargetComparison> {
-  const runs = [ran, ...again.runs, ...(loaded.run ? [loaded.run] : [])];
+  const runs = [ran, ...again.runs, ...loaded.runs];
   const statements = [...after.seen.statements, ...again.statements];
   return compareTarget(uninterrupted(context), {
     before: stateBefore,

@@ -1,6 +1,9 @@
 import { formatCount, formatDuration, plural } from '../format.ts';
 import type { LoadSection } from '../model/report.ts';
 
+/** Waits are looked at every 50 ms. */
+const AT_ONCE_MS = 60;
+
 /** What the users of the target would have felt, in a few sentences. */
 export function loadHeadline(load: LoadSection): string[] {
   const { mostWaiting, longestWaitMs, blockedMs, blocked, deadlocks, command, recoveryMs, connections } =
@@ -24,6 +27,6 @@ export function loadHeadline(load: LoadSection): string[] {
       : [`the command failed under load (exit code ${command.exitCode ?? 'none'})`]),
     recoveryMs === null
       ? 'sessions still waited when the load was stopped'
-      : `it recovered in ${formatDuration(recoveryMs)}; at most ${formatCount(connections.most)} of ${plural(connections.limit, 'connection')} were in use`,
+      : `it recovered ${recoveryMs < AT_ONCE_MS ? 'at once' : `in ${formatDuration(recoveryMs)}`}; at most ${formatCount(connections.most)} of ${plural(connections.limit, 'connection')} were in use`,
   ];
 }

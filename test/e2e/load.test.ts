@@ -100,6 +100,21 @@ describe('a run under load', async () => {
     60_000,
   );
 
+  test('lets a command of the user’s make the load, on the clone', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const shell = `while psql -qXc 'UPDATE a SET v = v + 1 WHERE id = 1' "$DATABASE_URL"; do :; done`;
+    const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
+      env: CLUSTER,
+      args: ['--load-command', shell, '--load-warmup', '1s'],
+    });
+    expect(report.load).toMatchObject({ source: 'command', origin: shell });
+    expect(report.load?.before.transactions).toBeGreaterThan(2);
+    expect(report.load?.before.failures).toBe(0);
+    await withClient(target.url, async (client) => {
+      expect((await client.query('SELECT v FROM a WHERE id = 1')).rows).toEqual([{ v: 0 }]);
+    });
+  }, 60_000);
+
   test('is refused in the target’s own server, before anything is made', async () => {
     const target = await temporaryDatabase(18, { sql: TABLES });
     const { exitCode, stderr } = await safemigrate(['--load', '--', ...sqlCommand('SELECT 1')], {

@@ -2,7 +2,7 @@ import { type Allowance, DEFAULT_POLICY, type LockLimit, type Policy } from '../
 import { KNOWN_HAZARDS } from '../../hazards/registry.ts';
 import { LOCK_MODES } from '../../postgres/lock-modes.ts';
 import { declareOptions } from './option-spec.ts';
-import { choiceOf, DURATION, listOf, SIZE, SWITCH, type ValueType } from './value-types.ts';
+import { COUNT, choiceOf, DURATION, listOf, SECONDS, SIZE, SWITCH, type ValueType } from './value-types.ts';
 
 const HAZARD: ValueType<Allowance> = {
   parse: parseAllowance,
@@ -18,7 +18,15 @@ const LOCK: ValueType<LockLimit> = {
 
 /** What a rehearsal must keep to. */
 export const POLICY_TABLE = declareOptions<Policy>(
-  { maxDurationMs: null, maxWalBytes: null, maxDiskBytes: null, ...DEFAULT_POLICY },
+  {
+    maxDurationMs: null,
+    maxWalBytes: null,
+    maxDiskBytes: null,
+    maxBlockedSecondsMs: null,
+    maxLatencyMs: null,
+    maxFailures: null,
+    ...DEFAULT_POLICY,
+  },
   {
     failOn: {
       flag: '--fail-on <severity>',
@@ -63,6 +71,27 @@ export const POLICY_TABLE = declareOptions<Policy>(
       summary: 'most disk space the target may need at the peak, by the forecast',
       group: 'Policy',
       type: SIZE,
+    },
+    maxBlockedSecondsMs: {
+      flag: '--max-blocked-seconds <duration>',
+      summary: 'under load: longest time that all sessions together may wait behind the command',
+      group: 'Policy',
+      type: SECONDS,
+      modes: ['rehearse'],
+    },
+    maxLatencyMs: {
+      flag: '--max-latency <duration>',
+      summary: 'under load: latency that 95 % of the transactions may have while the command runs',
+      group: 'Policy',
+      type: DURATION,
+      modes: ['rehearse'],
+    },
+    maxFailures: {
+      flag: '--max-failures <count>',
+      summary: 'under load: number of transactions that may fail',
+      group: 'Policy',
+      type: COUNT,
+      modes: ['rehearse'],
     },
   },
 );

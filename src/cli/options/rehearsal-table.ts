@@ -271,6 +271,14 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     common: true,
     modes: ['rehearse'],
   },
+  loadCommand: {
+    flag: '--load-command <command>',
+    summary: 'the same with a shell command that makes the load, connected to the clone as the command is',
+    group: 'Load',
+    type: TEXT,
+    modes: ['rehearse'],
+    notInFile: true,
+  },
   loadRate: {
     flag: '--load-rate <factor>',
     summary: "times of the target's transactions a second; for scripts: transactions a second",

@@ -21,6 +21,20 @@ test('waiting counts by the longest wait', () => {
   expect(codes({ blocked: behind(15_000) })).toEqual(['error TRAFFIC_BLOCKED']);
 });
 
+test('waits for one relation behind several statements are one hazard, at the statement with most of the waiting', () => {
+  const [first] = behind(1500);
+  if (!first) throw new Error('there is one');
+  const hazards = findLoadHazards(
+    sampleLoad({ blocked: [first, { ...first, statement: 2, longestMs: 500, blockedMs: 700, sessions: 4 }] }),
+  );
+  expect(hazards).toHaveLength(1);
+  expect(hazards[0]).toMatchObject({
+    statement: 1,
+    message: expect.stringMatching(/^4 sessions waited for public\.a, up to 1\.5 s/),
+    evidence: expect.stringMatching(/^2\.2 s of waiting/),
+  });
+});
+
 test('a deadlock is an error, whoever was rolled back', () => {
   const deadlocks: LoadSection['deadlocks'] = [
     { victim: 'load', statement: 2, sql: 'x', detail: 'Process 1' },

@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
-import { DEFAULT_POLICY } from '../../../src/hazards/policy.ts';
+import { describe, expect, test } from 'vitest';
+import { DEFAULT_POLICY, type Policy } from '../../../src/hazards/policy.ts';
 import { type Findings, judge as judgeBy } from '../../../src/hazards/verdict.ts';
-import type { CommandSection, TargetSection } from '../../../src/model/report.ts';
+import type { CommandSection, LoadSection, TargetSection } from '../../../src/model/report.ts';
 import { sampleReport } from '../../helpers/reports.ts';
+import { sampleLoad } from '../../helpers/sample-load.ts';
 
 const { command, schema, targetConnections } = sampleReport();
 const measured = { statements: [], data: null, forecast: null, caveats: [], hazards: [] };
@@ -105,4 +106,38 @@ test('a target that is not proved unchanged fails the rehearsal only if the poli
     expect.stringContaining('--require-proof'),
   ]);
   expect(judgeBy(fine, proof, '2026-11-21').pass).toBe(true);
+});
+
+describe('a run under load', () => {
+  const requested = { loadRequested: true };
+  const load = sampleLoad({ blockedMs: 7000 });
+
+  test('that was requested and could not be made is a reason, with the cause', () => {
+    const caveats = [{ path: 'load', kind: 'unmeasured' as const, reason: 'nobody was seen at work' }];
+    expect(reasons({ ...requested, caveats })).toEqual([
+      'the command was not run under load: nobody was seen at work',
+    ]);
+  });
+
+  test('in which the command fails, or leaves another schema, is a reason', () => {
+    const ended = (more: Partial<LoadSection['command']>) =>
+      reasons({ ...requested, load: { ...load, command: { ...load.command, ...more } } });
+    expect(ended({})).toEqual([]);
+    expect(ended({ exitCode: 1 })).toEqual(['the command failed under load']);
+    expect(ended({ schemaEqual: false })).toEqual([expect.stringMatching(/another schema/)]);
+  });
+
+  test('has limits, which count as exceeded without one', () => {
+    const limited = (policy: Partial<Policy>, found: Partial<Findings>) =>
+      judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, ...policy }, '2026-11-21').reasons;
+    const run = { ...requested, load };
+    expect(limited({ maxBlockedSecondsMs: 7000, maxLatencyMs: 5, maxFailures: 0 }, run)).toEqual([]);
+    expect(limited({ maxBlockedSecondsMs: 6000, maxLatencyMs: 4 }, run)).toEqual([
+      expect.stringMatching(/waited behind the command for 7\.0 s.*6\.0 s \(--max-blocked-seconds\)/),
+      expect.stringMatching(/5\.0 ms.*4\.0 ms \(--max-latency\)/),
+    ]);
+    expect(limited({ maxFailures: 0 }, {})).toEqual([
+      expect.stringMatching(/--max-failures counts as exceeded/),
+    ]);
+  });
 });
