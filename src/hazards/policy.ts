@@ -7,6 +7,8 @@ export interface Policy {
   /** Hazards of this severity or a higher one fail the rehearsal. */
   readonly failOn: 'error' | 'warning';
   readonly allow: readonly Allowance[];
+  /** `nothing`: a rehearsal fails if the command changes anything but the migration tool's own table. */
+  readonly expect?: 'nothing';
   /** A rehearsal fails unless it is proved that the target is unchanged. */
   readonly requireProof: boolean;
   /** Maximum duration of the whole command. */

@@ -1,4 +1,5 @@
-import type { Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
+import { isBookkeeping } from '../model/migration-tables.ts';
+import type { DataSection, Hazard, SchemaSection, TargetConnection, TargetSection } from '../model/report.ts';
 import { budgetReasons, type Spent } from './budgets.ts';
 import { extraRunReasons, type RequestedExtraRuns } from './extra-runs.ts';
 import { hazardReasons, type Policy } from './policy.ts';
@@ -15,6 +16,7 @@ export interface Findings extends Spent, RequestedExtraRuns {
   readonly schema: Pick<SchemaSection, 'changes'> | null;
   /** Hazards; those that the policy allows are marked. */
   readonly hazards: readonly Hazard[];
+  readonly data: Pick<DataSection, 'walBytes' | 'written'> | null;
   readonly loadRequested: boolean;
   /** The run was interrupted by a signal before the command ended. */
   readonly interrupted: boolean;
@@ -35,6 +37,7 @@ export function judge(findings: Findings, policy: Policy, today: string): Verdic
     ...loadReasons(findings),
     ...hazardReasons(findings.hazards, policy, today),
     ...(findings.interrupted || !findings.command.reachedClone ? [] : budgetReasons(findings, policy)),
+    ...unexpectedReasons(findings, policy),
     ...unseenReasons(findings),
     ...unprovedReasons(findings, policy),
   ];
@@ -51,6 +54,26 @@ function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): s
   const { exitCode, schemaEqual } = load.command;
   if (exitCode !== 0) return ['the command failed under load'];
   return schemaEqual === false ? ['under load the command left another schema than without load'] : [];
+}
+
+const NAMED_CHANGES = 5;
+
+/** What the command changes although --expect says that it changes nothing; a migration tool's own tables do not count. */
+function unexpectedReasons({ schema, data, interrupted }: Findings, { expect }: Policy): string[] {
+  if (expect !== 'nothing' || interrupted) return [];
+  const changed = [
+    ...(schema?.changes ?? []).map(({ verb, kind, object }) => ({
+      object,
+      what: `${verb} ${kind} ${object}`,
+    })),
+    ...(data?.written ?? []).map(({ relation }) => ({ object: relation, what: `rows of ${relation}` })),
+  ].filter(({ object }) => !isBookkeeping(object));
+  if (changed.length === 0) return [];
+  const named = changed.slice(0, NAMED_CHANGES).map(({ what }) => what);
+  const more = changed.length > NAMED_CHANGES ? ` and ${changed.length - NAMED_CHANGES} more` : '';
+  return [
+    `the command would change the database, and --expect nothing allows no change: ${named.join(', ')}${more}`,
+  ];
 }
 
 function targetReasons({ target }: Findings): string[] {

@@ -19,6 +19,7 @@ const LOCK: ValueType<LockLimit> = {
 /** What a rehearsal must keep to. */
 export const POLICY_TABLE = declareOptions<Policy>(
   {
+    expect: null,
     maxDurationMs: null,
     maxWalBytes: null,
     maxDiskBytes: null,
@@ -41,6 +42,13 @@ export const POLICY_TABLE = declareOptions<Policy>(
       group: 'Policy',
       type: listOf(HAZARD),
       common: true,
+    },
+    expect: {
+      flag: '--expect <what>',
+      summary:
+        'nothing: fail if the command would change schema or rows, as a check that the database has all that this code needs',
+      group: 'Policy',
+      type: choiceOf('nothing'),
     },
     requireProof: {
       flag: '--require-proof',

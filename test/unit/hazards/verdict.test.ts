@@ -141,3 +141,20 @@ describe('a run under load', () => {
     ]);
   });
 });
+
+test('a command that should change nothing may change what its tool keeps for itself, and nothing else', () => {
+  const expecting = (found: Partial<Findings>) =>
+    judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, expect: 'nothing' }, '2026-11-21').reasons;
+  const written = (relation: string) => ({
+    walBytes: 0,
+    written: [{ relation, inserted: 1, updated: 0, deleted: 0 }],
+  });
+  const unchanged = schema && { ...schema, changes: [] };
+  expect(expecting({ schema: unchanged, data: written('public.knex_migrations_lock') })).toEqual([]);
+  expect(expecting({ schema: unchanged, data: written('public.orders') })).toEqual([
+    'the command would change the database, and --expect nothing allows no change: rows of public.orders',
+  ]);
+  expect(expecting({})).toEqual(
+    schema?.changes.length ? [expect.stringMatching(/^the command would change the database/)] : [],
+  );
+});
