@@ -1,5 +1,6 @@
 import type { HazardRecord } from './hazard-definition.ts';
 import { ACCESS } from './kinds/access.ts';
+import { AFTERMATH } from './kinds/aftermath.ts';
 import { APPLICATION } from './kinds/application.ts';
 import { BEHAVIOUR } from './kinds/behaviour.ts';
 import { BEYOND_DATABASE } from './kinds/beyond.ts';
@@ -38,6 +39,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...OBJECTS,
   ...BEHAVIOUR,
   ...LONG_NAMES,
+  ...AFTERMATH,
   ...ACCESS,
   ...BEYOND_DATABASE,
   ...QUERIES,

@@ -59,6 +59,7 @@ export interface CatalogueFacts {
   readonly identityLost: readonly string[];
   /** Rows without a parent that the command may have left while foreign keys were not checked. */
   readonly orphans: readonly OrphanFacts[];
+  readonly effects: EffectFacts;
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
   /**
@@ -112,6 +113,33 @@ export interface DefinitionFacts {
 }
 
 export const NO_DEFINITIONS: DefinitionFacts = { functions: new Map(), defaults: new Map() };
+
+/** What the changes mean for others, as the clone shows it after the command. */
+export interface EffectFacts {
+  readonly unanalyzed: readonly Unanalyzed[];
+  readonly brokenFunctions: readonly BrokenFunction[];
+}
+
+export const NO_EFFECTS: EffectFacts = { unanalyzed: [], brokenFunctions: [] };
+
+/** A column, or an index on an expression, of which the planner knows nothing; one of the two is null. */
+export interface Unanalyzed {
+  readonly relation: string;
+  readonly column: string | null;
+  readonly index: string | null;
+}
+
+/** A function whose body names something that is gone. */
+export interface BrokenFunction {
+  /** `public.f(integer)` */
+  readonly function: string;
+  /** The last part of the name that is gone. */
+  readonly names: string;
+  /** What the server says of the use. */
+  readonly error: string;
+  /** Tables with a trigger that runs it. */
+  readonly triggersOn: readonly string[];
+}
 
 export interface CheckFacts {
   readonly relation: string;

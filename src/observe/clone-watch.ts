@@ -2,7 +2,7 @@ import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { Target } from '../database/target.ts';
 import { formatBytes } from '../format.ts';
-import { type CatalogueFacts, NO_DEFINITIONS, type OrphanFacts } from '../model/hazard-facts.ts';
+import { type CatalogueFacts, NO_DEFINITIONS, NO_EFFECTS, type OrphanFacts } from '../model/hazard-facts.ts';
 import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -16,6 +16,7 @@ import {
   readCatalogueBefore,
   readUnindexedForeignKeys,
 } from './catalogue-facts.ts';
+import { readEffects } from './effects/read-effects.ts';
 import { measured } from './measured.ts';
 import { readOrphans } from './orphans.ts';
 import { allRelationNames, newAmong, type RelationNames, relationNames } from './relation-names.ts';
@@ -130,7 +131,9 @@ class CloneReader implements CloneWatch {
   }
 
   orphans(tables: readonly string[]): Promise<OrphanFacts[]> {
-    return this.#inClone((session) => readOrphans(session, tables), COUNT_TIMEOUT_MS);
+    return this.#inClone((session) => readOrphans(session, tables), {
+      statementTimeoutMs: COUNT_TIMEOUT_MS,
+    });
   }
 
   async #compare(before: DataBefore, wanted: Iterable<number>): Promise<CloneObservations> {
@@ -141,6 +144,11 @@ class CloneReader implements CloneWatch {
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
     const data = await measured(caveats, 'data', () => this.#readDataAgain(before, wanted));
     const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
+    const effects =
+      schema &&
+      (await measured(caveats, 'hazards', () =>
+        readEffects(schema.section, (read) => this.#inClone(read, { readOnly: false })),
+      ));
     const relations = data?.relations ?? null;
     const rows =
       relations &&
@@ -159,6 +167,7 @@ class CloneReader implements CloneWatch {
         ...catalogueFacts(before.catalogue, before.relations, data),
         dropped: schema?.dropped ?? new Map(),
         definitions: schema?.definitions ?? NO_DEFINITIONS,
+        effects: effects ?? NO_EFFECTS,
         actsOnServer: [],
         orphans: [],
       },
@@ -186,12 +195,12 @@ class CloneReader implements CloneWatch {
     }));
   }
 
-  async #inClone<T>(read: (session: Session) => Promise<T>, statementTimeoutMs?: number): Promise<T> {
+  async #inClone<T>(
+    read: (session: Session) => Promise<T>,
+    more: { readonly readOnly?: boolean; readonly statementTimeoutMs?: number } = {},
+  ): Promise<T> {
     const { run, audit, signal, target } = this.#options;
-    const options = {
-      ...{ purpose: 'clone', run, audit, signal, readOnly: true },
-      ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
-    };
+    const options = { ...{ purpose: 'clone', run, audit, signal, readOnly: true }, ...more };
     const session = await openSession(forOwnSessions(this.#clone, target), options);
     try {
       return await read(session);
@@ -218,6 +227,7 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
       ...catalogueFacts(before.catalogue, before.relations, null),
       dropped: new Map(),
       definitions: NO_DEFINITIONS,
+      effects: NO_EFFECTS,
       actsOnServer: [],
       orphans: [],
     },
@@ -237,6 +247,7 @@ const NOT_OBSERVED: CloneObservations = {
     unindexedForeignKeys: new Map(),
     dropped: new Map(),
     definitions: NO_DEFINITIONS,
+    effects: NO_EFFECTS,
     lockTimeoutByDefault: false,
     actsOnServer: [],
     identityLost: [],

@@ -2,6 +2,7 @@ import {
   type Action,
   type HazardFacts,
   NO_DEFINITIONS,
+  NO_EFFECTS,
   type RelationFacts,
 } from '../../src/model/hazard-facts.ts';
 import type { StatementSection } from '../../src/model/report.ts';
@@ -31,6 +32,7 @@ export function facts(
       unindexedForeignKeys: new Map(),
       dropped: new Map(),
       definitions: NO_DEFINITIONS,
+      effects: NO_EFFECTS,
       lockTimeoutByDefault: true,
       actsOnServer: [],
       identityLost: [],

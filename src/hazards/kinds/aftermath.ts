@@ -1,0 +1,103 @@
+import { formatCount, listed } from '../../format.ts';
+import type { Unanalyzed } from '../../model/hazard-facts.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import { relationEvidence } from '../evidence.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { WARNING } from '../thresholds.ts';
+import { lastPart } from './names.ts';
+
+/** What the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
+export const AFTERMATH: readonly HazardRecord[] = [
+  {
+    code: 'STATISTICS_MISSING',
+    title: 'the planner has no statistics of a column or an index of a large table',
+    condition: `After the command a column that an index or a foreign key uses (of another type, or new with a stored value) or a new index on an expression has no statistics, on a table of ${formatCount(WARNING.rows)} rows or 100 MB or more, and the command did not ANALYZE it.`,
+    effect:
+      'Neither ALTER TABLE nor CREATE INDEX makes autovacuum analyze a table: until a tenth of its rows has changed, queries are planned with defaults, and a join or a sort may take a thousand times as long.',
+    safer:
+      'ANALYZE the table at the end of the migration, outside of its transaction; it blocks neither reads nor writes (https://www.postgresql.org/docs/current/sql-analyze.html, https://www.postgresql.org/docs/current/sql-altertable.html, SET DATA TYPE).',
+    find: (context) => {
+      const { unanalyzed } = context.facts.catalogue.effects;
+      return [...new Set(unanalyzed.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
+        const missing = unanalyzed.filter((each) => each.relation === relation);
+        const { rows, sizeBytes } = context.relation(relation) ?? {};
+        if ((rows ?? 0) < WARNING.rows && (sizeBytes ?? 0) < WARNING.sizeBytes) return [];
+        const columns = missing.flatMap(({ column }) => column ?? []);
+        const isWhole = missing.some(({ index }) => index !== null);
+        return [
+          {
+            statement:
+              missing.map((each) => maker(context, each)).findLast((index) => index !== null) ?? null,
+            relation,
+            severity: 'warning',
+            message: `the planner has no statistics of ${listed(missing.map(({ column, index }) => index ?? `${relation}.${column}`))}`,
+            evidence: `pg_stats has no row for it after the command; ${relationEvidence(context, relation)}`,
+            advice: sqlAdvice(
+              'At the end of the migration, outside of its transaction:',
+              `ANALYZE ${relation}${isWhole ? '' : ` (${columns.join(', ')})`}`,
+            ),
+          },
+        ];
+      });
+    },
+  },
+  {
+    code: 'FUNCTION_BREAKS',
+    title: 'a function names what the command drops or renames',
+    condition:
+      'A function or procedure in SQL or PL/pgSQL names a table, column, function or type that the command dropped or renamed: its queries are analyzed on the clone after the command. Not found: texts that a function makes at run time (EXECUTE), and fields of variables of type record.',
+    effect:
+      'PostgreSQL does not know what a body names, so the migration succeeds; the function fails when it is called, and with a trigger each write to its table.',
+    safer:
+      'Replace the function in the same transaction, or before, by one that does without the name (https://www.postgresql.org/docs/current/ddl-depend.html).',
+    find: (context) =>
+      context.facts.catalogue.effects.brokenFunctions.map(
+        ({ function: name, names, error, triggersOn }): Finding => {
+          const [relation = null] = triggersOn;
+          return {
+            statement: losing(context, names),
+            relation,
+            severity: relation === null ? 'warning' : 'error',
+            message: `the function ${name} names ${names}, which is gone${relation === null ? '' : `: writes to ${listed(triggersOn)} run it and fail`}`,
+            evidence: `analyzed on the clone after the command: ${error}`,
+            advice: `Replace ${name} in the same transaction, or before.`,
+          };
+        },
+      ),
+  },
+];
+
+function maker(context: HazardContext, { relation, column, index }: Unanalyzed): number | null {
+  if (index !== null) {
+    const found = actionsOn(context, 'create index').find(
+      (each) =>
+        each.relation === relation &&
+        each.action.index !== null &&
+        displayName(each.action.index) === lastPart(index),
+    );
+    return found?.statement.index ?? null;
+  }
+  const changes = [...actionsOn(context, 'alter type'), ...actionsOn(context, 'add column')];
+  const found = changes.find(
+    (each) => each.relation === relation && displayName(each.action.column) === column,
+  );
+  return found?.statement.index ?? null;
+}
+
+/** The statement that drops or renames what had a name. */
+function losing(context: HazardContext, name: string): number | null {
+  const found = [
+    ...context.actionsOf('drop column').filter(({ action }) => action.column === name),
+    ...context
+      .actionsOf('drop')
+      .filter(({ action }) => action.objects.some((object) => object.name === name)),
+    ...context
+      .actionsOf('rename')
+      .filter(
+        ({ action }) =>
+          [action.column, action.table?.name, action.object?.name].includes(name) && action.to !== name,
+      ),
+  ];
+  return found[0]?.statement.index ?? null;
+}

@@ -1,0 +1,175 @@
+import { messageOf, sqlstateOf } from '../../errors.ts';
+import type { BrokenFunction } from '../../model/hazard-facts.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName, identifier } from '../../postgres/sql/quote.ts';
+import { type GoneName, type GoneNames, partsOf } from './gone-names.ts';
+import { expressionsOf, type FunctionVariable } from './plpgsql-expressions.ts';
+
+/**
+ * Functions with a body that the server does not keep track of: text in SQL or PL/pgSQL. Their definition comes with the table of a
+ * trigger that runs them.
+ */
+const NAMING = `
+select n.nspname as schema, p.proname as name, pg_catalog.oidvectortypes(p.proargtypes) as arguments, l.lanname as language,
+  pg_catalog.pg_get_functiondef(p.oid) as definition,
+  array(select distinct t.tgrelid::pg_catalog.regclass::text from pg_catalog.pg_trigger t
+    where t.tgfoid = p.oid and not t.tgisinternal and t.tgenabled <> 'D') as tables
+from pg_catalog.pg_proc p
+join pg_catalog.pg_language l on l.oid = p.prolang
+join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where l.lanname in ('sql', 'plpgsql') and p.prokind in ('f', 'p') and p.oid >= 16384 and n.nspname not like 'pg\\_%'
+  and pg_catalog.to_jsonb(p) ->> 'prosqlbody' is null and p.prosrc ~* $1
+  and not exists (select from pg_catalog.pg_depend d
+    where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e')
+order by 1, 2, 3 limit 500`;
+
+interface Row {
+  readonly schema: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly language: 'sql' | 'plpgsql';
+  readonly definition: string;
+  readonly tables: readonly string[];
+}
+
+// Ours is pg_catalog; the application's is what the database and the role have.
+const BEGIN = ['BEGIN', 'SET LOCAL check_function_bodies = on', 'RESET search_path'];
+const PATH = 'SELECT pg_catalog.current_schemas(false)::pg_catalog.text[] AS path';
+const ROLLBACK = 'ROLLBACK';
+
+/**
+ * Finds functions that name what is gone. Each query of a body that contains one of the names becomes the body of a function in SQL, which
+ * the server analyzes when it is created; then all is rolled back. Texts made at run time (EXECUTE) are not read.
+ */
+export async function brokenFunctions(session: Session, gone: GoneNames): Promise<BrokenFunction[]> {
+  const names = [...gone.relations, ...gone.columns, ...gone.functions, ...gone.types];
+  const words = names.map(({ name }) => name.replace(/[^\w\u0080-\uffff]/g, '\\$&')).join('|');
+  const candidates = await session.query<Row>(NAMING, [`(?:^|[^\\w])(?:${words})(?:[^\\w]|$)`]);
+  if (candidates.length === 0) return [];
+  const mentions = new RegExp(`(?<![\\w$])(?:${words})(?![\\w$])`, 'i');
+  const found: BrokenFunction[] = [];
+  for (const sql of BEGIN) await session.query(sql);
+  try {
+    const [schemas] = await session.query<{ path: string[] }>(PATH);
+    for (const row of candidates) {
+      const broken = await firstBroken(session, row, gone, { path: schemas?.path ?? [], mentions });
+      if (broken !== null) found.push(broken);
+    }
+  } finally {
+    // A lost connection has rolled back by itself, and the failure that is under way says so.
+    await session.query(ROLLBACK).catch(() => undefined);
+  }
+  return found;
+}
+
+async function firstBroken(
+  session: Session,
+  row: Row,
+  gone: GoneNames,
+  { path, mentions }: { readonly path: readonly string[]; readonly mentions: RegExp },
+): Promise<BrokenFunction | null> {
+  for (const sql of await probesOf(row, mentions)) {
+    const failure = await failureOf(session, sql, OWN_PATH.exec(row.definition)?.[1]);
+    const name = failure && nameOfFailure(failure, gone, pathOf(row) ?? path);
+    if (failure && name !== null)
+      return {
+        function: `${displayName(row.schema, row.name)}(${row.arguments})`,
+        names: name,
+        error: failure.message,
+        triggersOn: row.tables,
+      };
+  }
+  return null;
+}
+
+const PROBE = 'pg_temp.safemigrate_probe';
+
+/** The search_path that the function sets for itself. */
+function pathOf({ definition }: Row): string[] | null {
+  const [, list] = OWN_PATH.exec(definition) ?? [];
+  return list === undefined ? null : list.split(/, */).map((name) => name.replace(/^['"]|['"]$/g, ''));
+}
+
+const OWN_PATH = /^ SET search_path TO (.*)$/m;
+
+/** Functions whose creation fails if a part of the body does not work. */
+async function probesOf({ language, definition, tables }: Row, mentions: RegExp): Promise<string[]> {
+  if (language === 'sql')
+    return [
+      `${/^CREATE OR REPLACE \w+ /.exec(definition)?.[0] ?? ''}${PROBE}${definition.slice(definition.indexOf('('))}`,
+    ];
+  const body = await expressionsOf(definition);
+  if (body === null) return [];
+  const head = `CREATE OR REPLACE FUNCTION ${PROBE}(${parameters(body.variables, tables[0])}) RETURNS void LANGUAGE sql AS `;
+  return body.expressions
+    .filter((sql) => mentions.test(sql))
+    .map((sql) => `${head}$safemigrate_probe$${sql}\n$safemigrate_probe$`);
+}
+
+/** Rows of triggers have the type of their table; other records have no type before they are run, and are left out. */
+function parameters(variables: readonly FunctionVariable[], table: string | undefined): string {
+  return variables
+    .flatMap(({ name, type }) => {
+      const own = type ?? ((name === 'new' || name === 'old') && table !== undefined ? table : null);
+      return own === null ? [] : [`${identifier(name)} ${own}`];
+    })
+    .join(', ');
+}
+
+interface Failure {
+  readonly sqlstate: string;
+  readonly message: string;
+  /** The name at the position of the error, part by part. */
+  readonly at: readonly string[];
+}
+
+/** @param path the search_path that the function sets for itself, as SET writes it. */
+async function failureOf(session: Session, sql: string, path: string | undefined): Promise<Failure | null> {
+  await session.query('SAVEPOINT probe');
+  if (path !== undefined) await session.query(`SET LOCAL search_path TO ${path}`);
+  try {
+    await session.query(sql);
+    return null;
+  } catch (error) {
+    const sqlstate = sqlstateOf(error);
+    if (sqlstate === undefined) throw error;
+    const { position, internalPosition, internalQuery } = error as Record<string, string | undefined>;
+    const text = internalQuery ?? sql;
+    const from = Number(internalPosition ?? position ?? 0);
+    return { sqlstate, message: messageOf(error), at: from === 0 ? [] : nameAt(text, from - 1) };
+  } finally {
+    await session.query('ROLLBACK TO SAVEPOINT probe');
+  }
+}
+
+/** @param from in characters, as the server counts them. */
+function nameAt(text: string, from: number): string[] {
+  const rest = [...text].slice(from, from + 300).join('');
+  const part = '(?:"(?:[^"]|"")*"|[\\w$\\u0080-\\uffff]+)';
+  return partsOf(new RegExp(`^${part}(?:\\.${part})*`).exec(rest)?.[0] ?? '');
+}
+
+/**
+ * The gone name that the error is about. The position shows the use, the SQLSTATE what kind of name was looked for there.
+ * @param path the schemas in which names without one were looked for.
+ */
+function nameOfFailure({ sqlstate, at }: Failure, gone: GoneNames, path: readonly string[]): string | null {
+  const [name = '', within] = at.toReversed();
+  const isIn = (names: readonly GoneName[]) =>
+    names.some(
+      (each) => each.name === name && (within === undefined ? path : [within]).includes(each.within),
+    );
+  const isColumn = gone.columns.some((each) => each.name === name);
+  const ofRow = at.length === 2 && (within === 'new' || within === 'old');
+  const isGone =
+    sqlstate === '42P01'
+      ? ofRow
+        ? isColumn
+        : isIn(gone.relations)
+      : sqlstate === '42703'
+        ? isColumn
+        : sqlstate === '42883'
+          ? isIn(gone.functions)
+          : sqlstate === '42704' && isIn(gone.types);
+  return isGone ? name : null;
+}

@@ -1,0 +1,82 @@
+import type { Unanalyzed } from '../../model/hazard-facts.ts';
+import type { SchemaSection } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+
+/** Objects whose statistics the command may have taken or not made yet, by their names after the command. */
+export interface Suspects {
+  /** `public.orders.total` */
+  readonly columns: readonly string[];
+  /** `public.orders_lower_idx` */
+  readonly indexes: readonly string[];
+}
+
+/**
+ * Lists what may lack statistics: columns of another type, new columns whose value the command stores in each row, and new indexes. An
+ * UPDATE is not among it: it makes autovacuum analyze the table, which ALTER TABLE and CREATE INDEX do not.
+ */
+export function mayLackStatistics({ changes }: SchemaSection): Suspects | null {
+  const columns = changes
+    .filter(
+      ({ verb, kind, sql }) =>
+        kind === 'column' &&
+        ((verb === 'alter' && / TYPE /.test(sql)) ||
+          (verb === 'create' && / DEFAULT | GENERATED ALWAYS AS \(.* STORED/s.test(sql))),
+    )
+    .map(({ object }) => object);
+  const indexes = changes
+    .filter(({ verb, kind, sql }) => verb === 'create' && kind === 'index' && /\(.*\(/s.test(sql))
+    .map(({ object }) => object);
+  return columns.length + indexes.length === 0 ? null : { columns, indexes };
+}
+
+// pg_stats shows only what the role may read, and nothing under row-level security.
+const COLUMNS = `
+select n.nspname as schema, c.relname as table, a.attname as column
+from pg_catalog.pg_attribute a
+join pg_catalog.pg_class c on c.oid = a.attrelid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'm') and a.attnum > 0 and not a.attisdropped and a.attname = any ($1)
+  and pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT') and not pg_catalog.row_security_active(c.oid)
+  and (exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and a.attnum = any (i.indkey))
+    or exists (select from pg_catalog.pg_constraint k where k.contype = 'f'
+      and (k.conrelid = c.oid and a.attnum = any (k.conkey) or k.confrelid = c.oid and a.attnum = any (k.confkey))))
+  and not exists (select from pg_catalog.pg_stats s
+    where s.schemaname = n.nspname and s.tablename = c.relname and s.attname = a.attname)`;
+
+const INDEXES = `
+select n.nspname as schema, c.relname as table, x.relname as index
+from pg_catalog.pg_index i
+join pg_catalog.pg_class x on x.oid = i.indexrelid
+join pg_catalog.pg_class c on c.oid = i.indrelid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where x.relkind = 'i' and i.indexprs is not null and i.indisvalid and x.relname = any ($1)
+  and pg_catalog.has_table_privilege(c.oid, 'SELECT') and not pg_catalog.row_security_active(c.oid)
+  and not exists (select from pg_catalog.pg_stats s where s.schemaname = n.nspname and s.tablename = x.relname)`;
+
+interface Row {
+  readonly schema: string;
+  readonly table: string;
+  readonly column?: string;
+  readonly index?: string;
+}
+
+/** Finds those that are used by an index or a foreign key, or are one, and have no statistics. */
+export async function unanalyzed(session: Session, { columns, indexes }: Suspects): Promise<Unanalyzed[]> {
+  const lastNames = (objects: readonly string[]) => [
+    objects.map((object) =>
+      (/(?:"(?:[^"]|"")*"|[^."]+)$/.exec(object)?.[0] ?? '').replace(/^"(.*)"$/s, '$1'),
+    ),
+  ];
+  const bare = columns.length === 0 ? [] : await session.query<Row>(COLUMNS, lastNames(columns));
+  const built = indexes.length === 0 ? [] : await session.query<Row>(INDEXES, lastNames(indexes));
+  return [...bare, ...built]
+    .map(({ schema, table, column, index }) => ({
+      relation: displayName(schema, table),
+      column: column === undefined ? null : displayName(column),
+      index: index === undefined ? null : displayName(schema, index),
+    }))
+    .filter(({ relation, column, index }) =>
+      index === null ? columns.includes(`${relation}.${column}`) : indexes.includes(index),
+    );
+}
