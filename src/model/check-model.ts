@@ -40,6 +40,12 @@ export const queriesSection = z.object({
   /** Plans were compared as well: EXPLAIN (GENERIC_PLAN) exists since PostgreSQL 16. */
   planned: z.boolean(),
   broken: z.array(applicationQuery.extend({ error: sqlError })),
+  /** INSERTs that do not name columns which have no default and must have a value since the command. */
+  refused: z
+    .array(applicationQuery.extend({ relation: z.string(), columns: z.array(z.string()) }))
+    .optional(),
+  /** Queries that return columns of other names or types than before: sessions that prepared them get an error once. */
+  changedRow: z.array(applicationQuery).optional(),
   slower: z.array(
     applicationQuery.extend({
       /** The planner's total cost for the generic plan. */

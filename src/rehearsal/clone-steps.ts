@@ -86,7 +86,8 @@ export function readAfter(
     const read = await before.watch.after(wire.lockedRelations(), { interrupt });
     const observed = await withUnseen(read, () => actsUnseen(context, clone, gate), interrupt);
     const seen = await wire.statements(observed.names, observed.data, observed.made);
-    const checked = await runChecksAfter(clone, { ...context, ...questions }, before.checks, interrupt);
+    const options = { ...context, ...questions };
+    const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     return { observed: await withOrphans(observed, before.watch, seen, interrupt), seen, checked };
   });
 }

@@ -1,6 +1,7 @@
 import { formatCount, formatRate, listed, plural } from '../../format.ts';
 import type { QueriesSection } from '../../model/report.ts';
-import type { Finding, HazardRecord } from '../hazard-definition.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { BUSY_PER_SECOND } from '../thresholds.ts';
 
 /** Effects on queries of the running application. All queries share one finding; the report lists them. */
 export const QUERIES: readonly HazardRecord[] = [
@@ -13,6 +14,26 @@ export const QUERIES: readonly HazardRecord[] = [
     safer:
       'First release an application that no longer sends the query, then drop or rename what it used; for a rename, keep the old name in the meantime (a view, a generated or a second column).',
     find: ({ facts: { queries } }) => (queries ? breaks(queries) : []),
+  },
+  {
+    code: 'WRITES_BREAK',
+    title: 'an INSERT of the running application will be refused',
+    condition:
+      'An INSERT of pg_stat_statements or of a file (--queries) does not name a column that is NOT NULL and has no default since the command, and no BEFORE INSERT trigger of the table may fill it; a warning if it is sent less than once an hour. Values are not tried: a CHECK or a foreign key that they violate is not found.',
+    effect: 'The INSERT fails with SQLSTATE 23502, from the commit until the application is replaced.',
+    safer:
+      'Keep a DEFAULT until all running code writes the column (https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-NOT-NULL).',
+    find: ({ facts: { queries } }) => (queries ? refusals(queries) : []),
+  },
+  {
+    code: 'PREPARED_STATEMENT_BREAKS',
+    title: 'prepared statements of open sessions will fail once',
+    condition: `A query of pg_stat_statements or of a file (--queries) returns columns of other names or types than before: SELECT * after ADD COLUMN, a column of another type. A notice if it is sent less than ${BUSY_PER_SECOND} times a second.`,
+    effect:
+      'A session that prepared the query before the commit gets "cached plan must not change result type" (SQLSTATE 0A000), and in a transaction loses it; drivers and ORMs prepare by themselves (JDBC, npgsql, pgx, Rails), and a pool keeps such sessions for hours.',
+    safer:
+      'Name columns instead of SELECT *; let the application reconnect after the commit, with PgBouncer RECONNECT (https://www.postgresql.org/docs/current/sql-prepare.html, https://www.pgbouncer.org/usage.html).',
+    find: ({ facts: { queries } }) => (queries ? changedRows(queries) : []),
   },
   {
     code: 'QUERY_SLOWER',
@@ -32,11 +53,13 @@ const SQL_CHARACTERS = 120;
 /** A query that a person or a former migration sent once stays in the statistics for a long time. */
 const SELDOM_PER_SECOND = 1 / 3600;
 
+function isSeldom(queries: readonly { readonly callsPerSecond: number | null }[]): boolean {
+  return queries.every(({ callsPerSecond }) => callsPerSecond !== null && callsPerSecond < SELDOM_PER_SECOND);
+}
+
 function breaks({ broken, ...section }: QueriesSection): Finding[] {
   if (broken.length === 0) return [];
-  const seldom = broken.every(
-    ({ callsPerSecond }) => callsPerSecond !== null && callsPerSecond < SELDOM_PER_SECOND,
-  );
+  const seldom = isSeldom(broken);
   const texts = broken.map(
     ({ sql, error, callsPerSecond }) =>
       `${excerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
@@ -53,6 +76,50 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
         'Release an application that no longer sends it before this migration, or keep the old name until then.',
     },
   ];
+}
+
+function refusals({ refused = [], ...section }: QueriesSection): Finding[] {
+  return [...new Set(refused.map(({ relation }) => relation))].map((relation): Finding => {
+    const own = refused.filter((query) => query.relation === relation);
+    const columns = [...new Set(own.flatMap((query) => query.columns))];
+    const texts = own.map(({ sql, callsPerSecond }) => `${excerpt(sql)}${frequency(callsPerSecond)}`);
+    const verb = own.length === 1 ? 'does not name' : 'do not name';
+    return {
+      statement: null,
+      relation,
+      severity: isSeldom(own) ? 'warning' : 'error',
+      message: `${plural(own.length, 'INSERT')} of the running application ${verb} ${listed(columns)} of ${relation}, which must have a value: ${listed(texts, SHOWN)}`,
+      evidence: `columns named by the queries, and NOT NULL without a default on the clone; from ${origin(section)}`,
+      advice: sqlAdvice(
+        'Until all running code writes the column:',
+        ...columns.map((column) => `ALTER TABLE ${relation} ALTER COLUMN ${column} SET DEFAULT …`),
+      ),
+    };
+  });
+}
+
+function changedRows({ changedRow = [], ...section }: QueriesSection): Finding[] {
+  if (changedRow.length === 0) return [];
+  const isBusy = changedRow.some(
+    ({ callsPerSecond }) => (callsPerSecond ?? BUSY_PER_SECOND) >= BUSY_PER_SECOND,
+  );
+  const texts = changedRow.map(({ sql, callsPerSecond }) => `${excerpt(sql)}${frequency(callsPerSecond)}`);
+  const verb = changedRow.length === 1 ? 'returns' : 'return';
+  return [
+    {
+      statement: null,
+      relation: null,
+      severity: isBusy ? 'warning' : 'notice',
+      message: `${plural(changedRow.length, 'query', 'queries')} of the running application ${verb} other columns than before, which sessions that prepared it do not accept: ${listed(texts, SHOWN)}`,
+      evidence: `described by the server before and after the command; from ${origin(section)}`,
+      advice:
+        'Let the application reconnect right after the commit: restart it, or send RECONNECT to the console of PgBouncer.',
+    },
+  ];
+}
+
+function frequency(callsPerSecond: number | null): string {
+  return callsPerSecond === null ? '' : ` (${formatRate(callsPerSecond)})`;
 }
 
 function slows({ slower, ...section }: QueriesSection): Finding[] {

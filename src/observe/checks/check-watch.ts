@@ -2,7 +2,7 @@ import type { Clone } from '../../clone/method.ts';
 import { forOwnSessions } from '../../clone/own-sessions.ts';
 import type { Target } from '../../database/target.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
-import type { Caveat, CheckSection, QueriesSection } from '../../model/report.ts';
+import type { Caveat, CheckSection, QueriesSection, SchemaSection } from '../../model/report.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
@@ -11,6 +11,7 @@ import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts
 import { measured } from '../measured.ts';
 import { compareQueries } from './compare-queries.ts';
 import type { ApplicationQueries } from './query-source.ts';
+import { maybeRequired, type RefusedWrite, refusedWrites } from './refused-writes.ts';
 import { type QueryTrial, tryQueries } from './try-queries.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
 
@@ -56,12 +57,14 @@ export async function runChecksBefore(clone: Clone, options: ChecksOptions): Pro
 
 /**
  * Tries and runs the same again, and compares. The caveats say what could not be tried.
+ * @param schema what the command changed; null if it is not known.
  * @param interrupt aborted: nothing is run.
  */
 export async function runChecksAfter(
   clone: Clone,
   options: ChecksOptions,
   before: ChecksBefore,
+  schema: SchemaSection | null,
   interrupt?: AbortSignal,
 ): Promise<Checked> {
   const caveats = [...before.caveats];
@@ -69,12 +72,13 @@ export async function runChecksAfter(
   try {
     const sections = await inCloneForChecks(clone, options, async (session) => {
       const trials = before.trials && (await tryAll(session, options.queries, caveats));
+      const refusals = await tryWrites(session, options.queries, schema);
       const checks: CheckSection[] = [];
       for (const check of options.checks) {
         const result = await runCheck(session, check).catch(failedCheck);
         checks.push(compareCheck(check, before.results.get(check) ?? null, result));
       }
-      return { queries: compareTrials(options.queries, before.trials, trials), checks };
+      return { queries: compareTrials(options.queries, [before.trials, trials], refusals), checks };
     });
     if (sections.queries) caveats.push(...queryCaveats(sections.queries.skipped));
     return { ...withoutPasswords(sections), caveats };
@@ -119,12 +123,25 @@ async function tryAll(
   return measured(caveats, 'queries.checked', () => tryQueries(session, texts));
 }
 
+async function tryWrites(
+  session: Session,
+  queries: ApplicationQueries | null,
+  schema: SchemaSection | null,
+): Promise<readonly (RefusedWrite | null)[]> {
+  const suspects = schema && maybeRequired(schema);
+  if (!queries || !suspects || suspects.size === 0) return [];
+  const texts = queries.queries.map(({ sql }) => sql);
+  return refusedWrites(session, texts, suspects);
+}
+
+type Trials = readonly QueryTrial[] | null;
+
 function compareTrials(
   queries: ApplicationQueries | null,
-  before: readonly QueryTrial[] | null,
-  after: readonly QueryTrial[] | null,
+  [before, after]: readonly [Trials, Trials],
+  refusals: readonly (RefusedWrite | null)[],
 ): QueriesSection | null {
-  return queries && before && after ? compareQueries(queries, before, after) : null;
+  return queries && before && after ? compareQueries(queries, before, after, refusals) : null;
 }
 
 function queryCaveats({ hidden }: QueriesSection['skipped']): Caveat[] {
@@ -147,6 +164,8 @@ function withoutPasswords({
     queries: queries && {
       ...queries,
       broken: shownText(queries.broken),
+      refused: shownText(queries.refused ?? []),
+      changedRow: shownText(queries.changedRow ?? []),
       slower: shownText(queries.slower),
     },
     checks: checks.map((check) => ({ ...check, name: statementWithoutSecrets(check.name) })),

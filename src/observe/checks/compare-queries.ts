@@ -1,6 +1,7 @@
 import type { QueriesSection } from '../../model/report.ts';
 import { changedNode } from './plans.ts';
-import type { ApplicationQueries } from './query-source.ts';
+import type { ApplicationQueries, ApplicationQuery } from './query-source.ts';
+import type { RefusedWrite } from './refused-writes.ts';
 import type { QueryTrial } from './try-queries.ts';
 
 /** A query whose cost grew by this factor is slower. */
@@ -9,6 +10,7 @@ const SLOWER_FACTOR = 10;
 const SLOWER_FROM_COST = 50;
 
 type Broken = QueriesSection['broken'][number];
+type Refused = NonNullable<QueriesSection['refused']>[number];
 type Slower = QueriesSection['slower'][number];
 
 /** What the command did to the queries; the most often called first, as they came. */
@@ -16,8 +18,11 @@ export function compareQueries(
   source: ApplicationQueries,
   before: readonly QueryTrial[],
   after: readonly QueryTrial[],
+  refusals: readonly (RefusedWrite | null)[] = [],
 ): QueriesSection {
   const broken: Broken[] = [];
+  const refused: Refused[] = [];
+  const changedRow: ApplicationQuery[] = [];
   const slower: Slower[] = [];
   let checked = 0;
   for (const [index, query] of source.queries.entries()) {
@@ -25,6 +30,9 @@ export function compareQueries(
     if (!then || !now || then.error) continue;
     checked++;
     const error = now.error ?? (then.plan && now.planError);
+    const refusal = refusals[index];
+    if (!error && refusal) refused.push({ ...query, ...refusal, columns: [...refusal.columns] });
+    if (!error && then.row !== now.row) changedRow.push(query);
     if (error) broken.push({ ...query, error });
     else if (then.plan && now.plan) {
       const { totalCost: costBefore } = then.plan;
@@ -52,5 +60,7 @@ export function compareQueries(
     planned: before.some(({ plan }) => plan !== null),
     broken,
     slower,
+    refused,
+    changedRow,
   };
 }

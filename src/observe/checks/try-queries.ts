@@ -1,4 +1,4 @@
-import { Query } from 'pg';
+import { type FieldDef, Query, type QueryResult } from 'pg';
 import { messageOf, SafemigrateError, sqlstateOf } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { type Plan, readPlan } from './plans.ts';
@@ -15,6 +15,8 @@ export interface QueryTrial {
   readonly plan: Plan | null;
   /** Why it could not be planned although it could be prepared: the table has no replica identity. */
   readonly planError?: SqlError | null;
+  /** Names and types of the columns that it returns, as text to compare; null if it returns none, or failed. */
+  readonly row: string | null;
 }
 
 /** What pg_stat_statements makes of `interval '1 day'` is no SQL any more: the same as a cast is. */
@@ -34,10 +36,11 @@ const VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int AS
 /** A Parse message takes a single statement, and so cannot be made to run a second one. */
 class Preparation extends Query {
   override submit: InstanceType<typeof Query>['submit'];
-  constructor(text: string, done: (error: Error | undefined) => void) {
+  constructor(text: string, done: (error: Error | undefined, result?: QueryResult) => void) {
     super({ text }, done);
     this.submit = (connection) => {
       connection.parse({ text, name: '', types: [] }, true);
+      connection.describe({ type: 'S', name: '' }, true);
       connection.sync();
     };
   }
@@ -53,7 +56,13 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   const [version] = await session.query<{ num: number }>(VERSION);
   const planned = (version?.num ?? 0) >= GENERIC_PLAN_SINCE;
   const prepare = (sql: string) =>
-    outcomeOf<void>((settle) => session.client.query(new Preparation(sql, (error) => settle(error))));
+    outcomeOf<string>((settle) =>
+      session.client.query(
+        new Preparation(sql, (error, result) =>
+          settle(error, error ? undefined : rowOf(result?.fields ?? [])),
+        ),
+      ),
+    );
   // As a simple query, because the extended protocol wants values for its parameters. That takes several statements,
   // but a text that Parse took is a single one.
   const explain = (sql: string) =>
@@ -69,11 +78,19 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
   return await Promise.all(
     texts.map(async (sql, index): Promise<QueryTrial> => {
       const error = prepared[index]?.error ?? null;
-      if (error && error.sqlstate !== UNDERSTOOD) return { error, plan: null };
-      if (!planned) return { error: null, plan: null };
+      if (error && error.sqlstate !== UNDERSTOOD) return { error, plan: null, row: null };
+      const row = prepared[index]?.value ?? null;
+      if (!planned) return { error: null, plan: null, row };
       const { value, error: planError } = await explain(sql);
-      return { error: null, plan: value ?? null, planError };
+      return { error: null, plan: value ?? null, planError, row };
     }),
+  );
+}
+
+/** The server compares the same of a prepared statement before it runs it again. */
+function rowOf(fields: readonly FieldDef[]): string {
+  return JSON.stringify(
+    fields.map(({ name, dataTypeID, dataTypeModifier }) => [name, dataTypeID, dataTypeModifier]),
   );
 }
 

@@ -4,7 +4,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 
 /** Objects whose statistics the command may have taken or not made yet, by their names after the command. */
-export interface Suspects {
+export interface StatisticsSuspects {
   /** `public.orders.total` */
   readonly columns: readonly string[];
   /** `public.orders_lower_idx` */
@@ -15,7 +15,7 @@ export interface Suspects {
  * Lists what may lack statistics: columns of another type, new columns whose value the command stores in each row, and new indexes. An
  * UPDATE is not among it: it makes autovacuum analyze the table, which ALTER TABLE and CREATE INDEX do not.
  */
-export function mayLackStatistics({ changes }: SchemaSection): Suspects | null {
+export function mayLackStatistics({ changes }: SchemaSection): StatisticsSuspects | null {
   const columns = changes
     .filter(
       ({ verb, kind, sql }) =>
@@ -62,7 +62,10 @@ interface Row {
 }
 
 /** Finds those that are used by an index or a foreign key, or are one, and have no statistics. */
-export async function unanalyzed(session: Session, { columns, indexes }: Suspects): Promise<Unanalyzed[]> {
+export async function unanalyzed(
+  session: Session,
+  { columns, indexes }: StatisticsSuspects,
+): Promise<Unanalyzed[]> {
   const lastNames = (objects: readonly string[]) => [
     objects.map((object) =>
       (/(?:"(?:[^"]|"")*"|[^."]+)$/.exec(object)?.[0] ?? '').replace(/^"(.*)"$/s, '$1'),

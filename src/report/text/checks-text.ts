@@ -12,12 +12,14 @@ type Query = Pick<QueriesSection['broken'][number], 'sql' | 'callsPerSecond'>;
 /** Queries of the running application. */
 export function queriesText({ queries }: Report, style: TextStyle): string[] {
   if (queries === null) return [];
-  const { broken, slower, checked, skipped, source, planned } = queries;
+  const { broken, slower, refused = [], changedRow = [], checked, skipped, source, planned } = queries;
   const { arrow } = marks(style);
   const counts = [
     ...(broken.length > 0
       ? [`${formatCount(broken.length)} NO LONGER WORK${broken.length === 1 ? 'S' : ''}`]
       : []),
+    ...(refused.length > 0 ? [`${formatCount(refused.length)} to be refused`] : []),
+    ...(changedRow.length > 0 ? [`${formatCount(changedRow.length)} with other columns`] : []),
     ...(slower.length > 0 ? [`${formatCount(slower.length)} with a more expensive plan`] : []),
   ];
   const still = counts.length === 0 ? 'all still work' : counts.join(', ');

@@ -108,6 +108,40 @@ describe.each(VERSIONS)('on %d', (version) => {
     },
   );
 
+  test('queries that return other columns fail in sessions that prepared them, and no others', async () => {
+    const { session, settings, drop } = await scratch(version, SHOP);
+    const texts = [
+      'SELECT * FROM public.orders WHERE id = $1',
+      'SELECT customer FROM public.orders WHERE id = $1',
+      'SELECT id FROM public.orders WHERE id = $1',
+      'UPDATE public.orders SET note = $2 WHERE id = $1',
+    ];
+    try {
+      const failed = await trying(settings, async (own) => {
+        const prepared = texts.map((text, index) => `PREPARE q${index} AS ${text}`);
+        for (const sql of prepared) await own.query(sql);
+        for (const index of texts.keys())
+          await own.query(`EXECUTE q${index}(${index === 3 ? "1, 'x'" : '1'})`);
+        const section = await compared(
+          settings,
+          session,
+          'ALTER TABLE public.orders ADD COLUMN paid boolean, ALTER COLUMN customer TYPE bigint',
+          ...texts,
+        );
+        const outcomes: string[] = [];
+        for (const [index, text] of texts.entries())
+          await own
+            .query(`EXECUTE q${index}(${index === 3 ? "1, 'x'" : '1'})`)
+            .catch(() => outcomes.push(text));
+        expect(section.changedRow?.map(({ sql }) => sql)).toEqual(outcomes);
+        return outcomes;
+      });
+      expect(failed).toEqual(texts.slice(0, 2));
+    } finally {
+      await drop();
+    }
+  });
+
   test('no query is run, nor a second one that is hidden behind the first', async () => {
     const { session, settings, drop } = await scratch(version, SHOP);
     try {

@@ -17,8 +17,8 @@ const over = (type: string, ...inputs: Plan[]): Plan => ({
   ...{ type, relation: null, index: null, alias: null, totalCost: 100 },
   inputs,
 });
-const planned = (plan: Plan | null): QueryTrial => ({ error: null, plan });
-const failed: QueryTrial = { error: { sqlstate: '42703', message: 'no' }, plan: null };
+const planned = (plan: Plan | null): QueryTrial => ({ error: null, plan, row: null });
+const failed: QueryTrial = { error: { sqlstate: '42703', message: 'no' }, plan: null, row: null };
 
 describe('a text can be prepared', () => {
   test.each([
