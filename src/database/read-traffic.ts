@@ -42,7 +42,10 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
             'lagMs', extract(epoch FROM r.replay_lag) * 1000) ORDER BY r.application_name), '[]')
      FROM pg_stat_replication r WHERE coalesce(r.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
   ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
-         WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS slots`;
+         WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS slots,
+  current_setting('max_locks_per_transaction')::int
+    * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity",
+  (SELECT count(*)::int FROM pg_locks k WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid()) AS "locksHeld"`;
 
 // The view pg_stat_user_tables says the same of tables, and leaves out whose partition one is.
 const COUNTERS = `
@@ -97,6 +100,8 @@ interface SituationRow {
   prepared: { count: number; oldestMs: number | null };
   standbys: (Standby & { seen: boolean })[];
   slots: string[];
+  lockCapacity: number;
+  locksHeld: number;
 }
 
 interface CountersRow extends Omit<RelationCounters, 'partitionOf'> {
@@ -130,6 +135,7 @@ export async function readTraffic(session: Session): Promise<TrafficReading> {
     preparedTransactions: now.prepared,
     standbys: now.standbys.every(({ seen }) => seen) ? now.standbys.map(({ seen, ...each }) => each) : null,
     inactiveSlots: now.slots,
+    lockTable: { capacity: now.lockCapacity, held: now.locksHeld },
     relations: new Map(
       counters.map(({ schema, name, parentSchema, parent, ...counted }) => [
         displayName(schema, name),

@@ -56,7 +56,11 @@ export function reachJudgement(
     ...findExitCodeHazards(evidence),
     ...findDiskHazards(expected.section),
     ...findLoadHazards(evidence.load),
-    ...findHazards({ ...evidence, traffic: expected.rates?.relations ?? null }),
+    ...findHazards({
+      ...evidence,
+      traffic: expected.rates?.relations ?? null,
+      lockTable: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.lockTable,
+    }),
   ];
   const hazards = applyPolicy(found, policy, today);
   const caveats = [...evidence.caveats, ...(sized?.caveats ?? []), ...expected.caveats];

@@ -28,12 +28,16 @@ export interface HazardFacts {
   readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
+  /** Relations that the target's lock table has room for, and locks that were held in it; missing: not known. */
+  readonly lockTable?: { readonly capacity: number; readonly held: number } | undefined;
 }
 
 /** A relation's traffic according to the target's own statistics. */
 export interface RelationTraffic {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
+  /** Of the writes; missing: not known. */
+  readonly insertsPerSecond?: number;
 }
 
 /** Facts about the database that hazards depend on and that the report does not contain. */

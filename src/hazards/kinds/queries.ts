@@ -1,6 +1,8 @@
 import { formatCount, formatRate, listed, plural } from '../../format.ts';
 import type { QueriesSection } from '../../model/report.ts';
-import { type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { BUSY_PER_SECOND } from '../thresholds.ts';
 
 /** Effects on queries of the running application. All queries share one finding; the report lists them. */
@@ -23,7 +25,7 @@ export const QUERIES: readonly HazardRecord[] = [
     effect: 'The INSERT fails with SQLSTATE 23502, from the commit until the application is replaced.',
     safer:
       'Keep a DEFAULT until all running code writes the column (https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-NOT-NULL).',
-    find: ({ facts: { queries } }) => (queries ? refusals(queries) : []),
+    find: (context) => (context.facts.queries ? refusals(context, context.facts.queries) : []),
   },
   {
     code: 'PREPARED_STATEMENT_BREAKS',
@@ -78,14 +80,14 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
   ];
 }
 
-function refusals({ refused = [], ...section }: QueriesSection): Finding[] {
+function refusals(context: HazardContext, { refused = [], ...section }: QueriesSection): Finding[] {
   return [...new Set(refused.map(({ relation }) => relation))].map((relation): Finding => {
     const own = refused.filter((query) => query.relation === relation);
     const columns = [...new Set(own.flatMap((query) => query.columns))];
     const texts = own.map(({ sql, callsPerSecond }) => `${excerpt(sql)}${frequency(callsPerSecond)}`);
     const verb = own.length === 1 ? 'does not name' : 'do not name';
     return {
-      statement: null,
+      statement: requiring(context, relation, columns),
       relation,
       severity: isSeldom(own) ? 'warning' : 'error',
       message: `${plural(own.length, 'INSERT')} of the running application ${verb} ${listed(columns)} of ${relation}, which must have a value: ${listed(texts, SHOWN)}`,
@@ -96,6 +98,16 @@ function refusals({ refused = [], ...section }: QueriesSection): Finding[] {
       ),
     };
   });
+}
+
+/** The last statement that makes one of the columns required. */
+function requiring(context: HazardContext, relation: string, columns: readonly string[]): number | null {
+  const makers = [
+    ...actionsOn(context, 'add column'),
+    ...actionsOn(context, 'set not null'),
+    ...actionsOn(context, 'drop default'),
+  ].filter((each) => each.relation === relation && columns.includes(displayName(each.action.column)));
+  return makers.reduce<number | null>((last, { statement }) => Math.max(last ?? 0, statement.index), null);
 }
 
 function changedRows({ changedRow = [], ...section }: QueriesSection): Finding[] {

@@ -241,7 +241,11 @@ function batchOf({ verb, relation }: Changed): string {
 }
 
 /** Rows of an existing table that one statement changed. @param inserted counts new rows as well. */
-function changedRows(context: HazardContext, statement: StatementSection, inserted: boolean): Changed[] {
+export function changedRows(
+  context: HazardContext,
+  statement: StatementSection,
+  inserted: boolean,
+): Changed[] {
   if (statement.error || statement.rows === null) return [];
   const { rows } = statement;
   return context.actions(statement).flatMap((action) => {

@@ -1,0 +1,140 @@
+import { formatCount, formatDuration, listed } from '../format.ts';
+import type { StatementSection } from '../model/report.ts';
+import { locksEvidence, relationEvidence } from './evidence.ts';
+import type { HazardContext, StatementLock } from './hazard-context.ts';
+import { type Finding, type HazardRecord, sqlAdvice } from './hazard-definition.ts';
+import { changedRows } from './kinds/transactions.ts';
+import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
+
+/** Shares of the lock table, of what the server has room for. */
+const FILLED = { warning: 0.5, error: 0.9 } as const;
+
+/** What only the target's own work makes dangerous: without traffic that was seen there, none of it is found. */
+export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
+  {
+    code: 'ROW_CONFLICTS',
+    title: 'running code waits for rows that the migration has changed',
+    condition: `A transaction keeps rows locked that it updated or deleted, and at the target's own rate of UPDATEs and DELETEs ${WARNING.waiting} or more of them would come to such a row meanwhile; an error from ${ERROR.waiting} on.`,
+    effect:
+      'Each of them waits until the migration commits, with a connection and with the rows that it has locked itself; under REPEATABLE READ it fails then with SQLSTATE 40001.',
+    safer:
+      'Change batches of some thousands of rows, each in a transaction of its own (https://www.postgresql.org/docs/current/explicit-locking.html#LOCKING-ROWS).',
+    find: (context) => [...context.transactions()].flatMap((statements) => rowConflicts(context, statements)),
+  },
+  {
+    code: 'DEADLOCK_RISK',
+    title: 'one transaction locks several tables that are in use',
+    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and both were read or written at least ${BUSY_PER_SECOND} times a second while the clone was rehearsed on.`,
+    effect:
+      'A transaction of the application that uses the two in the other order waits for the first, while the migration waits for the second: after deadlock_timeout the server cancels one of them with SQLSTATE 40P01, and until then everybody queues behind both.',
+    safer:
+      'Use one transaction for each table, and a lock_timeout below deadlock_timeout (https://www.postgresql.org/docs/current/explicit-locking.html#LOCKING-DEADLOCKS).',
+    find: (context) => [...context.transactions()].flatMap((statements) => deadlockRisk(context, statements)),
+  },
+  {
+    code: 'LOCK_TABLE_FULL',
+    title: 'one transaction takes a large part of the lock table',
+    condition: `A transaction locks more relations than ${FILLED.warning * 100} % of what the target's lock table holds (max_locks_per_transaction × (max_connections + max_prepared_transactions)), with the locks that others held there; an error from ${FILLED.error * 100} % on.`,
+    effect:
+      'When the table is full, any session of the whole server that needs a lock fails with "out of shared memory" (SQLSTATE 53200), not only the migration.',
+    safer:
+      'Change partitions and tables in several transactions, or raise max_locks_per_transaction first, which takes a restart (https://www.postgresql.org/docs/current/runtime-config-locks.html).',
+    find: (context) => {
+      const { lockTable } = context.facts;
+      if (!lockTable) return [];
+      return [...context.transactions()].flatMap((statements) => fullLockTable(statements, lockTable));
+    },
+  },
+];
+
+function rowConflicts(context: HazardContext, statements: readonly StatementSection[]): Finding[] {
+  const changed = statements.flatMap((statement) => changedRows(context, statement, false));
+  return [...new Set(changed.map(({ relation }) => relation))].flatMap((relation): Finding[] => {
+    const own = changed.filter((each) => each.relation === relation);
+    const [first] = own;
+    const table = context.relation(relation);
+    const traffic = context.traffic(relation);
+    const lock = first && context.held(first.statement, relation);
+    if (!first || !table?.rows || !traffic || !lock?.heldMs) return [];
+    const rows = own.reduce((sum, each) => sum + each.rows, 0);
+    const share = Math.min(1, rows / table.rows);
+    const perSecond = Math.max(0, traffic.writesPerSecond - (traffic.insertsPerSecond ?? 0));
+    const waiting = (perSecond * share * lock.heldMs) / 1000;
+    if (waiting < WARNING.waiting) return [];
+    return [
+      {
+        statement: first.statement.index,
+        relation,
+        severity: waiting >= ERROR.waiting ? 'error' : 'warning',
+        message: `about ${formatCount(Math.round(waiting))} UPDATEs and DELETEs of running code would wait for rows of ${relation} that the migration changes`,
+        evidence: `${formatCount(rows)} rows (${Math.round(share * 100)} %) locked for ${formatDuration(lock.heldMs)}; ${relationEvidence(context, relation)}`,
+        advice: sqlAdvice(
+          'Repeat a batch, committing after each, until it changes nothing:',
+          `${first.verb === 'delete' ? `DELETE FROM ${relation}` : `UPDATE ${relation} SET …`} WHERE ctid IN (SELECT ctid FROM ${relation} WHERE … LIMIT 5000)`,
+        ),
+      },
+    ];
+  });
+}
+
+function deadlockRisk(context: HazardContext, statements: readonly StatementSection[]): Finding[] {
+  const seen = new Set<string>();
+  const takers = statements
+    .map((statement) => ({
+      statement,
+      locks: context
+        .taken(statement, 'writes')
+        .filter((lock) => isInUse(context, lock) && !seen.has(lock.relation) && seen.add(lock.relation)),
+    }))
+    .filter(({ locks }) => locks.length > 0);
+  const last = takers.at(-1);
+  if (!last || takers.length < 2) return [];
+  const locks = takers.flatMap((taker) => taker.locks);
+  return [
+    {
+      statement: last.statement.index,
+      relation: last.locks[0]?.relation ?? null,
+      severity: 'error',
+      message: `one transaction locks ${listed(
+        locks.map(({ relation }) => relation),
+        { separator: ', then ' },
+      )}, which are all in use: it may deadlock with the application`,
+      evidence: `${locksEvidence(context, locks)}; ${locks.map(({ relation }) => relationEvidence(context, relation)).join('; ')}`,
+      advice: sqlAdvice(
+        'Change each table in a transaction of its own; if that is not possible, give up early and retry:',
+        "SET lock_timeout = '500ms'",
+      ),
+    },
+  ];
+}
+
+/** Whether statements come that the lock would keep waiting. */
+function isInUse(context: HazardContext, { relation, mode }: StatementLock): boolean {
+  const traffic = context.traffic(relation);
+  if (!traffic) return false;
+  const reads = mode === 'ACCESS EXCLUSIVE' ? traffic.readsPerSecond : 0;
+  return reads + traffic.writesPerSecond >= BUSY_PER_SECOND;
+}
+
+function fullLockTable(
+  statements: readonly StatementSection[],
+  { capacity, held }: { readonly capacity: number; readonly held: number },
+): Finding[] {
+  const locked = new Set(statements.flatMap(({ locks }) => (locks ?? []).map(({ relation }) => relation)));
+  const share = (locked.size + held) / capacity;
+  const most = statements.reduce<StatementSection | null>(
+    (found, each) => ((each.locks?.length ?? 0) > (found?.locks?.length ?? 0) ? each : found),
+    null,
+  );
+  if (most === null || share < FILLED.warning || locked.size < capacity / 10) return [];
+  return [
+    {
+      statement: most.index,
+      relation: null,
+      severity: share >= FILLED.error ? 'error' : 'warning',
+      message: `one transaction locks ${formatCount(locked.size)} relations, and the target's lock table holds ${formatCount(capacity)}`,
+      evidence: `${formatCount(held)} locks were held on the target, ${Math.round(share * 100)} % in all`,
+      advice: 'Split it into several transactions, or raise max_locks_per_transaction on the target first.',
+    },
+  ];
+}
