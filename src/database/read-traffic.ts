@@ -43,6 +43,8 @@ SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs",
      FROM pg_stat_replication r WHERE coalesce(r.state, 'streaming') IN ('streaming', 'catchup')) AS standbys,
   ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
          WHERE NOT s.active AND NOT s.temporary ORDER BY s.slot_name) AS slots,
+  ARRAY(SELECT s.slot_name::text FROM pg_replication_slots s
+         WHERE s.database = current_database() AND NOT s.temporary ORDER BY s.slot_name) AS "logicalSlots",
   current_setting('max_locks_per_transaction')::int
     * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity",
   (SELECT count(*)::int FROM pg_locks k WHERE NOT k.fastpath AND k.pid IS DISTINCT FROM pg_backend_pid()) AS "locksHeld"`;
@@ -100,6 +102,7 @@ interface SituationRow {
   prepared: { count: number; oldestMs: number | null };
   standbys: (Standby & { seen: boolean })[];
   slots: string[];
+  logicalSlots: string[];
   lockCapacity: number;
   locksHeld: number;
 }
@@ -135,6 +138,7 @@ export async function readTraffic(session: Session): Promise<TrafficReading> {
     preparedTransactions: now.prepared,
     standbys: now.standbys.every(({ seen }) => seen) ? now.standbys.map(({ seen, ...each }) => each) : null,
     inactiveSlots: now.slots,
+    logicalSlots: now.logicalSlots,
     lockTable: { capacity: now.lockCapacity, held: now.locksHeld },
     relations: new Map(
       counters.map(({ schema, name, parentSchema, parent, ...counted }) => [

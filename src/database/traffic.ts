@@ -41,6 +41,8 @@ export interface Situation {
   readonly standbys: readonly Standby[] | null;
   /** Replication slots that nobody reads from: they keep WAL on the disk. */
   readonly inactiveSlots: readonly string[];
+  /** Logical slots of the database, whether somebody reads from them or not; missing in a profile. */
+  readonly logicalSlots?: readonly string[];
   /** Relations that the lock table of the server has room for, and locks held in it; missing in a profile. */
   readonly lockTable?: { readonly capacity: number; readonly held: number };
 }

@@ -16,6 +16,7 @@ import { LOSSES } from './kinds/losses.ts';
 import { OBJECTS } from './kinds/named-objects.ts';
 import { QUERIES } from './kinds/queries.ts';
 import { REPEATABILITY } from './kinds/repeatability.ts';
+import { REPLICATION } from './kinds/replication.ts';
 import { REWRITES } from './kinds/rewrites.ts';
 import { SCANS } from './kinds/scans.ts';
 import { TRANSACTIONS } from './kinds/transactions.ts';
@@ -40,6 +41,7 @@ export const CATALOGUE: readonly HazardRecord[] = [
   ...BEHAVIOUR,
   ...LONG_NAMES,
   ...AFTERMATH,
+  ...REPLICATION,
   ...ACCESS,
   ...BEYOND_DATABASE,
   ...QUERIES,

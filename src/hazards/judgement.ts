@@ -60,6 +60,7 @@ export function reachJudgement(
       ...evidence,
       traffic: expected.rates?.relations ?? null,
       lockTable: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.lockTable,
+      logicalSlots: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.logicalSlots,
     }),
   ];
   const hazards = applyPolicy(found, policy, today);

@@ -28,6 +28,8 @@ export interface HazardFacts {
   readonly rerun: { readonly statements: readonly Pick<StatementSection, 'sql'>[] } | null;
   /** By relation; null if the target's traffic was not sampled. */
   readonly traffic: ReadonlyMap<string, RelationTraffic> | null;
+  /** Logical replication slots of the target's database; missing: not known. */
+  readonly logicalSlots?: readonly string[] | undefined;
   /** Relations that the target's lock table has room for, and locks that were held in it; missing: not known. */
   readonly lockTable?: { readonly capacity: number; readonly held: number } | undefined;
 }
@@ -122,9 +124,37 @@ export const NO_DEFINITIONS: DefinitionFacts = { functions: new Map(), defaults:
 export interface EffectFacts {
   readonly unanalyzed: readonly Unanalyzed[];
   readonly brokenFunctions: readonly BrokenFunction[];
+  readonly missingGrants: readonly MissingGrant[];
+  readonly published: readonly PublishedChange[];
 }
 
-export const NO_EFFECTS: EffectFacts = { unanalyzed: [], brokenFunctions: [] };
+export const NO_EFFECTS: EffectFacts = {
+  unanalyzed: [],
+  brokenFunctions: [],
+  missingGrants: [],
+  published: [],
+};
+
+/** A role that may use the other relations of the schema, and not a new one. */
+export interface MissingGrant {
+  readonly relation: string;
+  readonly role: string;
+  /** That it has on the others: `SELECT`. */
+  readonly privileges: readonly string[];
+  /** How many others there are. */
+  readonly siblings: number;
+  readonly owner: string;
+  /** Other roles whose new tables would give it privileges (ALTER DEFAULT PRIVILEGES). */
+  readonly defaultsOf: readonly string[];
+}
+
+/** A change of a published table that a subscriber has to make too. */
+export interface PublishedChange {
+  readonly what: 'column added' | 'column renamed' | 'column retyped' | 'table renamed';
+  readonly relation: string;
+  readonly column: string | null;
+  readonly publications?: readonly string[];
+}
 
 /** A column, or an index on an expression, of which the planner knows nothing; one of the two is null. */
 export interface Unanalyzed {

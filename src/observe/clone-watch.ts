@@ -142,13 +142,7 @@ class CloneReader implements CloneWatch {
     const bytesRead = (await this.#bytesRead()) - before.bytesRead;
     if (bytesRead >= COLD_FROM_BYTES) caveats.push(coldPages(bytesRead));
     const [wal] = await control.query<{ bytes: string }>(WAL_SINCE, [before.walPosition]);
-    const data = await measured(caveats, 'data', () => this.#readDataAgain(before, wanted));
-    const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
-    const effects =
-      schema &&
-      (await measured(caveats, 'hazards', () =>
-        readEffects(schema.section, (read) => this.#inClone(read, { readOnly: false })),
-      ));
+    const { data, schema, effects } = await this.#readAgain(before, wanted, caveats);
     const relations = data?.relations ?? null;
     const rows =
       relations &&
@@ -184,20 +178,37 @@ class CloneReader implements CloneWatch {
     return row?.bytes ?? 0;
   }
 
-  #readDataAgain(before: DataBefore, wanted: Iterable<number>) {
+  async #readAgain(before: DataBefore, wanted: Iterable<number>, caveats: Caveat[]) {
+    // One session for all of it: to open another one takes longer than what is asked over it.
+    const read = await measured(caveats, 'data', () =>
+      this.#inClone(async (session) => {
+        const data = await measured(caveats, 'data', () => this.#readDataAgain(session, before, wanted));
+        const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
+        const effects =
+          schema && (await measured(caveats, 'hazards', () => readEffects(session, schema.section)));
+        return { data, schema, effects };
+      }),
+    );
+    if (read) return read;
+    // What kept this session out may let that of the schema in: they are of the same role, but time has passed.
+    const schema = await measured(caveats, 'schema', () => this.#options.schema.after());
+    return { data: null, schema, effects: null };
+  }
+
+  async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>) {
     const known = new Set(before.catalogue.relations.map(({ oid }) => Number(oid)));
-    return this.#inClone(async (session) => ({
+    return {
       relations: await readRelations(session, before.relations),
       names: await relationNames(session, wanted),
       made: await newAmong(session, wanted, (table) => known.has(table)),
       unindexedForeignKeys: await readUnindexedForeignKeys(session),
       withoutIdentity: await tablesWithoutIdentity(session),
-    }));
+    };
   }
 
   async #inClone<T>(
     read: (session: Session) => Promise<T>,
-    more: { readonly readOnly?: boolean; readonly statementTimeoutMs?: number } = {},
+    more: { readonly statementTimeoutMs?: number } = {},
   ): Promise<T> {
     const { run, audit, signal, target } = this.#options;
     const options = { ...{ purpose: 'clone', run, audit, signal, readOnly: true }, ...more };

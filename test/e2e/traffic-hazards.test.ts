@@ -24,7 +24,7 @@ const MIGRATION = [
   'BEGIN; UPDATE quiet SET id = -id; SELECT pg_sleep(1); COMMIT',
   'BEGIN; ALTER TABLE orders ADD note text; ALTER TABLE stock ADD note text; COMMIT',
   'BEGIN; ALTER TABLE quiet ADD note text; ALTER TABLE stock ADD more text; COMMIT',
-  'ALTER TABLE days ADD note text',
+  'ALTER TABLE days ADD note int',
 ];
 
 test('what only others who are at work make dangerous is found, and of nothing else', async () => {
@@ -58,7 +58,7 @@ test('what only others who are at work make dangerous is found, and of nothing e
       const sql = statements.find(({ index }) => index === statement)?.sql ?? '';
       return [code, severity, relation, sql.split(' ').slice(0, 3).join(' ')];
     });
-  expect(found.sort(), JSON.stringify(hazards)).toEqual([
+  expect(found.sort()).toEqual([
     ['DEADLOCK_RISK', 'error', 'public.stock', 'ALTER TABLE stock'],
     ['LOCK_TABLE_FULL', 'warning', null, 'ALTER TABLE days'],
     ['ROW_CONFLICTS', expect.stringMatching(/^(?:warning|error)$/), 'public.orders', 'UPDATE orders SET'],

@@ -1,11 +1,12 @@
 import { formatCount, listed } from '../../format.ts';
 import type { Unanalyzed } from '../../model/hazard-facts.ts';
+import { isBookkeeping } from '../../model/migration-tables.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
-import { lastPart } from './names.ts';
+import { lastPart, withoutLastPart } from './names.ts';
 
 /** What the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
@@ -66,6 +67,48 @@ export const AFTERMATH: readonly HazardRecord[] = [
         },
       ),
   },
+  {
+    code: 'NEW_OBJECT_NOT_GRANTED',
+    title: 'a role may use all other tables of the schema, and not a new one',
+    condition:
+      'A new table or view lacks a privilege (SELECT, INSERT, UPDATE, DELETE) that a role which can log in, or has members, was granted on nine of ten or more of the other relations of the schema, of three at least.',
+    effect:
+      'Code that runs as this role fails with SQLSTATE 42501 when it uses the new table: the migration succeeds because the role that runs it owns the table.',
+    safer:
+      'GRANT in the same migration, or ALTER DEFAULT PRIVILEGES for the role that runs the migrations (https://www.postgresql.org/docs/current/sql-alterdefaultprivileges.html).',
+    find: (context) => {
+      const grants = context.facts.catalogue.effects.missingGrants.filter(
+        ({ relation }) => !isBookkeeping(relation),
+      );
+      const groups = new Set(grants.map(({ role, relation }) => `${withoutLastPart(relation)} ${role}`));
+      return [...groups].flatMap((group): Finding[] => {
+        const own = grants.filter(({ role, relation }) => `${withoutLastPart(relation)} ${role}` === group);
+        const [first] = own;
+        if (!first) return [];
+        const relations = own.map(({ relation }) => relation);
+        const role = displayName(first.role);
+        const defaults =
+          first.defaultsOf.length === 0
+            ? ''
+            : `; default privileges for it exist only for what ${listed(first.defaultsOf)} creates, and ${first.owner} created this`;
+        return [
+          {
+            statement: creating(context, relations),
+            relation: first.relation,
+            severity: 'warning',
+            message: `${role} may not use ${listed(relations)}, unlike the other ${first.siblings} relations of the schema`,
+            evidence: `lacks ${listed(first.privileges)}${defaults}`,
+            advice: sqlAdvice(
+              'In the same migration:',
+              ...own.map(
+                ({ relation, privileges }) => `GRANT ${privileges.join(', ')} ON ${relation} TO ${role}`,
+              ),
+            ),
+          },
+        ];
+      });
+    },
+  },
 ];
 
 function maker(context: HazardContext, { relation, column, index }: Unanalyzed): number | null {
@@ -82,6 +125,13 @@ function maker(context: HazardContext, { relation, column, index }: Unanalyzed):
   const found = changes.find(
     (each) => each.relation === relation && displayName(each.action.column) === column,
   );
+  return found?.statement.index ?? null;
+}
+
+function creating(context: HazardContext, relations: readonly string[]): number | null {
+  const found = context
+    .actionsOf('create table')
+    .find(({ action, statement }) => relations.includes(context.resolve(action.table, statement)));
   return found?.statement.index ?? null;
 }
 

@@ -33,7 +33,7 @@ interface Row {
 }
 
 // Ours is pg_catalog; the application's is what the database and the role have.
-const BEGIN = ['BEGIN', 'SET LOCAL check_function_bodies = on', 'RESET search_path'];
+const BEGIN = ['BEGIN READ WRITE', 'SET LOCAL check_function_bodies = on', 'RESET search_path'];
 const PATH = 'SELECT pg_catalog.current_schemas(false)::pg_catalog.text[] AS path';
 const ROLLBACK = 'ROLLBACK';
 

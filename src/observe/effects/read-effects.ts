@@ -1,23 +1,25 @@
-import { type EffectFacts, NO_EFFECTS } from '../../model/hazard-facts.ts';
+import type { EffectFacts } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { brokenFunctions } from './broken-functions.ts';
 import { goneNames, hasGone } from './gone-names.ts';
+import { missingGrants, newRelations } from './missing-grants.ts';
 import { mayLackStatistics, unanalyzed } from './missing-statistics.ts';
-
-/** Opens a session in the clone that may write: what it writes is rolled back. */
-type InClone = <T>(read: (session: Session) => Promise<T>) => Promise<T>;
+import { publishedChanges, subscriberChanges } from './published-tables.ts';
 
 /**
- * Reads from the clone what the command's changes mean for others. What the changes do not suggest is not asked for, so that most
- * commands need no session at all.
+ * Reads from the clone what the command's changes mean for others, and asks only for what the changes suggest. What it writes, it
+ * rolls back.
  */
-export async function readEffects(schema: SchemaSection, inClone: InClone): Promise<EffectFacts> {
+export async function readEffects(session: Session, schema: SchemaSection): Promise<EffectFacts> {
   const statistics = mayLackStatistics(schema);
   const gone = goneNames(schema);
-  if (statistics === null && !hasGone(gone)) return NO_EFFECTS;
-  return inClone(async (session) => ({
+  const made = newRelations(schema);
+  const sent = subscriberChanges(schema);
+  return {
     unanalyzed: statistics === null ? [] : await unanalyzed(session, statistics),
     brokenFunctions: hasGone(gone) ? await brokenFunctions(session, gone) : [],
-  }));
+    missingGrants: made.length > 0 ? await missingGrants(session, made) : [],
+    published: sent.length > 0 ? await publishedChanges(session, sent) : [],
+  };
 }

@@ -1,0 +1,111 @@
+import { listed } from '../../format.ts';
+import type { PublishedChange } from '../../model/hazard-facts.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+import type { HazardContext } from '../hazard-context.ts';
+import type { Finding, HazardRecord } from '../hazard-definition.ts';
+import { milder, type Severity } from '../severity.ts';
+import { statementOfDrop } from './named-objects.ts';
+import { bare, lastPart } from './names.ts';
+
+/** What subscribers of a publication and other readers of logical slots meet. */
+export const REPLICATION: readonly HazardRecord[] = [
+  {
+    code: 'PUBLICATION_AFFECTED',
+    title: 'a publication, or a table in it, is gone',
+    condition:
+      'A publication that existed before is dropped, or a table leaves one: by ALTER PUBLICATION, or because it is dropped, also if it is made again under its name. A notice if the target has no logical replication slot.',
+    effect:
+      'Subscribers and CDC connectors no longer get its changes, without an error; a table that is made again has to be added, and copied again.',
+    safer:
+      'Change the subscribers first; ALTER PUBLICATION … ADD TABLE in the transaction that makes a table again, then ALTER SUBSCRIPTION … REFRESH PUBLICATION (https://www.postgresql.org/docs/current/logical-replication-publication.html).',
+    find: (context) =>
+      (context.facts.schema?.changes ?? [])
+        .filter(({ verb, kind, sql }) => verb === 'drop' && kind === 'publication' && !/ SCHEMA /.test(sql))
+        .filter(({ object }) => !context.changed('create', object))
+        .map(({ object }): Finding => {
+          const [publication = '', table] = object.split(': ');
+          return {
+            statement:
+              table === undefined
+                ? statementOfDrop(context, 'publication', publication)
+                : leaving(context, publication, table),
+            relation: table ?? null,
+            ...readers(context, 'warning'),
+            message:
+              table === undefined
+                ? `drops the publication ${publication}`
+                : `${table} leaves the publication ${publication}${context.changed('create', table) ? ': the new table of that name is not in it' : ''}`,
+            advice:
+              table !== undefined && context.changed('create', table)
+                ? `In the transaction that makes the table: ALTER PUBLICATION ${publication} ADD TABLE ${table};`
+                : 'Change the subscribers first, and drop their subscriptions or tables.',
+          };
+        }),
+  },
+  {
+    code: 'SUBSCRIBER_STOPS',
+    title: 'a subscriber of the table must be changed first',
+    condition:
+      'A published table gets a column that its publication sends, or it or a column of it is renamed; a column of another type is a notice. A notice, too, if the target has no logical replication slot.',
+    effect:
+      'DDL is not replicated: a subscriber fails with the next change of a row ("missing replicated column", "target relation does not exist"), tries again for ever, and the slot keeps WAL until the disk is full.',
+    safer:
+      'Add the column on the subscriber first; keep names (https://www.postgresql.org/docs/current/logical-replication-restrictions.html).',
+    find: (context) =>
+      context.facts.catalogue.effects.published.map((change): Finding => {
+        const { what, relation, column, publications = [] } = change;
+        const subject = column === null ? relation : `${relation}.${column}`;
+        const words = {
+          'column added': `the new column ${subject} is sent to subscribers, which must have it`,
+          'column renamed': `the column ${subject} has a new name, which subscribers must have`,
+          'column retyped': `the column ${subject} has another type, whose values subscribers must accept`,
+          'table renamed': `the table ${subject} has a new name, which subscribers must have`,
+        }[what];
+        const { severity, evidence } = readers(context, what === 'column retyped' ? 'notice' : 'error');
+        return {
+          statement: changing(context, change),
+          relation,
+          severity,
+          message: words,
+          evidence: `published by ${listed(publications)}; ${evidence}`,
+          advice:
+            what === 'column added'
+              ? `On each subscriber first: ALTER TABLE ${relation} ADD COLUMN ${column} …;`
+              : 'Make the same change on each subscriber in the same moment, with the subscription disabled.',
+        };
+      }),
+  },
+];
+
+/** @param severity if somebody reads: if it is not known, it is milder. */
+function readers({ facts }: HazardContext, severity: Severity): { severity: Severity; evidence: string } {
+  const { logicalSlots } = facts;
+  if (!logicalSlots) return { severity: milder(severity), evidence: 'it is not known who subscribes' };
+  return logicalSlots.length === 0
+    ? { severity: 'notice', evidence: 'the target has no logical replication slot' }
+    : { severity, evidence: `logical slots of the target: ${listed(logicalSlots)}` };
+}
+
+/** The statement that takes a table out of a publication, or drops the table. */
+function leaving(context: HazardContext, publication: string, table: string): number | null {
+  const altered = context.facts.statements.find(
+    ({ tag, error, sql }) =>
+      tag === 'ALTER PUBLICATION' && !error && sql.includes(bare(publication)) && sql.includes(bare(table)),
+  );
+  return altered?.index ?? statementOfDrop(context, 'table', table);
+}
+
+function changing(context: HazardContext, { what, relation, column }: PublishedChange): number | null {
+  const found =
+    what === 'column added' || what === 'column retyped'
+      ? context
+          .actionsOf(what === 'column added' ? 'add column' : 'alter type')
+          .find(
+            ({ action, statement }) =>
+              displayName(action.column) === column && context.resolve(action.table, statement) === relation,
+          )
+      : context
+          .actionsOf('rename')
+          .findLast(({ action }) => [column, lastPart(relation)].includes(displayName(action.to)));
+  return found?.statement.index ?? null;
+}

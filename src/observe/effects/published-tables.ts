@@ -1,0 +1,67 @@
+import type { PublishedChange } from '../../model/hazard-facts.ts';
+import type { SchemaSection } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName } from '../../postgres/sql/quote.ts';
+
+/** Changes that a subscriber of the table would have to make first, by the names after the command. */
+export function subscriberChanges({ changes, renames }: SchemaSection): PublishedChange[] {
+  const ofTable = (object: string) => object.slice(0, object.length - lastPart(object).length - 1);
+  const column = (what: PublishedChange['what']) => (object: string) => ({
+    what,
+    relation: ofTable(object),
+    column: lastPart(object),
+  });
+  const made = new Set(
+    changes.filter(({ verb, kind }) => verb === 'create' && kind === 'table').map(({ object }) => object),
+  );
+  const columns = changes.filter(({ kind, object }) => kind === 'column' && !made.has(ofTable(object)));
+  return [
+    ...columns.filter(({ verb }) => verb === 'create').map(({ object }) => column('column added')(object)),
+    ...columns
+      .filter(({ verb, sql }) => verb === 'alter' && / TYPE /.test(sql))
+      .map(({ object }) => column('column retyped')(object)),
+    ...renames.filter(({ kind }) => kind === 'column').map(({ to }) => column('column renamed')(to)),
+    ...renames
+      .filter(({ kind }) => kind === 'table')
+      .map(({ to }) => ({ what: 'table renamed' as const, relation: to, column: null })),
+  ];
+}
+
+// A publication with a list of columns sends no others; since version 15 the view shows which.
+const PUBLISHED = `
+select p.schemaname as schema, p.tablename as table, pg_catalog.array_agg(distinct p.pubname::pg_catalog.text) as publications,
+  pg_catalog.jsonb_agg(pg_catalog.to_jsonb(p) -> 'attnames') as columns
+from pg_catalog.pg_publication_tables p
+where p.tablename = any ($1)
+group by 1, 2`;
+
+interface Row {
+  readonly schema: string;
+  readonly table: string;
+  readonly publications: readonly string[];
+  readonly columns: readonly (readonly string[] | null)[];
+}
+
+/** Keeps those changes that are published, with the names of the publications. */
+export async function publishedChanges(
+  session: Session,
+  changes: readonly PublishedChange[],
+): Promise<PublishedChange[]> {
+  const names = [...new Set(changes.map(({ relation }) => plain(lastPart(relation))))];
+  const rows = await session.query<Row>(PUBLISHED, [names]);
+  const published = new Map(rows.map((row) => [displayName(row.schema, row.table), row]));
+  return changes.flatMap((change): PublishedChange[] => {
+    const row = published.get(change.relation);
+    const name = change.column === null ? null : plain(change.column);
+    if (!row?.columns.some((list) => list === null || name === null || list.includes(name))) return [];
+    return [{ ...change, publications: row.publications }];
+  });
+}
+
+function lastPart(qualified: string): string {
+  return /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(qualified)?.[0] ?? qualified;
+}
+
+function plain(name: string): string {
+  return name.replace(/^"(.*)"$/s, '$1').replaceAll('""', '"');
+}

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import type { SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import { goneNames } from '../../../src/observe/effects/gone-names.ts';
+import { mayLackStatistics } from '../../../src/observe/effects/missing-statistics.ts';
+import { expressionsOf } from '../../../src/observe/effects/plpgsql-expressions.ts';
+import { subscriberChanges } from '../../../src/observe/effects/published-tables.ts';
+
+const change = (line: string, sql = ''): SchemaChange => {
+  const [verb, kind = '', object = ''] = line.split(' | ');
+  return { verb: verb as SchemaChange['verb'], kind, object, sql, dataLoss: false };
+};
+
+const section = (changes: SchemaChange[], renames: SchemaSection['renames'] = []): SchemaSection => ({
+  ...{ before: '', after: '', changes, renames, unmodeled: [] },
+  ...{ rollbackSql: null, rollbackLoses: [], leftovers: [] },
+});
+
+describe('what the changes suggest to ask for', () => {
+  test('names are gone if nothing of that name was made again', () => {
+    const gone = goneNames(
+      section(
+        [
+          change('drop | table | public.orders'),
+          change('drop | view | public."Open orders"'),
+          change('drop | view | public.again'),
+          change('create | view | public.again'),
+          change('drop | function | app.f(integer, "Mood")'),
+        ],
+        [{ kind: 'column', from: 'public.stock.amount', to: 'public.stock.number' }],
+      ),
+    );
+    expect(gone).toEqual({
+      relations: [
+        { within: 'public', name: 'orders' },
+        { within: 'public', name: 'Open orders' },
+      ],
+      columns: [{ within: 'stock', name: 'amount' }],
+      functions: [{ within: 'app', name: 'f' }],
+      types: [
+        { within: 'public', name: 'orders' },
+        { within: 'public', name: 'Open orders' },
+      ],
+    });
+  });
+
+  test('columns of another type, stored values and expressions may lack statistics', () => {
+    expect(
+      mayLackStatistics(
+        section([
+          change('alter | column | public.a.x', 'ALTER TABLE "public"."a" ALTER COLUMN "x" TYPE text'),
+          change('create | column | public.a.y', 'ALTER TABLE "public"."a" ADD COLUMN "y" integer'),
+          change('create | column | public.a.z', 'ALTER TABLE "public"."a" ADD COLUMN "z" integer DEFAULT 1'),
+          change('create | index | public.i', 'CREATE INDEX i ON public.a USING btree (lower(x))'),
+          change('create | index | public.j', 'CREATE INDEX j ON public.a USING btree (x)'),
+        ]),
+      ),
+    ).toEqual({ columns: ['public.a.x', 'public.a.z'], indexes: ['public.i'] });
+    expect(mayLackStatistics(section([change('drop | column | public.a.x')]))).toBeNull();
+  });
+
+  test('what a subscriber must change as well, but not of a table that it cannot have yet', () => {
+    const changes = [
+      change('create | table | public.fresh'),
+      change('create | column | public.fresh.x'),
+      change('create | column | public.a.y'),
+      change('drop | column | public.a.z'),
+    ];
+    expect(
+      subscriberChanges(section(changes, [{ kind: 'table', from: 'public.b', to: 'public.c' }])),
+    ).toEqual([
+      { what: 'column added', relation: 'public.a', column: 'y' },
+      { what: 'table renamed', relation: 'public.c', column: null },
+    ]);
+  });
+});
+
+describe('the queries of a function in PL/pgSQL', () => {
+  test('are read with its variables', async () => {
+    const body =
+      await expressionsOf(`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$
+      DECLARE sum numeric; customer bigint; one orders%ROWTYPE; any_row record;
+      BEGIN
+        SELECT total INTO sum FROM orders WHERE id = customer;
+        IF sum > 5 THEN new.total := old.total + 1; END IF;
+        RETURN new;
+      END $$`);
+    expect(body?.variables).toEqual(
+      expect.arrayContaining([
+        { name: 'sum', type: 'numeric' },
+        { name: 'one', type: 'orders' },
+        { name: 'any_row', type: null },
+        { name: 'new', type: null },
+      ]),
+    );
+    expect(body?.expressions.map((sql) => sql.replace(/\s+/g, ' ').trim())).toEqual([
+      'SELECT total FROM orders WHERE id = customer',
+      'SELECT sum > 5',
+      'SELECT old.total + 1',
+      'SELECT new.total',
+    ]);
+  });
+
+  test('are none of a text that the parser does not understand', async () => {
+    expect(
+      await expressionsOf('CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN oops $$'),
+    ).toBeNull();
+  });
+});
