@@ -42,7 +42,13 @@ test('what only others who are at work make dangerous is found, and of nothing e
           `UPDATE orders SET paid = paid WHERE id = ${n}; UPDATE stock SET amount = 2 WHERE id = ${n}`,
         );
     });
-  const command = ['sh', '-c', 'echo waiting; read go; "$@"', 'sh', ...psqlCommand(...MIGRATION.flatMap((sql) => ['-c', sql]))];
+  const command = [
+    'sh',
+    '-c',
+    'echo waiting; read go; "$@"',
+    'sh',
+    ...psqlCommand(...MIGRATION.flatMap((sql) => ['-c', sql])),
+  ];
   const { stdout, stderr } = await safemigrate(
     ['--format', 'json', '--clone', 'template', '--', ...command],
     {

@@ -76,8 +76,7 @@ describe('what the changes suggest to ask for', () => {
 
 describe('the queries of a function in PL/pgSQL', () => {
   test('are read with its variables', async () => {
-    const body =
-      await expressionsOf(`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$
+    const body = await expressionsOf(`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$
       DECLARE sum numeric; customer bigint; one orders%ROWTYPE; any_row record;
       BEGIN
         SELECT total INTO sum FROM orders WHERE id = customer;
