@@ -30,6 +30,10 @@ async function run(asked: ParsedArguments, words: SplitArguments, signals: Signa
       const { rehearseCommand } = await import('./commands/run-command-line.ts');
       return rehearseCommand(asked.values, words.command, signals);
     }
+    case 'init': {
+      const { initCommand } = await import('./commands/init-command.ts');
+      return initCommand(asked.values);
+    }
     case 'doctor': {
       const { doctorCommand } = await import('./commands/doctor-command.ts');
       return doctorCommand(asked.values, signals.abort);

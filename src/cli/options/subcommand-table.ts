@@ -129,10 +129,24 @@ export const PROFILE_OPTIONS = {
   audit,
 } as const satisfies OptionTable;
 
+export const INIT_OPTIONS = {
+  dryRun: {
+    flag: '--dry-run',
+    summary: 'print what would be written',
+    group: 'Report',
+    type: SWITCH,
+    notInFile: true,
+  },
+} as const satisfies OptionTable;
+
 export const DEMO_OPTIONS = { report, redact };
 
 /** Everything but a run, in the order of the help. */
 export const SUBCOMMANDS = {
+  init: {
+    options: INIT_OPTIONS,
+    summary: "recognise the project's migration tool, write a config and a CI job",
+  },
   doctor: { options: DOCTOR_OPTIONS, summary: 'show which ways to clone work here, and why not' },
   list: { options: LIST_OPTIONS, summary: 'show the clones and originals that safemigrate made' },
   clean: { options: CLEAN_OPTIONS, summary: 'drop what dead runs left behind, and nothing else' },

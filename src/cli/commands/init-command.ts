@@ -1,0 +1,79 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { SafemigrateError } from '../../errors.ts';
+import { EXIT } from '../exit-codes.ts';
+import { detectTools, type ProjectFiles } from '../init/detect-tool.ts';
+import { firstCommand, gitlabLines, initFiles } from '../init/init-files.ts';
+import { INIT_OPTIONS } from '../options/subcommand-table.ts';
+import { visibleLines } from '../print.ts';
+import { gatherOptions } from '../read-options.ts';
+
+/** Any of these is a configuration already. */
+const CONFIGS = ['safemigrate.config.js', 'safemigrate.config.mjs', 'safemigrate.config.json'];
+
+/**
+ * Recognises the project's migration tool, writes a configuration and the CI job, and prints the first command. It overwrites nothing.
+ * @throws SafemigrateError `USAGE` if no tool is recognised.
+ */
+export async function initCommand(flags: Record<string, unknown>): Promise<number> {
+  const { dryRun = false } = await gatherOptions(INIT_OPTIONS, flags);
+  const folder = process.cwd();
+  const project = projectFiles(folder);
+  const [tool, ...others] = detectTools(project);
+  if (!tool)
+    throw new SafemigrateError('USAGE', `No migration tool was recognised in ${folder}.`, {
+      hint: 'Run it at the top of the project; or write `safemigrate --` before the command that you run today. Nothing was written.',
+    });
+  const lines = [`Found ${tool.name} (${tool.evidence}).`];
+  for (const other of others)
+    lines.push(`Also found ${other.name} (${other.evidence}): ${firstCommand(other)}`);
+  for (const { file, text } of initFiles(tool, project)) {
+    const taken = CONFIGS.includes(file)
+      ? CONFIGS.find((each) => project.exists(each))
+      : project.exists(file)
+        ? file
+        : undefined;
+    if (taken !== undefined) lines.push(`${taken} is there already, and was left as it is.`);
+    else if (dryRun) lines.push('', `--- ${file}`, text.trimEnd());
+    else {
+      const place = path.join(folder, file);
+      mkdirSync(path.dirname(place), { recursive: true });
+      writeFileSync(place, text, { flag: 'wx' });
+      lines.push(`Wrote ${file}.`);
+    }
+  }
+  const gitlab = gitlabLines(tool, project);
+  if (gitlab !== undefined) lines.push('', 'For .gitlab-ci.yml:', gitlab.trimEnd());
+  lines.push(
+    '',
+    ...(dryRun ? ['Nothing was written.'] : []),
+    'The first rehearsal, which changes nothing on the database:',
+    '',
+    `    export ${tool.needsUrl ? 'DATABASE_URL' : tool.urlEnv}=postgresql://user@host/database`,
+    '    safemigrate doctor',
+    `    ${firstCommand(tool)}`,
+  );
+  process.stdout.write(visibleLines(`${lines.join('\n')}\n`));
+  return EXIT.passed;
+}
+
+function projectFiles(folder: string): ProjectFiles {
+  const at = (file: string) => path.join(folder, file);
+  return {
+    exists: (file) => existsSync(at(file)),
+    text: (file) => {
+      try {
+        return readFileSync(at(file), 'utf8');
+      } catch {
+        return '';
+      }
+    },
+    list: (file) => {
+      try {
+        return readdirSync(at(file)).sort();
+      } catch {
+        return [];
+      }
+    },
+  };
+}

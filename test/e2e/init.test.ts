@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { safemigrate } from '../helpers/cli.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { copyProject, project } from '../helpers/projects.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+beforeAll(() => useOwnServers(18));
+
+test('what it writes and shows for a Knex project rehearses it, and a second time it leaves everything', async () => {
+  const { folder, remove } = await copyProject('knex');
+  try {
+    const dry = await safemigrate(['init', '--dry-run'], { folder });
+    expect(dry.exitCode, dry.stderr).toBe(0);
+    expect(dry.stdout).toMatch(/Found Knex[\s\S]*--- safemigrate\.config\.mjs[\s\S]*Nothing was written/);
+
+    const written = await safemigrate(['init'], { folder });
+    expect(written.exitCode, written.stderr).toBe(0);
+    const [, command = ''] = /^ +safemigrate -- (.*)$/m.exec(written.stdout) ?? [];
+    expect(command).toBe('npx knex migrate:latest');
+    const config = path.join(folder, 'safemigrate.config.mjs');
+    const text = readFileSync(config, 'utf8');
+
+    const target = await temporaryDatabase(18);
+    const env = project('knex').environment(target.url);
+    const run = await safemigrate(['--', ...command.split(' ')], { folder, env });
+    expect(run.exitCode, run.stderr).toBe(0);
+    expect(run.stderr).toMatch(/PASSED/);
+
+    const again = await safemigrate(['init'], { folder });
+    expect(again.stdout).toMatch(/safemigrate\.config\.mjs is there already, and was left as it is/);
+    expect(readFileSync(config, 'utf8')).toBe(text);
+  } finally {
+    await remove();
+  }
+});
