@@ -54,6 +54,8 @@ export const queriesSection = z.object({
       /** The plan node that changed, such as `Index Scan on public.orders`; null if the nodes are the same. */
       nodeBefore: z.string().nullable(),
       nodeAfter: z.string().nullable(),
+      /** Tables without statistics after the command: after ANALYZE of them on the clone the query was no longer slower. */
+      untilAnalyzed: z.array(z.string()).optional(),
     }),
   ),
 });

@@ -41,11 +41,20 @@ export const QUERIES: readonly HazardRecord[] = [
     code: 'QUERY_SLOWER',
     title: 'an application query gets a more expensive plan',
     condition:
-      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command (PostgreSQL 16 and newer).',
+      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command (PostgreSQL 16 and newer). If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze.',
     effect: 'The query takes longer after the commit, and all its calls together load the server.',
     safer:
       'Build the index that the new plan lacks with CREATE INDEX CONCURRENTLY before the old one is dropped; ANALYZE rewritten tables.',
-    find: ({ facts: { queries } }) => (queries ? slows(queries) : []),
+    find: ({ facts: { queries } }) => {
+      if (!queries) return [];
+      const { slower } = queries;
+      const lacking = slower.filter(({ untilAnalyzed }) => untilAnalyzed !== undefined);
+      const lasting = slower.filter(({ untilAnalyzed }) => untilAnalyzed === undefined);
+      return [
+        ...slows({ ...queries, slower: lasting }),
+        ...slowUntilAnalyzed({ ...queries, slower: lacking }),
+      ];
+    },
   },
 ];
 
@@ -150,6 +159,25 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
       message: `${plural(slower.length, 'query', 'queries')} of the running application ${verb} a more expensive plan: ${listed(texts, SHOWN)}`,
       evidence: `generic plans on the clone before and after the command; from ${origin(section)}`,
       advice: 'Build the index that the plan lacks with CREATE INDEX CONCURRENTLY, or ANALYZE the new table.',
+    },
+  ];
+}
+
+/** Autovacuum does it as well, some time later. */
+function slowUntilAnalyzed({ slower, ...section }: QueriesSection): Finding[] {
+  if (slower.length === 0) return [];
+  const tables = [...new Set(slower.flatMap(({ untilAnalyzed = [] }) => untilAnalyzed))];
+  return [
+    {
+      statement: null,
+      relation: null,
+      severity: 'notice',
+      message: `${plural(slower.length, 'query', 'queries')} of the running application ${slower.length === 1 ? 'gets' : 'get'} a more expensive plan until ${listed(tables, SHOWN)} ${tables.length === 1 ? 'is' : 'are'} analyzed: ${listed(
+        slower.map(({ sql }) => excerpt(sql)),
+        SHOWN,
+      )}`,
+      evidence: `after ANALYZE on the clone the plans were no longer more expensive; from ${origin(section)}`,
+      advice: sqlAdvice('Right after the migration:', ...tables.map((table) => `ANALYZE ${table}`)),
     },
   ];
 }

@@ -13,6 +13,7 @@ import { compareQueries } from './compare-queries.ts';
 import type { ApplicationQueries } from './query-source.ts';
 import { maybeRequired, type RefusedWrite, refusedWrites } from './refused-writes.ts';
 import { type QueryTrial, tryQueries } from './try-queries.ts';
+import { type QueryTrials, withoutStatistics } from './until-analyzed.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
 
 /** What must hold before the command and after it: queries of the application, and the user's own checks. */
@@ -78,10 +79,12 @@ export async function runChecksAfter(
         const result = await runCheck(session, check).catch(failedCheck);
         checks.push(compareCheck(check, before.results.get(check) ?? null, result));
       }
-      return { queries: compareTrials(options.queries, [before.trials, trials], refusals), checks };
+      return { queries: compareTrials(options.queries, [before.trials, trials], refusals), trials, checks };
     });
+    const trials = { source: options.queries, before: before.trials, after: sections.trials };
+    const queries = await analyzedIfSlower(clone, options, sections.queries, trials, caveats);
     if (sections.queries) caveats.push(...queryCaveats(sections.queries.skipped));
-    return { ...withoutPasswords(sections), caveats };
+    return { ...withoutPasswords({ queries, checks: sections.checks }), caveats };
   } catch (error) {
     if (options.queries)
       caveats.push({ path: 'queries.checked', kind: 'unmeasured', reason: messageOf(error) });
@@ -99,11 +102,12 @@ async function inCloneForChecks<T>(
   clone: Clone,
   { run, audit, signal, target }: ChecksOptions,
   use: (session: Session) => Promise<T>,
+  readOnly = true,
 ): Promise<T> {
   const session = await openSession(forOwnSessions(clone, target), {
     ...{ run, audit, signal },
     purpose: 'checks',
-    readOnly: true,
+    readOnly,
     pipelined: true,
   });
   try {
@@ -135,6 +139,25 @@ async function tryWrites(
 }
 
 type Trials = readonly QueryTrial[] | null;
+
+/** Tells slower queries from those that only lack statistics. What cannot be analyzed is reported as slower. */
+async function analyzedIfSlower(
+  clone: Clone,
+  options: ChecksOptions,
+  section: QueriesSection | null,
+  { source, before, after }: { [K in keyof QueryTrials]: QueryTrials[K] | null },
+  caveats: Caveat[],
+): Promise<QueriesSection | null> {
+  if (!section || section.slower.length === 0 || !source || !before || !after) return section;
+  const analyze = () =>
+    inCloneForChecks(
+      clone,
+      options,
+      (session) => withoutStatistics(session, section, { source, before, after }),
+      false,
+    );
+  return (await measured(caveats, 'queries.slower', analyze)) ?? section;
+}
 
 function compareTrials(
   queries: ApplicationQueries | null,

@@ -32,6 +32,11 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Returns the names of the relations that a plan reads or writes, without their schemas. */
+export function relationsIn(plan: Plan): string[] {
+  return flat(plan).flatMap(({ relation }) => relation ?? []);
+}
+
 export interface ChangedNode {
   readonly before: string;
   readonly after: string;

@@ -3,6 +3,7 @@ import type { Server } from '../../../src/local-server/embedded.ts';
 import { compareQueries } from '../../../src/observe/checks/compare-queries.ts';
 import { type ApplicationQueries, readStatStatements } from '../../../src/observe/checks/query-source.ts';
 import { tryQueries } from '../../../src/observe/checks/try-queries.ts';
+import { withoutStatistics } from '../../../src/observe/checks/until-analyzed.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../../../src/postgres/connection/connection-settings.ts';
 import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
@@ -280,6 +281,29 @@ describe.each(VERSIONS)('pg_stat_statements on %d', (version) => {
     expect(found.hidden).toBeGreaterThan(0);
     expect(found.queries.some(({ sql }) => sql.includes('hidden'))).toBe(false);
   });
+});
+
+test('a query that is only slower until its tables are analyzed says so, one that lacks an index does not', async () => {
+  const { session, settings, drop } = await scratch(
+    18,
+    `${SHOP}; CREATE TABLE tags (tag text, n int); CREATE INDEX ON tags (tag);
+     INSERT INTO tags SELECT 'tag ' || n, n FROM generate_series(1, 50000) n; ANALYZE tags`,
+  );
+  try {
+    const texts = ['SELECT n FROM tags WHERE tag = $1', 'SELECT id FROM orders WHERE customer = $1'];
+    const before = await trying(settings, (own) => tryQueries(own, texts));
+    await session.query(`ALTER TABLE public.tags ALTER tag TYPE varchar USING tag || '';
+      DROP INDEX public.orders_customer_idx`);
+    const after = await trying(settings, (own) => tryQueries(own, texts));
+    const source = listed(...texts);
+    const section = compareQueries(source, before, after);
+    expect(section.slower.map(({ sql }) => sql)).toEqual(texts);
+    const trials = { source, before, after };
+    const found = await trying(settings, (own) => withoutStatistics(own, section, trials));
+    expect(found.slower.map(({ untilAnalyzed }) => untilAnalyzed)).toEqual([['public.tags'], undefined]);
+  } finally {
+    await drop();
+  }
 });
 
 test('a connection that is lost meanwhile is no fault of the queries', async () => {

@@ -71,6 +71,18 @@ describe('hazards of queries', () => {
     ]);
   });
 
+  test('a query that is slower only until its table is analyzed is a notice with the ANALYZE', () => {
+    const slower = queries?.slower.map((query) => ({ ...query, untilAnalyzed: ['public.orders'] })) ?? [];
+    expect(found(queries && { ...queries, broken: [], slower })).toMatchObject([
+      {
+        code: 'QUERY_SLOWER',
+        severity: 'notice',
+        message: expect.stringContaining('until public.orders is analyzed'),
+        advice: expect.stringContaining('ANALYZE public.orders;'),
+      },
+    ]);
+  });
+
   test('a broken query is a warning if it is sent less than once an hour, an error if nobody counted it', () => {
     expect(found(broken(1 / 4000))).toMatchObject([{ severity: 'warning' }]);
     expect(found(broken(1 / 3000))).toMatchObject([{ severity: 'error' }]);

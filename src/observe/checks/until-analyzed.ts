@@ -1,0 +1,69 @@
+import type { QueriesSection } from '../../model/report.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { displayName, identifier } from '../../postgres/sql/quote.ts';
+import { compareQueries } from './compare-queries.ts';
+import { type Plan, relationsIn } from './plans.ts';
+import type { ApplicationQueries } from './query-source.ts';
+import { type QueryTrial, tryQueries } from './try-queries.ts';
+
+/** What was tried before and after the command, query by query. */
+export interface QueryTrials {
+  readonly source: ApplicationQueries;
+  readonly before: readonly QueryTrial[];
+  readonly after: readonly QueryTrial[];
+}
+
+// A plan names relations without their schemas. A column without any row of statistics was made, retyped or rewritten since the
+// last ANALYZE; so was an expression of an index.
+const WITHOUT_STATISTICS = `
+select distinct n.nspname as schema, c.relname as name
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relname = any ($1) and c.relkind in ('r', 'm', 'p') and n.nspname not in ('pg_catalog', 'information_schema')
+  and (c.relkind = 'p' or c.relpages > 0 or c.reltuples < 0)
+  and (exists (
+      select from pg_catalog.pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attstattarget is distinct from 0
+        and not exists (select from pg_catalog.pg_statistic s where s.starelid = c.oid and s.staattnum = a.attnum))
+    or exists (
+      select from pg_catalog.pg_index i join pg_catalog.pg_attribute a on a.attrelid = i.indexrelid
+      where i.indrelid = c.oid and i.indexprs is not null and i.indkey[a.attnum - 1] = 0
+        and not exists (select from pg_catalog.pg_statistic s where s.starelid = i.indexrelid and s.staattnum = a.attnum)))`;
+
+/**
+ * Finds the slower queries whose plans are only worse because their tables have no statistics: analyzes those tables on the clone,
+ * plans the queries again, and names the tables at the queries that are no longer slower.
+ * @param session in the clone; it may write.
+ */
+export async function withoutStatistics(
+  session: Session,
+  section: QueriesSection,
+  { source, before, after }: QueryTrials,
+): Promise<QueriesSection> {
+  const slower = new Set(section.slower.map(({ sql }) => sql));
+  const places = source.queries.flatMap(({ sql }, place) => (slower.has(sql) ? [place] : []));
+  const plans = places.map((place) => after[place]?.plan).filter((plan): plan is Plan => plan != null);
+  const names = [...new Set(plans.flatMap(relationsIn))];
+  const tables = await session.query<{ schema: string; name: string }>(WITHOUT_STATISTICS, [names]);
+  if (tables.length === 0) return section;
+  for (const { schema, name } of tables)
+    await session.query(`ANALYZE ${identifier(schema)}.${identifier(name)}`);
+  const of = <T>(list: readonly T[]) => places.flatMap((place) => list[place] ?? []);
+  const again = await tryQueries(
+    session,
+    places.map((place) => source.queries[place]?.sql ?? ''),
+  );
+  const { slower: stillSlower } = compareQueries(
+    { ...source, queries: of(source.queries) },
+    of(before),
+    again,
+  );
+  const still = new Set(stillSlower.map(({ sql }) => sql));
+  const analyzed = tables.map(({ schema, name }) => displayName(schema, name));
+  return {
+    ...section,
+    slower: section.slower.map((query) =>
+      still.has(query.sql) ? query : { ...query, untilAnalyzed: analyzed },
+    ),
+  };
+}
