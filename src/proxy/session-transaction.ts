@@ -1,5 +1,5 @@
 import { rowsOf, type TransactionStatus } from '../postgres/protocol/messages.ts';
-import { changesLocksOfDml, isRollbackTo } from '../postgres/sql/classify-statement.ts';
+import { changesLocksOfDml, fieldsIf, isRollbackTo } from '../postgres/sql/classify-statement.ts';
 import type { ParsedStatement } from '../postgres/sql/parse.ts';
 import type { BegunStatement, LockSource, StatementStart } from './begun-statement.ts';
 import { LockLedger } from './lock-ledger.ts';
@@ -223,7 +223,8 @@ export class SessionTransaction {
     if (sent === 'through') return 'sampled';
     if (sent === 'wrapped' || explicit) return 'read';
     if (this.repetition(parsed?.shape)) return 'like';
-    // What commits within itself has no lock at its end.
+    // What commits within itself has no lock at its end; without BEGIN, ANALYZE does so for a partitioned table.
+    if (parsed !== null && fieldsIf(parsed.node, 'VacuumStmt')) return 'sampled';
     return parsed === null || parsed.wraps ? 'read' : 'sampled';
   }
 

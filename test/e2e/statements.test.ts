@@ -513,3 +513,20 @@ test('times of a command that reads much that the clone has not cached are calle
   expect(cold(unscanned.report.caveats)).toEqual([]);
   await large.drop();
 });
+
+test('locks of ANALYZE outside a transaction are not called exact, since it commits after each partition', async () => {
+  const parted = await temporaryDatabase(18, {
+    sql: `CREATE TABLE parted (id int) PARTITION BY RANGE (id);
+      CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (10); INSERT INTO parted VALUES (1)`,
+  });
+  const script = `const client = await connect();
+    await client.query({ text: 'ANALYZE parted', queryMode: 'extended' });
+    await client.query('ANALYZE parted');
+    await client.end();`;
+  const { report } = await rehearse(parted.url, scriptCommand(script));
+  const [extended, simple] = report.statements;
+  expect(extended?.exactness).not.toBe('exact');
+  expect(simple?.exactness).toBe('exact');
+  expect(simple?.locks?.map(({ relation }) => relation)).toContain('public.part');
+  await parted.drop();
+});
