@@ -4,7 +4,7 @@ import { locksEvidence, relationEvidence } from './evidence.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './hazard-definition.ts';
 import { changedRows } from './kinds/transactions.ts';
-import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
+import { BUSY_PER_SECOND, ERROR, HEAVY_PER_SECOND, WARNING } from './thresholds.ts';
 
 /** Shares of the lock table, of what the server has room for. */
 const FILLED = { warning: 0.5, error: 0.9 } as const;
@@ -24,7 +24,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'DEADLOCK_RISK',
     title: 'one transaction locks several tables that are in use',
-    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and both were read or written at least ${BUSY_PER_SECOND} times a second while the clone was rehearsed on.`,
+    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and both were read or written at least once a second while the clone was rehearsed on; an error from ${HEAVY_PER_SECOND} times a second on.`,
     effect:
       'A transaction of the application that uses the two in the other order waits for the first, while the migration waits for the second: after deadlock_timeout the server cancels one of them with SQLSTATE 40P01, and until then everybody queues behind both.',
     safer:
@@ -84,7 +84,10 @@ function deadlockRisk(context: HazardContext, statements: readonly StatementSect
       statement,
       locks: context
         .taken(statement, 'writes')
-        .filter((lock) => isInUse(context, lock) && !seen.has(lock.relation) && seen.add(lock.relation)),
+        .filter(
+          (lock) =>
+            rateOf(context, lock) >= BUSY_PER_SECOND && !seen.has(lock.relation) && seen.add(lock.relation),
+        ),
     }))
     .filter(({ locks }) => locks.length > 0);
   const last = takers.at(-1);
@@ -94,7 +97,7 @@ function deadlockRisk(context: HazardContext, statements: readonly StatementSect
     {
       statement: last.statement.index,
       relation: last.locks[0]?.relation ?? null,
-      severity: 'error',
+      severity: locks.every((lock) => rateOf(context, lock) >= HEAVY_PER_SECOND) ? 'error' : 'warning',
       message: `one transaction locks ${listed(
         locks.map(({ relation }) => relation),
         { separator: ', then ' },
@@ -108,12 +111,10 @@ function deadlockRisk(context: HazardContext, statements: readonly StatementSect
   ];
 }
 
-/** Whether statements come that the lock would keep waiting. */
-function isInUse(context: HazardContext, { relation, mode }: StatementLock): boolean {
-  const traffic = context.traffic(relation);
-  if (!traffic) return false;
-  const reads = mode === 'ACCESS EXCLUSIVE' ? traffic.readsPerSecond : 0;
-  return reads + traffic.writesPerSecond >= BUSY_PER_SECOND;
+/** Statements per second that the lock would keep waiting. */
+function rateOf(context: HazardContext, { relation, mode }: StatementLock): number {
+  const { readsPerSecond = 0, writesPerSecond = 0 } = context.traffic(relation) ?? {};
+  return writesPerSecond + (mode === 'ACCESS EXCLUSIVE' ? readsPerSecond : 0);
 }
 
 function fullLockTable(

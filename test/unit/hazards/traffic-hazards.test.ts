@@ -64,6 +64,10 @@ describe('hazards of the traffic on the target', () => {
     ]);
     const statements = [alter(2, 'orders'), alter(3, 'stock')];
     expect(found({ statements, traffic })).toMatchObject([['DEADLOCK_RISK', 'error', 3, expect.anything()]]);
+    const slow = { readsPerSecond: 1, writesPerSecond: 1 };
+    expect(found({ statements, traffic: new Map([...traffic, ['public.stock', slow]]) })).toMatchObject([
+      ['DEADLOCK_RISK', 'warning', 3, expect.anything()],
+    ]);
     expect(found({ statements: [alter(2, 'orders'), alter(3, 'stock', 2)], traffic })).toEqual([]);
     expect(found({ statements, traffic: new Map([...traffic, ['public.stock', quiet]]) })).toEqual([]);
   });
