@@ -27,13 +27,12 @@ export function withRewrites(
       const makesAnother = statement.locks?.some((lock) => NAMELESS.test(lock.relation)) ?? false;
       return makesAnother || actionsOf(statement).some(({ does }) => IN_PLACE.has(does));
     });
+    const vacuumed = vacuums(relation, statements, actionsOf);
     const found =
       holders.length === 0
-        ? vacuums(relation, statements, actionsOf)
-        : holders.length === 1
-          ? holders
-          : likely;
-    for (const { index } of found) rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
+        ? [...vacuumed.naming, ...(vacuumed.naming.length === 0 ? vacuumed.all : [])]
+        : [...(holders.length === 1 ? holders : likely), ...vacuumed.naming];
+    for (const { index } of new Set(found)) rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
   }
   return statements.map((statement) => ({ ...statement, rewrote: rewrote.get(statement.index) ?? [] }));
 }
@@ -50,12 +49,15 @@ function holdersOf(relation: string, statements: readonly StatementSection[]): S
   });
 }
 
-/** VACUUM FULL runs in transactions of its own, whose locks are gone with its end; it may name no relation. */
+/**
+ * VACUUM FULL runs in transactions of its own, whose locks are gone with its end: those that name the relation, and those that
+ * name none.
+ */
 function vacuums(
   relation: string,
   statements: readonly StatementSection[],
   actionsOf: (statement: StatementSection) => readonly Action[],
-): StatementSection[] {
+): { readonly naming: StatementSection[]; readonly all: StatementSection[] } {
   const full = statements.flatMap((statement) =>
     statement.error
       ? []
@@ -66,8 +68,8 @@ function vacuums(
   const naming = full.filter(({ tables }) =>
     tables.some(({ name }) => displayName(name) === lastPart(relation)),
   );
-  const found = naming.length > 0 ? naming : full.filter(({ tables }) => tables.length === 0);
-  return found.map(({ statement }) => statement);
+  const all = full.filter(({ tables }) => tables.length === 0);
+  return { naming: naming.map(({ statement }) => statement), all: all.map(({ statement }) => statement) };
 }
 
 function locksExclusively({ locks }: StatementSection, relation: string): boolean {

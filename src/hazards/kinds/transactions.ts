@@ -142,7 +142,10 @@ function lingering(context: HazardContext, takers: readonly Taker[]): Finding[] 
   const changing = context.inTransactionOf(statement).flatMap((each) => changedRows(context, each, true));
   if (
     later.length === 0 &&
-    (beyondMs < LINGERING_MS || total(changing) >= MANY_ROWS || statement.tag === 'LOCK TABLE')
+    (!statement.explicit ||
+      beyondMs < LINGERING_MS ||
+      total(changing) >= MANY_ROWS ||
+      statement.tag === 'LOCK TABLE')
   )
     return [];
   const what = later[0]

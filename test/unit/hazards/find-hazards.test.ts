@@ -484,6 +484,19 @@ describe('a new column with a rule behind the lock of another table', () => {
   test('a FOREIGN KEY on a new column is no work if its values are NULL', () => {
     expect(codes({ kind: 'foreign key' })).not.toContain('WORK_AFTER_STRONG_LOCK');
   });
+
+  test.each([
+    ['a transaction that stays open', true],
+    ['the commit of a statement that is alone', false],
+  ])('a lock that outlasts its statement is held for %s', (_, explicit) => {
+    const rewrite = statement(0, {
+      ...{ tag: 'VACUUM', sql: 'VACUUM FULL orders', durationMs: 500, explicit },
+      locks: [['public.orders', 'ACCESS EXCLUSIVE', 900]],
+    });
+    const catalogue = { relations: new Map([['public.orders', relation(GB, 1)]]) };
+    const found = findHazards(facts({ statements: [rewrite], catalogue }));
+    expect(found.some(({ code }) => code === 'WORK_AFTER_STRONG_LOCK')).toBe(explicit);
+  });
 });
 
 describe('CASCADE', () => {
