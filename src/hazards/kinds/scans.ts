@@ -187,7 +187,7 @@ export function isOfEmptyColumn(
  * Whether the column was nullable when the statement began: according to the schema comparison if there is one, and for a new
  * column according to the statement that added it. A new column is filled by then, and its rows are read like any others.
  */
-function isNews(context: HazardContext, relation: string, column: string): boolean {
+export function isNews(context: HazardContext, relation: string, column: string): boolean {
   const name = `${relation}.${displayName(column)}`;
   if (context.facts.schema === null || context.changed('alter', name)) return true;
   if (!context.changed('create', name)) return false;

@@ -6,7 +6,7 @@ import type { Caveat, CommandSection, DataSection, StatementSection } from '../.
 import type { ForecastInput } from '../forecast.ts';
 import { HazardContext } from '../hazard-context.ts';
 import { withoutLastPart } from '../kinds/names.ts';
-import { asJudged, type Grown, growthOf, withLocks, withTimes } from './production-times.ts';
+import { asJudged, type Grown, growthOf, repeatedShapes, withLocks, withTimes } from './production-times.ts';
 import { Sizes } from './sizes.ts';
 
 /** The evidence that depends on how much there is. */
@@ -36,7 +36,8 @@ export function atProductionSize<E extends SizedEvidence>(
 ): AtProductionSize<E> {
   const sizes = new Sizes(evidence.catalogue, profile);
   const context = new HazardContext({ ...evidence, traffic: null });
-  const grown = evidence.statements.map((statement) => growthOf(context, statement, sizes));
+  const batches = repeatedShapes(evidence.statements);
+  const grown = evidence.statements.map((statement) => growthOf(context, statement, sizes, batches));
   const statements = withLocks(grown.map(withTimes));
   const walFactor = walFactorOf(grown, evidence.data);
   const judgedStatements = statements.map(asJudged);

@@ -8,10 +8,12 @@ export interface Growth {
   /** 0: unknown. */
   readonly hereRows: number;
   readonly thereRows: number;
+  /** Rows that the statement reads or writes there; null: unknown. */
+  readonly workRows: number | null;
 }
 
 /** Parsing, catalogues and the commit: what a statement takes on an empty table. */
-const FIXED_MS = 2;
+const FIXED_MS = 1;
 /** Two runs of the same statement differ by this. */
 const NOISE_MS = 2;
 /** Less than this above the fixed part says nothing of a rate. */
@@ -19,11 +21,26 @@ const MEASURABLE_MS = 4;
 /** Sizes that differ by less than this are taken as equal. */
 const ALIKE = 1.25;
 
-/** Bytes per ms of an ordinary server, by the kind of work; nothing is known of what rows or code take. */
-const TYPICAL: Partial<Record<WorkKind, number>> = { scan: 400_000, build: 50_000, rewrite: 40_000 };
+/** What an ordinary server does in a ms: bytes, by the kind of work, and rows. Nothing is known of code. */
+const TYPICAL: Partial<Record<WorkKind, number>> = {
+  scan: 400_000,
+  lookup: 100_000,
+  build: 200_000,
+  'concurrent build': 100_000,
+  rewrite: 60_000,
+};
+const TYPICAL_ROWS = 80;
+
+/**
+ * What is larger than this is not in the server's memory (shared_buffers by default), as the little data here is: it is not read faster
+ * than typical.
+ */
+const IN_MEMORY_BYTES = 128 * 2 ** 20;
+/** Nothing is read faster than this: the statement read something else. */
+const FASTEST_BYTES_PER_MS = 5_000_000;
 
 /** What sorting takes more on larger input than proportionally, as a power of the ratio of the logarithms of the rows. */
-const LOGARITHMIC: Partial<Record<WorkKind, number>> = { build: 1, rewrite: 0.5 };
+const LOGARITHMIC: Partial<Record<WorkKind, number>> = { build: 1, 'concurrent build': 1, rewrite: 0.75 };
 
 /** Factors of the interval's ends, by docs/benchmarks.md. */
 const SPREAD = { low: 0.7, high: 1.4 };
@@ -40,25 +57,40 @@ export function extrapolate(durationMs: number, kind: WorkKind, growth: Growth):
     if (factors.every((factor) => factor < ALIKE && factor > 1 / ALIKE)) return null;
     const [factor = 1] = factors;
     const spread = kind === 'code' ? { low: 0, high: SPREAD.high } : SPREAD;
+    const ms = FIXED_MS + Math.max(growingMs * factor, outOfMemoryTime(durationMs, kind, growth));
+    const highMs = FIXED_MS + (growingMs + NOISE_MS) * Math.max(...factors) * spread.high;
     return {
-      ms: FIXED_MS + growingMs * factor,
+      ms,
       lowMs: FIXED_MS + Math.max(growingMs / 2, growingMs - NOISE_MS) * Math.min(...factors) * spread.low,
-      highMs: FIXED_MS + (growingMs + NOISE_MS) * Math.max(...factors) * spread.high,
+      highMs: Math.max(highMs, ms * spread.high),
       basis: 'measured rate',
     };
   }
-  const bytesPerMs = TYPICAL[kind];
-  if (bytesPerMs === undefined || growth.thereBytes <= growth.hereBytes * ALIKE) return null;
-  const typicalMs = FIXED_MS + growth.thereBytes / bytesPerMs;
+  const typicalWorkMs = typicalTime(kind, growth);
+  if (typicalWorkMs === null || growth.thereBytes <= growth.hereBytes * ALIKE) return null;
+  const typicalMs = FIXED_MS + typicalWorkMs;
   // All that was measured, taken as growing, is an upper limit.
   const limitMs = factors.length === 0 ? Number.POSITIVE_INFINITY : durationMs * Math.max(...factors);
-  const ms = Math.max(durationMs, Math.min(typicalMs, limitMs));
+  const ms = Math.max(durationMs, Math.min(typicalMs, limitMs), outOfMemoryTime(durationMs, kind, growth));
   return {
     ms,
     lowMs: Math.max(durationMs, ms * TYPICAL_SPREAD.low),
-    highMs: Math.max(ms, Math.min(typicalMs * TYPICAL_SPREAD.high, limitMs)),
+    highMs: Math.max(ms * SPREAD.high, Math.min(typicalMs * TYPICAL_SPREAD.high, limitMs)),
     basis: 'typical rate',
   };
+}
+
+/** What work takes on a relation that is not in memory there, if the statement can have read it here; else 0. */
+function outOfMemoryTime(durationMs: number, kind: WorkKind, growth: Growth): number {
+  const { hereBytes, thereBytes } = growth;
+  if (kind === 'rows' || thereBytes < IN_MEMORY_BYTES) return 0;
+  return hereBytes > durationMs * FASTEST_BYTES_PER_MS ? 0 : (typicalTime(kind, growth) ?? 0);
+}
+
+function typicalTime(kind: WorkKind, { thereBytes, workRows }: Growth): number | null {
+  if (kind === 'rows') return workRows === null ? null : workRows / TYPICAL_ROWS;
+  const bytesPerMs = TYPICAL[kind];
+  return bytesPerMs === undefined ? null : thereBytes / bytesPerMs;
 }
 
 /**
@@ -74,6 +106,8 @@ function factorsOf(kind: WorkKind, { hereBytes, thereBytes, hereRows, thereRows 
     hereRows > 1 && thereRows > 1
       ? (Math.log(thereRows) / Math.log(hereRows)) ** (LOGARITHMIC[kind] ?? 0)
       : 1;
-  const best = { rows: byRows, scan: byBytes, code: byBytes }[kind as string] ?? Math.sqrt(byBytes * byRows);
+  const best =
+    { rows: byRows, scan: byBytes, lookup: byBytes, code: byBytes }[kind as string] ??
+    Math.sqrt(byBytes * byRows);
   return [best, byBytes, byRows].map((factor) => factor * sorting);
 }

@@ -1,8 +1,11 @@
 import type { ProductionTime, StatementSection } from '../../model/report.ts';
+import { normalizeSql } from '../../postgres/sql/normalize.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { extrapolate } from './extrapolate.ts';
 import type { Sizes } from './sizes.ts';
 import { workOf } from './work.ts';
+
+const LIMITED = /\bLIMIT\s+[\d$?]/i;
 
 /** A few rows that a statement wrote are those that it named, however many there are. */
 const NAMED_ROWS = 10;
@@ -15,21 +18,44 @@ export interface Grown {
   readonly rows: number | null;
 }
 
-/** Returns what a statement would take at production's size. */
-export function growthOf(context: HazardContext, statement: StatementSection, sizes: Sizes): Grown {
+/** Texts of which the command sends several that differ in their literals alone: batches, of which there would be more. */
+export function repeatedShapes(statements: readonly StatementSection[]): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const repeated = new Set<string>();
+  for (const { sql } of statements) {
+    const shape = normalizeSql(sql);
+    if (seen.has(shape)) repeated.add(shape);
+    seen.add(shape);
+  }
+  return repeated;
+}
+
+/** Returns what a statement would take at production's size. @param batches shapes that are repeated */
+export function growthOf(
+  context: HazardContext,
+  statement: StatementSection,
+  sizes: Sizes,
+  batches: ReadonlySet<string>,
+): Grown {
   const same = { statement, time: null, factor: 1, rows: statement.rows };
   // Each of many transactions would do no more there; there would be more of them.
   if (statement.error || (statement.repeated && statement.repeated.transactions > 1)) return same;
   const work = workOf(context, statement);
   const growth = work && sizes.growth(work.relations);
   if (!work || !growth) return same;
+  const isBatch = LIMITED.test(statement.sql) || batches.has(normalizeSql(statement.sql));
+  if (work.kind === 'rows' && isBatch) return same;
   const rowFactor = growth.hereRows > 0 ? growth.thereRows / growth.hereRows : null;
   const sizeFactor = growth.hereBytes > 0 ? growth.thereBytes / growth.hereBytes : null;
+  const rows = rowsAt(
+    statement.rows,
+    work.kind === 'rows' ? (rowFactor ?? sizeFactor) : null,
+    growth.hereRows,
+  );
+  const workRows = rows === statement.rows ? null : rows;
   return {
-    statement,
-    time: extrapolate(statement.durationMs, work.kind, growth),
-    factor: sizeFactor ?? 1,
-    rows: rowsAt(statement.rows, work.kind === 'rows' ? (rowFactor ?? sizeFactor) : null, growth.hereRows),
+    ...{ statement, rows, factor: sizeFactor ?? 1 },
+    time: extrapolate(statement.durationMs, work.kind, { ...growth, workRows }),
   };
 }
 

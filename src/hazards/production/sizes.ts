@@ -7,16 +7,22 @@ export class Sizes {
   readonly #here: CatalogueFacts['relations'];
   readonly #there: ReadonlyMap<string, ProfiledRelation>;
   readonly #former: ReadonlyMap<string, string>;
+  readonly #renamed: ReadonlyMap<string, string>;
 
   constructor({ relations, renamed }: CatalogueFacts, profile: Profile) {
     this.#here = relations;
     this.#there = new Map(profile.relations.map((each) => [each.relation, each]));
+    this.#renamed = renamed;
     this.#former = new Map([...renamed].map(([former, name]) => [name, former]));
   }
 
   /** @param relation its name before the command, or after it. */
   there(relation: string): ProfiledRelation | undefined {
     return this.#there.get(this.#former.get(relation) ?? relation);
+  }
+
+  #facts(relation: string): RelationFacts | undefined {
+    return this.#here.get(relation) ?? this.#here.get(this.#renamed.get(relation) ?? '');
   }
 
   relations(): Map<string, RelationFacts> {
@@ -39,15 +45,15 @@ export class Sizes {
   }
 
   missing(relations: readonly string[]): string[] {
-    return relations.filter((name) => this.#here.has(name) && this.there(name)?.sizeBytes == null);
+    return relations.filter((name) => this.#facts(name) && this.there(name)?.sizeBytes == null);
   }
 
-  growth(relations: readonly string[]): Growth | null {
+  growth(relations: readonly string[]): Omit<Growth, 'workRows'> | null {
     const known = relations.filter((name) => this.there(name)?.sizeBytes != null);
     if (known.length === 0) return null;
     const sum = (figure: (name: string) => number | null | undefined) =>
       relations.reduce((total, name) => total + (figure(name) ?? 0), 0);
-    const here = (name: string) => this.#here.get(name);
+    const here = (name: string) => this.#facts(name);
     const rowsKnown = relations.every((name) => this.there(name)?.rows != null && here(name)?.rows != null);
     return {
       hereBytes: sum((name) => here(name)?.sizeBytes),

@@ -2,13 +2,13 @@ import type { Action } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { isBuilt } from '../kinds/builds.ts';
-import { isChecked, isOfEmptyColumn, isProven } from '../kinds/scans.ts';
+import { isChecked, isNews, isOfEmptyColumn, isProven } from '../kinds/scans.ts';
 
 /**
- * What a statement's time grows with: it writes a relation anew, builds an index, reads a relation as a whole, changes or reads rows,
- * or runs code that does any of it.
+ * What a statement's time grows with: it writes a relation anew, builds an index, looks up all rows in another relation, reads a relation
+ * as a whole, changes or reads rows, or runs code that does any of it.
  */
-export type WorkKind = 'rewrite' | 'build' | 'scan' | 'rows' | 'code';
+export type WorkKind = 'rewrite' | 'concurrent build' | 'build' | 'lookup' | 'scan' | 'rows' | 'code';
 
 export interface Work {
   readonly kind: WorkKind;
@@ -17,10 +17,19 @@ export interface Work {
 }
 
 /** Kinds by weight: an ALTER TABLE that does several things takes the time of the heaviest. */
-const BY_WEIGHT: readonly WorkKind[] = ['rewrite', 'build', 'scan', 'rows', 'code'];
+const BY_WEIGHT: readonly WorkKind[] = [
+  'rewrite',
+  'concurrent build',
+  'build',
+  'lookup',
+  'scan',
+  'rows',
+  'code',
+];
 
-const READS_ROWS = /^(?:SELECT INTO|CREATE (?:TABLE AS|MATERIALIZED VIEW))$/;
-const RUNS_CODE = /^(?:SELECT|DO|CALL|EXECUTE|COPY)$/;
+/** CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW have it as well. */
+const SELECTS = /^SELECT\b/;
+const RUNS_CODE = /^(?:DO|CALL|COPY)\b/;
 
 /** Returns the work of a statement that grows with relations that existed before it; null if its time depends on none. */
 export function workOf(context: HazardContext, statement: StatementSection): Work | null {
@@ -50,17 +59,20 @@ function workOfAction(context: HazardContext, statement: StatementSection, actio
   const on = 'table' in action && action.table !== null ? [context.resolve(action.table, statement)] : [];
   switch (action.does) {
     case 'create index':
-      return isBuilt(context, { statement, action }) ? [{ kind: 'build', relations: on }] : [];
+      return isBuilt(context, { statement, action }) ? [{ kind: buildOf(action), relations: on }] : [];
     case 'reindex':
-      return [{ kind: 'build', relations: lockedBy(context, statement) }];
+      return [{ kind: buildOf(action), relations: lockedBy(context, statement) }];
     case 'add constraint':
       return workOfConstraint(context, statement, action, on);
     case 'set not null':
-      return isProven(context, statement.index, on[0] ?? '', action.column)
-        ? []
-        : [{ kind: 'scan', relations: on }];
-    case 'validate constraint':
-      return [{ kind: 'scan', relations: [...on, ...lockedBy(context, statement, 'ROW SHARE')] }];
+      return isNews(context, on[0] ?? '', action.column) &&
+        !isProven(context, statement.index, on[0] ?? '', action.column)
+        ? [{ kind: 'scan', relations: on }]
+        : [];
+    case 'validate constraint': {
+      const others = lockedBy(context, statement, 'ROW SHARE');
+      return [{ kind: others.length > 0 ? 'lookup' : 'scan', relations: [...on, ...others] }];
+    }
     case 'attach partition': {
       const partition = context.resolve(action.partition, statement);
       return isChecked(context, statement.index, partition) ? [] : [{ kind: 'scan', relations: [partition] }];
@@ -90,15 +102,22 @@ function workOfConstraint(
   if (kind === 'unique' || kind === 'primary key' || kind === 'exclude')
     return [{ kind: 'build', relations: on }];
   const other = references && context.resolve(references, statement);
-  return [{ kind: 'scan', relations: [...on, ...(other ? [other] : [])] }];
+  return [{ kind: other ? 'lookup' : 'scan', relations: [...on, ...(other ? [other] : [])] }];
+}
+
+function buildOf({ concurrently }: { readonly concurrently: boolean }): WorkKind {
+  return concurrently ? 'concurrent build' : 'build';
 }
 
 /** What neither the parser nor the files show: the relations that it locked are those that it may have read. */
 function workOfTag(context: HazardContext, statement: StatementSection): Work[] {
   const tag = statement.tag ?? '';
-  if (READS_ROWS.test(tag))
+  const makesRelation = context.facts.parsed.get(statement.index)?.effect === 'schema';
+  if (SELECTS.test(tag) && makesRelation)
     return [{ kind: 'rows', relations: lockedBy(context, statement, 'ACCESS SHARE') }];
-  return RUNS_CODE.test(tag) ? [{ kind: 'code', relations: lockedBy(context, statement) }] : [];
+  return SELECTS.test(tag) || RUNS_CODE.test(tag)
+    ? [{ kind: 'code', relations: lockedBy(context, statement) }]
+    : [];
 }
 
 /** Existing relations that the statement itself locked, if need be in one mode. */

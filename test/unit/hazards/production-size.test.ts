@@ -108,6 +108,37 @@ describe('judged by a profile', () => {
     expect(update(1).statements[0]?.rowsAtProductionSize).toBeUndefined();
   });
 
+  test('batches stay as large as they are: there would be more of them', () => {
+    const batch = (index: number, sql: string) =>
+      statement(index, { sql, tag: 'UPDATE', rows: 900, durationMs: 50 });
+    const rowsOf = (...texts: string[]) =>
+      judge(
+        {
+          statements: texts.map((sql, index) => batch(index, sql)),
+          parsed: asking(Object.fromEntries(texts.map((_, index) => [index, { does: 'update', table }]))),
+        },
+        HUNDREDFOLD,
+      ).statements.map((each) => each.rowsAtProductionSize);
+    const by = (from: number) => `UPDATE orders SET a = 1 WHERE id > ${from} AND id < ${from + 900}`;
+    expect(rowsOf(by(0), by(900))).toEqual([undefined, undefined]);
+    expect(rowsOf('UPDATE orders SET a = 1 WHERE id IN (SELECT id FROM orders LIMIT 900)')).toEqual([
+      undefined,
+    ]);
+    expect(rowsOf(by(0))).toEqual([90_000]);
+  });
+
+  test('SET NOT NULL of a column that was NOT NULL before reads nothing', () => {
+    const given = {
+      statements: [{ ...BUILD, tag: 'ALTER TABLE' }],
+      parsed: asking({ 0: { does: 'set not null', table, column: 'a' } }),
+    };
+    const { schema } = sampleReport();
+    expect(judge({ ...given, schema }, HUNDREDFOLD).statements[0]?.atProductionSize).toBeUndefined();
+    expect(judge({ ...given, schema: null }, HUNDREDFOLD, { schema: null }).statements[0]).toHaveProperty(
+      'atProductionSize',
+    );
+  });
+
   test('a relation that the profile does not have is judged by its size here, and named', () => {
     const judged = judge({ statements: [BUILD], parsed: BUILDS }, sampleProfile([]));
     expect(found(judged, 'INDEX_NOT_CONCURRENT')?.severity).toBe('notice');
@@ -162,11 +193,17 @@ describe('judged by a profile', () => {
 });
 
 describe('a duration at production’s size', () => {
-  const hundredfold = { hereBytes: 10 * MB, thereBytes: 1000 * MB, hereRows: 1e5, thereRows: 1e7 };
+  const hundredfold = {
+    hereBytes: 10 * MB,
+    thereBytes: 1000 * MB,
+    hereRows: 1e5,
+    thereRows: 1e7,
+    workRows: null,
+  };
 
   test('is the measured rate times the size, with sorting’s share for an index', () => {
-    expect(extrapolate(102, 'scan', hundredfold)).toMatchObject({ ms: 10_002, basis: 'measured rate' });
-    expect(extrapolate(102, 'build', hundredfold)?.ms).toBeCloseTo(14_002);
+    expect(extrapolate(102, 'scan', hundredfold)).toMatchObject({ ms: 10_101, basis: 'measured rate' });
+    expect(extrapolate(102, 'build', hundredfold)?.ms).toBeCloseTo(14_141);
   });
 
   test('is wider, the less was measured', () => {
@@ -178,7 +215,7 @@ describe('a duration at production’s size', () => {
   });
 
   test('has a typical rate if too little was measured, and never more than all of it would grow to', () => {
-    const tiny = { hereBytes: 8192, thereBytes: 10_240 * MB, hereRows: 5, thereRows: 1e8 };
+    const tiny = { hereBytes: 8192, thereBytes: 10_240 * MB, hereRows: 5, thereRows: 1e8, workRows: null };
     const found = extrapolate(1, 'scan', tiny);
     expect(found).toMatchObject({ basis: 'typical rate' });
     expect(found?.ms).toBeGreaterThan(10_000);
@@ -188,6 +225,7 @@ describe('a duration at production’s size', () => {
 
   test('is not told of rows or code of which too little was measured, nor of sizes that are alike', () => {
     expect(extrapolate(1, 'rows', hundredfold)).toBeNull();
+    expect(extrapolate(1, 'rows', { ...hundredfold, workRows: 1e4 })?.ms).toBeCloseTo(100, -2);
     expect(extrapolate(3, 'code', hundredfold)).toBeNull();
     expect(extrapolate(500, 'scan', { ...hundredfold, thereBytes: 11 * MB, thereRows: 1.1e5 })).toBeNull();
   });
