@@ -29,9 +29,13 @@ export function withRewrites(
     });
     const vacuumed = vacuums(relation, statements, actionsOf);
     const found =
-      holders.length === 0
-        ? [...vacuumed.naming, ...(vacuumed.naming.length === 0 ? vacuumed.all : [])]
-        : [...(holders.length === 1 ? holders : likely), ...vacuumed.naming];
+      vacuumed.naming.length > 0
+        ? [...likely, ...vacuumed.naming]
+        : holders.length === 0
+          ? vacuumed.all
+          : holders.length === 1
+            ? holders
+            : likely;
     for (const { index } of new Set(found)) rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
   }
   return statements.map((statement) => ({ ...statement, rewrote: rewrote.get(statement.index) ?? [] }));

@@ -8,6 +8,7 @@ test('VACUUM FULL rewrote the table that it names, also if another statement did
   const statements = [
     statement(0, { sql: 'VACUUM FULL orders' }),
     statement(1, { sql: 'CLUSTER orders', locks: [['public.orders', 'ACCESS EXCLUSIVE', 5]] }),
+    statement(2, { sql: 'ALTER TABLE orders …', locks: [['public.orders', 'ACCESS EXCLUSIVE', 5]] }),
   ];
   const parsed = asking({
     0: { does: 'vacuum', full: true, tables: [table] },
@@ -18,5 +19,5 @@ test('VACUUM FULL rewrote the table that it names, also if another statement did
   if (!data || !like) throw new Error('the sample has no tables');
   const tables = [{ ...like, relation: 'public.orders', rewritten: true }];
   const rewrote = withRewrites(statements, parsed, { ...data, tables }).map((each) => each.rewrote);
-  expect(rewrote).toEqual([['public.orders'], ['public.orders']]);
+  expect(rewrote).toEqual([['public.orders'], ['public.orders'], []]);
 });
