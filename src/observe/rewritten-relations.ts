@@ -20,25 +20,33 @@ export function withRewrites(
 ): StatementSection[] {
   const actionsOf = ({ index }: StatementSection) => parsed.get(index)?.actions ?? [];
   const rewrote = new Map<number, string[]>();
-  for (const { relation, rewritten } of data?.tables ?? []) {
-    if (!rewritten) continue;
+  const rewritten = (data?.tables ?? []).flatMap((table) => (table.rewritten ? [table.relation] : []));
+  for (const relation of rewritten) {
     const holders = holdersOf(relation, statements);
     const likely = holders.filter((statement) => {
       const makesAnother = statement.locks?.some((lock) => NAMELESS.test(lock.relation)) ?? false;
       return makesAnother || actionsOf(statement).some(({ does }) => IN_PLACE.has(does));
     });
     const vacuumed = vacuums(relation, statements, actionsOf);
+    // It may name no schema, and other schemas may have a table of that name.
+    const certain = isOnly(relation, rewritten) ? vacuumed.naming : [];
     const found =
-      vacuumed.naming.length > 0
-        ? [...likely, ...vacuumed.naming]
+      certain.length > 0
+        ? [...likely, ...certain]
         : holders.length === 0
-          ? vacuumed.all
+          ? vacuumed.naming.length > 0
+            ? vacuumed.naming
+            : vacuumed.all
           : holders.length === 1
             ? holders
             : likely;
     for (const { index } of new Set(found)) rewrote.set(index, [...(rewrote.get(index) ?? []), relation]);
   }
   return statements.map((statement) => ({ ...statement, rewrote: rewrote.get(statement.index) ?? [] }));
+}
+
+function isOnly(relation: string, among: readonly string[]): boolean {
+  return among.filter((each) => lastPart(each) === lastPart(relation)).length === 1;
 }
 
 /** Each statement tells only the locks that it added: one that names a relation which is locked already holds it too. */

@@ -114,17 +114,15 @@ function bySession(report: Report, examples: readonly CorpusExample[]): Told[] {
     const schema = /^SET search_path = (\w+)/.exec(sql)?.[1];
     if (schema !== undefined) sessions.set(session, schema);
   }
-  // Objects of one name are in all schemas, so that the statement may be another one of that name.
-  const schemaOf = ({ statement, relation, message }: Hazard) => {
-    const named = /\b(?:bad|good)_\d+\b/.exec(`${relation} ${message}`)?.[0];
-    if (named !== undefined) return named;
+  // Objects of one name are in all schemas: the statement may be another one of that name, and so may the relation.
+  const schemasOf = ({ statement, relation, message }: Hazard) => {
     const at = report.statements.find(({ index }) => index === statement);
-    return at && sessions.get(at.session);
+    return [/\b(?:bad|good)_\d+\b/.exec(`${relation} ${message}`)?.[0], at && sessions.get(at.session)];
   };
-  const hazards = report.hazards.map((hazard) => ({ hazard, schema: schemaOf(hazard) }));
+  const hazards = report.hazards.map((hazard) => ({ hazard, schemas: schemasOf(hazard) }));
   return examples.map((example) => ({
     example,
-    hazards: hazards.flatMap(({ hazard, schema }) => (schema === example.schema ? [hazard] : [])),
+    hazards: hazards.flatMap(({ hazard, schemas }) => (schemas.includes(example.schema) ? [hazard] : [])),
     errors: report.statements.flatMap(({ session, error }) =>
       error && sessions.get(session) === example.schema ? [error.message] : [],
     ),
