@@ -21,6 +21,36 @@ const profiledRelation = z.object({
   grants: z.array(z.object({ role: z.string(), privileges: z.array(z.string()) })),
 });
 
+/** Kinds of transactions, by the locks that they were seen to take (`--load`). */
+const profiledShapes = z.object({
+  windowMs: milliseconds,
+  /** Number of times that the locks were read. */
+  readings: z.int(),
+  /** Client sessions in the database. */
+  clients: z.int(),
+  /** Transactions of all kinds, also those that lock no table. */
+  perSecond: z.number().nonnegative(),
+  kinds: z.array(
+    z.object({
+      /** In the order in which the locks are taken. */
+      steps: z.array(
+        z.object({
+          /** Quoted as in SQL. */
+          relation: z.string(),
+          mode: z.string(),
+          /** Rows that one transaction changes on average. */
+          rows: z.number().nonnegative(),
+        }),
+      ),
+      perSecond: z.number().nonnegative(),
+      /** From the first lock to the end of the transaction. */
+      holdMs: milliseconds,
+      /** Pairs of relations whose order was not seen. */
+      unordered: z.array(z.tuple([z.string(), z.string()])),
+    }),
+  ),
+});
+
 /**
  * What `safemigrate profile` read of a production database, for rehearsals on smaller data: sizes, rates and texts, and no value
  * of any row.
@@ -69,6 +99,8 @@ export const profileShape = z.object({
       withLiterals: z.int(),
     })
     .nullable(),
+  /** null: nobody was watched, or seen at work. Absent in profiles of earlier versions. */
+  shapes: profiledShapes.nullable().optional(),
   settings: z.record(z.string(), z.string()),
   /** Free on the file system of the database; null if the role or this machine could not see it. */
   freeBytes: bytes.nullable(),
@@ -77,5 +109,6 @@ export const profileShape = z.object({
   seal: z.object({ kind: z.enum(['hmac-sha256', 'sha256']), value: z.string() }),
 });
 
+export type ProfiledShapes = z.infer<typeof profiledShapes>;
 export type Profile = z.infer<typeof profileShape>;
 export type ProfiledRelation = z.infer<typeof profiledRelation>;

@@ -4,10 +4,9 @@ import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
-import { formatCount, formatDuration, plural } from '../format.ts';
 import { type CommandDeadlock, describeLoad, type LoadTimes } from '../load/load-section.ts';
 import { playShapes, type Traffic } from '../load/play-shapes.ts';
-import { type RecordedTraffic, recordShapes } from '../load/record-shapes.ts';
+import type { RecordedTraffic } from '../load/record-shapes.ts';
 import { findPgbench, runPgbench } from '../load/run-pgbench.ts';
 import { TrafficLog } from '../load/traffic-log.ts';
 import { WaitMonitor } from '../load/wait-monitor.ts';
@@ -20,6 +19,7 @@ import { withSession } from '../postgres/session-helpers.ts';
 import type { Observed } from '../proxy/observed.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { type CommandTraffic, startLoadCommand } from './load-command.ts';
+import { caveatsOf, originOf, recordTraffic, trafficOf } from './load-traffic.ts';
 import { openGate } from './open-gate.ts';
 import type { LoadPlan, RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -86,10 +86,14 @@ async function runOnce(
 ): Promise<LoadOutcome> {
   const { scope, stop } = setup.life;
   const pgbench = load.scripts.length > 0 ? await findPgbench() : null;
-  const recorded = pgbench === null && load.command === null ? await recordTraffic(setup, load) : null;
+  const shapes = prepared.profile?.profile.shapes;
+  const isPlayed = pgbench === null && load.command === null;
+  const seen = isPlayed && !shapes ? await recordTraffic(setup, load) : null;
   const loaded = await cloneAgain(setup, prepared);
   const { clone, context } = loaded;
   const names = await inLoadedClone(loaded, readNames);
+  const recorded =
+    isPlayed && shapes ? await inLoadedClone(loaded, (session) => trafficOf(session, shapes)) : seen;
   const log = new TrafficLog();
   const monitor = new WaitMonitor(await clone.server.open('load monitor'), log.startedMs);
   const commandDeadlocks: CommandDeadlock[] = [];
@@ -125,7 +129,9 @@ async function runOnce(
   const times: LoadTimes = { startedMs, endedMs, recoveredMs };
   const section = describeLoad({
     source: recorded ? 'shapes' : load.command === null ? 'pgbench' : 'command',
-    origin: recorded ? originOf(recorded) : (load.command ?? `pgbench with ${load.scripts.join(', ')}`),
+    origin: recorded
+      ? originOf(recorded, prepared.profile?.profile ?? null)
+      : (load.command ?? `pgbench with ${load.scripts.join(', ')}`),
     clients: traffic.clients,
     exitCode: run.result.exitCode,
     ...{ schemaEqual, times, monitor, log, commandDeadlocks },
@@ -160,19 +166,6 @@ async function startTraffic(
     folder: plan.command.folder,
   };
   return runPgbench(life.scope, pgbench ?? '', scripts, clone.connect, clone.server.control, log);
-}
-
-async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): Promise<RecordedTraffic> {
-  const { target, run, audit, signal } = context;
-  const recorded = await withSession(
-    openSession(target.settings, { run, audit, signal, purpose: 'record traffic', readOnly: true }),
-    (session) => recordShapes(session, windowMs, signal),
-  );
-  if (recorded.shapes.length > 0) return recorded;
-  throw new Error(
-    `nobody was seen at work on the target in ${formatDuration(windowMs)}, so there is no traffic to play: ` +
-      'rehearse at a time of traffic, look longer (--load-window), or give scripts (--load FILE.sql)',
-  );
 }
 
 /** Makes a second clone by the same method. It belongs to a run of its own, since names and folders are those of a run. */
@@ -269,29 +262,4 @@ function inLoadedClone<T>(
   const { run, audit, signal, target } = context;
   const options = { run, audit, signal, purpose: 'clone', readOnly: true };
   return withSession(openSession(forOwnSessions(clone, target), options), read);
-}
-
-function originOf({ shapes, perSecond, windowMs, readings }: RecordedTraffic): string {
-  return (
-    `${plural(shapes.length, 'kind')} of transactions seen on the target, ${formatCount(Math.round(perSecond))} a second ` +
-    `(${formatDuration(windowMs)}, ${plural(readings, 'reading')} of its locks)`
-  );
-}
-
-function caveatsOf({ shapes, names }: RecordedTraffic): Caveat[] {
-  const pairs = new Set(
-    shapes.flatMap(({ unordered }) =>
-      unordered.map((pair) => pair.map((oid) => names.get(oid) ?? String(oid)).join(' and ')),
-    ),
-  );
-  const common: Caveat = {
-    path: 'load',
-    kind: 'estimate',
-    reason:
-      'the load takes the locks that the target’s transactions were seen to take, for as long; it sends none of their statements, ' +
-      'and changes rows that are drawn by chance',
-  };
-  if (pairs.size === 0) return [common];
-  const reason = `the order in which transactions lock ${[...pairs].slice(0, 5).join(', ')} was not seen`;
-  return [common, { path: 'load', kind: 'estimate', reason }];
 }

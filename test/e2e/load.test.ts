@@ -1,3 +1,4 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -28,26 +29,55 @@ const both = (first: string, second: string) =>
 beforeAll(() => useOwnServers(14, 18));
 
 describe.each([14, 18] as const)('under the traffic that PostgreSQL %i has', (version) => {
-  test('two tables that are locked in the opposite order are a deadlock, and the target is not touched', async () => {
-    const target = await temporaryDatabase(version, { sql: TABLES });
-    const traffic = await startTraffic(target.url, 6, FIRST_B);
-    try {
-      const { report, exitCode } = await rehearse(target.url, both('a', 'b'), { env: CLUSTER, args: LOAD });
-      expect(exitCode).toBe(1);
-      const { load } = report;
-      expect(load).toMatchObject({ source: 'shapes', command: { schemaEqual: true } });
-      expect(load?.before.transactions).toBeGreaterThan(10);
-      expect(load?.mostWaiting).toBeGreaterThan(0);
-      expect(load?.seconds.length).toBeGreaterThan(1);
-      expect(load?.deadlocks[0]?.detail).toMatch(/waits for \w+ on public\.[ab]/);
-      expect(load?.blocked.map(({ relation }) => relation)).toContain('public.a');
+  test.runIf(version === 14)(
+    'two tables that are locked in the opposite order are a deadlock, and the target is not touched',
+    async () => {
+      const target = await temporaryDatabase(version, { sql: TABLES });
+      const traffic = await startTraffic(target.url, 6, FIRST_B);
+      try {
+        const { report, exitCode } = await rehearse(target.url, both('a', 'b'), { env: CLUSTER, args: LOAD });
+        expect(exitCode).toBe(1);
+        const { load } = report;
+        expect(load).toMatchObject({ source: 'shapes', command: { schemaEqual: true } });
+        expect(load?.before.transactions).toBeGreaterThan(10);
+        expect(load?.mostWaiting).toBeGreaterThan(0);
+        expect(load?.seconds.length).toBeGreaterThan(1);
+        expect(load?.deadlocks[0]?.detail).toMatch(/waits for \w+ on public\.[ab]/);
+        expect(load?.blocked.map(({ relation }) => relation)).toContain('public.a');
+        expect(report.hazards.map(({ code }) => code)).toContain('DEADLOCK');
+        expect(report.cleanup.failed).toEqual([]);
+        expect(report.target.changes).toEqual([]);
+      } finally {
+        await traffic.stop();
+      }
+    },
+    60_000,
+  );
+
+  test.runIf(version === 18)(
+    'a profile holds the traffic, so that a rehearsal without any finds the deadlock as well',
+    async () => {
+      const target = await temporaryDatabase(version, { sql: TABLES });
+      const env = { ...CLUSTER, DATABASE_URL: target.url };
+      const file = path.join(mkdtempSync(path.join(tmpdir(), 'safemigrate-profile-')), 'profile.json');
+      const traffic = await startTraffic(target.url, 6, FIRST_B);
+      try {
+        const { exitCode, stderr } = await safemigrate(['profile', '--out', file, '--window', '5'], { env });
+        expect(exitCode, stderr).toBe(0);
+      } finally {
+        await traffic.stop();
+      }
+      const { report } = await rehearse(target.url, both('a', 'b'), {
+        env,
+        args: ['--profile', file, '--load', '--load-warmup', '1s'],
+      });
+      rmSync(path.dirname(file), { recursive: true });
+      expect(report.load?.origin).toMatch(/seen by the profile of /);
+      expect(report.load?.before.failures).toBe(0);
       expect(report.hazards.map(({ code }) => code)).toContain('DEADLOCK');
-      expect(report.cleanup.failed).toEqual([]);
-      expect(report.target.changes).toEqual([]);
-    } finally {
-      await traffic.stop();
-    }
-  }, 60_000);
+    },
+    60_000,
+  );
 
   test.runIf(version === 18)(
     'the same tables in the order of the traffic are none, and only wait',

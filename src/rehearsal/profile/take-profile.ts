@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { freeDiskBytes } from '../../database/data-folders.ts';
 import { visitTarget } from '../../database/inspect.ts';
 import type { Located } from '../../database/locate.ts';
@@ -7,6 +6,8 @@ import { readTraffic } from '../../database/read-traffic.ts';
 import { type TargetTraffic, trafficBetween } from '../../database/traffic.ts';
 import { messageOf, sqlstateOf } from '../../errors.ts';
 import { profileRates } from '../../hazards/rates.ts';
+import { shapesForProfile } from '../../load/profiled-shapes.ts';
+import { recordShapes } from '../../load/record-shapes.ts';
 import type { Profile } from '../../model/profile-model.ts';
 import { readStatStatements } from '../../observe/checks/query-source.ts';
 import { toolVersion } from '../../package.ts';
@@ -69,7 +70,12 @@ export async function takeProfile({
     sizes: await readRelationSizes(session),
     traffic: await unlessFailed(unread, 'traffic', () => readTraffic(session)),
   }));
-  await delay(windowMs, undefined, { signal });
+  const shapes =
+    windowMs === 0
+      ? null
+      : await withSession(open(), (session) =>
+          unlessFailed(unread, 'shapes', () => recordShapes(session, windowMs, signal)),
+        );
   const second = await withSession(open(), (session) =>
     unlessFailed(unread, 'traffic', () => readTraffic(session)),
   );
@@ -98,6 +104,7 @@ export async function takeProfile({
     server: { version: target.server.version, versionNum: target.server.versionNum },
     database: { name: target.database.name, sizeBytes: target.database.sizeBytes },
     ...withRates(sizes.relations, traffic),
+    shapes: shapes && shapesForProfile(shapes),
     ...{ statements, settings, freeBytes, unread },
   };
 }

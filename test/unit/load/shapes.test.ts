@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { transactionText } from '../../../src/load/play-shapes.ts';
+import { shapesForProfile, trafficOfProfile } from '../../../src/load/profiled-shapes.ts';
+import type { RecordedTraffic } from '../../../src/load/record-shapes.ts';
 import { type CountedTraffic, foldShapes, type SeenTransaction } from '../../../src/load/shapes.ts';
 
 const [A, B] = [16385, 16391];
@@ -120,4 +122,36 @@ test('a shape is played as one transaction that locks relations and existing row
   expect(text).toContain(`'public."b''s"'::pg_catalog.regclass`);
   expect(text).toMatch(/LIMIT 2 FOR NO KEY UPDATE/);
   expect(text).not.toMatch(/\b(UPDATE|DELETE|INSERT) (?!SKIP)\w+ (SET|FROM|INTO)/);
+});
+
+test('a profile holds shapes by name, and gives back those whose relations are there', () => {
+  const recorded: RecordedTraffic = {
+    shapes: [
+      {
+        steps: [
+          { relation: B, mode: 'ROW EXCLUSIVE', rows: 1 },
+          { relation: A, mode: 'ACCESS SHARE', rows: 0 },
+        ],
+        perSecond: 12.34567,
+        holdMs: 3,
+        unordered: [[A, B]],
+      },
+      { steps: [{ relation: B, mode: 'ROW EXCLUSIVE', rows: 1 }], perSecond: 1, holdMs: 1, unordered: [] },
+    ],
+    names: new Map([
+      [A, 'public.a'],
+      [B, 'public."b"'],
+    ]),
+    ...{ clients: 3, perSecond: 20, windowMs: 10_000, readings: 100 },
+  };
+  const profiled = shapesForProfile(recorded);
+  expect(profiled?.kinds[0]).toMatchObject({ perSecond: 12.35, unordered: [['public.a', 'public."b"']] });
+  if (!profiled) throw new Error('there are shapes');
+  const all = trafficOfProfile(profiled, () => true);
+  const named = all.shapes.map(({ steps }) => steps.map(({ relation }) => all.names.get(relation)));
+  expect(named).toEqual([['public."b"', 'public.a'], ['public."b"']]);
+  const some = trafficOfProfile(profiled, (name) => name === 'public.a');
+  expect(some.shapes.map(({ steps }) => steps.length)).toEqual([1]);
+  expect(some.shapes[0]?.unordered).toEqual([]);
+  expect(shapesForProfile({ ...recorded, shapes: [] })).toBeNull();
 });

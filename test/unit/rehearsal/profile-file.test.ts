@@ -31,10 +31,10 @@ describe('the file of a profile', () => {
   );
 
   test('may have keys that this version does not know, which are sealed too', async () => {
-    const more = { ...content, shapes: [{ relation: 'public.orders' }] };
+    const more = { ...content, laterKey: [{ relation: 'public.orders' }] };
     const text = sealedProfile(more, 'key');
     await expect(read(text, { key: 'key' })).resolves.toMatchObject({ ageMs: DAY_MS });
-    await expect(read(text.replace('"shapes"', '"shape"'), { key: 'key' })).rejects.toThrow(/was altered/);
+    await expect(read(text.replace('"laterKey"', '"later"'), { key: 'key' })).rejects.toThrow(/was altered/);
   });
 
   test.each([
