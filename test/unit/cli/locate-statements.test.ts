@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -69,6 +70,19 @@ test('a statement is found at its line, whatever its blanks and letters are ther
   expect(annotations(report, found)).toContain(
     '::error file=db/002 wide ids.sql,line=3,title=TABLE_REWRITTEN on public.orders::all of it, 100%25. a',
   );
+});
+
+test('what git ignores is not searched, and migrations are searched before other files', async () => {
+  const folder = projectWith({
+    '.gitignore': 'generated/',
+    'app/copy.ts': '// ALTER TABLE orders ALTER id TYPE bigint',
+    'generated/migrations/1.sql': 'DROP TABLE customers_of_old',
+    'prisma/migrations/1/migration.sql': 'ALTER TABLE orders ALTER id TYPE bigint;',
+  });
+  spawnSync('git', ['init', '-q'], { cwd: folder });
+  const report = reportOf('ALTER TABLE orders ALTER id TYPE bigint', 'DROP TABLE customers_of_old');
+  const found = await locateStatements(report, folder);
+  expect([...found]).toEqual([[1, { file: 'prisma/migrations/1/migration.sql', line: 1 }]]);
 });
 
 test('SARIF holds no hazard that the policy allows, and each rule once', () => {
