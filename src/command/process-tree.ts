@@ -36,6 +36,7 @@ export class ProcessFamily {
   readonly #recognition: Recognition;
   readonly #known = new Map<string, Process>();
   #since: bigint | undefined;
+  #strangers: readonly number[] = [];
 
   constructor(root: number, recognition: Recognition = {}) {
     this.root = root;
@@ -45,6 +46,14 @@ export class ProcessFamily {
   /** Lists the ids of its members that are alive now. */
   async pids(): Promise<number[]> {
     return (await this.#living()).map(({ pid }) => pid);
+  }
+
+  /**
+   * Returns the ids of processes that had started since the command when pids() was called, and are not its own by any sign: a daemon
+   * (cron, Docker) may have started one of them for it.
+   */
+  strangers(): readonly number[] {
+    return this.#strangers;
   }
 
   /** Ends it: SIGTERM, and after `graceMs` SIGKILL. Resolves when nobody is left. */
@@ -85,6 +94,10 @@ export class ProcessFamily {
     // While it starts the command, our own process is in its cgroup.
     const living = all.filter(({ pid }) => pids.has(pid) && pid !== process.pid);
     for (const member of living) this.#known.set(keyOf(member), member);
+    const since = this.#since;
+    this.#strangers = all
+      .filter((each) => since !== undefined && ticksOf(each) >= since && !pids.has(each.pid))
+      .map(({ pid }) => pid);
     return living;
   }
 }

@@ -23,6 +23,7 @@ export type Origin =
   | { readonly kind: 'unknown'; readonly why: string };
 
 const UNIX_SOCKET_PORT = -1;
+const STRANGE: Origin = { kind: 'unknown', why: 'its process was started while the command ran' };
 
 /** What is known of the machine's sockets at one moment. */
 interface SocketView {
@@ -32,6 +33,8 @@ interface SocketView {
   /** Every TCP socket of this network namespace. */
   readonly all: Awaited<ReturnType<typeof listSockets>>;
   readonly peers: ReadonlyMap<string, UnixPeer> | undefined;
+  /** Sockets of processes that may have been started for the command by somebody else. */
+  readonly ofStrangers: ReadonlySet<string>;
   /** Each descriptor of the command could be read. */
   readonly isComplete: boolean;
 }
@@ -51,7 +54,7 @@ export async function originsOf(
   family: ProcessFamily,
   { isDirect, targetPort }: { readonly isDirect: boolean; readonly targetPort: number },
 ): Promise<Origin[]> {
-  const view = await readSockets(await family.pids(), ends);
+  const view = await readSockets(await family.pids(), family.strangers(), ends);
   return Promise.all(
     ends.map(async (end) => {
       if (end.port === null) return { kind: 'unknown', why: 'its address is hidden from the role' };
@@ -62,7 +65,11 @@ export async function originsOf(
   );
 }
 
-async function readSockets(pids: readonly number[], ends: readonly ClientEnd[]): Promise<SocketView> {
+async function readSockets(
+  pids: readonly number[],
+  strangers: readonly number[],
+  ends: readonly ClientEnd[],
+): Promise<SocketView> {
   const overUnix = ends.some(({ port }) => port === UNIX_SOCKET_PORT);
   const inodes = await Promise.all(pids.map(async (pid) => ({ pid, open: await socketInodes(pid) })));
   return {
@@ -72,6 +79,9 @@ async function readSockets(pids: readonly number[], ends: readonly ClientEnd[]):
     ),
     all: await listSockets(process.pid),
     peers: overUnix ? await unixPeers() : undefined,
+    ofStrangers: new Set(
+      (await Promise.all(strangers.map(socketInodes))).flatMap((open) => [...(open ?? [])]),
+    ),
     isComplete: inodes.every(({ open }) => open !== undefined),
   };
 }
@@ -87,6 +97,7 @@ function ofTcpSocket({ address, port }: ClientEnd, view: SocketView, isDirect: b
   if (socket === undefined && !isOwnAddress(address)) return { kind: 'others' };
   // Nobody holds a socket without an inode: whoever did has ended.
   if (socket === undefined || socket.inode === '0') return { kind: 'unknown', why: 'its process has ended' };
+  if (view.ofStrangers.has(socket.inode)) return STRANGE;
   return view.isComplete
     ? { kind: 'others' }
     : { kind: 'unknown', why: 'a process of the command cannot be read' };
@@ -94,12 +105,13 @@ function ofTcpSocket({ address, port }: ClientEnd, view: SocketView, isDirect: b
 
 /** The backend's own end is known if its process can be read here; else the path of the socket has to do. */
 async function ofUnixSocket({ pid }: ClientEnd, view: SocketView, targetPort: number): Promise<Origin> {
-  const { peers, holders } = view;
+  const { peers, holders, ofStrangers } = view;
   if (peers === undefined) return { kind: 'unknown', why: 'it uses a Unix socket' };
   const backend = (await socketInodes(pid)) ?? new Set<string>();
   for (const inode of backend) {
     const process = holders.get(peers.get(inode)?.inode ?? '');
     if (process !== undefined) return { kind: 'command', process, isExact: true };
+    if (ofStrangers.has(peers.get(inode)?.inode ?? '')) return STRANGE;
   }
   const connected = [...backend].some((inode) => peers.has(inode));
   if (connected && view.isComplete) return { kind: 'others' };
