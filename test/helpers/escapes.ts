@@ -129,7 +129,10 @@ export function attemptsOn(versions: readonly ServerVersion[]): Attempt[] {
       .filter((version) => each.versions(version))
       .flatMap((version) =>
         each.clones.flatMap((clone) =>
-          each.roles.map((role): Attempt => ({ escape: each, version, clone, role })),
+          each.roles
+            // Only the owner of a database may clone it by TEMPLATE.
+            .filter((role) => clone !== 'template' || role !== 'plain')
+            .map((role): Attempt => ({ escape: each, version, clone, role })),
         ),
       ),
   );
