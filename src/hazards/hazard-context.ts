@@ -1,12 +1,6 @@
-import type {
-  Action,
-  ActionOf,
-  HazardFacts,
-  Name,
-  RelationFacts,
-  RelationTraffic,
-} from '../model/hazard-facts.ts';
+import type { HazardFacts, RelationFacts, RelationTraffic } from '../model/hazard-facts.ts';
 import type { ProductionTime, SchemaChange, StatementSection } from '../model/report.ts';
+import type { Action, ActionOf, Name } from '../model/statement-actions.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { lastPart } from './kinds/names.ts';

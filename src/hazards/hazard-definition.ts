@@ -1,5 +1,5 @@
-import type { Action, Name } from '../model/hazard-facts.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
+import type { Action, Name } from '../model/statement-actions.ts';
 import { lockEvidence } from './evidence.ts';
 import type { HazardContext, StatementAction } from './hazard-context.ts';
 import { weighLock } from './severity.ts';

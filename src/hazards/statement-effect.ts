@@ -1,5 +1,5 @@
-import type { StatementEffect, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
+import type { StatementEffect, StatementFacts } from '../model/statement-actions.ts';
 import { effectOfTag } from '../postgres/sql/classify-statement.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Action, ConstraintKind, Conversion, Name } from '../model/hazard-facts.ts';
+import type { Action, ConstraintKind, Conversion, Name } from '../model/statement-actions.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import { itemsOf, nameOf, nameOfParts, strings } from '../postgres/sql/tree.ts';
 

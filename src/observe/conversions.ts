@@ -1,5 +1,5 @@
-import type { Conversion, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection, TransactionSection } from '../model/report.ts';
+import type { Conversion, Name, StatementFacts } from '../model/statement-actions.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 import type { Retyped } from '../schema/retyped.ts';
 

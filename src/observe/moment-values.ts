@@ -1,4 +1,4 @@
-import type { ActionOf } from '../model/hazard-facts.ts';
+import type { ActionOf } from '../model/statement-actions.ts';
 import { beginsAsData } from '../postgres/sql/classify-statement.ts';
 import type { Node } from '../postgres/sql/tree.ts';
 import { shapeWithoutValues } from '../postgres/sql/value-shape.ts';

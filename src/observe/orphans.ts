@@ -1,6 +1,7 @@
 import { sqlstateOf } from '../errors.ts';
-import type { OrphanFacts, StatementFacts } from '../model/hazard-facts.ts';
+import type { OrphanFacts } from '../model/hazard-facts.ts';
 import type { DataSection } from '../model/report.ts';
+import type { StatementFacts } from '../model/statement-actions.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 

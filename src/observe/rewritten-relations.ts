@@ -1,5 +1,5 @@
-import type { Action, StatementFacts } from '../model/hazard-facts.ts';
 import type { DataSection, StatementSection } from '../model/report.ts';
+import type { Action, StatementFacts } from '../model/statement-actions.ts';
 import { displayName } from '../postgres/sql/quote.ts';
 
 /** What gives a relation a new file without making a second relation for it in the meantime. */

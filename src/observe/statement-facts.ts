@@ -1,6 +1,6 @@
 import type * as Tree from 'libpg-query';
-import type { Action, Name, StatementFacts } from '../model/hazard-facts.ts';
 import type { StatementSection } from '../model/report.ts';
+import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
 import { beginsAsDml, effectOf, isRollbackTo, strongestEffect } from '../postgres/sql/classify-statement.ts';
 import { normalizeSql } from '../postgres/sql/normalize.ts';

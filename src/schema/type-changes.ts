@@ -1,4 +1,4 @@
-import type { Conversion } from '../model/hazard-facts.ts';
+import type { Conversion } from '../model/statement-actions.ts';
 
 /** Types in the order in which each takes every value of those before it. */
 const WIDENING: readonly (readonly string[])[] = [

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { type RehearsalEvidence, reachJudgement } from '../../src/hazards/judgement.ts';
 import { DEFAULT_POLICY } from '../../src/hazards/policy.ts';
-import type { Action } from '../../src/model/hazard-facts.ts';
 import type { QueriesSection, SchemaChange } from '../../src/model/report.ts';
+import type { Action } from '../../src/model/statement-actions.ts';
 import { asking, facts, relation, statement } from '../helpers/facts.ts';
 import { sampleReport } from '../helpers/reports.ts';
 import { median, recordFigures } from './figures.ts';

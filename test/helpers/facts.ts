@@ -1,11 +1,11 @@
 import {
-  type Action,
   type HazardFacts,
   NO_DEFINITIONS,
   NO_EFFECTS,
   type RelationFacts,
 } from '../../src/model/hazard-facts.ts';
 import type { StatementSection } from '../../src/model/report.ts';
+import type { Action } from '../../src/model/statement-actions.ts';
 import { blocks, type LockMode } from '../../src/postgres/lock-modes.ts';
 
 /** Facts for hazards, made by hand. */

@@ -1,4 +1,4 @@
-import type { Name } from '../../model/hazard-facts.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgres/sql/classify-statement.ts';
 import { isSystemFunction } from '../../postgres/sql/system-functions.ts';
 import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';

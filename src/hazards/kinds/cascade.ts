@@ -1,6 +1,6 @@
 import { listed } from '../../format.ts';
-import type { Action } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
+import type { Action } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import type { Finding, HazardRecord } from '../hazard-definition.ts';

@@ -1,5 +1,5 @@
-import type { Action } from '../../model/hazard-facts.ts';
 import type { Hazard, StatementSection } from '../../model/report.ts';
+import type { Action } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';

@@ -1,5 +1,5 @@
-import type { ActionOf } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
+import type { ActionOf } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';

@@ -1,5 +1,5 @@
-import type { Name } from '../../model/hazard-facts.ts';
 import type { SchemaChange } from '../../model/report.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { rowCount } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';

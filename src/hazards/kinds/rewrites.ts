@@ -1,5 +1,5 @@
-import type { Action, ActionOf, Name } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
+import type { Action, ActionOf, Name } from '../../model/statement-actions.ts';
 import { displayName, literal } from '../../postgres/sql/quote.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import {

@@ -1,4 +1,4 @@
-import type { ActionOf } from '../../model/hazard-facts.ts';
+import type { ActionOf } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { locksEvidence } from '../evidence.ts';
 import type { HazardContext, StatementAction } from '../hazard-context.ts';

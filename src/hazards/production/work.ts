@@ -1,5 +1,5 @@
-import type { Action } from '../../model/hazard-facts.ts';
 import type { StatementSection } from '../../model/report.ts';
+import type { Action } from '../../model/statement-actions.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { isBuilt } from '../kinds/builds.ts';
 import { isChecked, isNews, isOfEmptyColumn, isProven } from '../kinds/scans.ts';

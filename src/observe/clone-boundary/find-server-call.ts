@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Name } from '../../model/hazard-facts.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { evaluatesExpressions, fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { type Code, literalsOf, plpgsqlCode, sqlCode, UNREADABLE } from '../../postgres/sql/code-texts.ts';
 import {

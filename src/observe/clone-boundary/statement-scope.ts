@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Name } from '../../model/hazard-facts.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { isStatementKind, nameOfStatement, reachOf } from '../../postgres/sql/classify-statement.ts';
 import type { KindsReaching } from '../../postgres/sql/statement-kinds.ts';
 import {

@@ -1,4 +1,4 @@
-import type { StatementEffect } from '../../model/hazard-facts.ts';
+import type { StatementEffect } from '../../model/statement-actions.ts';
 import { firstWord } from './normalize.ts';
 import { isNamingSetting, isReadingSetting, STATEMENT_KINDS } from './statement-kinds.ts';
 import type {

@@ -1,4 +1,4 @@
-import type { StatementEffect } from '../../model/hazard-facts.ts';
+import type { StatementEffect } from '../../model/statement-actions.ts';
 import type { FieldsOf, NodeKind } from './tree.ts';
 
 /** The part that a statement plays in a transaction. */

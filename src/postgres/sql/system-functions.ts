@@ -1,4 +1,4 @@
-import type { Name } from '../../model/hazard-facts.ts';
+import type { Name } from '../../model/statement-actions.ts';
 
 /** Functions with which tools read the catalogs and exclude each other. */
 const SYSTEM_FUNCTION =

@@ -1,5 +1,5 @@
 import type * as Tree from 'libpg-query';
-import type { Name } from '../../model/hazard-facts.ts';
+import type { Name } from '../../model/statement-actions.ts';
 
 /** A node as the parser writes it: an object with one key, the kind of the node, over its fields. */
 export type Node = Readonly<Record<string, unknown>>;

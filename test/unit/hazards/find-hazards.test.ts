@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { findHazards } from '../../../src/hazards/find-hazards.ts';
-import type { Action, ActionOf, DroppedFacts, HazardFacts } from '../../../src/model/hazard-facts.ts';
+import type { DroppedFacts, HazardFacts } from '../../../src/model/hazard-facts.ts';
 import type { Hazard, SchemaChange, SchemaSection } from '../../../src/model/report.ts';
+import type { Action, ActionOf } from '../../../src/model/statement-actions.ts';
 import type { LockMode } from '../../../src/postgres/lock-modes.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
 

@@ -1,0 +1,177 @@
+/** What statements do, as the parser reads them: plain values that hazards are found in. */
+
+/** A name in a statement; without a schema, the search path decides. */
+export interface Name {
+  readonly schema: string | null;
+  readonly name: string;
+}
+
+/** What stays behind when a statement has succeeded and its transaction is committed. */
+export type StatementEffect =
+  | 'none'
+  /** Nothing of its own; a statement or a function within it may write. */
+  | 'reads'
+  | 'rows'
+  /** The same content in another file. */
+  | 'storage'
+  | 'schema'
+  /** Roles, databases, tablespaces, settings of the server. */
+  | 'cluster'
+  /** It runs code that the parser does not see. */
+  | 'unknown';
+
+export interface StatementFacts {
+  /** What it asks for: an ALTER TABLE may ask for several things. */
+  readonly actions: readonly Action[];
+  /** What it leaves behind, with the statements within it; of `reads` only the functions that it calls may write. */
+  readonly effect: StatementEffect;
+  /** It goes back to a savepoint, which the server answers as it answers the end of a transaction: ROLLBACK. */
+  readonly toSavepoint: boolean;
+}
+
+export type ConstraintKind = 'unique' | 'primary key' | 'exclude' | 'check' | 'foreign key' | 'not null';
+
+/**
+ * How a change of type converts values: by the assignment cast without USING, by a cast to exactly the new type in USING, or by
+ * any other expression.
+ */
+export type Conversion = 'assignment' | 'cast' | 'expression';
+
+/** One action of a statement. */
+export type Action =
+  /** A definition contains what the next run of the command will have otherwise: the time, or a random UUID in a name. */
+  | { readonly does: 'vary'; readonly value: string; readonly isTime: boolean }
+  | {
+      readonly does: 'create table';
+      readonly table: Name;
+      readonly ifNotExists: boolean;
+      readonly partitionOf: Name | null;
+    }
+  | {
+      readonly does: 'create index';
+      readonly table: Name;
+      readonly index: string | null;
+      readonly concurrently: boolean;
+      readonly unique: boolean;
+      readonly ifNotExists: boolean;
+      /** ON ONLY: of a partitioned table without its partitions, so that nothing is built. */
+      readonly only: boolean;
+    }
+  | {
+      readonly does: 'drop';
+      /** `table`, `index`, `schema`, `view`, `materialized view`, `type`, … */
+      readonly kind: string;
+      readonly objects: readonly Name[];
+      readonly concurrently: boolean;
+      readonly cascade: boolean;
+    }
+  | {
+      readonly does: 'reindex';
+      readonly kind: string;
+      readonly object: Name | null;
+      readonly concurrently: boolean;
+    }
+  | { readonly does: 'truncate'; readonly tables: readonly Name[]; readonly cascade: boolean }
+  | {
+      readonly does: 'add constraint';
+      readonly table: Name;
+      readonly kind: ConstraintKind;
+      readonly constraint: string | null;
+      readonly columns: readonly string[];
+      readonly usingIndex: string | null;
+      readonly notValid: boolean;
+      readonly references: Name | null;
+      /** Columns for which a CHECK demands NOT NULL, alone or together with other conditions. */
+      readonly provesNotNull: readonly string[];
+      /** It was added together with a new column. */
+      readonly ofNewColumn: boolean;
+    }
+  | {
+      readonly does: 'add column';
+      readonly table: Name;
+      readonly column: string;
+      /** The type as written in the statement, without a schema: `jsonb`, `serial`. */
+      readonly type: string;
+      readonly notNull: boolean;
+      readonly hasDefault: boolean;
+      readonly identity: boolean;
+      readonly stored: boolean;
+    }
+  | { readonly does: 'drop column'; readonly table: Name; readonly column: string; readonly cascade: boolean }
+  | {
+      readonly does: 'alter type';
+      readonly table: Name;
+      readonly column: string;
+      readonly type: string;
+      readonly conversion: Conversion;
+    }
+  | { readonly does: 'set not null'; readonly table: Name; readonly column: string }
+  | { readonly does: 'drop not null'; readonly table: Name; readonly column: string }
+  | { readonly does: 'set default'; readonly table: Name; readonly column: string }
+  | { readonly does: 'drop default'; readonly table: Name; readonly column: string }
+  | { readonly does: 'validate constraint'; readonly table: Name; readonly constraint: string }
+  | {
+      readonly does: 'drop constraint';
+      readonly table: Name;
+      readonly constraint: string;
+      readonly cascade: boolean;
+    }
+  | { readonly does: 'attach partition'; readonly table: Name; readonly partition: Name }
+  | {
+      readonly does: 'detach partition';
+      readonly table: Name;
+      readonly partition: Name;
+      readonly concurrently: boolean;
+    }
+  | {
+      readonly does: 'set logged' | 'set unlogged' | 'set access method';
+      readonly table: Name;
+    }
+  | { readonly does: 'set tablespace'; readonly table: Name }
+  | { readonly does: 'replica identity'; readonly table: Name }
+  | { readonly does: 'row security'; readonly table: Name; readonly enable: boolean }
+  | { readonly does: 'refresh'; readonly view: Name; readonly concurrently: boolean }
+  | { readonly does: 'create trigger'; readonly table: Name; readonly trigger: string }
+  /** `trigger`: null for ALL and USER. */
+  | {
+      readonly does: 'disable trigger';
+      readonly table: Name;
+      readonly trigger: string | null;
+      /** Those of foreign keys as well. */
+      readonly system: boolean;
+    }
+  /** SET session_replication_role = replica: no trigger of the session fires, nor are foreign keys checked. */
+  | { readonly does: 'skip triggers' }
+  | { readonly does: 'create function'; readonly function: Name }
+  /** `mode` as PostgreSQL writes it: `ACCESS EXCLUSIVE`. */
+  | { readonly does: 'lock'; readonly tables: readonly Name[]; readonly mode: string }
+  | { readonly does: 'vacuum'; readonly full: boolean; readonly tables: readonly Name[] }
+  | { readonly does: 'cluster'; readonly table: Name | null }
+  | {
+      readonly does: 'alter domain';
+      readonly domain: Name;
+      readonly adds: 'check' | 'not null' | 'validation';
+      readonly notValid: boolean;
+    }
+  | {
+      readonly does: 'set lock_timeout';
+      /** The statement removes the timeout: 0, RESET, DEFAULT. */
+      readonly off: boolean;
+      readonly local: boolean;
+    }
+  /** Of any object: ALTER … RENAME, ALTER … SET SCHEMA. */
+  | {
+      readonly does: 'rename';
+      /** The relation that is renamed or moved, or whose part is renamed; null for other objects. */
+      readonly table: Name | null;
+      /** The column that is renamed, or null. */
+      readonly column: string | null;
+      /** The object if it is no relation and no part of one; null if it is, and for what has no name of its own. */
+      readonly object: Name | null;
+      /** The new name of the object or, if it is moved, of its schema. */
+      readonly to: string;
+    }
+  | { readonly does: 'rename value'; readonly type: Name; readonly from: string; readonly to: string }
+  | { readonly does: 'insert' | 'update' | 'delete' | 'merge'; readonly table: Name };
+
+export type ActionOf<Does extends Action['does']> = Extract<Action, { does: Does }>;
