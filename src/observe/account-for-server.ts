@@ -1,3 +1,4 @@
+import { movedBetween } from '../database/server-identity.ts';
 import { listed, plural } from '../format.ts';
 import type { SeenCommand, TargetChange, TargetStates } from './attribute-changes.ts';
 import { isServerQuiet, passingDatabases, visitorsOf } from './server-activity.ts';
@@ -14,6 +15,10 @@ export interface ServerAccount {
 }
 
 export function accountForServer(states: TargetStates, seen: SeenCommand, target: number): ServerAccount {
+  const { start, after } = states;
+  // Another server has files, counters and settings of its own.
+  if (start.server && after.server && movedBetween(start.server, after.server) !== undefined)
+    return { changes: [], unproved: [] };
   const files = changedFiles(states, seen);
   if (seen.confined) return { changes: files, unproved: [] };
   return {
@@ -39,6 +44,8 @@ function changedFiles(states: TargetStates, seen: SeenCommand): TargetChange[] {
 function reload(states: TargetStates, seen: SeenCommand): TargetChange[] {
   const [start, after] = [states.start.accounts, states.after.accounts];
   if ('unmeasured' in start || 'unmeasured' in after || start.configuredAt === after.configuredAt) return [];
+  // A server reads them when it starts, too, and its end is no secret: the run loses its connections.
+  if (states.start.server?.startedAt !== states.after.server?.startedAt) return [];
   return [changeOfServer('the server read its configuration files again', states, seen)];
 }
 

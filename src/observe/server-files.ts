@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { postmasterOf } from '../command/server-process.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -18,11 +18,15 @@ export async function readServerFiles(session: Session): Promise<ServerFiles | n
   if (postmaster === undefined) return null;
   const files = new Map<string, string>();
   // The server may be in a container, which has other paths.
-  for (const folder of [`/proc/${postmaster}/cwd`, ...(await namedFolders(postmaster))]) {
+  const data = `/proc/${postmaster}/cwd`;
+  for (const folder of [data, ...(await namedFolders(postmaster))]) {
+    // Its process may be another one at the next reading.
+    const known =
+      folder === data ? await readlink(data).catch(() => 'data') : folder.replace(`/proc/${postmaster}`, '');
     const names = await readdir(folder).catch((): string[] => []);
     for (const name of names.filter((each) => CONFIGURATION.test(each))) {
       const found = await stat(path.join(folder, name), { bigint: true }).catch(() => undefined);
-      if (found) files.set(path.join(folder, name), `${found.ino} ${found.size} ${found.ctimeNs}`);
+      if (found) files.set(path.join(known, name), `${found.ino} ${found.size} ${found.ctimeNs}`);
     }
   }
   return files.size === 0 ? null : files;
