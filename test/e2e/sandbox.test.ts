@@ -110,7 +110,7 @@ describe('--sandbox required', () => {
   });
 
   test('changes nothing else of what the command sees: files, user, folder, variables, stdin, exit code', async () => {
-    const script = `pwd; id; env | grep -v -e ^PG -e ^DATABASE_URL -e ^SAFEMIGRATE | sort; cat; ls -la . ${folder}; umask; exit 7`;
+    const script = `pwd; id; env | grep -v -e ^PG -e ^DATABASE_URL -e ^SAFEMIGRATE | sort; cat; ls -lA . ${folder}; umask; exit 7`;
     const seen = async (how: string) => {
       const args = ['--sandbox', how, '--', 'bash', '-c', script];
       return safemigrate(args, { env: { DATABASE_URL: target.url, A: 'b c' }, folder, input: 'typed\n' });
