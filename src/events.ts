@@ -19,6 +19,8 @@ export type Phase =
   /** The command once more, and the command that undoes it. */
   | 'rerun'
   | 'down'
+  /** The command, several times together on a second clone. */
+  | 'at-once'
   /** The command under load, on a second clone. */
   | 'load'
   | 'compare'

@@ -31,6 +31,10 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   before: { doing: 'Reading schema and data before', done: 'Read schema and data before' },
   command: { doing: 'Running the command', done: 'Ran the command' },
   after: { doing: 'Reading schema and data after', done: 'Read schema and data after' },
+  'at-once': {
+    doing: 'Running the command several times at once',
+    done: 'Ran the command several times at once',
+  },
   load: { doing: 'Running the command under load', done: 'Ran the command under load' },
   rerun: { doing: 'Running the command again', done: 'Ran the command again' },
   down: { doing: 'Running the way back', done: 'Ran the way back' },
@@ -39,7 +43,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
 };
 
 /** The terminal is theirs. */
-const OF_COMMANDS: ReadonlySet<Phase> = new Set(['command', 'rerun', 'down', 'load']);
+const OF_COMMANDS: ReadonlySet<Phase> = new Set(['command', 'rerun', 'down', 'at-once', 'load']);
 
 interface Running {
   readonly phase: Phase;

@@ -1,22 +1,24 @@
-import { listed } from '../format.ts';
-import type { Caveat, CheckSection, FurtherRunSection } from '../model/report.ts';
+import { listed, plural } from '../format.ts';
+import type { AtOnceSection, Caveat, CheckSection, FurtherRunSection } from '../model/report.ts';
 
 /** The results of the user's checks and of the extra runs on the clone. */
 export interface RequestedExtraRuns {
   readonly checks: readonly CheckSection[];
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
+  readonly atOnce: AtOnceSection | null;
   readonly caveats: readonly Caveat[];
 }
 
 const LISTED = 3;
 
 /** The reasons of the user's own checks, the second run and the down migration against the migration. */
-export function extraRunReasons({ checks, rerun, down, caveats }: RequestedExtraRuns): string[] {
+export function extraRunReasons({ checks, rerun, down, atOnce, caveats }: RequestedExtraRuns): string[] {
   return [
     ...checks.flatMap(checkReason),
     ...runReasons(rerun, SECOND_RUN),
     ...runReasons(down, DOWN),
+    ...atOnceReasons(atOnce),
     ...notDone(caveats),
   ];
 }
@@ -62,6 +64,33 @@ function runReasons(run: FurtherRunSection | null, { name, unlike }: Words): str
   return [...endReason(run, name), ...refused, ...unexpected];
 }
 
+const TOGETHER = { path: 'atOnce', name: 'the runs together (--at-once)' } as const;
+
+function atOnceReasons(section: AtOnceSection | null): string[] {
+  if (!section || section.passed) return [];
+  const { runs, deadlocks, schemaEqual, dataDifferences } = section;
+  const failed = runs.filter(({ exitCode }) => exitCode !== 0);
+  const because = deadlocks > 0 ? `, after ${plural(deadlocks, 'deadlock')}` : '';
+  const codes = [...new Set(failed.map(({ exitCode, signal }) => signal ?? `exit code ${exitCode}`))];
+  const rows = dataDifferences.filter(({ bookkeeping }) => !bookkeeping);
+  const differences = [
+    ...(schemaEqual === false ? ['another schema'] : []),
+    ...rows.map(({ relation, what }) => `${relation}: ${what}`),
+  ];
+  return [
+    ...(failed.length > 0
+      ? [
+          `of ${runs.length} runs that were started together ${failed.length} failed (${codes.join(', ')})${because}`,
+        ]
+      : []),
+    ...(differences.length > 0
+      ? [
+          `runs that were started together leave what one does not: ${listed(differences, { atMost: LISTED, separator: '; ' })}`,
+        ]
+      : []),
+  ];
+}
+
 /** Says whether a difference of rows makes a further run fail. */
 export function countsAgainst({
   bookkeeping,
@@ -78,7 +107,7 @@ function endReason({ exitCode, signal, timedOut }: FurtherRunSection, name: stri
 
 /** An extra run that was requested but not possible has not passed. */
 function notDone(caveats: readonly Caveat[]): string[] {
-  return [SECOND_RUN, DOWN].flatMap(({ path, name }) =>
+  return [SECOND_RUN, DOWN, TOGETHER].flatMap(({ path, name }) =>
     caveats
       .filter((caveat) => caveat.path === path && caveat.kind === 'unmeasured')
       .map(({ reason }) => `${name} was not run: ${reason}`),

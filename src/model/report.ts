@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { applySection } from './apply-model.ts';
+import { atOnceSection } from './at-once-model.ts';
 import { checkSection, furtherRunSection, hazard, queriesSection } from './check-model.ts';
 import { dataSection } from './data-model.ts';
 import { forecastSection } from './forecast-model.ts';
@@ -43,6 +44,8 @@ export const report = z.object({
   /** null: not requested (`--rerun`, `--down`), or not run; `caveats` says why. */
   rerun: furtherRunSection.nullable(),
   down: furtherRunSection.nullable(),
+  /** null: not requested (`--at-once`), or not run; `caveats` says why. */
+  atOnce: atOnceSection.nullable(),
   /** null: not requested (`--load`), or not run; `caveats` says why. */
   load: loadSection.nullable(),
   targetConnections: z.array(targetConnection),
@@ -60,6 +63,7 @@ export const report = z.object({
 export type Report = z.infer<typeof report>;
 
 export type { ApplySection, DuringSection } from './apply-model.ts';
+export type { AtOnceSection } from './at-once-model.ts';
 export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './check-model.ts';
 export type { DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';

@@ -18,6 +18,7 @@ import type { ProvenProfile } from './profile/profile-file.ts';
 import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
 import type { ExtraRuns } from './run-again.ts';
+import type { AtOnceOutcome } from './run-at-once.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
 import type { LoadOutcome } from './run-under-load.ts';
 
@@ -33,6 +34,7 @@ export interface StepResults {
   readonly ran: CloneRun;
   readonly after: AfterCommand;
   readonly again: ExtraRuns;
+  readonly together: AtOnceOutcome;
   readonly loaded: LoadOutcome;
   readonly target: TargetComparison;
   readonly loss: DataLoss;
@@ -43,7 +45,7 @@ export interface StepResults {
 export async function judgeRehearsal(
   { plan, context, clone }: CloneSetup,
   prepared: RehearsalContext,
-  { ran, after, again, loaded, target: compared, loss, uniqueBytes }: StepResults,
+  { ran, after, again, together, loaded, target: compared, loss, uniqueBytes }: StepResults,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
@@ -58,20 +60,20 @@ export async function judgeRehearsal(
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(plan, prepared, [ran, ...again.runs, ...loaded.runs], after),
+    command: commandSection(plan, prepared, [ran, ...again.runs, ...together.runs, ...loaded.runs], after),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
     data: loss.data,
     ...{ queries: checked.queries, checks: checked.checks, rerun: again.rerun, down: again.down },
-    load: loaded.section,
+    ...{ atOnce: together.section, load: loaded.section },
     targetConnections: [
       ...ran.targetConnections,
       ...again.targetConnections,
-      ...loaded.runs.flatMap(({ targetConnections }) => targetConnections),
+      ...[...together.runs, ...loaded.runs].flatMap(({ targetConnections }) => targetConnections),
     ],
   };
-  const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again, loaded];
+  const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again, together, loaded];
   const { missing, ...judgement } = reachJudgement(
     {
       ...sections,

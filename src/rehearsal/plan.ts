@@ -80,6 +80,8 @@ export interface ChecksPlan {
   readonly checkEmpty: readonly string[];
   readonly rerun: boolean;
   readonly rerunIgnore: readonly string[];
+  /** How many times the command is started together; 0: not at all. */
+  readonly atOnce: number;
   /** Shell command of the down migration. */
   readonly down: string | null;
 }
@@ -136,6 +138,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     checkEmpty,
     rerun,
     rerunIgnore,
+    atOnce,
     down,
     receipt: file,
     receiptKey: key,
@@ -155,7 +158,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     },
     clone: makeClonePlan(settings, options),
     proxy: { observe, listen, allowClusterStatements },
-    checks: { queries, check, checkEmpty, rerun, rerunIgnore, down },
+    checks: { queries, check, checkEmpty, rerun, rerunIgnore, atOnce, down },
     profile: { file: settings.profile, maxAgeMs: settings.profileMaxAgeMs },
     load: makeLoadPlan(settings),
     policy: makePolicy(options.policy),

@@ -9,6 +9,7 @@ import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
 import { runAgain } from './run-again.ts';
+import { runAtOnce } from './run-at-once.ts';
 import { runMigration } from './run-on-clone.ts';
 import { runUnderLoad } from './run-under-load.ts';
 import { openSchemaReader } from './schema-reader.ts';
@@ -24,6 +25,7 @@ import { type Lifetime, withScope } from './with-scope.ts';
 //   readBefore           the clone's schema and data, queries and checks; the target once more; the proxy opens
 //   runMigration         the command, through the proxy, on the clone
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
+//   runAtOnce            --at-once: the command several times together, on a second clone
 //   runAgain             --rerun and --down
 //   runUnderLoad         --load: the command on a second clone, under load
 //   compareWithTarget    whether the target is as it was, and who changed it if not
@@ -65,12 +67,13 @@ async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<Rehe
   const ran = await runMigration(setup, prepared.command, before.open);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const after = await readAfter(setup, prepared, before, ran);
+  const together = await runAtOnce(setup, prepared, after.observed.schema);
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
   const loaded = await runUnderLoad(setup, prepared, after.observed.schema);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again, loaded });
+  const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again, together, loaded });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
   const uniqueBytes = await clone.uniqueBytes();
   if (plan.clone.keep) await clone.keep();
-  return judgeRehearsal(setup, prepared, { ran, after, again, loaded, target, loss, uniqueBytes });
+  return judgeRehearsal(setup, prepared, { ran, after, again, together, loaded, target, loss, uniqueBytes });
 }

@@ -88,6 +88,8 @@ export interface RehearsalSettings {
   readonly rerunIgnore?: readonly string[];
   /** Down migration (shell command), run on the clone last. */
   readonly down?: string;
+  /** Starts the command so many times together on a second clone; 0: not at all. */
+  readonly atOnce?: number;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
   readonly load?: readonly string[];
   /** A shell command that makes the load instead. */
@@ -151,6 +153,7 @@ export const REHEARSAL_DEFAULTS = {
   rerun: false,
   rerunIgnore: [],
   down: null,
+  atOnce: 0,
   load: [],
   loadCommand: null,
   loadRate: null,

@@ -1,6 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { prepareClone } from '../clone/after-clone.ts';
-import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
@@ -12,19 +10,16 @@ import { TrafficLog } from '../load/traffic-log.ts';
 import { WaitMonitor } from '../load/wait-monitor.ts';
 import type { LoadSection } from '../model/load-model.ts';
 import type { Caveat, SchemaSection } from '../model/report.ts';
-import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import type { Observed } from '../proxy/observed.ts';
-import { gateScripts } from './gate-scripts.ts';
+import { cloneAgain, hasSameSchema } from './clone-again.ts';
 import { type CommandTraffic, startLoadCommand } from './load-command.ts';
 import { caveatsOf, originOf, recordTraffic, trafficOf } from './load-traffic.ts';
-import { openGate } from './open-gate.ts';
-import type { LoadPlan, RehearsalPlan } from './plan.ts';
+import type { LoadPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, openWire, runThroughWire } from './run-on-clone.ts';
-import { openSchemaReader } from './schema-reader.ts';
 
 // The command under load, in the order of its steps:
 //
@@ -168,38 +163,6 @@ async function startTraffic(
   return runPgbench(life.scope, pgbench ?? '', scripts, clone.connect, clone.server.control, log);
 }
 
-/** Makes a second clone by the same method. It belongs to a run of its own, since names and folders are those of a run. */
-async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
-  const { plan, life, context: first } = setup;
-  const { scope, stop } = life;
-  const { choice, afterClone } = prepared;
-  const claim = await claimRun(first.target, scope, { audit: first.audit, signal: stop.signal });
-  claim.control.onLost((reason) => stop.now(lostControl(reason)));
-  const context: CloneContext = { ...first, ...claim, options: { ...first.options, keep: false } };
-  const made = await choice.method.create(context, choice.assessment, scope);
-  const clone = await withScripts(made, context, afterClone, plan);
-  return {
-    ...{ life, context, clone, schema: setup.schema, sandbox: setup.sandbox },
-    // Production would not hold statements back to read their locks; standard output is that of the quiet run.
-    plan: {
-      ...plan,
-      proxy: { ...plan.proxy, observe: 'sampled' },
-      command: { ...plan.command, stdout: 'stderr' },
-    },
-  };
-}
-
-async function withScripts(
-  clone: Clone,
-  context: CloneContext,
-  afterClone: RehearsalContext['afterClone'],
-  { proxy }: RehearsalPlan,
-): Promise<Clone> {
-  if (afterClone.length === 0) return clone;
-  const gate = await openGate(context, clone, proxy);
-  return prepareClone(clone, await gateScripts(afterClone, gate, context.target.database.name), context);
-}
-
 function clientsOf({ clients }: LoadPlan, recorded: RecordedTraffic): number {
   return clients ?? Math.min(Math.max(recorded.clients, LEAST_CLIENTS), MOST_CLIENTS);
 }
@@ -234,16 +197,6 @@ async function untilRecovered(
     if (quietMs >= AFTERWARDS_MS || nowMs - endedMs >= RECOVERY_MS) return recoveredMs;
     await delay(LOOK_EVERY_MS, undefined, { signal });
   }
-}
-
-async function hasSameSchema(
-  { life, plan, clone, context }: CloneSetup,
-  quiet: SchemaSection | null,
-): Promise<boolean | null> {
-  if (quiet === null) return null;
-  const reader = await openSchemaReader(life.scope, plan);
-  await reader.before(forOwnSessions(clone, context.target), { run: context.run });
-  return (await reader.fingerprint()) === quiet.after;
 }
 
 const NAMES = `

@@ -8,6 +8,7 @@ import type { TargetState } from '../observe/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { ExtraRuns } from './run-again.ts';
+import type { AtOnceOutcome } from './run-at-once.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
 import type { LoadOutcome } from './run-under-load.ts';
 import { sharesServer, uninterrupted } from './slices.ts';
@@ -19,6 +20,7 @@ export interface RanOnClone {
   readonly ran: CloneRun;
   readonly after: AfterCommand;
   readonly again: ExtraRuns;
+  readonly together: AtOnceOutcome;
   readonly loaded: LoadOutcome;
 }
 
@@ -49,9 +51,9 @@ const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 /** Reads the target once more, and says who changed it if it is not as it was. */
 export function compareWithTarget(
   { plan, context, clone, schema, sandbox }: CloneSetup,
-  { stateBefore, before, ran, after, again, loaded }: RanOnClone,
+  { stateBefore, before, ran, after, again, together, loaded }: RanOnClone,
 ): Promise<TargetComparison> {
-  const runs = [ran, ...again.runs, ...loaded.runs];
+  const runs = [ran, ...again.runs, ...together.runs, ...loaded.runs];
   const statements = [...after.seen.statements, ...again.statements];
   return compareTarget(uninterrupted(context), {
     before: stateBefore,

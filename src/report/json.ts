@@ -23,6 +23,7 @@ const SECTIONS = [
     'checks',
     'rerun',
     'down',
+    'atOnce',
     'load',
     'targetConnections',
     'verdict',

@@ -1,4 +1,5 @@
 import type { Report } from '../model/report.ts';
+import { atOnceWords } from './at-once-phrases.ts';
 import { sizesWords, unprovedWords } from './phrases.ts';
 import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
@@ -107,7 +108,7 @@ function hazardCases({ hazards, statements }: Report): Case[] {
   });
 }
 
-function checkCases({ checks, queries, rerun, down }: Report): Case[] {
+function checkCases({ checks, queries, atOnce, rerun, down }: Report): Case[] {
   const further = (name: string, run: Report['rerun']): Case[] => {
     if (!run) return [];
     const seconds = run.durationMs / 1000;
@@ -126,6 +127,14 @@ function checkCases({ checks, queries, rerun, down }: Report): Case[] {
       seconds: 0,
       failure: `${error.message} (SQLSTATE ${error.sqlstate})`,
     })),
+    ...(atOnce
+      ? [
+          {
+            ...{ name: 'safe to start several times at once', seconds: 0 },
+            ...(atOnce.passed ? {} : { failure: linesOf(atOnceWords(atOnce)) }),
+          },
+        ]
+      : []),
     ...further('safe to run twice', rerun),
     ...further('the down migration works', down),
   ];

@@ -120,6 +120,7 @@ function large(): RehearsalEvidence {
       rerun: null,
       down: null,
       load: null,
+      atOnce: null,
       loadRequested: false,
     },
     data,

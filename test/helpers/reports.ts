@@ -184,6 +184,7 @@ export function sampleReport(sections: Sections = {}): Report {
     queries: null,
     checks: [],
     rerun: null,
+    atOnce: null,
     load: null,
     down: null,
     targetConnections: [],

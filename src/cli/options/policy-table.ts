@@ -38,7 +38,7 @@ export const POLICY_TABLE = declareOptions<Policy>(
     },
     allow: {
       flag: '--allow <hazard>',
-      summary: 'accept a hazard: \'CODE[:relation] reason="…" [until=2027-01-31]\'; repeatable',
+      summary: 'accept hazard \'CODE[:relation] reason="…"\'; repeatable',
       group: 'Policy',
       type: listOf(HAZARD),
       common: true,

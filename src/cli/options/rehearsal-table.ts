@@ -43,7 +43,6 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: 'variable that holds its URL',
     group: 'Target',
     type: TEXT,
-    common: true,
   },
   from: {
     flag: '--from <dump>',
@@ -148,7 +147,6 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: 'sessions to terminate: never, idle, all',
     group: 'Clone',
     type: choiceOf('never', 'idle', 'all'),
-    common: true,
     notInFile: true,
   },
   waitMs: {
@@ -176,7 +174,6 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: "judge by production's sizes and rates, as `safemigrate profile` wrote them down",
     group: 'Profile',
     type: TEXT,
-    common: true,
   },
   profileMaxAgeMs: {
     flag: '--profile-max-age <duration>',
@@ -255,6 +252,14 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     group: 'Checks',
     type: listOf(TEXT),
   },
+  atOnce: {
+    flag: '--at-once <count>',
+    summary:
+      'start the command so many times together on a second clone, as replicas do at boot: they must leave what one leaves',
+    group: 'Checks',
+    type: COUNT,
+    modes: ['rehearse'],
+  },
   down: {
     flag: '--down <command>',
     summary: 'down migration (shell command), run on the clone last: it must restore schema and data',
@@ -264,8 +269,7 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   },
   load: {
     flag: '--load [what]',
-    summary:
-      "run the command once more under load, on a second clone: shapes (what the target's transactions lock), or a pgbench script FILE.sql[@weight]; repeatable",
+    summary: 'run it once more under load: shapes, FILE.sql[@weight]',
     group: 'Load',
     type: listOf(LOAD),
     common: true,

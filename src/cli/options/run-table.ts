@@ -95,7 +95,6 @@ export const PROGRAM_TABLE: OptionsFor<ProgramSettings> = {
     group: 'Change the target',
     type: SWITCH,
     modes: ['apply', 'swap'],
-    common: true,
     notInFile: true,
   },
 };

@@ -145,7 +145,7 @@ export const DEMO_OPTIONS = { report, redact };
 export const SUBCOMMANDS = {
   init: {
     options: INIT_OPTIONS,
-    summary: "recognise the project's migration tool, write a config and a CI job",
+    summary: 'write a config and a CI job for this project',
   },
   doctor: { options: DOCTOR_OPTIONS, summary: 'show which ways to clone work here, and why not' },
   list: { options: LIST_OPTIONS, summary: 'show the clones and originals that safemigrate made' },
@@ -165,7 +165,7 @@ export const SUBCOMMANDS = {
   },
   profile: {
     options: PROFILE_OPTIONS,
-    summary: "write down production's sizes and rates, for rehearsals on smaller data",
+    summary: "write production's sizes and rates down, for --profile",
   },
   explain: {
     options: {},

@@ -1,6 +1,7 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import { sentStatements } from '../../model/repeated.ts';
 import type { Report } from '../../model/report.ts';
+import { atOnceWords } from '../at-once-phrases.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import {
   alarmingChanges,
@@ -150,7 +151,7 @@ export function queriesHtml({ queries }: Report): Html | undefined {
   ]);
 }
 
-export function checksHtml({ checks, rerun, down }: Report): Html | undefined {
+export function checksHtml({ checks, atOnce, rerun, down }: Report): Html | undefined {
   const further = (name: string, run: Report['rerun']) =>
     run === null
       ? []
@@ -169,6 +170,15 @@ export function checksHtml({ checks, rerun, down }: Report): Html | undefined {
         ? [`${error.message} (SQLSTATE ${error.sqlstate}), ${error.when} the command`]
         : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)],
     })),
+    ...(atOnce
+      ? [
+          {
+            name: `${atOnce.runs.length} runs at once (--at-once)`,
+            passed: atOnce.passed,
+            why: atOnceWords(atOnce),
+          },
+        ]
+      : []),
     ...further('Second run (--rerun)', rerun),
     ...further('Down migration (--down)', down),
   ];

@@ -1,5 +1,6 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
+import { atOnceWords } from '../at-once-phrases.ts';
 import { code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
@@ -73,6 +74,18 @@ export function checkPart({ checks }: Report): Part {
           ].join('');
       return `- ${passed ? '✅' : '❌'} ${code(name)}${why}`;
     }),
+  };
+}
+
+export function atOncePart({ atOnce }: Report): Part | undefined {
+  if (!atOnce) return undefined;
+  const outcome = atOnce.passed ? 'passed' : 'did not pass';
+  return {
+    ...PART,
+    title: `${atOnce.runs.length} runs at once (--at-once): ${outcome}`,
+    folded: atOnce.passed,
+    importance: 7,
+    items: atOnceWords(atOnce).map((words) => `- ${prose(words)}`),
   };
 }
 

@@ -6,7 +6,14 @@ import { repetitionWords } from '../phrases.ts';
 import { applyParts } from './apply-markdown.ts';
 import { dataPart, lossPart, rollbackPart, schemaPart } from './changes-markdown.ts';
 import { code, prose } from './escape-markdown.ts';
-import { checkPart, failurePart, furtherPart, hazardPart, queryPart } from './findings-markdown.ts';
+import {
+  atOncePart,
+  checkPart,
+  failurePart,
+  furtherPart,
+  hazardPart,
+  queryPart,
+} from './findings-markdown.ts';
 import { forecastPart } from './forecast-markdown.ts';
 import { loadPart } from './load-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
@@ -18,6 +25,7 @@ export function parts(report: Report): Part[] {
     failurePart(report),
     queryPart(report),
     checkPart(report),
+    atOncePart(report),
     furtherPart('Second run (--rerun)', report.rerun),
     furtherPart('Down migration (--down)', report.down),
     lossPart(report),

@@ -1,5 +1,6 @@
 import { formatCount, formatRate, plural } from '../../format.ts';
 import type { CheckSection, FurtherRunSection, QueriesSection, Report } from '../../model/report.ts';
+import { atOnceWords } from '../at-once-phrases.ts';
 import { commandWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
@@ -76,8 +77,24 @@ function queryLine(
 export function checkSections(report: Report, style: TextStyle): string[][] {
   return [
     checksSection(report.checks, style),
+    atOnceSection(report, style),
     furtherSection('Second run', report.rerun, style),
     furtherSection('Down migration', report.down, style),
+  ];
+}
+
+function atOnceSection({ atOnce }: Report, style: TextStyle): string[] {
+  if (!atOnce) return [];
+  const outcome = atOnce.passed ? 'passed' : 'DID NOT PASS';
+  const words = atOnceWords(atOnce);
+  return [
+    ...heading(
+      style,
+      'At once',
+      `${plural(atOnce.runs.length, 'run')} started together on a second clone, ${outcome}`,
+    ),
+    ...words.slice(0, LISTED).flatMap((each) => bullet(style, [messageText(style, each)])),
+    ...andMore(style, words.length - LISTED),
   ];
 }
 

@@ -59,7 +59,7 @@ describe.each(VERSIONS)('on %d', (version) => {
 test('what is too large is counted, not read', async () => {
   const { session, drop } = await scratch(18, `${TABLES}; CREATE TABLE empty (id int)`);
   try {
-    const contents = await readContents(session, 0);
+    const contents = await readContents(session, { tableBytes: 0 });
     expect([...contents.skipped]).toEqual(['public.nothing', 'public.orders']);
     expect(compareContents(contents, contents)).toMatchObject({ tablesCompared: 1, tablesSkipped: 2 });
   } finally {

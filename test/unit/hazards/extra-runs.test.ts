@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { extraRunReasons, type RequestedExtraRuns } from '../../../src/hazards/extra-runs.ts';
+import type { AtOnceSection } from '../../../src/model/report.ts';
 import { sampleReport, sampleReports } from '../../helpers/reports.ts';
 
 const { checks, rerun, down } = sampleReports.asked ?? sampleReport();
-const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, caveats: [] };
+const nothing: RequestedExtraRuns = { checks: [], rerun: null, down: null, atOnce: null, caveats: [] };
 const reasons = (asked: Partial<RequestedExtraRuns>) => extraRunReasons({ ...nothing, ...asked });
 
 test('checks and runs that were not requested are no reason', () => {
@@ -42,4 +43,23 @@ test("a down migration that leaves differences is a reason, except those in the 
 test('an extra run that was requested but not possible is a reason', () => {
   const caveats = [{ path: 'down', kind: 'unmeasured' as const, reason: 'the clone was gone' }];
   expect(reasons({ caveats })).toEqual(['the down migration (--down) was not run: the clone was gone']);
+});
+
+test('runs at once that fail or leave something else are reasons, and bookkeeping is none', () => {
+  const section: AtOnceSection = {
+    runs: [
+      { exitCode: 0, signal: null, durationMs: 10 },
+      { exitCode: 1, signal: null, durationMs: 12 },
+    ],
+    ...{ deadlocks: 1, schemaEqual: true, tablesCompared: 2, tablesSkipped: 0, passed: false },
+    dataDifferences: [
+      { relation: 'public.orders', what: '2 → 4 rows', bookkeeping: false },
+      { relation: 'public.knex_migrations', what: '1 → 2 rows', bookkeeping: true },
+    ],
+  };
+  expect(extraRunReasons({ ...nothing, atOnce: section })).toEqual([
+    'of 2 runs that were started together 1 failed (exit code 1), after 1 deadlock',
+    'runs that were started together leave what one does not: public.orders: 2 → 4 rows',
+  ]);
+  expect(extraRunReasons({ ...nothing, atOnce: { ...section, passed: true } })).toEqual([]);
 });

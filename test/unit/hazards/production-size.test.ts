@@ -35,7 +35,7 @@ function judge(given: Partial<HazardFacts>, profile: Profile | null, more: Parti
     ...facts({ catalogue: { relations: HERE }, ...given }),
     ...{ target: report.target, command: report.command, schema: report.schema },
     ...{ targetConnections: [], queries: null, checks: [], rerun: null, down: null, interrupted: false },
-    ...{ load: null, loadRequested: false },
+    ...{ load: null, atOnce: null, loadRequested: false },
     ...{ traffic: { unmeasured: 'test' }, rewrittenBytes: null, freeBytes: null, targetWasEmptied: false },
     ...{ pastApplies: [], caveats: [] },
     ...more,

@@ -7,7 +7,7 @@ import { sampleLoad } from '../../helpers/sample-load.ts';
 
 const { command, schema, targetConnections } = sampleReport();
 const measured = { statements: [], data: null, forecast: null, caveats: [], hazards: [] };
-const asked = { checks: [], rerun: null, down: null };
+const asked = { checks: [], rerun: null, down: null, atOnce: null };
 const fine = {
   command,
   target: { changes: [], unchanged: true },

@@ -1,0 +1,54 @@
+import { prepareClone } from '../clone/after-clone.ts';
+import type { Clone, CloneContext } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
+import type { SchemaSection } from '../model/report.ts';
+import { claimRun, lostControl } from '../ownership/control-session.ts';
+import { gateScripts } from './gate-scripts.ts';
+import { openGate } from './open-gate.ts';
+import type { RehearsalPlan } from './plan.ts';
+import type { RehearsalContext } from './prepare.ts';
+import type { CloneSetup } from './run-on-clone.ts';
+import { openSchemaReader } from './schema-reader.ts';
+
+/** Makes a second clone by the same method. It belongs to a run of its own, since names and folders are those of a run. */
+export async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
+  const { plan, life, context: first } = setup;
+  const { scope, stop } = life;
+  const { choice, afterClone } = prepared;
+  const claim = await claimRun(first.target, scope, { audit: first.audit, signal: stop.signal });
+  claim.control.onLost((reason) => stop.now(lostControl(reason)));
+  const context: CloneContext = { ...first, ...claim, options: { ...first.options, keep: false } };
+  const made = await choice.method.create(context, choice.assessment, scope);
+  const clone = await withScripts(made, context, afterClone, plan);
+  return {
+    ...{ life, context, clone, schema: setup.schema, sandbox: setup.sandbox },
+    // Production would not hold statements back to read their locks; standard output is that of the quiet run.
+    plan: {
+      ...plan,
+      proxy: { ...plan.proxy, observe: 'sampled' },
+      command: { ...plan.command, stdout: 'stderr' },
+    },
+  };
+}
+
+async function withScripts(
+  clone: Clone,
+  context: CloneContext,
+  afterClone: RehearsalContext['afterClone'],
+  { proxy }: RehearsalPlan,
+): Promise<Clone> {
+  if (afterClone.length === 0) return clone;
+  const gate = await openGate(context, clone, proxy);
+  return prepareClone(clone, await gateScripts(afterClone, gate, context.target.database.name), context);
+}
+
+/** Says whether a second clone has the schema that the run on the first one left; null if that is not known. */
+export async function hasSameSchema(
+  { life, plan, clone, context }: CloneSetup,
+  quiet: SchemaSection | null,
+): Promise<boolean | null> {
+  if (quiet === null) return null;
+  const reader = await openSchemaReader(life.scope, plan);
+  await reader.before(forOwnSessions(clone, context.target), { run: context.run });
+  return (await reader.fingerprint()) === quiet.after;
+}

@@ -1,0 +1,87 @@
+import { forOwnSessions } from '../clone/own-sessions.ts';
+import { messageOf } from '../errors.ts';
+import { inPhase } from '../events.ts';
+import { refersTo } from '../hazards/policy.ts';
+import type { AtOnceSection, Caveat, SchemaSection } from '../model/report.ts';
+import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import { withSession } from '../postgres/session-helpers.ts';
+import type { Observed } from '../proxy/observed.ts';
+import { cloneAgain, hasSameSchema } from './clone-again.ts';
+import type { RehearsalContext } from './prepare.ts';
+import { type CloneRun, type CloneSetup, type OpenWire, openWire, runThroughWire } from './run-on-clone.ts';
+
+/** What the runs together found; `section` is null if they could not be made, and `caveats` say why. */
+export interface AtOnceOutcome {
+  readonly section: AtOnceSection | null;
+  readonly runs: readonly CloneRun[];
+  readonly caveats: readonly Caveat[];
+}
+
+const NOT_ASKED: AtOnceOutcome = { section: null, runs: [], caveats: [] };
+const DEADLOCK_DETECTED = '40P01';
+const STATEMENT_TIMEOUT_MS = 300_000;
+
+/**
+ * Starts the command several times together on a second clone (`--at-once`), and compares what they leave with what one run has left
+ * on the first clone. What cannot be done does not end the run: the caveats say why.
+ * @param one the schema after one run; null if it is not known.
+ */
+export async function runAtOnce(
+  setup: CloneSetup,
+  prepared: RehearsalContext,
+  one: SchemaSection | null,
+): Promise<AtOnceOutcome> {
+  const { atOnce } = setup.plan.checks;
+  if (atOnce === 0) return NOT_ASKED;
+  const work = async (): Promise<AtOnceOutcome> => {
+    try {
+      return await runTogether(setup, prepared, atOnce, one);
+    } catch (error) {
+      if (setup.life.stop.signal.aborted) throw error;
+      return { ...NOT_ASKED, caveats: [{ path: 'atOnce', kind: 'unmeasured', reason: messageOf(error) }] };
+    }
+  };
+  return inPhase(setup.context.emit, 'at-once', work, ({ section }) => section === null);
+}
+
+async function runTogether(
+  first: CloneSetup,
+  prepared: RehearsalContext,
+  count: number,
+  one: SchemaSection | null,
+): Promise<AtOnceOutcome> {
+  const expected = await contentsOf(first);
+  const second = await cloneAgain(first, prepared);
+  let deadlocks = 0;
+  const observer = (event: Observed) => {
+    if (event.type === 'end' && event.outcome.error?.get('C') === DEADLOCK_DETECTED) deadlocks++;
+  };
+  const wires: OpenWire[] = [];
+  for (let index = 0; index < count; index++) wires.push(await openWire(second, prepared.command, observer));
+  const runs = await Promise.all(wires.map((wire) => runThroughWire(second, prepared.command, wire)));
+  const schemaEqual = await hasSameSchema(second, one);
+  const { dataDifferences, ...compared } = compareContents(expected, await contentsOf(second));
+  const differences = dataDifferences.filter(
+    ({ relation }) => !first.plan.checks.rerunIgnore.some((name) => refersTo(name, relation)),
+  );
+  const section: AtOnceSection = {
+    runs: runs.map(({ result: { exitCode, signal, durationMs } }) => ({ exitCode, signal, durationMs })),
+    ...{ deadlocks, schemaEqual, dataDifferences: differences, ...compared },
+    passed:
+      runs.every(({ result }) => result.exitCode === 0) &&
+      schemaEqual !== false &&
+      differences.every(({ bookkeeping }) => bookkeeping),
+  };
+  return { section, runs, caveats: [] };
+}
+
+/** Times and UUIDs differ between any two runs, so that columns of these types do not count. */
+async function contentsOf({ clone, context }: CloneSetup): Promise<Contents> {
+  const { run, audit, signal, target } = context;
+  const session = openSession(forOwnSessions(clone, target), {
+    ...{ run, audit, signal, purpose: 'clone', readOnly: true },
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  return withSession(session, (opened) => readContents(opened, { withoutMoments: true }));
+}
