@@ -9,7 +9,7 @@ export default defineConfig({
     projects: [
       // Pure functions need no process and no modules of their own for each file, which cost more than the tests do.
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false } },
-      withServers('servers', ['test/{postgres,e2e,faults}/**/*.test.ts']),
+      withServers('servers', ['test/{postgres,e2e}/**/*.test.ts']),
     ],
   },
 });
