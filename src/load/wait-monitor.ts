@@ -51,7 +51,7 @@ export class WaitMonitor {
   readonly #ending = new AbortController();
   readonly #watching: Promise<void>;
 
-  /** @param session on the clone's server. @param startedMs of the load, by performance.now(). */
+  /** @param session on the clone's server; it becomes the monitor's own. @param startedMs of the load, by performance.now(). */
   constructor(session: Session, startedMs: number) {
     this.#session = session;
     this.#startedMs = startedMs;
@@ -85,9 +85,11 @@ export class WaitMonitor {
     return this.#mostBySecond.get(second) ?? 0;
   }
 
+  /** Ends it, and closes its session. Idempotent. */
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.#watching;
+    await this.#session.close();
   }
 
   async #watch(): Promise<void> {

@@ -35,11 +35,17 @@ export async function runAtOnce(
   const { atOnce } = setup.plan.checks;
   if (atOnce === 0) return NOT_ASKED;
   const work = async (): Promise<AtOnceOutcome> => {
+    // What they did to the target counts, even if the rest fails.
+    const runs: CloneRun[] = [];
     try {
-      return await runTogether(setup, prepared, atOnce, one);
+      return { section: await runTogether(setup, prepared, { count: atOnce, one, runs }), runs, caveats: [] };
     } catch (error) {
       if (setup.life.stop.signal.aborted) throw error;
-      return { ...NOT_ASKED, caveats: [{ path: 'atOnce', kind: 'unmeasured', reason: messageOf(error) }] };
+      return {
+        section: null,
+        runs,
+        caveats: [{ path: 'atOnce', kind: 'unmeasured', reason: messageOf(error) }],
+      };
     }
   };
   return inPhase(setup.context.emit, 'at-once', work, ({ section }) => section === null);
@@ -48,9 +54,8 @@ export async function runAtOnce(
 async function runTogether(
   first: CloneSetup,
   prepared: RehearsalContext,
-  count: number,
-  one: SchemaSection | null,
-): Promise<AtOnceOutcome> {
+  { count, one, runs }: { count: number; one: SchemaSection | null; runs: CloneRun[] },
+): Promise<AtOnceSection> {
   const expected = await contentsOf(first);
   const second = await cloneAgain(first, prepared);
   let deadlocks = 0;
@@ -59,13 +64,16 @@ async function runTogether(
   };
   const wires: OpenWire[] = [];
   for (let index = 0; index < count; index++) wires.push(await openWire(second, prepared.command, observer));
-  const runs = await Promise.all(wires.map((wire) => runThroughWire(second, prepared.command, wire)));
+  const work = wires.map(async (wire) => runs.push(await runThroughWire(second, prepared.command, wire)));
+  // All of them have to end, also if one cannot be run.
+  const ended = await Promise.allSettled(work);
+  for (const each of ended) if (each.status === 'rejected') throw each.reason;
   const schemaEqual = await hasSameSchema(second, one);
   const { dataDifferences, ...compared } = compareContents(expected, await contentsOf(second));
   const differences = dataDifferences.filter(
     ({ relation }) => !first.plan.checks.rerunIgnore.some((name) => refersTo(name, relation)),
   );
-  const section: AtOnceSection = {
+  return {
     runs: runs.map(({ result: { exitCode, signal, durationMs } }) => ({ exitCode, signal, durationMs })),
     ...{ deadlocks, schemaEqual, dataDifferences: differences, ...compared },
     passed:
@@ -73,7 +81,6 @@ async function runTogether(
       schemaEqual !== false &&
       differences.every(({ bookkeeping }) => bookkeeping),
   };
-  return { section, runs, caveats: [] };
 }
 
 /** Times and UUIDs differ between any two runs, so that columns of these types do not count. */

@@ -62,11 +62,17 @@ export async function runUnderLoad(
     setup.context.emit,
     'load',
     async () => {
+      // What they did to the target counts, even if the rest fails.
+      const runs: CloneRun[] = [];
       try {
-        return await runOnce(setup, prepared, load, quiet);
+        return await runOnce(setup, prepared, { load, quiet, runs });
       } catch (error) {
         if (setup.life.stop.signal.aborted) throw error;
-        return { ...NOT_ASKED, caveats: [{ path: 'load', kind: 'unmeasured', reason: messageOf(error) }] };
+        return {
+          section: null,
+          runs,
+          caveats: [{ path: 'load', kind: 'unmeasured', reason: messageOf(error) }],
+        };
       }
     },
     ({ section }) => section === null,
@@ -76,8 +82,7 @@ export async function runUnderLoad(
 async function runOnce(
   setup: CloneSetup,
   prepared: RehearsalContext,
-  load: LoadPlan,
-  quiet: SchemaSection | null,
+  { load, quiet, runs }: { load: LoadPlan; quiet: SchemaSection | null; runs: CloneRun[] },
 ): Promise<LoadOutcome> {
   const { scope, stop } = setup.life;
   const pgbench = load.scripts.length > 0 ? await findPgbench() : null;
@@ -90,7 +95,11 @@ async function runOnce(
   const recorded =
     isPlayed && shapes ? await inLoadedClone(loaded, (session) => trafficOf(session, shapes)) : seen;
   const log = new TrafficLog();
-  const monitor = new WaitMonitor(await clone.server.open('load monitor'), log.startedMs);
+  const monitor = await scope.own(
+    'load monitor',
+    async () => new WaitMonitor(await clone.server.open('load monitor'), log.startedMs),
+    async (opened) => opened?.stop(),
+  );
   const commandDeadlocks: CommandDeadlock[] = [];
   const observer = (event: Observed) => {
     monitor.observe(event);
@@ -115,10 +124,13 @@ async function runOnce(
   log.commandStarted();
   const startedMs = performance.now();
   const run = await runThroughWire(loaded, prepared.command, wire);
+  runs.push(run);
   log.commandEnded();
   const endedMs = performance.now();
   const recoveredMs = await untilRecovered(monitor, endedMs, stop.signal);
   await traffic.stop();
+  const ofLoad = 'run' in traffic ? traffic.run() : null;
+  if (ofLoad) runs.push(ofLoad);
   await monitor.stop();
   const schemaEqual = await hasSameSchema(loaded, quiet);
   const times: LoadTimes = { startedMs, endedMs, recoveredMs };
@@ -132,7 +144,6 @@ async function runOnce(
     ...{ schemaEqual, times, monitor, log, commandDeadlocks },
     names: new Map([...names, ...(await inLoadedClone({ clone, context }, readNames))]),
   });
-  const runs = [run, 'run' in traffic ? traffic.run() : null].filter((each) => each !== null);
   return { section, runs, caveats: recorded ? caveatsOf(recorded) : [] };
 }
 

@@ -155,6 +155,17 @@ describe('a run under load', async () => {
     expect(stderr).toMatch(/--load-here/);
   });
 
+  test('does not pass if the load ends before the command, and the run ends all the same', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
+      env: CLUSTER,
+      args: ['--load-command', 'exit 3', '--load-warmup', '500ms'],
+    });
+    expect(exitCode).toBe(1);
+    expect(report.load).toBeNull();
+    expect(report.verdict.reasons.join()).toMatch(/The load ended by itself: exit 3 ended with exit code 3/);
+  });
+
   test('does not pass if nobody was seen at work', async () => {
     const target = await temporaryDatabase(18, { sql: TABLES });
     const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
