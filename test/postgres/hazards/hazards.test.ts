@@ -10,7 +10,7 @@ import { plainEnvironment } from '../../helpers/cli.ts';
 import { withClient } from '../../helpers/client.ts';
 import { temporaryDatabase } from '../../helpers/database.ts';
 import { fixturesFor, type HazardFixture, type Kind } from '../../helpers/hazard-fixtures.ts';
-import { serverUrl, useOwnServers, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../../helpers/servers.ts';
 
 /**
  * All bad examples are the sessions of one command, and all good ones those of another; each is in a schema of its own.
@@ -18,7 +18,7 @@ import { serverUrl, useOwnServers, VERSIONS } from '../../helpers/servers.ts';
  */
 const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
 
-describe.each(VERSIONS.filter((version) => version % 2 === 0))('on PostgreSQL %i', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
   const fixtures = fixturesFor(version);
   const found: Record<Kind, Map<string, Hazard[]>> = { bad: new Map(), good: new Map() };
 
