@@ -55,7 +55,7 @@ export function reachJudgement(
   const found = [
     ...findExitCodeHazards(evidence),
     ...findDiskHazards(expected.section),
-    ...findLoadHazards(evidence.load),
+    ...findLoadHazards(evidence.load, evidence.statements),
     ...findHazards({
       ...evidence,
       traffic: expected.rates?.relations ?? null,

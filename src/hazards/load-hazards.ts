@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, plural } from '../format.ts';
 import type { LoadSection } from '../model/load-model.ts';
-import type { Hazard } from '../model/report.ts';
+import type { Hazard, StatementSection } from '../model/report.ts';
 import type { HazardTexts } from './hazard-definition.ts';
 
 const DEADLOCK: HazardTexts = {
@@ -50,10 +50,22 @@ const NOTICE_MS = 100;
 const SLOW_RECOVERY_MS = 5000;
 const DEADLOCK_DETECTED = '40P01';
 
-/** @param load null if there was no run under load. */
-export function findLoadHazards(load: LoadSection | null): Hazard[] {
+/**
+ * @param load null if there was no run under load.
+ * @param statements those of the run without load: a hazard names one of them if the other run sent it at the same place.
+ */
+export function findLoadHazards(
+  load: LoadSection | null,
+  statements: readonly Pick<StatementSection, 'index' | 'sql'>[],
+): Hazard[] {
   if (load === null) return [];
-  return [...deadlocks(load), ...blocked(load), ...failures(load), ...recovery(load)];
+  const texts = new Map(statements.map(({ index, sql }) => [index, sql]));
+  const known = <Part extends { readonly statement: number | null; readonly sql: string | null }>(
+    part: Part,
+  ): Part =>
+    part.statement !== null && texts.get(part.statement) === part.sql ? part : { ...part, statement: null };
+  const same = { ...load, deadlocks: load.deadlocks.map(known), blocked: load.blocked.map(known) };
+  return [...deadlocks(same), ...blocked(same), ...failures(same), ...recovery(same)];
 }
 
 function deadlocks({ deadlocks: found }: LoadSection): Hazard[] {

@@ -22,10 +22,9 @@ export async function cloneAgain(setup: CloneSetup, prepared: RehearsalContext):
   const clone = await withScripts(made, context, afterClone, plan);
   return {
     ...{ life, context, clone, schema: setup.schema, sandbox: setup.sandbox },
-    // Production would not hold statements back to read their locks; standard output is that of the quiet run.
+    // Standard output is that of the first run.
     plan: {
       ...plan,
-      proxy: { ...plan.proxy, observe: 'sampled' },
       command: { ...plan.command, stdout: 'stderr' },
     },
   };

@@ -9,6 +9,7 @@ import {
   runChecksAfter,
   runChecksBefore,
 } from '../observe/checks/check-watch.ts';
+import type { Contents } from '../observe/checks/contents.ts';
 import { type CloneObservations, type CloneWatch, watchClone } from '../observe/clone-watch.ts';
 import type { SeenStatements } from '../observe/command-watch.ts';
 import { measured } from '../observe/measured.ts';
@@ -20,6 +21,7 @@ import { actsUnseen, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type ContentsBefore, readContentsBefore } from './run-again.ts';
+import { readBeforeOneRun } from './run-at-once.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire } from './run-on-clone.ts';
 import { uninterrupted } from './slices.ts';
 import type { Lifetime } from './with-scope.ts';
@@ -29,6 +31,8 @@ export interface BeforeCommand {
   readonly watch: CloneWatch;
   readonly checks: ChecksBefore;
   readonly contents: ContentsBefore;
+  /** For --at-once; null if it was not asked for. */
+  readonly beforeOneRun: Contents | null;
   /** The target right before the command. */
   readonly start: TargetState;
   readonly open: OpenWire;
@@ -68,9 +72,10 @@ export function readBefore(
     await watch.before();
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     const contents = await readContentsBefore(setup, { down });
+    const beforeOneRun = await readBeforeOneRun(setup);
     const start = await readTargetState(uninterrupted(context));
     const open = await openWire(setup, command);
-    return { watch, checks, contents, start, open };
+    return { watch, checks, contents, beforeOneRun, start, open };
   });
 }
 

@@ -67,7 +67,10 @@ async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<Rehe
   const ran = await runMigration(setup, prepared.command, before.open);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const after = await readAfter(setup, prepared, before, ran);
-  const together = await runAtOnce(setup, prepared, after.observed.schema);
+  const together = await runAtOnce(setup, prepared, {
+    before: before.beforeOneRun,
+    schema: after.observed.schema,
+  });
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
   const loaded = await runUnderLoad(setup, prepared, after.observed.schema);
   await throwIfLost(stop, uninterrupted(context), stateBefore);

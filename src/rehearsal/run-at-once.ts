@@ -3,7 +3,7 @@ import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { refersTo } from '../hazards/policy.ts';
 import type { AtOnceSection, Caveat, SchemaSection } from '../model/report.ts';
-import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
+import { type Contents, compareEffects, readContents } from '../observe/checks/contents.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import { withSession } from '../postgres/session-helpers.ts';
 import type { Observed } from '../proxy/observed.ts';
@@ -18,6 +18,18 @@ export interface AtOnceOutcome {
   readonly caveats: readonly Caveat[];
 }
 
+/** What one run on the first clone began with and left. */
+export interface OneRun {
+  /** null if it was not read. */
+  readonly before: Contents | null;
+  readonly schema: SchemaSection | null;
+}
+
+/** Reads the first clone before the command, if its effect is compared later. */
+export async function readBeforeOneRun(setup: CloneSetup): Promise<Contents | null> {
+  return setup.plan.checks.atOnce === 0 ? null : contentsOf(setup);
+}
+
 const NOT_ASKED: AtOnceOutcome = { section: null, runs: [], caveats: [] };
 const DEADLOCK_DETECTED = '40P01';
 const STATEMENT_TIMEOUT_MS = 300_000;
@@ -25,12 +37,11 @@ const STATEMENT_TIMEOUT_MS = 300_000;
 /**
  * Starts the command several times together on a second clone (`--at-once`), and compares what they leave with what one run has left
  * on the first clone. What cannot be done does not end the run: the caveats say why.
- * @param one the schema after one run; null if it is not known.
  */
 export async function runAtOnce(
   setup: CloneSetup,
   prepared: RehearsalContext,
-  one: SchemaSection | null,
+  one: OneRun,
 ): Promise<AtOnceOutcome> {
   const { atOnce } = setup.plan.checks;
   if (atOnce === 0) return NOT_ASKED;
@@ -54,10 +65,12 @@ export async function runAtOnce(
 async function runTogether(
   first: CloneSetup,
   prepared: RehearsalContext,
-  { count, one, runs }: { count: number; one: SchemaSection | null; runs: CloneRun[] },
+  { count, one, runs }: { count: number; one: OneRun; runs: CloneRun[] },
 ): Promise<AtOnceSection> {
-  const expected = await contentsOf(first);
+  if (one.before === null) throw new Error('the tables were not read before the first run');
+  const effect = { before: one.before, after: await contentsOf(first) };
   const second = await cloneAgain(first, prepared);
+  const secondBefore = await contentsOf(second);
   let deadlocks = 0;
   const observer = (event: Observed) => {
     if (event.type === 'end' && event.outcome.error?.get('C') === DEADLOCK_DETECTED) deadlocks++;
@@ -68,8 +81,11 @@ async function runTogether(
   // All of them have to end, also if one cannot be run.
   const ended = await Promise.allSettled(work);
   for (const each of ended) if (each.status === 'rejected') throw each.reason;
-  const schemaEqual = await hasSameSchema(second, one);
-  const { dataDifferences, ...compared } = compareContents(expected, await contentsOf(second));
+  const schemaEqual = await hasSameSchema(second, one.schema);
+  const { dataDifferences, ...compared } = compareEffects(effect, {
+    before: secondBefore,
+    after: await contentsOf(second),
+  });
   const differences = dataDifferences.filter(
     ({ relation }) => !first.plan.checks.rerunIgnore.some((name) => refersTo(name, relation)),
   );

@@ -13,6 +13,7 @@ import type { Caveat, SchemaSection } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import type { Observed } from '../proxy/observed.ts';
 import { cloneAgain, hasSameSchema } from './clone-again.ts';
 import { type CommandTraffic, startLoadCommand } from './load-command.ts';
@@ -211,12 +212,12 @@ async function untilRecovered(
 }
 
 const NAMES = `
-SELECT c.oid::int8 AS oid, n.nspname || '.' || c.relname AS name
+SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'm', 'i', 'I', 'S')`;
 
 async function readNames(session: Session): Promise<[number, string][]> {
-  const rows = await session.query<{ oid: string; name: string }>(NAMES);
-  return rows.map(({ oid, name }) => [Number(oid), name]);
+  const rows = await session.query<{ oid: string; schema: string; name: string }>(NAMES);
+  return rows.map(({ oid, schema, name }) => [Number(oid), displayName(schema, name)]);
 }
 
 function inLoadedClone<T>(

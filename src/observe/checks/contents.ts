@@ -110,6 +110,34 @@ function digestSql({ schema, name, columns }: Row, place: number): string {
 export interface ContentsComparison
   extends Pick<FurtherRunSection, 'dataDifferences' | 'tablesCompared' | 'tablesSkipped'> {}
 
+/** What the tables of a clone held before the command and after it. */
+export interface Effect {
+  readonly before: Contents;
+  readonly after: Contents;
+}
+
+/**
+ * Compares what commands did to two clones. The second one was made later, and others may have written to a table in between: of such a
+ * table only the number of rows that came or went is compared.
+ */
+export function compareEffects(one: Effect, other: Effect): ContentsComparison {
+  const compared = compareContents(one.after, other.after);
+  const dataDifferences = compared.dataDifferences.flatMap((difference) => {
+    const { relation } = difference;
+    if (one.before.tables.get(relation)?.digest === other.before.tables.get(relation)?.digest)
+      return [difference];
+    const [alone, together] = [gained(one, relation), gained(other, relation)];
+    return alone === together
+      ? []
+      : [{ ...difference, what: `${alone} more rows after one run, ${together} after the others` }];
+  });
+  return { ...compared, dataDifferences };
+}
+
+function gained({ before, after }: Effect, relation: string): number {
+  return (after.tables.get(relation)?.rows ?? 0) - (before.tables.get(relation)?.rows ?? 0);
+}
+
 /** Compares tables and columns that are on both sides; which are not is for the comparison of schemas to tell. */
 export function compareContents(before: Contents, after: Contents): ContentsComparison {
   const dataDifferences: FurtherRunSection['dataDifferences'] = [];

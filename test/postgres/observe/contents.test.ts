@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { compareContents, readContents } from '../../../src/observe/checks/contents.ts';
+import {
+  type Contents,
+  compareContents,
+  compareEffects,
+  readContents,
+} from '../../../src/observe/checks/contents.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -65,4 +70,20 @@ test('what is too large is counted, not read', async () => {
   } finally {
     await drop();
   }
+});
+
+test('of a table that others have changed in between, only the rows that came or went are compared', () => {
+  const contents = (rows: number, digest: string): Contents => ({
+    tables: new Map([['public.orders', { rows, digest, columns: new Map([['id', digest]]) }]]),
+    skipped: new Set(),
+  });
+  const one = { before: contents(2, 'a'), after: contents(3, 'b') };
+  const differences = (before: Contents, after: Contents) =>
+    compareEffects(one, { before, after }).dataDifferences.map(({ what }) => what);
+  expect(differences(contents(2, 'a'), contents(3, 'b'))).toEqual([]);
+  expect(differences(contents(2, 'a'), contents(3, 'c'))).toEqual(['other values in id']);
+  expect(differences(contents(7, 'x'), contents(8, 'y'))).toEqual([]);
+  expect(differences(contents(7, 'x'), contents(9, 'y'))).toEqual([
+    '1 more rows after one run, 2 after the others',
+  ]);
 });

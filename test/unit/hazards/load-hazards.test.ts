@@ -3,14 +3,17 @@ import { findLoadHazards } from '../../../src/hazards/load-hazards.ts';
 import type { LoadSection } from '../../../src/model/report.ts';
 import { sampleLoad } from '../../helpers/sample-load.ts';
 
+const STATEMENTS = [{ index: 1, sql: 'ALTER TABLE a' }];
 const codes = (more: Partial<LoadSection>) =>
-  findLoadHazards({ ...sampleLoad(), ...more }).map(({ code, severity }) => `${severity} ${code}`);
+  findLoadHazards({ ...sampleLoad(), ...more }, STATEMENTS).map(
+    ({ code, severity }) => `${severity} ${code}`,
+  );
 const behind = (longestMs: number): LoadSection['blocked'] => [
   { relation: 'public.a', statement: 1, sql: 'ALTER TABLE a', blockedMs: longestMs, sessions: 1, longestMs },
 ];
 
 test('without a run under load, or with one that nobody felt, there is nothing', () => {
-  expect(findLoadHazards(null)).toEqual([]);
+  expect(findLoadHazards(null, [])).toEqual([]);
   expect(codes({})).toEqual([]);
 });
 
@@ -26,6 +29,7 @@ test('waits for one relation behind several statements are one hazard, at the st
   if (!first) throw new Error('there is one');
   const hazards = findLoadHazards(
     sampleLoad({ blocked: [first, { ...first, statement: 2, longestMs: 500, blockedMs: 700, sessions: 4 }] }),
+    STATEMENTS,
   );
   expect(hazards).toHaveLength(1);
   expect(hazards[0]).toMatchObject({
@@ -56,4 +60,13 @@ test('what failed before the command in the same measure is not held against it'
 test('a recovery that takes long, or does not come, is a warning', () => {
   expect(codes({ recoveryMs: 6000 })).toEqual(['warning SLOW_RECOVERY']);
   expect(codes({ recoveryMs: null })).toEqual(['warning SLOW_RECOVERY']);
+});
+
+test('a statement is named only if the run without load sent the same at this place', () => {
+  const named = (sql: string) =>
+    findLoadHazards(sampleLoad({ blocked: behind(1500) }), [{ index: 1, sql }]).map(
+      ({ statement }) => statement,
+    );
+  expect(named('ALTER TABLE a')).toEqual([1]);
+  expect(named('BEGIN')).toEqual([null]);
 });
