@@ -49,20 +49,24 @@ export function makeCommandCgroup(): CommandCgroup | undefined {
     },
     pids: () => pidsBelow(folder),
     dissolve() {
-      for (const pid of pidsBelow(folder)) {
-        try {
-          writeFileSync(path.join(parent, PROCESSES), String(pid), ONLY_IF_THERE);
-        } catch {
-          // It has ended.
-        }
-      }
-      removeIfEmpty(folder);
+      // Processes that fork while they are moved leave children behind: these are moved in a further round.
+      for (let round = 0; round < 5 && !removeIfEmpty(folder); round++) moveAll(pidsBelow(folder), parent);
     },
   };
 }
 
 function enter(folder: string): void {
   writeFileSync(path.join(folder, PROCESSES), ITSELF, ONLY_IF_THERE);
+}
+
+function moveAll(pids: readonly number[], folder: string): void {
+  for (const pid of pids) {
+    try {
+      writeFileSync(path.join(folder, PROCESSES), String(pid), ONLY_IF_THERE);
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 function pidsBelow(folder: string): number[] {

@@ -181,8 +181,8 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
     expect((await safemigrate(['list'])).stdout).toMatch(
       /kept clone of 127\.0\.0\.1:\d+\/shop .* in \d h|min/,
     );
-    expect((await safemigrate(['clean'])).stdout).toMatch(/^left +\/.*clean --kept/);
+    expect((await safemigrate(['clean'])).stdout).toMatch(/^left +\/.*clean --kept/m);
     expect(await clonesRunning()).not.toEqual([]);
-    expect((await safemigrate(['clean', '--kept'])).stdout).toBe(`removed ${row?.folder}\n`);
+    expect((await safemigrate(['clean', '--kept'])).stdout).toContain(`removed ${row?.folder}\n`);
   });
 });
