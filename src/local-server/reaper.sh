@@ -29,6 +29,8 @@ cd /
 is_server() {
   if [ -e /proc/self/cwd ]; then
     place=$(readlink "/proc/$1/cwd")
+    # The kernel's words, if somebody else removed the folder.
+    place=${place%' (deleted)'}
   else
     place=$(ps -o command= -p "$1")
     case $place in *"$folder/data"*) place=$folder ;; esac

@@ -1,4 +1,5 @@
 import { rm, stat } from 'node:fs/promises';
+import path from 'node:path';
 import { messageOf } from '../errors.ts';
 import { type FolderEntry, readEntries } from '../ownership/folder-records.ts';
 import { type Liveness, livenessOf } from '../ownership/process-stamp.ts';
@@ -56,10 +57,13 @@ export interface FolderCleaning {
   readonly failed: { folder: string; reason: string }[];
 }
 
-/** Ends and removes those whose run and watchdog are dead, and drops entries of folders that are gone. */
+/**
+ * Ends and removes those whose run and watchdog are dead, and drops entries of folders that are gone. The clone of a restored dump
+ * lies in the dump's folder: it comes first, so that its server is ended before its files are gone.
+ */
 export async function cleanFolders(options: { kept: boolean }): Promise<FolderCleaning> {
   const result: FolderCleaning = { removed: [], left: [], failed: [] };
-  for (const found of await recordedFolders()) {
+  for (const found of (await recordedFolders()).sort(innerFirst)) {
     if ('unreadable' in found) {
       if (await dropIfNeverWritten(found.file)) continue;
       result.left.push({ folder: found.file, reason: `it cannot be read: ${found.unreadable}` });
@@ -79,6 +83,11 @@ export async function cleanFolders(options: { kept: boolean }): Promise<FolderCl
     }
   }
   return result;
+}
+
+function innerFirst(one: RecordedFolder | UnreadableEntry, other: RecordedFolder | UnreadableEntry): number {
+  const depth = (each: typeof one) => ('entry' in each ? each.entry.folder.split(path.sep).length : 0);
+  return depth(other) - depth(one);
 }
 
 /** An entry comes before the folder: one whose writing was cut off in the middle stands for nothing. */

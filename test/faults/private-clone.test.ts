@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -124,6 +124,20 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
     // The empty cgroup of the killed run goes as well.
     const stdout = expect.stringContaining(`removed ${entry.folder}\n`);
     expect(clean).toMatchObject({ exitCode: 0, stdout, stderr: '' });
+  });
+
+  test('whose folder somebody removed by hand, after tool and watchdog were killed, is ended by clean', async () => {
+    const child = rehearsal();
+    await until('the command runs', commandRuns);
+    const [entry] = await readEntries();
+    if (!entry || 'unreadable' in entry || !entry.watchdog) throw new Error('a clone that runs has an entry');
+    process.kill(entry.watchdog.pid, 'SIGSTOP');
+    await kill(child);
+    process.kill(entry.watchdog.pid, 'SIGKILL');
+    await rm(entry.folder, { recursive: true });
+    expect(await clonesRunning()).not.toEqual([]);
+    expect(await safemigrate(['clean'])).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await clonesRunning()).toEqual([]);
   });
 
   test('ends with the run if only its watchdog was killed, and nothing is left', async () => {

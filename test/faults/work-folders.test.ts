@@ -144,7 +144,10 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     expect(exitCode).toBe(0);
     expect(stderr).toContain('NOT CLEANED UP  1 item left behind');
     const cleaned = await safemigrate(['clean'], { env });
-    expect(cleaned).toMatchObject({ exitCode: 0, stdout: `removed ${entry?.folder}\n` });
+    expect(cleaned).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(`removed ${entry?.folder}\n`),
+    });
     expect(existsSync(entry?.folder ?? '/')).toBe(false);
     expect(entriesIn(env)).toEqual([]);
     expect(processesIn(entry?.folder ?? '/')).toEqual([]);
@@ -162,5 +165,35 @@ describe.skipIf(skip)('where the guard of a folder is killed as well', () => {
     const entries = await killedWithItsGuards(args, env, async () => existsSync(begun));
     expect(entries).toMatchObject([{ holds: 'restored dump', target: file }]);
     await expectFoundAndRemoved(env, entries, `restored dump left by a dead run, of ${file}`);
+  });
+
+  test.each([
+    ['and the run', true],
+    ['and not the run, which ends with exit code 3', false],
+  ])('a clone of a restored dump is, if watchdog and guard were killed %s', async (_what, withTheRun) => {
+    const database = await temporaryDatabase(15, { sql: 'CREATE TABLE t AS SELECT 1 AS n' });
+    const [file, begun] = ['dump', 'begun'].map((name) => path.join(temporaryFolder(), name)) as [
+      string,
+      string,
+    ];
+    execFileSync('/usr/lib/postgresql/15/bin/pg_dump', ['--format=custom', `--file=${file}`, database.url]);
+    const env = place();
+    let pid = 0;
+    const running = safemigrate(['--from', file, '--clone', 'cluster', '--', ...waiting(begun)], {
+      env,
+      started: (child) => (pid = child),
+    });
+    while (!existsSync(begun)) await delay(5);
+    const entries = entriesIn(env);
+    expect(entries.map(({ holds }) => holds).sort()).toEqual(['clone', 'restored dump']);
+    for (const { watchdog } of entries) process.kill(watchdog?.pid ?? Number.NaN, 'SIGKILL');
+    if (withTheRun) process.kill(pid, 'SIGKILL');
+    expect(await running).toMatchObject(withTheRun ? { signal: 'SIGKILL' } : { exitCode: 3 });
+    const { stdout } = await safemigrate(['clean'], { env });
+    for (const { folder } of entries) {
+      expect(existsSync(folder), stdout).toBe(false);
+      expect(processesIn(folder)).toEqual([]);
+    }
+    expect(entriesIn(env)).toEqual([]);
   });
 });
