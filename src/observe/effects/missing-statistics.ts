@@ -15,7 +15,12 @@ export interface StatisticsSuspects {
  * Lists what may lack statistics: columns of another type, new columns whose value the command stores in each row, and new indexes. An
  * UPDATE is not among it: it makes autovacuum analyze the table, which ALTER TABLE and CREATE INDEX do not.
  */
-export function mayLackStatistics({ changes }: SchemaSection): StatisticsSuspects | null {
+export function mayLackStatistics({ changes, renames }: SchemaSection): StatisticsSuspects | null {
+  const nameAfter = (object: string) => {
+    const itself = renames.find(({ from }) => from === object);
+    const table = renames.find(({ from }) => object.startsWith(`${from}.`));
+    return itself?.to ?? (table ? table.to + object.slice(table.from.length) : object);
+  };
   const columns = changes
     .filter(
       ({ verb, kind, sql }) =>
@@ -23,7 +28,7 @@ export function mayLackStatistics({ changes }: SchemaSection): StatisticsSuspect
         ((verb === 'alter' && / TYPE /.test(sql)) ||
           (verb === 'create' && / DEFAULT | GENERATED ALWAYS AS \(.* STORED/s.test(sql))),
     )
-    .map(({ object }) => object);
+    .map(({ object }) => nameAfter(object));
   const indexes = changes
     .filter(({ verb, kind, sql }) => verb === 'create' && kind === 'index' && /\(.*\(/s.test(sql))
     .map(({ object }) => object);
