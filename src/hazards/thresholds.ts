@@ -8,9 +8,6 @@ export const ERROR = { heldMs: 10_000, sizeBytes: 10 * 2 ** 30, waiting: 100, ro
 /** Statements per second from which a relation counts as used by an application. */
 export const BUSY_PER_SECOND = 1;
 
-/** Statements per second from which two tables in use are likely to be used together at any moment. */
-export const HEAVY_PER_SECOND = 10;
-
 /** More changed or lost rows than this are more than a manual correction. */
 export const MANY_ROWS = 1_000;
 

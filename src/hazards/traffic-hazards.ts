@@ -4,10 +4,16 @@ import { locksEvidence, relationEvidence } from './evidence.ts';
 import type { HazardContext, StatementLock } from './hazard-context.ts';
 import { type Finding, type HazardRecord, sqlAdvice } from './hazard-definition.ts';
 import { changedRows } from './kinds/transactions.ts';
-import { BUSY_PER_SECOND, ERROR, HEAVY_PER_SECOND, WARNING } from './thresholds.ts';
+import { BUSY_PER_SECOND, ERROR, WARNING } from './thresholds.ts';
 
 /** Shares of the lock table, of what the server has room for. */
 const FILLED = { warning: 0.5, error: 0.9 } as const;
+
+/** As long as a transaction of the application may hold one table before it wants the other. */
+const APPLICATION_MS = 100;
+
+/** Statements of the application that come to each of the tables while the migration can deadlock with them. */
+const MEETINGS = { warning: 1, error: 10 } as const;
 
 /** What only the target's own work makes dangerous: without traffic that was seen there, none of it is found. */
 export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
@@ -24,7 +30,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'DEADLOCK_RISK',
     title: 'one transaction locks several tables that are in use',
-    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and both were read or written at least once a second while the clone was rehearsed on; an error from ${HEAVY_PER_SECOND} times a second on.`,
+    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and the application is likely to use both meanwhile: what it does a second with the less used of the two × (the time for which the first lock is held + ${APPLICATION_MS / 1000} s, as long as a transaction of its own may take) is ${MEETINGS.warning} or more; an error from ${MEETINGS.error} on.`,
     effect:
       'A transaction of the application that uses the two in the other order waits for the first, while the migration waits for the second: after deadlock_timeout the server cancels one of them with SQLSTATE 40P01, and until then everybody queues behind both.',
     safer:
@@ -93,11 +99,13 @@ function deadlockRisk(context: HazardContext, statements: readonly StatementSect
   const last = takers.at(-1);
   if (!last || takers.length < 2) return [];
   const locks = takers.flatMap((taker) => taker.locks);
+  const meetings = meetingsIn(context, locks);
+  if (meetings < MEETINGS.warning) return [];
   return [
     {
       statement: last.statement.index,
       relation: last.locks[0]?.relation ?? null,
-      severity: locks.every((lock) => rateOf(context, lock) >= HEAVY_PER_SECOND) ? 'error' : 'warning',
+      severity: meetings >= MEETINGS.error ? 'error' : 'warning',
       message: `one transaction locks ${listed(
         locks.map(({ relation }) => relation),
         { separator: ', then ' },
@@ -109,6 +117,13 @@ function deadlockRisk(context: HazardContext, statements: readonly StatementSect
       ),
     },
   ];
+}
+
+/** Of the two tables that are used most, the less used one decides how often both are used together at most. */
+function meetingsIn(context: HazardContext, locks: readonly StatementLock[]): number {
+  const [, second = 0] = locks.map((lock) => rateOf(context, lock)).sort((a, b) => b - a);
+  const heldMs = Math.max(...locks.map((lock) => lock.heldMs ?? 0));
+  return (second * (heldMs + APPLICATION_MS)) / 1000;
 }
 
 /** Statements per second that the lock would keep waiting. */

@@ -64,10 +64,16 @@ describe('hazards of the traffic on the target', () => {
     ]);
     const statements = [alter(2, 'orders'), alter(3, 'stock')];
     expect(found({ statements, traffic })).toMatchObject([['DEADLOCK_RISK', 'error', 3, expect.anything()]]);
-    const slow = { readsPerSecond: 1, writesPerSecond: 1 };
-    expect(found({ statements, traffic: new Map([...traffic, ['public.stock', slow]]) })).toMatchObject([
-      ['DEADLOCK_RISK', 'warning', 3, expect.anything()],
-    ]);
+    const beside = (readsPerSecond: number) =>
+      found({
+        statements,
+        traffic: new Map([
+          ...traffic,
+          ['public.stock', { readsPerSecond, writesPerSecond: 1, insertsPerSecond: 0 }],
+        ]),
+      });
+    expect(beside(20)).toMatchObject([['DEADLOCK_RISK', 'warning', 3, expect.anything()]]);
+    expect(beside(1), 'nobody is likely to come within 150 ms').toEqual([]);
     expect(found({ statements: [alter(2, 'orders'), alter(3, 'stock', 2)], traffic })).toEqual([]);
     expect(found({ statements, traffic: new Map([...traffic, ['public.stock', quiet]]) })).toEqual([]);
   });
