@@ -187,7 +187,9 @@ function told(report: Report, migration: Migration): string[] {
   const own = report.hazards.filter(({ statement, relation }) =>
     statement === null ? relation !== null && tables.includes(relation) : indexes.has(statement),
   );
-  return [...new Set(own.filter(({ severity }) => severity !== 'notice').map(({ code }) => code))];
+  // Of the command as a whole, which is many migrations here.
+  const single = own.filter(({ code }) => code !== 'HALF_APPLIED');
+  return [...new Set(single.filter(({ severity }) => severity !== 'notice').map(({ code }) => code))];
 }
 
 /** The same as PostgreSQL was asked for, as the report has it. `before` are the tables that were there. */

@@ -1,7 +1,9 @@
 /**
  * What each migration does to large and busy tables that were there before it, written down from reading its SQL: hazards
  * that deserve a warning or an error. A rule that goes away together with its column or its table, or that comes back in
- * the same migration under another name, is no CONSTRAINT_DROPPED.
+ * the same migration under another name, is no CONSTRAINT_DROPPED. A column of another type, and an index on an expression, lack
+ * statistics (STATISTICS_MISSING) if an index or a foreign key uses the column. Two tables that one transaction locks for an instant
+ * are no DEADLOCK_RISK at this traffic.
  */
 const ADD_COLUMN_AND_INDEX = ['INDEX_NOT_CONCURRENT', 'WORK_AFTER_STRONG_LOCK'];
 const FOREIGN_KEY_MADE_NOT_NULL = [
@@ -12,23 +14,23 @@ const FOREIGN_KEY_MADE_NOT_NULL = [
 const REWRITING_TYPE = ['TYPE_CHANGE_REWRITES', 'COLUMN_RETYPED'];
 
 export const LABELS: Readonly<Record<string, readonly string[]>> = {
-  'account.0002_email_max_length': ['COLUMN_RETYPED'],
+  'account.0002_email_max_length': ['COLUMN_RETYPED', 'STATISTICS_MISSING'],
   'account.0003_alter_emailaddress_create_unique_verified_email': [
     'CONSTRAINT_BUILDS_INDEX',
     'INDEX_NOT_CONCURRENT',
     'WORK_AFTER_STRONG_LOCK',
   ],
   'account.0004_alter_emailaddress_drop_unique_email': ['CONSTRAINT_DROPPED'],
-  'account.0005_emailaddress_idx_upper_email': ['INDEX_NOT_CONCURRENT'],
+  'account.0005_emailaddress_idx_upper_email': ['INDEX_NOT_CONCURRENT', 'STATISTICS_MISSING'],
   'account.0007_emailaddress_idx_email': ['INDEX_NOT_CONCURRENT', 'WORK_AFTER_STRONG_LOCK'],
   'account.0009_emailaddress_unique_primary_email': ['INDEX_NOT_CONCURRENT'],
   'contenttypes.0002_remove_content_type_name': ['COLUMN_DROPPED'],
   'auth.0002_alter_permission_name_max_length': ['COLUMN_RETYPED'],
   'auth.0003_alter_user_email_max_length': ['COLUMN_RETYPED'],
   'auth.0005_alter_user_last_login_null': ['NOT_NULL_DROPPED'],
-  'auth.0008_alter_user_username_max_length': ['COLUMN_RETYPED'],
+  'auth.0008_alter_user_username_max_length': ['COLUMN_RETYPED', 'STATISTICS_MISSING'],
   'auth.0009_alter_user_last_name_max_length': ['COLUMN_RETYPED'],
-  'auth.0010_alter_group_name_max_length': ['COLUMN_RETYPED'],
+  'auth.0010_alter_group_name_max_length': ['COLUMN_RETYPED', 'STATISTICS_MISSING'],
   'auth.0012_alter_user_first_name_max_length': ['COLUMN_RETYPED'],
   'django_celery_beat.0002_auto_20161118_0346': ADD_COLUMN_AND_INDEX,
   'django_celery_beat.0003_auto_20161209_0049': ['CONSTRAINT_BUILDS_INDEX'],
@@ -66,7 +68,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
     'WORK_AFTER_STRONG_LOCK',
   ],
   'oauth2_provider.0019_application_registration_source': ['COLUMN_DROPPED'],
-  'oauth2_provider.0020_cimd_application_fields': ['COLUMN_RETYPED'],
+  'oauth2_provider.0020_cimd_application_fields': ['COLUMN_RETYPED', 'STATISTICS_MISSING'],
   'oauth2_provider.0022_refreshtoken_token_family_index': ['INDEX_NOT_CONCURRENT'],
   'sites.0002_alter_domain_unique': [
     'CONSTRAINT_BUILDS_INDEX',
@@ -74,7 +76,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
     'WORK_AFTER_STRONG_LOCK',
   ],
   'socialaccount.0002_token_max_lengths': ['COLUMN_RETYPED'],
-  'socialaccount.0004_app_provider_id_settings': ['COLUMN_RETYPED'],
+  'socialaccount.0004_app_provider_id_settings': ['COLUMN_RETYPED', 'STATISTICS_MISSING'],
   'socialaccount.0005_socialtoken_nullable_app': [
     'NOT_NULL_DROPPED',
     'FOREIGN_KEY_SCANS_TABLE',
@@ -84,7 +86,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
   'taggit.0002_auto_20150616_2121': ['INDEX_NOT_CONCURRENT'],
   'taggit.0003_taggeditem_add_unique_index': ['CONSTRAINT_BUILDS_INDEX'],
   'wagtailcore.0003_add_uniqueness_constraint_on_group_page_permission': ['CONSTRAINT_BUILDS_INDEX'],
-  'wagtailcore.0012_extend_page_slug_field': ['COLUMN_RETYPED'],
+  'wagtailcore.0012_extend_page_slug_field': ['COLUMN_RETYPED', 'STATISTICS_MISSING'],
   'wagtailcore.0016_change_page_url_path_to_text_field': ['COLUMN_RETYPED'],
   'wagtailcore.0018_pagerevision_submitted_for_moderation_index': ['INDEX_NOT_CONCURRENT'],
   'wagtailcore.0020_add_index_on_page_first_published_at': ['INDEX_NOT_CONCURRENT'],
@@ -114,6 +116,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
     ...REWRITING_TYPE,
     'COLUMN_RENAMED',
     'INDEX_NOT_CONCURRENT',
+    'STATISTICS_MISSING',
   ],
   'wagtailcore.0072_alter_revision_content_type_notnull': FOREIGN_KEY_MADE_NOT_NULL,
   'wagtailcore.0073_page_latest_revision': ADD_COLUMN_AND_INDEX,
@@ -129,6 +132,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
     'COLUMN_RENAMED',
     'INDEX_NOT_CONCURRENT',
     'WORK_AFTER_STRONG_LOCK',
+    'STATISTICS_MISSING',
   ],
   'wagtailcore.0082_alter_workflowstate_content_type_notnull': FOREIGN_KEY_MADE_NOT_NULL,
   'wagtailcore.0085_add_grouppagepermission_permission': [...ADD_COLUMN_AND_INDEX, 'NOT_NULL_DROPPED'],
@@ -182,8 +186,9 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
     'CONSTRAINT_DROPPED',
     'CONSTRAINT_BUILDS_INDEX',
     'WORK_AFTER_STRONG_LOCK',
+    'STATISTICS_MISSING',
   ],
-  'wagtailimages.0017_reduce_focal_point_key_max_length': REWRITING_TYPE,
+  'wagtailimages.0017_reduce_focal_point_key_max_length': [...REWRITING_TYPE, 'STATISTICS_MISSING'],
   'wagtailimages.0018_remove_rendition_filter': ['COLUMN_DROPPED'],
   'wagtailimages.0019_delete_filter': ['TABLE_DROPPED'],
   'wagtailimages.0024_index_image_file_hash': ['INDEX_NOT_CONCURRENT'],

@@ -2,7 +2,7 @@
  * What each migration does to large and busy tables that were there before it, written down from reading its SQL: hazards
  * that deserve a warning or an error, as in ../django/labels.ts. Not among them is what goes by measured time or by the rows
  * of one statement alone (LOCK_TABLE, DROP_INDEX_NOT_CONCURRENT, the backfills): both stay small here. An index that
- * IF NOT EXISTS finds is not built. A foreign key whose columns only a partial index begins with has none for its own checks.
+ * IF NOT EXISTS finds is not built. A new column that an index uses, and that has the same value in all rows, lacks statistics. A foreign key whose columns only a partial index begins with has none for its own checks.
  */
 const ADD_COLUMN_AND_INDEX = ['INDEX_NOT_CONCURRENT', 'WORK_AFTER_STRONG_LOCK'];
 const FILL_AND_SET_NOT_NULL = ['SET_NOT_NULL_SCANS_TABLE', 'WORK_AFTER_STRONG_LOCK'];
@@ -15,8 +15,18 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
   'graphile_worker.000003': ['NOT_NULL_DROPPED'],
   'graphile_worker.000006': ['INDEX_NOT_CONCURRENT'],
   // Locks its tables, changes types, renames them, copies their rows into new ones under the old names, and drops them.
-  'graphile_worker.000011': ['TYPE_CHANGE_REWRITES', 'WORK_AFTER_STRONG_LOCK', 'TABLE_DROPPED'],
+  // Three functions are gone for good.
+  'graphile_worker.000011': [
+    'TYPE_CHANGE_REWRITES',
+    'WORK_AFTER_STRONG_LOCK',
+    'TABLE_DROPPED',
+    'OBJECT_DROPPED',
+  ],
+  // Integers do not become smallint by themselves: callers of add_job() fail.
+  'graphile_worker.000013': ['OBJECT_DROPPED'],
   'graphile_worker.000016': ['TABLE_RENAMED'],
+  // Functions notify instead: an INSERT of somebody else no longer does.
+  'graphile_worker.000018': ['TRIGGER_OFF'],
   'medusa_order.Migration20240604100512': ADD_COLUMN_AND_INDEX,
   // Each index is dropped before it is made again.
   'medusa_order.Migration20240715174100': ADD_COLUMN_AND_INDEX,
@@ -34,7 +44,7 @@ export const LABELS: Readonly<Record<string, readonly string[]>> = {
   'medusa_order.Migration20251016182939': ['INDEX_NOT_CONCURRENT', ...FILL_AND_SET_NOT_NULL],
   'medusa_order.Migration20251114100559': ADD_COLUMN_AND_INDEX,
   'medusa_order.Migration20251225120947': FOREIGN_KEY_MADE_AGAIN,
-  'medusa_order.Migration20260106185528': ADD_COLUMN_AND_INDEX,
+  'medusa_order.Migration20260106185528': [...ADD_COLUMN_AND_INDEX, 'STATISTICS_MISSING'],
   'medusa_product.Migration20240601111544': REWRITING_TYPES,
   // CASCADE takes only the dropped table's own constraints along.
   'medusa_product.Migration20241122120331': [
@@ -71,11 +81,9 @@ export const HARMLESS: readonly string[] = [
   'graphile_worker.000009',
   'graphile_worker.000010',
   'graphile_worker.000012',
-  'graphile_worker.000013',
   'graphile_worker.000014',
   'graphile_worker.000015',
   'graphile_worker.000017',
-  'graphile_worker.000018',
   'graphile_worker.000019',
   'graphile_worker.000020',
   'medusa_order.Migration20240219102530',
