@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { sqlCommand } from '../helpers/cli.ts';
 import { temporaryDatabase, withClient } from '../helpers/database.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
-import { serverUrl, useOwnServers } from '../helpers/servers.ts';
+import { serverUrl, shareOf, useOwnServers } from '../helpers/servers.ts';
 
 const SLOT = 'production';
 
@@ -54,7 +54,7 @@ describe.each([14, 18] as const)('functions that act on the server, on PostgreSQ
     await onServer(`SELECT pg_create_physical_replication_slot('${SLOT}')`, version);
   });
 
-  test.each(WAYS)('are refused: %s', async (_way, sql) => {
+  test.each(shareOf(version, WAYS))('are refused: %s', async (_way, sql) => {
     const target = await temporaryDatabase(version, { sql: SETUP });
     const { report, exitCode, stderr } = await rehearse(
       target.url,

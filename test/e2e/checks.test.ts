@@ -24,7 +24,7 @@ beforeAll(async () => {
   target = await temporaryDatabase(18, { sql: SCHEMA });
 });
 
-describe.each<ServerVersion>([14, 16, 18])('pg_stat_statements on %d', (version) => {
+describe.each<ServerVersion>([14, 18])('pg_stat_statements on %d', (version) => {
   test('a dropped column that a query of the application uses is reported with that query and its rate', async () => {
     const server = await ownServer(version, { settings: { shared_preload_libraries: 'pg_stat_statements' } });
     onTestFinished(() => server.stop());

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { METHOD_IDS } from '../../src/clone/method-id.ts';
+import { METHOD_IDS, type MethodId } from '../../src/clone/method-id.ts';
 import { CLI, type CliResult, runProgram, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { withoutClientPrograms } from '../helpers/client-programs.ts';
@@ -94,18 +94,18 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     return told;
   }
 
-  /** @returns what was said, after each method has shown that it is so. */
-  async function proven(asking: Asking): Promise<Told> {
+  /** @returns what was said, after each of these methods has shown that it is so. */
+  async function proven(asking: Asking, proving: readonly MethodId[] = METHOD_IDS): Promise<Told> {
     const told = await ask(asking);
     const happened: Record<string, boolean> = {};
     const outputs: string[] = [];
-    for (const { method } of told.methods) {
+    for (const method of proving) {
       const { exitCode, stderr } = await run(['--clone', method, '--', ...COMMAND], asking);
       expect([0, 3], stderr).toContain(exitCode);
       happened[method] = exitCode === 0;
       outputs.push(`${method}: ${stderr}`);
     }
-    expect(happened, outputs.join('\n')).toEqual(possible(told));
+    expect(possible(told), outputs.join('\n')).toMatchObject(happened);
     return told;
   }
 
@@ -125,7 +125,8 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
   const NONE = { cluster: false, template: false, dump: false, basebackup: false, external: false };
 
   test("to a superuser on the server's machine", { timeout: 180_000 }, async () => {
-    const told = await proven({});
+    // The rest is proved by a role with fewer rights, below.
+    const told = await proven({}, ['cluster', 'external']);
     expect(possible(told)).toEqual({ ...NONE, cluster: true, template: true, dump: true, basebackup: true });
     expect(told.methods.find(({ method }) => method === 'cluster')).toMatchObject({
       strategy: 'reflink',
@@ -167,7 +168,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
     const before = await readFile(rules, 'utf8');
     await writeFile(rules, `host replication replicator all reject\n${before}`);
     await withClient(server.url, (client) => client.query('SELECT pg_reload_conf()'));
-    const told = await proven({ role: 'replicator' });
+    const told = await proven({ role: 'replicator' }, ['basebackup']);
     expect(possible(told).basebackup).toBe(false);
     expect(told.methods.find(({ method }) => method === 'basebackup')).toMatchObject({
       reason: expect.stringContaining('pg_hba.conf'),
@@ -176,7 +177,7 @@ describe.skipIf(skipped)('doctor tells the truth', () => {
   });
 
   test('where no client programs are installed', { timeout: 180_000 }, async () => {
-    const told = await proven({ through: WITHOUT_CLIENTS });
+    const told = await proven({ through: WITHOUT_CLIENTS }, ['dump', 'basebackup']);
     expect(possible(told)).toEqual({ ...NONE, cluster: true, template: true });
     expect(told.methods.find(({ method }) => method === 'dump')).toMatchObject({
       reason: expect.stringContaining('not installed here'),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase } from '../helpers/database.ts';
 import { rehearse, scriptCommand } from '../helpers/rehearse.ts';
-import { useOwnServers } from '../helpers/servers.ts';
+import { shareOf, useOwnServers } from '../helpers/servers.ts';
 
 beforeAll(() => useOwnServers(14, 18));
 
@@ -55,6 +55,17 @@ describe('a target through which other systems can be reached', () => {
   });
 });
 
+const MADE_BY: readonly (readonly [sql: string, what: string])[] = [
+  [DBLINK, 'CREATE EXTENSION dblink'],
+  ['CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw', 'CREATE SERVER far'],
+  ['CREATE EXTENSION plpython3u', 'CREATE EXTENSION plpython3u'],
+  ['CREATE LANGUAGE plperlu', 'CREATE EXTENSION plperlu'],
+  [
+    `CREATE SUBSCRIPTION s CONNECTION 'dbname=x' PUBLICATION p WITH (connect = false)`,
+    'CREATE SUBSCRIPTION s',
+  ],
+];
+
 describe.each([14, 18] as const)(
   'on PostgreSQL %i a command that makes a way to other systems',
   (version) => {
@@ -75,16 +86,7 @@ describe.each([14, 18] as const)(
       };
     };
 
-    test.each([
-      [DBLINK, 'CREATE EXTENSION dblink'],
-      ['CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw', 'CREATE SERVER far'],
-      ['CREATE EXTENSION plpython3u', 'CREATE EXTENSION plpython3u'],
-      ['CREATE LANGUAGE plperlu', 'CREATE EXTENSION plperlu'],
-      [
-        `CREATE SUBSCRIPTION s CONNECTION 'dbname=x' PUBLICATION p WITH (connect = false)`,
-        'CREATE SUBSCRIPTION s',
-      ],
-    ])('by saying %s is refused', async (sql, what) => {
+    test.each(shareOf(version, MADE_BY))('by saying %s is refused', async (sql, what) => {
       expect(await refusedBy(sql)).toMatchObject({
         exitCode: 1,
         refused: [{ what, why: 'the clone could reach other systems through it' }],

@@ -4,12 +4,12 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import type { AuditEntry } from '../../src/postgres/connection/audit.ts';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { type TemporaryDatabase, temporaryDatabase, withClient } from '../helpers/database.ts';
-import { serverUrl, useOwnServers, VERSIONS } from '../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../helpers/servers.ts';
 import { clonesOf, digestOf } from '../helpers/target-state.ts';
 
-beforeAll(() => useOwnServers(...VERSIONS));
+beforeAll(() => useOwnServers(...OLDEST_AND_NEWEST));
 
-describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
   let target: TemporaryDatabase;
   let env: NodeJS.ProcessEnv;
 

@@ -9,7 +9,7 @@ import { withDatabase } from '../helpers/target-state.ts';
 import { passingBy } from '../helpers/unseen-sessions.ts';
 
 // Each on a server of its own, where nobody else is unless the test lets them in.
-describe.each([14, 15, 18] as const)('on PostgreSQL %i', (version) => {
+describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
   let server: Server;
   let target: string;
 

@@ -15,7 +15,7 @@ import {
   withPrivateClone,
   withSession,
 } from '../../helpers/private-clone.ts';
-import { VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST } from '../../helpers/servers.ts';
 
 let parent: Awaited<ReturnType<typeof enterableFolder>>;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ afterAll(() => parent.remove());
 const ask = (settings: ConnectionSettings, sql: string) =>
   withSession(settings, (session) => session.query(sql));
 
-describe.each(VERSIONS)('a clone on a server of its own, PostgreSQL %d', (version) => {
+describe.each(OLDEST_AND_NEWEST)('a clone on a server of its own, PostgreSQL %d', (version) => {
   let server: Server;
   let url: string;
   beforeAll(async () => {

@@ -2,7 +2,7 @@ import type { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { type ObservedStatement, withProxy } from '../../helpers/proxy.ts';
-import { shareOf, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, shareOf } from '../../helpers/servers.ts';
 import { DDL, DDL_SETUP } from './ddl-corpus.ts';
 
 /** Relations that others cannot see yet have no name; how many locks of which mode they get is compared instead. */
@@ -50,7 +50,7 @@ async function expectedLocks(
   }
 }
 
-describe.each(VERSIONS)('on PostgreSQL %s', (version) => {
+describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %s', (version) => {
   test('the locks reported for DDL in autocommit are those of an explicit transaction', async () => {
     const first = await temporaryDatabase(version, { sql: DDL_SETUP });
     const different: unknown[] = [];

@@ -4,7 +4,7 @@ import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { bindFrames, executeFrame, parseFrame } from '../../helpers/frames.ts';
 import { GUARDED, withProxy } from '../../helpers/proxy.ts';
 import { RawClient } from '../../helpers/raw-client.ts';
-import { shareOf, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, shareOf } from '../../helpers/servers.ts';
 
 const SETUP = `
 create table t (id int primary key, v text);
@@ -159,15 +159,20 @@ async function answers(url: string, { frames, readies }: Conversation, send: 'at
   }
 }
 
-describe.each(VERSIONS)('on PostgreSQL %s, the extended protocol', (version) => {
-  test.each([
-    ['exact', 'at once'],
-    ['exact', 'byte by byte'],
-    ['sampled', 'at once'],
-    ['off', 'at once'],
-    ['guarded', 'at once'],
-    ['guarded', 'byte by byte'],
-  ] as const)(
+const WAYS = [
+  ['exact', 'at once'],
+  ['exact', 'byte by byte'],
+  ['sampled', 'at once'],
+  ['off', 'at once'],
+  ['guarded', 'at once'],
+  ['guarded', 'byte by byte'],
+] as const;
+
+/** How messages are cut, and what passes as it comes, differs in no version. */
+const OBSERVED: ReadonlySet<string> = new Set(['exact', 'guarded']);
+
+describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %s, the extended protocol', (version) => {
+  test.each(version === 18 ? WAYS : WAYS.filter(([how, send]) => OBSERVED.has(how) && send === 'at once'))(
     'gets the answers of a direct connection: %s, sent %s',
     async (how, send) => {
       const direct = await temporaryDatabase(version);

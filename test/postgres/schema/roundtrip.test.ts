@@ -3,7 +3,7 @@ import { changesBetween, compareWith, fingerprint } from '../../../src/schema/co
 import { readIdentity } from '../../../src/schema/identity.ts';
 import { takeSnapshot } from '../../../src/schema/schema-facts.ts';
 import { scratch } from '../../helpers/scratch.ts';
-import { shareOf, VERSIONS } from '../../helpers/servers.ts';
+import { OLDEST_AND_NEWEST, shareOf, VERSIONS } from '../../helpers/servers.ts';
 
 const START = `
 CREATE SCHEMA sales;
@@ -122,7 +122,9 @@ describe.each(VERSIONS)('on %d', (version) => {
       }
     },
   );
+});
 
+describe.each(OLDEST_AND_NEWEST)('on %d, without everything', (version) => {
   test.each([
     {
       migration: `ALTER TABLE sums_made ALTER b DROP EXPRESSION; ALTER TABLE orders ADD x int`,
