@@ -19,6 +19,8 @@ import { styleOf } from './style.ts';
 export interface PublishOptions {
   readonly report?: readonly string[];
   readonly format?: ReportFormat;
+  /** Everything in the text for a person, not only what is read at first. */
+  readonly verbose?: boolean;
   /** Undefined: formats for others are redacted, and in CI all of them. */
   readonly redact?: boolean;
   readonly rehearsalUrl?: string;
@@ -119,12 +121,19 @@ export async function writeReport(report: Report, options: PublishOptions, termi
     );
   if (options.format) {
     const style = styleOf({ stream: process.stdout, env });
-    const rendered = await render(await forFormat(options.format), options.format, style);
+    const rendered = await render(await forFormat(options.format), options.format, {
+      ...style,
+      verbose: options.verbose ?? false,
+    });
     // Only a person reads text; other formats are for programs, byte by byte.
     process.stdout.write(options.format === 'text' ? withoutCommands(rendered) : rendered);
   } else {
     const style = styleOf({ stream: terminal, env });
-    terminal.write(withoutCommands(`\n${await render(await forFormat('text'), 'text', style)}`));
+    const text = await render(await forFormat('text'), 'text', {
+      ...style,
+      verbose: options.verbose ?? false,
+    });
+    terminal.write(withoutCommands(`\n${text}`));
   }
   return { problems, forFormat, locations };
 }

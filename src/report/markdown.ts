@@ -1,6 +1,7 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
 import { sentStatements } from '../model/repeated.ts';
 import type { Report } from '../model/report.ts';
+import { firstAnswers } from './first-answers.ts';
 import { code, prose } from './markdown/escape-markdown.ts';
 import type { Part } from './markdown/markdown-part.ts';
 import { parts } from './markdown/parts-markdown.ts';
@@ -123,7 +124,8 @@ function verdict(report: Report): string[] {
   ];
 }
 
-function summary({ command, target, clone, schema, statements, data }: Report): string[] {
+function summary(report: Report): string[] {
+  const { command, target, clone, schema, statements, data } = report;
   const row = (label: string, value: string) => `| ${label} | ${value} |`;
   const { certain, possible } = losingChanges({ schema, data });
   const lost = [
@@ -133,8 +135,8 @@ function summary({ command, target, clone, schema, statements, data }: Report): 
   return [
     '| | |',
     '|---|---|',
-    row('command', code(command.argv.join(' '))),
-    row('took', `${formatDuration(command.durationMs)}, ${plural(sentStatements(statements), 'statement')}`),
+    ...firstAnswers(report).map(({ question, words }) => row(`**${question}**`, prose(words, 500))),
+    row('command', `${code(command.argv.join(' '))}, ${plural(sentStatements(statements), 'statement')}`),
     row(
       'target',
       `${code(target.database)}, PostgreSQL ${target.serverVersion}, ${formatBytes(target.sizeBytes)}`,

@@ -288,8 +288,7 @@ export function repetitionWords({
 }
 
 const CONTAINMENT: Readonly<Record<Report['clone']['containment'], string>> = {
-  sandbox:
-    'isolated: a server of its own in a sandbox, without network and without processes and files of others',
+  sandbox: 'isolated: a server of its own in a sandbox, without network',
   offline: 'partly isolated: a server of its own without network, with the files and sockets of its user',
   'own-server': 'not isolated: a server of its own, with the network of this machine',
   'target-server': "not isolated: inside the target's server",

@@ -7,6 +7,8 @@ export interface TextStyle {
   readonly colour: boolean;
   /** Marks such as `→` may be used; otherwise only ASCII. Names and messages are shown as they are. */
   readonly unicode: boolean;
+  /** Everything that the report has for a person (`--verbose`), instead of what is read at first. */
+  readonly verbose?: boolean;
 }
 
 /** Colours only stress what words and marks already say. */

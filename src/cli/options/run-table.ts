@@ -12,6 +12,7 @@ export interface ProgramSettings {
   readonly swap: boolean;
   readonly yes: boolean;
   readonly plan: boolean;
+  readonly verbose: boolean;
   readonly format: 'text' | 'json' | 'markdown';
   readonly report: readonly string[];
   readonly audit: string;
@@ -58,6 +59,13 @@ export const PROGRAM_TABLE: OptionsFor<ProgramSettings> = {
     group: 'Report',
     type: SWITCH,
     common: true,
+  },
+  verbose: {
+    flag: '--verbose',
+    summary:
+      'print all of the report: evidence and advice of notices, more statements, why this clone was chosen',
+    group: 'Report',
+    type: SWITCH,
   },
   audit: {
     flag: '--audit <file>',

@@ -91,6 +91,7 @@ export const ROLLBACK_OPTIONS = {
 
 export const SHOW_OPTIONS = {
   format: PROGRAM_TABLE.format,
+  verbose: PROGRAM_TABLE.verbose,
   report,
   redact,
   compare: {

@@ -3,6 +3,7 @@ import { sentStatements } from '../../model/repeated.ts';
 import type { Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
 import { sizeOfClone } from '../clone-size.ts';
+import { firstAnswers } from '../first-answers.ts';
 import {
   alarmingChanges,
   containmentText,
@@ -39,6 +40,7 @@ ${changed.length > 0 && html`<p class="alarm" role="alert">${whoChanged} A perso
 ${unproved !== undefined && html`<p><strong>The target is not proved unchanged:</strong> ${unproved}</p>`}
 ${sizes !== undefined && html`<p>${capital(sizes)}</p>`}
 ${listHtml(reasons.slice(1))}
+${facts(firstAnswers(report).map(({ question, words }) => [question, capital(words)] as const))}
 </header>`;
 }
 

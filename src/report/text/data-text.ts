@@ -17,7 +17,7 @@ export function dataText({ data, schema }: Report, style: TextStyle): string[] {
     ...heading(style, 'Data', summary(data)),
     ...layoutTable(style, rows),
     ...andMore(style, sorted.length - LISTED),
-    ...writtenLines(data, style),
+    ...(style.verbose ? writtenLines(data, style) : []),
     ...lossLines(data, style),
   ];
 }

@@ -22,7 +22,7 @@ export function forecastText({ forecast: expected, load }: Report, style: TextSt
     ...heading(style, 'Forecast', `for the target, ${basisWords(forecast)}`),
     ...noticed.slice(0, LISTED).flatMap((lock) => lockLines(lock, forecast, style)),
     ...andMore(style, noticed.length - LISTED),
-    ...(rest > 0
+    ...(rest > 0 && style.verbose
       ? bullet(style, [
           `at this traffic nobody would wait for ${noticed.length > 0 ? 'the other ' : ''}${plural(rest, 'lock')}`,
         ])

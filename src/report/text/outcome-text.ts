@@ -16,11 +16,7 @@ export function rollbackText({ schema }: Report, style: TextStyle): string[] {
   const count = countStatements(schema.rollbackSql);
   const amount = count === undefined ? '' : `${plural(count, 'statement')}, `;
   return [
-    ...heading(
-      style,
-      'Rollback SQL',
-      `${amount}in the JSON report at schema.rollbackSql (--report FILE.json)`,
-    ),
+    ...heading(style, 'Rollback SQL', `${amount}in the JSON report (schema.rollbackSql)`),
     ...losses(schema.rollbackLoses, style),
   ];
 }
@@ -61,9 +57,15 @@ const CONSTANT = new Set([
   'forecast.disk.freeBytes',
 ]);
 
+/** Each of its estimates is shown with a `~`. */
+const MARKED_AS_ESTIMATE = 'data.tables';
+
 /** The caveats of the report; paths with the same reason share a line. */
 export function caveatsText(report: Report, style: TextStyle): string[] {
-  const caveats = report.caveats.filter(({ path }) => !CONSTANT.has(path));
+  const caveats = report.caveats.filter(
+    ({ path, kind }) =>
+      !CONSTANT.has(path) && (style.verbose || kind !== 'estimate' || path !== MARKED_AS_ESTIMATE),
+  );
   if (caveats.length === 0) return [];
   const groups = new Map<string, { kind: string; reason: string; paths: string[] }>();
   for (const { path, kind, reason } of caveats) {

@@ -6,6 +6,8 @@ import { fact, messageText } from './parts-text.ts';
 import { outcome } from './verdict-text.ts';
 
 const LISTED = 5;
+/** Variables and arguments through which the command came to the clone. */
+const LISTED_WAYS = 2;
 
 /** The target, the clone, the command and the run. */
 export function runText(report: Report, style: TextStyle): string[] {
@@ -14,12 +16,16 @@ export function runText(report: Report, style: TextStyle): string[] {
   const facts: [string, Span[]][] = [
     ['Target', targetSpans(report)],
     ['', targetState(report, style)],
-    ['Clone', cloneSpans(report)],
+    ['Clone', cloneSpans(report, style)],
     ['', [messageText(style, containmentText(report.clone))]],
     ['Command', [tone('strong', messageText(style, command.argv.map(shellWord).join(' '), 240))]],
-    ['', outcomeSpans(report, style)],
+    ...(style.verbose || !succeeded(command)
+      ? [['', outcomeSpans(report, style)] satisfies [string, Span[]]]
+      : []),
     ['', reachSpans(report, style)],
-    ['', [messageText(style, isolationText(command.isolation))]],
+    ...(style.verbose || command.isolation.kind === 'sandboxed'
+      ? [['', [messageText(style, isolationText(command.isolation))]] satisfies [string, Span[]]]
+      : []),
     ...noteSpans(report, style).map((spans): [string, Span[]] => ['', spans]),
     ...command.undecided
       .slice(0, LISTED)
@@ -47,7 +53,10 @@ function targetSpans({ target }: Report): Span[] {
 /** Whether the target is unchanged: the question behind every rehearsal. */
 function targetState(report: Report, style: TextStyle): Span[] {
   const { changes, touched } = report.target;
-  const ours = touched.length === 0 ? '' : `; safemigrate itself: ${messageText(style, touched.join(', '))}`;
+  const ours =
+    touched.length === 0 || !style.verbose
+      ? ''
+      : `; safemigrate itself: ${messageText(style, touched.join(', '))}`;
   if (changes.some((change) => change.madeBy === 'command'))
     return [tone('alarm', `CHANGED BY THE COMMAND, see above`), ours];
   if (changes.some((change) => change.madeBy === 'unknown'))
@@ -61,20 +70,25 @@ function targetState(report: Report, style: TextStyle): Span[] {
   return [state, `; changed by other sessions: ${messageText(style, others)}`, ours];
 }
 
-function cloneSpans({ clone }: Report): Span[] {
+function cloneSpans({ clone }: Report, style: TextStyle): Span[] {
   const space = clone.uniqueBytes === null ? '' : `, takes ${formatBytes(clone.uniqueBytes)} of its own`;
   return [
     `${clone.method} (${clone.strategy}) in ${formatDuration(clone.durationMs)}`,
-    `${clone.sizeBytes === null ? '' : `, ${formatBytes(clone.sizeBytes)}`}${space}: ${clone.reason}`,
+    `${clone.sizeBytes === null ? '' : `, ${formatBytes(clone.sizeBytes)}`}${space}`,
+    style.verbose ? `: ${clone.reason}` : '',
     clone.kept ? `; kept as ` : '',
     clone.kept ? tone('strong', clone.database) : '',
   ];
 }
 
 function outcomeSpans({ command }: Report, style: TextStyle): Span[] {
-  const good = command.exitCode === 0 && command.signal === null && !command.timedOut;
+  const good = succeeded(command);
   const mark = good ? marks(style).pass : marks(style).fail;
   return [tone(good ? 'good' : 'bad', `${mark} ${outcome(command)}`)];
+}
+
+function succeeded({ exitCode, signal, timedOut }: Report['command']): boolean {
+  return exitCode === 0 && signal === null && !timedOut;
 }
 
 function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
@@ -85,7 +99,10 @@ function reachSpans({ command, statements }: Report, style: TextStyle): Span[] {
         ? ': none of its variables or arguments could be rewritten'
         : `, although ${command.rewritten.join(', ')} ${command.rewritten.length === 1 ? 'points' : 'point'} to it`,
     ];
-  const through = command.rewritten.length === 0 ? '' : ` through ${command.rewritten.join(', ')}`;
+  const through =
+    command.rewritten.length === 0
+      ? ''
+      : ` through ${listed(command.rewritten, { atMost: style.verbose ? command.rewritten.length : LISTED_WAYS })}`;
   const sessions = new Set(statements.map((statement) => statement.session)).size;
   return [`reached the clone${through}${sessions > 1 ? ` in ${sessions} sessions` : ''}`];
 }

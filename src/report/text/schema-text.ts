@@ -21,8 +21,12 @@ export function schemaText(report: Report, style: TextStyle): string[] {
   const { schema } = report;
   const losing = losingChanges(report);
   if (schema === null) return heading(style, 'Schema', 'not compared');
-  const shown = mostTelling(schema.changes);
-  const hidden = schema.changes.filter((change) => !shown.includes(change));
+  // A rename stands in a line of its own, with both names.
+  const listed = schema.changes.filter(
+    ({ verb, object }) => verb !== 'rename' || !schema.renames.some(({ to }) => to === object),
+  );
+  const shown = mostTelling(listed);
+  const hidden = listed.filter((change) => !shown.includes(change));
   return [
     ...heading(style, 'Schema', summary(schema, losing)),
     ...layoutTable(
@@ -82,6 +86,8 @@ function changeRow(change: SchemaChange, { possible }: Losing): TextRow {
 function asides(schema: SchemaSection, style: TextStyle): string[] {
   const renames = schema.renames.slice(0, LISTED_RENAMES);
   const { arrow } = marks(style);
+  // What the command leaves behind is a hazard as well.
+  const leftovers = style.verbose ? schema.leftovers : [];
   return [
     ...layoutTable(
       style,
@@ -90,7 +96,7 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
       })),
     ),
     ...andMore(style, schema.renames.length - renames.length),
-    ...schema.leftovers
+    ...leftovers
       .slice(0, LISTED_ASIDES)
       .flatMap(({ kind, object, preexisting }) =>
         bullet(
@@ -104,7 +110,7 @@ function asides(schema: SchemaSection, style: TextStyle): string[] {
           '!',
         ),
       ),
-    ...andMore(style, schema.leftovers.length - LISTED_ASIDES),
+    ...andMore(style, leftovers.length - LISTED_ASIDES),
     ...schema.unmodeled
       .slice(0, LISTED_ASIDES)
       .flatMap(({ kind, detail }) =>

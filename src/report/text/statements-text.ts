@@ -8,11 +8,11 @@ import { flow, layoutTable, type Span, type TextRow, type TextStyle, tone } from
 import { andMore, heading, messageText } from './parts-text.ts';
 
 const LISTED_ERRORS = 3;
-const LISTED_SLOWEST = 5;
-const LISTED_LOCKS = 5;
+const LISTED_SLOWEST = { verbose: 10, short: 3 };
+const LISTED_LOCKS = 10;
 const SQL_COLUMNS = 160;
 /** Faster statements are not worth a line in a list of the slowest. */
-const NOTICEABLE_MS = 1;
+const NOTICEABLE_MS = { verbose: 1, short: 50 };
 
 export function statementsText(report: Report, style: TextStyle): string[] {
   const { statements } = report;
@@ -24,7 +24,7 @@ export function statementsText(report: Report, style: TextStyle): string[] {
   return [
     ...heading(style, 'Statements', `${count}, ${formatDuration(total)} in the server${failures}`),
     ...slowestLines(statements, style),
-    ...lockLines(report, style),
+    ...(style.verbose ? lockLines(report, style) : []),
   ];
 }
 
@@ -77,13 +77,16 @@ function nearby(sql: string, position: number, style: TextStyle): Span {
 }
 
 function slowestLines(statements: StatementSection[], style: TextStyle): string[] {
+  const limits = style.verbose
+    ? { listed: LISTED_SLOWEST.verbose, noticeableMs: NOTICEABLE_MS.verbose }
+    : { listed: LISTED_SLOWEST.short, noticeableMs: NOTICEABLE_MS.short };
   const slowest = statements
     .toSorted((one, other) => expectedMs(other) - expectedMs(one))
-    .slice(0, LISTED_SLOWEST)
-    .filter((statement, index) => index === 0 || statement.durationMs >= NOTICEABLE_MS);
+    .slice(0, limits.listed)
+    .filter((statement, index) => index === 0 || statement.durationMs >= limits.noticeableMs);
   const widest = Math.max(...slowest.map((statement) => formatDuration(statement.durationMs).length));
   return [
-    ...flow(style, ['  Slowest']),
+    ...(style.verbose ? flow(style, ['  Slowest']) : []),
     ...slowest.flatMap((statement) => {
       const duration = `${formatDuration(statement.durationMs).padStart(widest)}  `;
       const sql = `${statement.index}. ${messageText(style, statement.sql, SQL_COLUMNS)}`;

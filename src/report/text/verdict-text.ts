@@ -1,9 +1,10 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { sizeOfClone } from '../clone-size.ts';
+import { firstAnswers } from '../first-answers.ts';
 import { alarmingChanges, losingChanges, sizesWords, unprovedWords } from '../phrases.ts';
 import { flow, marks, type TextStyle, tone } from '../text-layout.ts';
-import { andMore, bullet, messageText } from './parts-text.ts';
+import { andMore, bullet, fact, messageText } from './parts-text.ts';
 
 const LISTED = 20;
 
@@ -18,6 +19,9 @@ export function verdictText(report: Report, style: TextStyle): string[] {
     ...sizesLine(report, style),
     ...others.slice(0, LISTED).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...andMore(style, others.length - LISTED),
+    ...firstAnswers(report).flatMap(({ question, words }) =>
+      fact(style, question, [messageText(style, words)]),
+    ),
   ];
 }
 

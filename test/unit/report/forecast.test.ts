@@ -39,7 +39,7 @@ const forecast = (more: Partial<ForecastSection> = {}): ForecastSection => ({
   ...more,
 });
 
-const style = { columns: 200, colour: false, unicode: true };
+const style = { columns: 200, colour: false, unicode: true, verbose: true };
 const shown = (section: ForecastSection) => {
   const lines = renderText(sampleReport({ forecast: section }), style).split('\n');
   const start = lines.findIndex((line) => line.startsWith('FORECAST'));

@@ -16,6 +16,17 @@ describe('the text report', () => {
     await expect(text).toMatchFileSnapshot(`snapshots/${name}.80.txt`);
   });
 
+  test.each(['passed', 'rewrite'] as const)(
+    'the text report of %s has everything with --verbose',
+    async (name) => {
+      const report = sampleReports[name] ?? sampleReport();
+      const text = renderText(report, { ...plain, verbose: true });
+      await expect(text).toMatchFileSnapshot(`snapshots/${name}.verbose.txt`);
+      const short = renderText(report, plain).split('\n');
+      expect(text.split('\n').length).toBeGreaterThan(short.length);
+    },
+  );
+
   test.each(SAMPLES)('the text report of %s has no line that is wider than the terminal', (_name, report) => {
     for (const columns of [20, 40, 57, 80, 100])
       for (const unicode of [true, false])

@@ -1,0 +1,119 @@
+import { formatDuration, listed, plural } from '../format.ts';
+import { timeWords } from '../hazards/evidence.ts';
+import { type HeldLock, longestLocks } from '../hazards/held-locks.ts';
+import type { Report } from '../model/report.ts';
+import { loadHeadline } from './load-phrases.ts';
+import { alarmingChanges, commandWords, losingChanges, lostWords } from './phrases.ts';
+
+/** What whoever decides about a migration asks first, answered in a sentence each. All renderers for people begin with these. */
+export interface FirstAnswer {
+  readonly question: 'Users' | 'Data' | 'Time' | 'Next';
+  readonly words: string;
+}
+
+const LISTED = 3;
+
+export function firstAnswers(report: Report): FirstAnswer[] {
+  const { apply, swap } = report;
+  return [
+    { question: 'Users', words: usersWords(report) },
+    { question: 'Data', words: dataWords(report) },
+    { question: 'Time', words: timeTaken(report) },
+    // After an apply or a swap, its own lines say what to do.
+    ...(apply === null && swap === null ? [{ question: 'Next' as const, words: nextWords(report) }] : []),
+  ];
+}
+
+/** Who would wait, and for how long. */
+function usersWords({ load, statements, schema, forecast }: Report): string {
+  const [measured] = load ? loadHeadline(load) : [];
+  if (measured !== undefined) return `under load, ${measured}`;
+  if (statements.every(({ locks }) => locks === null)) return 'not known: no locks were read';
+  const blocking = longestLocks(statements, schema).filter(
+    ({ blocks }) => blocks.includes('reads') || blocks.includes('writes'),
+  );
+  if (blocking.length === 0) return 'nobody waits: no lock blocks reads or writes';
+  return `${blockedWords(blocking)}${trafficWords(forecast)}`;
+}
+
+/** `reads and writes wait: public.orders for 1.8 s, public.customers for 60 ms`. */
+function blockedWords(locks: readonly HeldLock[]): string {
+  const strongest = new Map<string, HeldLock>();
+  for (const lock of locks) if (!strongest.has(lock.relation)) strongest.set(lock.relation, lock);
+  const [reads, writes] = [true, false].map((blocksReads) =>
+    [...strongest.values()]
+      .filter(({ blocks }) => blocks.includes('reads') === blocksReads)
+      .sort((one, other) => expectedMs(other) - expectedMs(one)),
+  ) as [HeldLock[], HeldLock[]];
+  return [
+    ...(reads.length > 0 ? [`reads and writes wait: ${relationsWords(reads)}`] : []),
+    ...(writes.length > 0 ? [`writes wait: ${relationsWords(writes)}`] : []),
+  ].join('; ');
+}
+
+function relationsWords(locks: readonly HeldLock[]): string {
+  const words = locks.map(({ relation, heldMs, atProductionSize }) =>
+    heldMs === null ? relation : `${relation} for ${timeWords(heldMs, atProductionSize)}`,
+  );
+  return listed(words, { atMost: LISTED });
+}
+
+function expectedMs({ heldMs, atProductionSize }: HeldLock): number {
+  return atProductionSize?.ms ?? heldMs ?? 0;
+}
+
+function trafficWords(forecast: Report['forecast']): string {
+  if (forecast === null) return '';
+  const most = forecast.locks.reduce((highest, { queued }) => Math.max(highest, queued ?? 0), 0);
+  if (forecast.locks.some(({ sessionsRunOut }) => sessionsRunOut)) return '; CONNECTIONS WOULD RUN OUT';
+  return most < 1
+    ? '; nobody came while traffic was sampled'
+    : `; about ${plural(most, 'statement')} at its traffic`;
+}
+
+/** What is lost, or that nothing is, and how many rows were changed. */
+function dataWords({ data, schema, command }: Report): string {
+  if (data === null || schema === null)
+    return command.exitCode === 0 ? 'not compared' : 'not compared, since the command failed';
+  const lost = data.lost.filter(({ rowsWithValue }) => rowsWithValue !== 0);
+  if (lost.length > 0) return listed(lost.map(lostWords), { atMost: 2, separator: '; ' });
+  const { certain, possible } = losingChanges({ schema, data });
+  const losing = [...certain, ...possible].map(({ object }) => object);
+  if (losing.length > 0) return `may be lost: ${listed(losing, { atMost: LISTED })}`;
+  const changed = data.written.reduce((sum, { updated, deleted }) => sum + updated + deleted, 0);
+  return `nothing is lost${changed === 0 ? '' : `; ${plural(changed, 'row')} updated or deleted`}`;
+}
+
+function timeTaken({ command, transactions, run }: Report): string {
+  const longest = transactions.reduce(
+    (most, { startedAt, endedAt }) =>
+      endedAt === null ? most : Math.max(most, Date.parse(endedAt) - Date.parse(startedAt)),
+    0,
+  );
+  const inAll = Date.parse(run.finishedAt) - Date.parse(run.startedAt);
+  const ended =
+    command.exitCode === 0 && !command.timedOut
+      ? formatDuration(command.durationMs)
+      : `the command ${commandWords(command)}`;
+  const inTransactions =
+    transactions.length > 1 ? `, the longest transaction ${formatDuration(longest)}` : '';
+  return `${ended}${inTransactions}; the rehearsal took ${formatDuration(Math.max(0, inAll))}`;
+}
+
+function nextWords(report: Report): string {
+  const { verdict, hazards, command, target } = report;
+  if (alarmingChanges(target).length > 0) return 'a person must look at the target now';
+  const open = hazards.filter(({ allowed }) => !allowed);
+  if (!verdict.pass) {
+    const worst = open.find(({ severity }) => severity === 'error');
+    if (worst) return worst.advice.split('\n')[0] ?? '';
+    if (!command.reachedClone) return 'name the clone in the command: see what was not rewritten';
+    return 'mend what the reasons name, and rehearse again';
+  }
+  const found = (['error', 'warning'] as const)
+    .map((severity) => ({ severity, count: open.filter((hazard) => hazard.severity === severity).length }))
+    .filter(({ count }) => count > 0)
+    .map(({ severity, count }) => (count === 1 ? severity : plural(count, severity)));
+  const change = target.source.startsWith('--from ') ? 'deploy it' : 'apply it with --apply';
+  return found.length === 0 ? change : `look at the ${found.join(' and the ')} below; then ${change}`;
+}

@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import type { Report } from '../../../src/model/report.ts';
+import { firstAnswers } from '../../../src/report/first-answers.ts';
+import { sampleReport, sampleReports } from '../../helpers/reports.ts';
+
+function answer(question: string, report: Report): string | undefined {
+  return firstAnswers(report).find((each) => each.question === question)?.words;
+}
+
+/** A report whose statement holds these locks. */
+function holding(...locks: [relation: string, blocks: string[], heldMs: number | null][]): Report {
+  const [statement] = sampleReports.rewrite?.statements ?? [];
+  if (!statement) throw new Error('the sample has statements');
+  return sampleReport({
+    statements: [
+      {
+        ...statement,
+        locks: locks.map(([relation, blocks, heldMs]) => ({
+          ...{ relation, mode: `blocks ${blocks}`, acquiredBy: 'ALTER TABLE' },
+          ...{ heldMs, blocks },
+        })),
+      },
+    ],
+  });
+}
+
+describe('who waits', () => {
+  test('the longest lock of each table is said, those that block reads first', () => {
+    const report = holding(
+      ['public.small', ['reads', 'writes'], 7],
+      ['public.orders', ['reads', 'writes'], 4200],
+      ['public.orders', ['writes'], 9000],
+      ['public.items', ['writes'], 300],
+    );
+    expect(answer('Users', report)).toMatch(
+      /^reads and writes wait: public\.orders for 4\.2 s, public\.small for 7\.0 ms; writes wait: public\.items for 300 ms/,
+    );
+  });
+
+  test('locks that block neither reads nor writes keep nobody waiting', () => {
+    expect(answer('Users', holding(['public.orders', ['vacuum', 'DDL'], 4200]))).toBe(
+      'nobody waits: no lock blocks reads or writes',
+    );
+  });
+
+  test('without statements, or without their locks, it is not known', () => {
+    expect(answer('Users', sampleReport({ statements: [] }))).toBe('not known: no locks were read');
+    const report = holding();
+    const unread = report.statements.map((statement) => ({ ...statement, locks: null }));
+    expect(answer('Users', { ...report, statements: unread })).toBe('not known: no locks were read');
+  });
+});
+
+describe('what is lost', () => {
+  const data = sampleReport().data as NonNullable<Report['data']>;
+  const lost = {
+    ...({ object: 'public.users.mail', kind: 'column', what: 'dropped' } as const),
+    ...{ exact: true, rowsChanged: null },
+  };
+
+  test('losses are named with their amount', () => {
+    const report = sampleReport({ data: { ...data, lost: [{ ...lost, rows: 10, rowsWithValue: 4 }] } });
+    expect(answer('Data', report)).toBe('drops column public.users.mail: 4 of 10 rows had a value');
+  });
+
+  test('what held no value is no loss, and changed rows are counted', () => {
+    const written = [{ relation: 'public.orders', inserted: 5, updated: 3, deleted: 1 }];
+    const report = sampleReport({
+      data: { ...data, written, lost: [{ ...lost, rows: 10, rowsWithValue: 0 }] },
+    });
+    expect(answer('Data', report)).toBe('nothing is lost; 4 rows updated or deleted');
+  });
+
+  test('a loss is never called none if data was not compared', () => {
+    expect(answer('Data', sampleReport({ data: null }))).toBe('not compared');
+  });
+});
+
+describe('what to do next', () => {
+  test.each([
+    ['passed', 'apply it with --apply'],
+    [
+      'rewrite',
+      'Add a bigint column, fill it in batches, then swap the two columns in one short transaction.',
+    ],
+    ['target-changed', 'a person must look at the target now'],
+    ['unreached', 'name the clone in the command: see what was not rewritten'],
+    ['failed-command', 'mend what the reasons name, and rehearse again'],
+    ['swapped', undefined],
+    ['half-applied', undefined],
+  ])('of %s: %s', (name, words) => {
+    expect(answer('Next', sampleReports[name] ?? sampleReport())).toBe(words);
+  });
+
+  test('a dump is not applied to', () => {
+    expect(answer('Next', sampleReport({ target: { source: '--from shop.dump' } }))).toBe('deploy it');
+  });
+});
