@@ -191,6 +191,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       locks: lock(modes[index] ?? '', index === 0 ? 100 : 80),
     }));
     await withPage({ ...run, statements }, async ({ page }) => {
+      await page.locator('rect.lock').first().scrollIntoViewIfNeeded();
       const seen = await page.locator('rect.lock').evaluateAll((bars) => {
         const { left, width, top, height } = bars[0]?.getBoundingClientRect() ?? new DOMRect();
         const found = document.elementFromPoint(left + width / 2, top + height / 2);
