@@ -111,11 +111,12 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
       union all
       select distinct '${UNKNOWN_OPTION}', o, '' from c, pg_catalog.unnest(unknown) o
       union all
-      select '${INDEX_PROPERTY}', x.indexrelid::pg_catalog.regclass::text, pg_catalog.concat_ws('|', x.indisclustered, (select
-          pg_catalog.string_agg(a.attnum || ':' || a.attstattarget, ',' order by a.attnum) from a
-          where a.attrelid = x.indexrelid and a.targeted))
-      from pg_catalog.pg_index x
-      where x.indexrelid >= ${OID} and (x.indisclustered or x.indexrelid in (select a.attrelid from a where a.targeted))`,
+      -- A join: as a subquery, PostgreSQL scans \`a\` for each index, which takes more than five minutes for 100,000 tables.
+      select '${INDEX_PROPERTY}', x.indexrelid::pg_catalog.regclass::text, pg_catalog.concat_ws('|', x.indisclustered, g.targets)
+      from pg_catalog.pg_index x left join (
+          select a.attrelid, pg_catalog.string_agg(a.attnum || ':' || a.attstattarget, ',' order by a.attnum) as targets
+          from a where a.targeted group by a.attrelid) g on g.attrelid = x.indexrelid
+      where x.indexrelid >= ${OID} and (x.indisclustered or g.attrelid is not null)`,
   },
   {
     kind: 'table access method or tablespace',
