@@ -1,11 +1,7 @@
 import type { ApplySection, SchemaChange, SchemaSection, StatementSection } from '../model/report.ts';
 import { normalizeSql, plainOf } from '../postgres/sql/normalize.ts';
-import {
-  type Rehearsed,
-  type RehearsedStatement,
-  rehearsedOf,
-  shapeHash,
-} from '../rehearsal/receipts/rehearsed.ts';
+import { shapeHash } from '../postgres/sql/statement-hashes.ts';
+import { type Rehearsed, type RehearsedStatement, rehearsedOf } from '../rehearsal/receipts/rehearsed.ts';
 
 /**
  * Compares the durations of the rehearsed and the applied statements. It matches them by their normalized text, in their order,

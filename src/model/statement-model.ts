@@ -76,6 +76,8 @@ export const statementSection = z.object({
       transactions: z.int(),
       /** false if there were so many different texts that only their first word is the same. */
       alike: z.boolean(),
+      /** If they are not alike: hashes of the different texts without their values, which an apply compares with. */
+      likenesses: z.array(z.string()).optional(),
       minMs: milliseconds,
       meanMs: milliseconds,
       maxMs: milliseconds,

@@ -1,5 +1,6 @@
 import type { StatementSection } from '../model/report.ts';
 import { firstWord } from '../postgres/sql/normalize.ts';
+import { likenessHash } from '../postgres/sql/statement-hashes.ts';
 import type { Exactness, Outcome, RelationLock, Statement } from '../proxy/observed.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
@@ -19,6 +20,8 @@ export interface RepeatedStatement extends EndedStatement {
 
 /** Beyond this number of groups, statements are grouped by their first word: each text of the command may be another. */
 const MAX_GROUPS = 1000;
+/** 0.5 MB of a report. An apply refuses statements of further shapes as not rehearsed. */
+const MAX_LIKENESSES = 20_000;
 const BY_CERTAINTY: readonly Exactness[] = ['exact', 'group', 'sampled', 'unknown'];
 
 /** Collects statements by their normalised text, in memory that does not grow with their number. */
@@ -59,6 +62,8 @@ class Group {
   readonly isMixed: boolean;
   readonly #locks = new Map<string, RelationLock>();
   readonly #durations = new DurationHistogram();
+  /** Of statements whose shapes differ: an apply compares each with these. */
+  readonly #likenesses = new Set<string>();
   #locksKnown = false;
   #exactness: Exactness = 'exact';
   #count = 0;
@@ -80,6 +85,7 @@ class Group {
     this.#addFigures({ count: 1, rows, walBytes, totalMs: durationMs, minMs: durationMs, maxMs: durationMs });
     this.#durations.add(durationMs);
     this.#addLocks(locks, exactness);
+    if (this.isMixed) this.#addLikeness(likenessHash(statement.sql));
     this.#seen(statement.id, statement.startedAt);
   }
 
@@ -95,6 +101,10 @@ class Group {
     });
     this.#durations.merge(other.#durations);
     this.#addLocks(other.#locksKnown ? [...other.#locks.values()] : null, other.#exactness);
+    if (this.isMixed) {
+      this.#addLikeness(likenessHash(other.first.statement.sql));
+      for (const hash of other.#likenesses) this.#addLikeness(hash);
+    }
     this.#seen(other.#lastIndex, other.#lastStartedAt);
   }
 
@@ -110,6 +120,7 @@ class Group {
         count: this.#count,
         transactions: this.#transactions,
         alike: !this.isMixed,
+        ...(this.isMixed ? { likenesses: [...this.#likenesses] } : {}),
         minMs: this.#minMs,
         meanMs: this.#totalMs / this.#count,
         maxMs: this.#maxMs,
@@ -134,6 +145,10 @@ class Group {
     this.#totalMs += figures.totalMs;
     this.#minMs = Math.min(this.#minMs, figures.minMs);
     this.#maxMs = Math.max(this.#maxMs, figures.maxMs);
+  }
+
+  #addLikeness(hash: string): void {
+    if (this.#likenesses.size < MAX_LIKENESSES) this.#likenesses.add(hash);
   }
 
   #addLocks(locks: readonly RelationLock[] | null, exactness: Exactness): void {

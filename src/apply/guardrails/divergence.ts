@@ -1,8 +1,9 @@
 import type { Name } from '../../model/statement-actions.ts';
 import { beginsAsData, isIncidental, isQuery, writesWithin } from '../../postgres/sql/classify-statement.ts';
+import { likenessHash, shapeHash } from '../../postgres/sql/statement-hashes.ts';
 import { isSystemFunction } from '../../postgres/sql/system-functions.ts';
 import { calledFunctions, type Node, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
-import { likenessHash, type Rehearsed, shapeHash, textHash } from '../../rehearsal/receipts/rehearsed.ts';
+import { type Rehearsed, textHash } from '../../rehearsal/receipts/rehearsed.ts';
 
 export interface SentStatement {
   readonly sql: string;

@@ -1,6 +1,7 @@
 import { formatDuration } from '../../format.ts';
+import { shapeHash } from '../../postgres/sql/statement-hashes.ts';
 import type { Observed } from '../../proxy/observed.ts';
-import { type Rehearsed, type RehearsedStatement, shapeHash } from '../../rehearsal/receipts/rehearsed.ts';
+import type { Rehearsed, RehearsedStatement } from '../../rehearsal/receipts/rehearsed.ts';
 import type { GuardrailEvents } from './guardrail-events.ts';
 
 /** Statements that were faster in the rehearsal are not announced. */

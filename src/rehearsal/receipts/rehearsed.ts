@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData } from '../../postgres/sql/classify-statement.ts';
-import { normalizeSql, plainOf } from '../../postgres/sql/normalize.ts';
+import { plainOf } from '../../postgres/sql/normalize.ts';
+import { likenessHash, shapeHash, shortHash } from '../../postgres/sql/statement-hashes.ts';
 import { statementWithoutSecrets } from '../../postgres/sql/statement-secrets.ts';
 
 /** What a rehearsal has shown of the command's statements, for telling whether the target is sent the same. */
@@ -25,7 +26,7 @@ export interface RehearsedStatement {
 }
 
 type Seen = Pick<StatementSection, 'index' | 'sql' | 'durationMs'> &
-  Partial<Pick<StatementSection, 'error' | 'session'>>;
+  Partial<Pick<StatementSection, 'error' | 'session' | 'repeated'>>;
 
 /** @param databases the names of the target and of its clone, which stand for each other. */
 export function rehearsedOf(statements: readonly Seen[], databases: readonly string[] = []): Rehearsed {
@@ -38,13 +39,16 @@ export function rehearsedOf(statements: readonly Seen[], databases: readonly str
     ddl: new Set(
       texts.filter((sql) => !beginsAsData(sql)).flatMap((sql) => [textHash(sql, databases), shapeHash(sql)]),
     ),
-    dml: new Set(texts.filter(beginsAsData).map(likenessHash)),
+    dml: new Set([
+      ...texts.filter(beginsAsData).map(likenessHash),
+      ...statements.flatMap(({ repeated }) => repeated?.likenesses ?? []),
+    ]),
   };
 }
 
 /** Of a statement without its comments and spacing. Its passwords do not count: a report does not have them. */
 export function textHash(sql: string, databases: readonly string[] = []): string {
-  return hashOf(`text ${ofDatabase(plainOf(statementWithoutSecrets(sql)), databases)}`);
+  return shortHash(`text ${ofDatabase(plainOf(statementWithoutSecrets(sql)), databases)}`);
 }
 
 /**
@@ -62,23 +66,6 @@ function ofDatabase(text: string, databases: readonly string[]): string {
   return /^(?:create|alter) database /i.test(named)
     ? named.replace(/ ?\bconnection limit ?=? ?-?\d+/i, '')
     : named;
-}
-
-/** Of a statement without its literals, comments and spacing. */
-export function shapeHash(sql: string): string {
-  return hashOf(normalizeSql(sql));
-}
-
-/** Of a shape in which any number of values in a row, and of rows, is like one: batches differ. */
-export function likenessHash(sql: string): string {
-  const values = normalizeSql(sql)
-    .replace(/\$\d+/g, '?')
-    .replace(/\?(?: ?, ?\?)+/g, '?');
-  return hashOf(`like ${values.replace(/(\([^()]*\))(?: ?, ?\1)+/g, '$1')}`);
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
 /** Of all that was sent, in its order: repetitions of one shape in a row count once, since batches differ. */

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { diverges } from '../../../src/apply/guardrails/divergence.ts';
 import { StatementLog } from '../../../src/observe/statements.ts';
 import type { Statement } from '../../../src/proxy/observed.ts';
+import { rehearsedOf } from '../../../src/rehearsal/receipts/rehearsed.ts';
 
 const LOCK = { database: 1, relation: 7, mode: 'RowExclusiveLock' };
 
@@ -117,6 +119,19 @@ describe('what the report says of many statements', () => {
       ['rolled back', 1500],
       ['committed', 1500],
     ]);
+  });
+
+  test('of texts that differ in more than values an apply can still tell which were sent', () => {
+    const sent = new Sent();
+    const column = (at: number) => `${'x'.repeat(at % 97)}y${'z'.repeat(at % 89)}`;
+    const texts = Array.from({ length: 10_000 }, (_, at) => `insert into t (${column(at)}) values (1)`);
+    sent.transaction(texts.slice(0, 6000));
+    for (const text of texts.slice(6000)) sent.transaction([text]);
+    const rehearsed = rehearsedOf(sent.section());
+    const node = null;
+    expect(texts.filter((sql) => diverges(rehearsed, { sql, node }))).toEqual([]);
+    expect(diverges(rehearsed, { sql: 'insert into t (w) values (1)', node })).toBe(true);
+    expect(diverges(rehearsed, { sql: 'insert into u (y) values (1)', node })).toBe(true);
   });
 
   test('texts that are all different are grouped by their first word, beyond 1,000 of them', () => {
