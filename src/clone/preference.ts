@@ -10,7 +10,8 @@ export interface Assessed {
 
 /**
  * Sorts methods by preference: first those that the user has configured, then those that end no session on the target, then
- * those that are ready soonest, a sandboxed one up to a second later than others; impossible ones come last.
+ * those that are ready soonest; impossible ones come last. A sandboxed one may be ready later than others: by a second if it
+ * copies bytes, by a minute if it shares all blocks with the target and so costs nothing but this time.
  */
 export function byPreference<T extends Assessed>(found: readonly T[]): T[] {
   return [...found].sort((one, other) => compare(one.assessment, other.assessment));
@@ -26,10 +27,11 @@ function compare(one: Assessment, other: Assessment): number {
 }
 
 /** Nothing that a command does in a sandbox can reach the target: that is worth some waiting. */
-const SANDBOX_WORTH_MS = 1_000;
+const SANDBOX_WORTH_MS = { copied: 1_000, shared: 60_000 } as const;
 
-function rankedMs({ readyMs, containment }: Possible): number {
-  return containment === 'sandbox' ? readyMs - SANDBOX_WORTH_MS : readyMs;
+function rankedMs({ readyMs, containment, bytes }: Possible): number {
+  if (containment !== 'sandbox') return readyMs;
+  return readyMs - SANDBOX_WORTH_MS[bytes === 0 ? 'shared' : 'copied'];
 }
 
 /** Refuses a full copy above --max-copy, which a user should decide on. */

@@ -63,7 +63,8 @@ describe('which way to clone is taken', () => {
 });
 
 describe('an isolated clone', () => {
-  const sandboxed = (readyMs: number) => way('cluster', { readyMs, containment: 'sandbox' });
+  const sandboxed = (readyMs: number, bytes = 1) =>
+    way('cluster', { readyMs, bytes, containment: 'sandbox' });
   const inTarget = (readyMs: number) => way('template', { readyMs, containment: 'target-server' });
 
   test('is taken if it is ready up to a second later, and the reason says so', () => {
@@ -80,6 +81,11 @@ describe('an isolated clone', () => {
     expect(whyChosen(sorted)).toBe(
       'nothing isolated was chosen, because cluster would be ready in 5.0 s only',
     );
+  });
+
+  test('is waited for up to a minute if it shares all blocks with the target', () => {
+    expect(order(sandboxed(30_000, 0), inTarget(100))).toEqual(['cluster', 'template']);
+    expect(order(sandboxed(70_000, 0), inTarget(100))).toEqual(['template', 'cluster']);
   });
 
   test('is missed with the reason why it is impossible', () => {
