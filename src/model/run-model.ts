@@ -59,7 +59,7 @@ export const cloneSection = z.object({
   database: z.string(),
   durationMs: milliseconds,
   sizeBytes: bytes.nullable(),
-  /** Disk space that the clone occupies beyond what it shares with the target. */
+  /** Disk space that the clone occupies beyond what it shares with the target; on a server of its own without other databases there. */
   uniqueBytes: bytes.nullable(),
   reason: z.string(),
   /** The clone was kept on request (`--keep`). */
