@@ -122,6 +122,8 @@ export interface Clone {
   marking(): string | null;
   /** Databases that the command makes beside it. */
   readonly made: MadeDatabases;
+  /** Databases that its server knows by name, but whose files were not copied. */
+  readonly leftOut?: ReadonlySet<string>;
   /** Until it could be used. */
   readonly durationMs: number;
   /** For how long new connections to the target had to wait. */

@@ -9,7 +9,7 @@ import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
 import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
 import { takeLease } from './private/lease.ts';
-import { refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
+import { namesOfLeftOut, refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
 import { type Original, readOriginal } from './private/original.ts';
 import { prepareStartedServer } from './private/post-start.ts';
 import type { PrivateServer } from './private/private-server.ts';
@@ -117,12 +117,13 @@ export async function startPrivateCluster(
     server: { control, open: (purpose) => openMaintenanceSession(target, { run, audit, purpose }) },
     marking: () => null,
     made: new MadeDatabases(run, control, async () => {}),
+    leftOut: databases ? await namesOfLeftOut(control, databases) : new Set<string>(),
     durationMs: performance.now() - started,
     stallMs: 0,
     notCarried: [],
     touched,
     caveats: [...caveats, ...sandbox.caveats, ...settings.caveats, ...settled, ...notCompared(others)],
-    uniqueBytes: () => uniqueBytesOf(folder),
+    uniqueBytes: () => uniqueBytesOf(folder, target.database.oid),
     keep: () => lease.keep(),
   };
 }

@@ -27,6 +27,7 @@ export function guardOptions(
     marking: clone.marking,
     writingFunction: (names) => writingFunction(control, names),
     databases: clone.made,
+    ...(clone.leftOut ? { leftOut: clone.leftOut } : {}),
   };
 }
 

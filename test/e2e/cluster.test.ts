@@ -94,6 +94,9 @@ describe('a target in use, on XFS', async () => {
       await withClient(reports, async (client) => {
         expect((await client.query('SELECT * FROM daily')).fields.map(({ name }) => name)).toEqual(['day']);
       });
+      const copying = await rehearse(url, sqlCommand('CREATE DATABASE copied TEMPLATE archive'), { env });
+      expect(copying.exitCode).toBe(1);
+      expect(copying.stderr).toMatch(/the clone does not have the files of the database "archive"/);
       const wrong = await safemigrate(['--database', 'nosuch', '--', ...command], {
         env: { ...env, DATABASE_URL: url },
       });

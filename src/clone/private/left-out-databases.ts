@@ -1,6 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
+import type { Session } from '../../postgres/connection/session.ts';
 
 /*
  * Recovery and the databases whose files were not copied.
@@ -50,6 +51,17 @@ export async function removeRemains(folder: string, databases: ReadonlySet<strin
     for (const name of await readdir(parent))
       if (/^\d+$/.test(name) && !databases.has(name))
         await rm(path.join(parent, name), { recursive: true, force: true });
+}
+
+const OTHERS = 'SELECT datname::text AS name FROM pg_database WHERE oid <> ALL ($1::oid[])';
+
+/** Lists the databases that were not copied. @param databases OIDs of those that were. */
+export async function namesOfLeftOut(
+  session: Session,
+  databases: ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
+  const rows = await session.query<{ name: string }>(OTHERS, [[...databases]]);
+  return new Set(rows.map(({ name }) => name));
 }
 
 /** Lists the folders with one subfolder for each database: `base`, and one of each tablespace for each version. */

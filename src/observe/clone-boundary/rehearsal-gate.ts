@@ -8,7 +8,7 @@ import type { Gate, GateAnswer, Intent } from '../../proxy/observed.ts';
 import { findNamedCall, findServerCall, type Known } from './find-server-call.ts';
 import { type Replacement, redirectTargetName } from './redirect-target-name.ts';
 import { type KnownFunction, type ServerCall, ServerCalls } from './server-calls.ts';
-import { classifyScope, type Names, type StatementScope } from './statement-scope.ts';
+import { classifyScope, type Names, type StatementScope, templateOf } from './statement-scope.ts';
 
 /** A statement that was not let through, because its effect would have left the clone. */
 export interface Refused {
@@ -33,11 +33,14 @@ export interface RehearsalGateOptions {
   /** Returns the first of these functions that may write. It is asked about queries to other databases than the rehearsed one. */
   readonly writingFunction: (names: readonly string[]) => Promise<string | undefined>;
   readonly databases: Pick<MadeDatabases, 'limit' | 'has' | 'ownershipStatus' | 'announce'>;
+  /** Databases that the clone's server knows by name, but whose files were not copied. */
+  readonly leftOut?: ReadonlySet<string>;
 }
 
 /** insufficient_privilege: tools take it as final, and do not try again. */
 const SQLSTATE = '42501';
 const NOT_REHEARSED = 'it is not the rehearsed one';
+const UNDEFINED_DATABASE = '3D000';
 
 /**
  * Keeps the command's statements within the clone: refuses what would take effect beyond it, and, where the clone shares
@@ -70,7 +73,8 @@ export class RehearsalGate implements Gate {
     if (learned.length > 0) await this.#options.findUses?.(learned);
     if (!parsed) return this.#withoutCall(findNamedCall(sql, known));
     const call = await findServerCall({ sql, node: parsed.node }, known);
-    if (isolation === 'own-cluster') return this.#withinHost(classifyScope(parsed.node, names), call);
+    if (isolation === 'own-cluster')
+      return this.#withoutFiles(parsed.node) ?? this.#withinHost(classifyScope(parsed.node, names), call);
     const reach = classifyScope(parsed.node, own);
     const elsewhere = database !== names.target && !databases.has(database);
     if (elsewhere && !isHarmlessElsewhere(parsed.node) && reach.kind !== 'own-databases')
@@ -121,6 +125,18 @@ export class RehearsalGate implements Gate {
     const { isolation, sandboxed = false } = this.#options;
     const matters = call && (isolation === 'same-cluster' || (call.leaves === 'server' && !sandboxed));
     return matters ? this.#refuse(call.what, call.why) : 'run';
+  }
+
+  /** The server itself would only report a missing file, without the reason. */
+  #withoutFiles(node: ParsedStatement['node']): PostgresError | undefined {
+    const { leftOut, databases } = this.#options;
+    const template = templateOf(node);
+    if (template === undefined || !leftOut?.has(template) || databases.has(template)) return undefined;
+    return {
+      sqlstate: UNDEFINED_DATABASE,
+      message: `the clone does not have the files of the database "${template}"`,
+      hint: `Only the target was copied. With --database '${template}' safemigrate copies this database as well.`,
+    };
   }
 
   #withinHost(reach: StatementScope, call: ServerCall | undefined): GateAnswer {

@@ -1,6 +1,11 @@
 import type * as Tree from 'libpg-query';
 import type { Name } from '../../model/statement-actions.ts';
-import { isStatementKind, nameOfStatement, reachOf } from '../../postgres/sql/classify-statement.ts';
+import {
+  fieldsIf,
+  isStatementKind,
+  nameOfStatement,
+  reachOf,
+} from '../../postgres/sql/classify-statement.ts';
 import type { KindsReaching } from '../../postgres/sql/statement-kinds.ts';
 import {
   type FieldsOf,
@@ -87,7 +92,7 @@ const RULES: Rules = {
   AlterDatabaseSetStmt: ({ dbname = '' }, names) => onDatabases('ALTER DATABASE', [dbname], names),
   AlterDatabaseRefreshCollStmt: ({ dbname = '' }, names) => onDatabases('ALTER DATABASE', [dbname], names),
   CreatedbStmt: ({ dbname = '', options }, { target }) =>
-    stringOf(optionOf(options, 'template')?.arg) === target
+    templateIn(options) === target
       ? beyond('CREATE DATABASE … TEMPLATE', 'newcomers to the target would wait while it is copied')
       : { kind: 'create-database', database: dbname },
   DropdbStmt: ({ dbname = '' }) => ({ kind: 'drop-database', database: dbname }),
@@ -176,4 +181,13 @@ function scopeOfKind(node: Node, names: Names): StatementScope | undefined {
   // The rule of a kind is given the fields of that kind.
   const rule = RULES[kind as keyof Rules] as (fields: unknown, names: Names) => StatementScope | undefined;
   return rule(node[kind], names);
+}
+
+/** Returns the database that a CREATE DATABASE copies, if it names one. */
+export function templateOf(node: Node): string | undefined {
+  return templateIn(fieldsIf(node, 'CreatedbStmt')?.options);
+}
+
+function templateIn(options: Parameters<typeof optionOf>[0]): string | undefined {
+  return stringOf(optionOf(options, 'template')?.arg);
 }

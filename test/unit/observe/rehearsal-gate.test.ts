@@ -10,6 +10,7 @@ function guard(
     made?: string[];
     isolation?: 'same-cluster' | 'own-cluster';
     sandboxed?: boolean;
+    leftOut?: string[];
   } = {},
 ) {
   const announced: string[] = [...(options.made ?? [])];
@@ -20,6 +21,7 @@ function guard(
       isolation: options.isolation ?? 'same-cluster',
       sandboxed: options.sandboxed ?? false,
       allow: options.allow ?? false,
+      leftOut: new Set(options.leftOut ?? []),
       marking: () => MARKING,
       writingFunction: async (names) => names.find((name) => name === 'nextval'),
       databases: {
@@ -219,6 +221,17 @@ describe('the guard of a clone in a sandbox', () => {
   ])('lets %s run, which can reach nothing', async (sql) => {
     const { guard: caged } = guard({ isolation: 'own-cluster', sandboxed: true });
     expect(await ask(caged, sql)).toBe('run');
+    expect(caged.refused).toEqual([]);
+  });
+
+  test('says why a database whose files were not copied cannot be a template', async () => {
+    const { guard: caged } = guard({ isolation: 'own-cluster', sandboxed: true, leftOut: ['other'] });
+    expect(await ask(caged, 'CREATE DATABASE copied TEMPLATE other')).toMatchObject({
+      sqlstate: '3D000',
+      message: 'the clone does not have the files of the database "other"',
+      hint: expect.stringContaining("--database 'other'"),
+    });
+    expect(await ask(caged, 'CREATE DATABASE copied TEMPLATE template0')).toBe('run');
     expect(caged.refused).toEqual([]);
   });
 
