@@ -12,6 +12,7 @@ import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, objectionToApply, refusedApply, withApply } from './apply-section.ts';
 import { changesSince, compareWithRehearsal } from './compare-with-rehearsal.ts';
 import { enterTarget } from './enter-target.ts';
+import { guardedOnClone } from './guardrails/guarded-on-clone.ts';
 import { runOnTarget } from './run-on-target.ts';
 
 /** How often a target that keeps changing is rehearsed on. */
@@ -46,7 +47,9 @@ async function applyInTurn(plan: ApplyPlan, lock: ChangeLock): Promise<Report> {
   const startedAt = new Date();
   const { file, key } = plan.receipt;
   for (let rehearsals = 1; ; rehearsals++) {
-    const rehearsal = await (file === null ? rehearseAndRemember(plan) : readRehearsal(file, key));
+    const rehearsal = await (file === null
+      ? rehearseAndRemember(plan, guardedOnClone(plan.guardrails))
+      : readRehearsal(file, key));
     const { result, cleanup } = await applyRehearsal(rehearsal, plan, lock);
     const { outdated = [] } = result;
     if (outdated.length === 0 || rehearsals === MAX_REHEARSALS)

@@ -42,11 +42,12 @@ export function budgetReasons(spent: Spent, policy: Policy): string[] {
   ];
 }
 
-/** Without a run under load, what it would have measured counts as exceeded. */
+/** Without a run under load, what it would have measured counts as exceeded. If an apply is to follow, the run with its guardrails counts. */
 function loadBudgetReasons(
-  load: LoadSection | null,
+  measured: LoadSection | null,
   { maxBlockedSecondsMs, maxLatencyMs, maxFailures }: Policy,
 ): string[] {
+  const load = measured?.guarded ?? measured;
   const limits = [
     {
       flag: '--max-blocked-seconds',

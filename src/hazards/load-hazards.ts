@@ -1,5 +1,5 @@
 import { formatCount, formatDuration, plural } from '../format.ts';
-import type { LoadSection } from '../model/load-model.ts';
+import type { LoadedRunSection, LoadSection } from '../model/load-model.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
 import type { HazardTexts } from './hazard-definition.ts';
 
@@ -17,7 +17,7 @@ const BLOCKED: HazardTexts = {
   code: 'TRAFFIC_BLOCKED',
   title: 'the traffic waits behind the migration',
   condition:
-    'In the run under load (--load) sessions waited behind the command: a warning from 1 s for the longest wait, an error from 10 s.',
+    'In the run under load (--load) sessions waited behind the command: a warning from 1 s for the longest wait, or if the requests that are held back would need more connections than the target has; an error from 10 s.',
   effect:
     'Requests take that much longer, connections pile up, and behind a pool that is full all others wait as well.',
   safer:
@@ -51,6 +51,8 @@ const SLOW_RECOVERY_MS = 5000;
 const DEADLOCK_DETECTED = '40P01';
 
 /**
+ * Finds the hazards of the run under load. If there was one with the guardrails of an apply, it decides: what only the other one has is a
+ * notice.
  * @param load null if there was no run under load.
  * @param statements those of the run without load: a hazard names one of them if the other run sent it at the same place.
  */
@@ -59,6 +61,34 @@ export function findLoadHazards(
   statements: readonly Pick<StatementSection, 'index' | 'sql'>[],
 ): Hazard[] {
   if (load === null) return [];
+  const plain = hazardsOf(load, statements);
+  if (load.guarded === null) return plain;
+  const guarded = hazardsOf(load.guarded, statements);
+  const has = ({ code, relation }: Hazard) =>
+    guarded.some((each) => each.code === code && each.relation === relation);
+  return [
+    ...guarded.map((each) => ({
+      ...each,
+      evidence: withWords(each.evidence, 'with the guardrails of --apply'),
+    })),
+    ...plain
+      .filter((each) => !has(each))
+      .map((each) => ({
+        ...each,
+        severity: 'notice' as const,
+        evidence: withWords(each.evidence, 'only without the guardrails of --apply'),
+      })),
+  ];
+}
+
+function withWords(evidence: string, words: string): string {
+  return evidence === '' ? words : `${evidence}; ${words}`;
+}
+
+function hazardsOf(
+  load: LoadedRunSection,
+  statements: readonly Pick<StatementSection, 'index' | 'sql'>[],
+): Hazard[] {
   const texts = new Map(statements.map(({ index, sql }) => [index, sql]));
   const known = <Part extends { readonly statement: number | null; readonly sql: string | null }>(
     part: Part,
@@ -68,7 +98,7 @@ export function findLoadHazards(
   return [...deadlocks(same), ...blocked(same), ...failures(same), ...recovery(same)];
 }
 
-function deadlocks({ deadlocks: found }: LoadSection): Hazard[] {
+function deadlocks({ deadlocks: found }: LoadedRunSection): Hazard[] {
   const [first] = found;
   if (!first) return [];
   const ofCommand = found.filter(({ victim }) => victim === 'command').length;
@@ -86,7 +116,8 @@ function deadlocks({ deadlocks: found }: LoadSection): Hazard[] {
   ];
 }
 
-function blocked({ blocked: found, before }: LoadSection): Hazard[] {
+function blocked({ blocked: found, before, pool }: LoadedRunSection): Hazard[] {
+  const full = pool !== null && pool.open < pool.limit && pool.needed >= pool.limit;
   const relations = new Set(found.map(({ relation }) => relation));
   return [...relations].flatMap((relation) => {
     const parts = found.filter((each) => each.relation === relation);
@@ -98,16 +129,20 @@ function blocked({ blocked: found, before }: LoadSection): Hazard[] {
     const sessions = Math.max(...parts.map((part) => part.sessions));
     return [
       hazard(BLOCKED, {
-        severity: longestMs >= ERROR_MS ? 'error' : longestMs >= WARNING_MS ? 'warning' : 'notice',
+        severity: longestMs >= ERROR_MS ? 'error' : longestMs >= WARNING_MS || full ? 'warning' : 'notice',
         ...{ statement, relation },
         message: `${plural(sessions, 'session')} waited for ${relation ?? 'what the command had locked'}, up to ${formatDuration(longestMs)}.`,
-        evidence: `${formatDuration(blockedMs)} of waiting in all, under ${rateOf(before)} transactions a second`,
+        evidence:
+          `${formatDuration(blockedMs)} of waiting in all, under ${rateOf(before)} transactions a second` +
+          (full
+            ? `; if a connection is opened for each request that is held back, ${formatCount(pool.needed)} of ${formatCount(pool.limit)} are needed`
+            : ''),
       }),
     ];
   });
 }
 
-function failures({ failures: found, before, during }: LoadSection): Hazard[] {
+function failures({ failures: found, before, during }: LoadedRunSection): Hazard[] {
   const others = found.filter(({ sqlstate }) => sqlstate !== DEADLOCK_DETECTED);
   const [first] = others;
   // What failed in the same measure before is not the command's doing.
@@ -131,7 +166,7 @@ function failures({ failures: found, before, during }: LoadSection): Hazard[] {
   ];
 }
 
-function recovery({ recoveryMs }: LoadSection): Hazard[] {
+function recovery({ recoveryMs }: LoadedRunSection): Hazard[] {
   if (recoveryMs !== null && recoveryMs <= SLOW_RECOVERY_MS) return [];
   const message =
     recoveryMs === null
@@ -140,7 +175,7 @@ function recovery({ recoveryMs }: LoadSection): Hazard[] {
   return [hazard(RECOVERY, { severity: 'warning', statement: null, message, evidence: '' })];
 }
 
-function rateOf({ transactions, durationMs }: LoadSection['before']): string {
+function rateOf({ transactions, durationMs }: LoadedRunSection['before']): string {
   return formatCount(Math.round((transactions * 1000) / Math.max(durationMs, 1)));
 }
 

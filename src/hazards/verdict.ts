@@ -51,9 +51,13 @@ function loadReasons({ load, loadRequested, caveats, interrupted }: Findings): s
     const why = caveats.find(({ path, kind }) => path === 'load' && kind === 'unmeasured');
     return [`the command was not run under load: ${why?.reason ?? 'the rehearsal did not get that far'}`];
   }
-  const { exitCode, schemaEqual } = load.command;
-  if (exitCode !== 0) return ['the command failed under load'];
-  return schemaEqual === false ? ['under load the command left another schema than without load'] : [];
+  // An apply will run as the run with its guardrails did.
+  const { exitCode, schemaEqual } = (load.guarded ?? load).command;
+  const guarded = load.guarded ? ', with the guardrails of --apply' : '';
+  if (exitCode !== 0) return [`the command failed under load${guarded}`];
+  return schemaEqual === false
+    ? [`under load the command left another schema than without load${guarded}`]
+    : [];
 }
 
 const NAMED_CHANGES = 5;

@@ -1,4 +1,5 @@
-import type { LoadSection } from '../model/load-model.ts';
+import type { LoadedRunSection } from '../model/load-model.ts';
+import type { StatementSection, TransactionSection } from '../model/report.ts';
 import type { Statement } from '../proxy/observed.ts';
 import type { TrafficLog } from './traffic-log.ts';
 import type { WaitMonitor } from './wait-monitor.ts';
@@ -16,9 +17,15 @@ export interface LoadTimes {
   readonly recoveredMs: number | null;
 }
 
+/** Sessions of the target's server, and how many it permits. */
+export interface ServerSessions {
+  readonly open: number;
+  readonly max: number;
+  /** Slots of `max` that an ordinary role does not get. */
+  readonly reserved: number;
+}
+
 export interface LoadedRun {
-  readonly source: LoadSection['source'];
-  readonly origin: string;
   readonly clients: number;
   readonly exitCode: number | null;
   readonly schemaEqual: boolean | null;
@@ -28,38 +35,60 @@ export interface LoadedRun {
   readonly commandDeadlocks: readonly CommandDeadlock[];
   /** Names of relations by OID. */
   readonly names: ReadonlyMap<number, string>;
+  readonly statements: StatementSection[];
+  readonly transactions: TransactionSection[];
+  /** Of the target; null if they could not be counted. */
+  readonly sessions: ServerSessions | null;
 }
 
 /** Makes the report's section of what was measured under load. */
-export function describeLoad(run: LoadedRun): LoadSection {
-  const { source, origin, clients, exitCode, schemaEqual, times, monitor, log, names } = run;
+export function describeLoad(run: LoadedRun): LoadedRunSection {
+  const { clients, exitCode, schemaEqual, times, monitor, log, names, statements, transactions } = run;
   const { startedMs, endedMs, recoveredMs } = times;
   const sinceStart = (at: number) => Math.max(at - log.startedMs, 0);
   const end = performance.now();
+  const before = log.phase('before', log.startedMs, startedMs);
+  const during = log.phase('during', startedMs, endedMs);
   return {
-    ...{ source, origin, clients },
+    startedAt: new Date(performance.timeOrigin + log.startedMs).toISOString(),
+    clients,
     command: { exitCode, startedMs: sinceStart(startedMs), endedMs: sinceStart(endedMs), schemaEqual },
-    before: log.phase('before', log.startedMs, startedMs),
-    during: log.phase('during', startedMs, endedMs),
+    ...{ before, during },
     after: log.phase('after', endedMs, end),
     recoveryMs: recoveredMs === null ? null : Math.max(recoveredMs - endedMs, 0),
-    seconds: log.seconds((second) => monitor.waitingIn(second)),
+    seconds: log.seconds((fromMs, toMs) => monitor.waitingBetween(fromMs, toMs)),
     ...blockedOf(monitor, names),
     failures: log.failures,
     deadlocks: deadlocksOf(run),
     connections: monitor.connections,
+    pool: poolOf({ before, during }, monitor, run.sessions),
+    ...{ statements, transactions },
   };
 }
 
+/** A request that cannot begin waits in another connection, if the application opens one: those that are missing in the run, compared with before. */
+function poolOf(
+  { before, during }: Pick<LoadedRunSection, 'before' | 'during'>,
+  { mostWaiting, someWaitedMs }: WaitMonitor,
+  sessions: ServerSessions | null,
+): LoadedRunSection['pool'] {
+  if (!sessions) return null;
+  const perMs = before.transactions / Math.max(before.durationMs, 1);
+  const missing = Math.max(perMs * during.durationMs - during.transactions, 0);
+  const heldBack = Math.min(missing, perMs * someWaitedMs);
+  const { open, max, reserved } = sessions;
+  return { needed: open + Math.round(heldBack) + mostWaiting, open, limit: max - reserved };
+}
+
 function blockedOf(
-  { blocked, longestMs, mostWaiting }: WaitMonitor,
+  { blocked, longestMs, mostWaiting, someWaitedMs }: WaitMonitor,
   names: ReadonlyMap<number, string>,
-): Pick<LoadSection, 'blocked' | 'blockedMs' | 'longestWaitMs' | 'mostWaiting'> {
+): Pick<LoadedRunSection, 'blocked' | 'blockedMs' | 'longestWaitMs' | 'mostWaiting' | 'someWaitedMs'> {
   const entries = [...blocked.values()].sort((one, other) => other.blockedMs - one.blockedMs);
   return {
     blockedMs: entries.reduce((sum, { blockedMs }) => sum + blockedMs, 0),
     longestWaitMs: longestMs,
-    mostWaiting,
+    ...{ mostWaiting, someWaitedMs },
     blocked: entries.map(({ relation, statement, blockedMs, longestMs: longest, sessions }) => ({
       relation: relation === null ? null : (names.get(relation) ?? null),
       statement: statement?.id ?? null,
@@ -71,11 +100,15 @@ function blockedOf(
   };
 }
 
-function deadlocksOf({ commandDeadlocks, log, monitor, names }: LoadedRun): LoadSection['deadlocks'] {
+function deadlocksOf({ commandDeadlocks, log, monitor, names }: LoadedRun): LoadedRunSection['deadlocks'] {
   return [
     ...commandDeadlocks.map(({ statement, detail }) => ({
       victim: 'command' as const,
-      ...{ statement: statement.id, sql: statement.sql, detail: withNames(detail, names) },
+      ...{
+        statement: statement.id,
+        sql: statement.sql,
+        detail: withNames(monitor.withParties(detail), names),
+      },
     })),
     ...log.deadlocks
       .filter(({ detail }) => detail === '' || monitor.isCommands(detail))
@@ -84,7 +117,7 @@ function deadlocksOf({ commandDeadlocks, log, monitor, names }: LoadedRun): Load
         return {
           victim: 'load' as const,
           ...{ statement: statement?.id ?? null, sql: statement?.sql ?? null },
-          detail: withNames(detail, names),
+          detail: withNames(monitor.withParties(detail), names),
         };
       }),
   ];

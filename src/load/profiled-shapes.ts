@@ -23,34 +23,21 @@ export function shapesForProfile(recorded: RecordedTraffic): ProfiledShapes | nu
   };
 }
 
-/**
- * Returns the traffic of a profile as if it had been recorded here.
- * @param exists whether the database has a relation of this name; locks of others are left out.
- */
-export function trafficOfProfile(
-  { kinds, windowMs, readings, clients, perSecond }: ProfiledShapes,
-  exists: (relation: string) => boolean,
-): RecordedTraffic {
+/** Returns the traffic of a profile as if it had been recorded here. */
+export function trafficOfProfile(profiled: ProfiledShapes): RecordedTraffic {
+  const { kinds, windowMs, readings, clients, perSecond } = profiled;
   const all = [...new Set(kinds.flatMap(({ steps }) => steps.map(({ relation }) => relation)))];
-  const names = new Map(all.filter(exists).map((name, index) => [index + 1, name]));
-  const numbers = new Map([...names].map(([number, name]) => [name, number]));
+  const names = new Map(all.map((name, index) => [index + 1, name]));
+  const numberOf = (name: string) => all.indexOf(name) + 1;
   const shapes = kinds.map(({ steps, perSecond, holdMs, unordered }) => ({
     steps: steps.flatMap(({ relation, mode, rows }) => {
-      const number = numbers.get(relation);
       const known = LOCK_MODES.find((each) => each === mode);
-      return number === undefined || known === undefined ? [] : [{ relation: number, mode: known, rows }];
+      return known === undefined ? [] : [{ relation: numberOf(relation), mode: known, rows }];
     }),
-    perSecond,
-    holdMs,
-    unordered: unordered.flatMap(([one, other]): [number, number][] => {
-      const [first, second] = [numbers.get(one), numbers.get(other)];
-      return first === undefined || second === undefined ? [] : [[first, second]];
-    }),
+    ...{ perSecond, holdMs },
+    unordered: unordered.map(([one, other]): [number, number] => [numberOf(one), numberOf(other)]),
   }));
-  return {
-    shapes: shapes.filter(({ steps }) => steps.length > 0),
-    ...{ names, windowMs, readings, clients, perSecond },
-  };
+  return { shapes, names, windowMs, readings, clients, perSecond, uncounted: null };
 }
 
 /** To four digits: more say nothing. */

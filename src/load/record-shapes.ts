@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../postgres/connection/session.ts';
 import { lockModeOf } from '../postgres/lock-modes.ts';
+import { calledBetween, readStatementCounts } from './called-statements.ts';
 import { type CountedTraffic, foldShapes, type SeenTransaction, type Shape } from './shapes.ts';
 
 /** Production's traffic without its values. */
@@ -13,6 +14,8 @@ export interface RecordedTraffic {
   readonly perSecond: number;
   readonly windowMs: number;
   readonly readings: number;
+  /** Why statements that are too short to be seen could not be counted; null if they were. */
+  readonly uncounted: string | null;
 }
 
 // pg_locks has the locks that are taken by the fast path, too. Views and matviews cannot be locked by LOCK TABLE.
@@ -32,7 +35,8 @@ SELECT l.pid, a.pid || ' ' || coalesce(a.xact_start::text, l.virtualtransaction)
 const COUNTERS = `
 SELECT (SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()) AS transactions,
        (SELECT count(*)::int FROM pg_stat_activity
-         WHERE datname = current_database() AND application_name NOT LIKE 'safemigrate%') AS clients,
+         WHERE datname = current_database() AND coalesce(backend_type, 'client backend') = 'client backend'
+           AND application_name NOT LIKE 'safemigrate%') AS clients,
        extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs"`;
 
 const CHANGED = `
@@ -66,6 +70,7 @@ export async function recordShapes(
   windowMs: number,
   signal: AbortSignal,
 ): Promise<RecordedTraffic> {
+  const firstCalls = await readStatementCounts(session);
   const first = await readCounters(session);
   const seen: SeenTransaction[] = [];
   let readings = 0;
@@ -81,7 +86,9 @@ export async function recordShapes(
   }
   await delay(COUNTERS_LATE_MS, undefined, { signal }).catch(() => {});
   const last = await readCounters(session);
-  const counted = countedBetween(first, last, readings);
+  const lastCalls = await readStatementCounts(session);
+  const called = await calledBetween(session, firstCalls, lastCalls, last.atMs - first.atMs);
+  const counted = { ...countedBetween(first, last, readings), called };
   const shapes = foldShapes(seen, counted);
   const relations = [...new Set(shapes.flatMap(({ steps }) => steps.map(({ relation }) => relation)))];
   const named = await session.query<{ oid: string; name: string }>(NAMES, [relations]);
@@ -92,6 +99,7 @@ export async function recordShapes(
     perSecond: (counted.transactions * 1000) / counted.windowMs,
     windowMs,
     readings,
+    uncounted: 'unreadable' in lastCalls ? lastCalls.unreadable : null,
   };
 }
 
@@ -122,7 +130,7 @@ async function readCounters(session: Session): Promise<Counters> {
   };
 }
 
-function countedBetween(first: Counters, last: Counters, readings: number): CountedTraffic {
+function countedBetween(first: Counters, last: Counters, readings: number): Omit<CountedTraffic, 'called'> {
   const own = last.own - first.own;
   const changedRows = new Map(
     [...last.changed].map(([relation, rows]) => [relation, rows - (first.changed.get(relation) ?? 0)]),

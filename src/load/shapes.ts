@@ -24,6 +24,14 @@ export interface CountedTraffic {
   readonly transactions: number;
   /** Rows that were updated or deleted, by relation. */
   readonly changedRows: ReadonlyMap<number, number>;
+  /** Those that the server counted, whether their locks were seen or not. */
+  readonly called: readonly CalledStatement[];
+}
+
+/** A statement, and the tables that it locks, in this order. */
+export interface CalledStatement {
+  readonly locks: ReadonlyMap<number, LockMode>;
+  readonly perSecond: number;
 }
 
 /** One kind of transaction: the locks that it takes, in their order, and how often it comes. */
@@ -52,31 +60,65 @@ const ENOUGH = 3;
 export function foldShapes(seen: readonly SeenTransaction[], counted: CountedTraffic): Shape[] {
   const kinds = kindsOf(seen);
   const order = orderOf(seen);
-  const perSecond = (counted.transactions * 1000) / counted.windowMs;
+  const inAll = (counted.transactions * 1000) / counted.windowMs;
+  const unseen = unseenAmong(counted.called, kinds, inAll);
+  const perSecond = Math.max(inAll - unseen.reduce((sum, each) => sum + each.perSecond, 0), 0);
   const concurrency = seen.length / Math.max(counted.readings, 1);
   const meanMs = perSecond > 0 ? (concurrency * 1000) / perSecond : 0;
   const timed = kinds.map((kind) => ({ ...kind, durationMs: kind.ageMs ?? meanMs }));
   const stretch = stretchOf(timed, counted.readings, perSecond);
   const rated = timed.map((kind) => {
-    const holdMs = Math.max(kind.durationMs * stretch, 0.1);
+    const holdMs = Math.max(kind.durationMs * stretch, SHORTEST_MS);
     return { ...kind, holdMs, perSecond: (kind.count / counted.readings / holdMs) * 1000 };
   });
+  const all = [...rated, ...unseen];
   const writers = new Map<number, number>();
-  for (const { locks, perSecond } of rated)
+  for (const { locks, perSecond } of all)
     for (const [relation, mode] of locks)
       if (writesRows(mode)) writers.set(relation, (writers.get(relation) ?? 0) + perSecond);
   const rowsOf = (relation: number, mode: LockMode) => {
     const changed = ((counted.changedRows.get(relation) ?? 0) * 1000) / counted.windowMs;
     return writesRows(mode) ? changed / (writers.get(relation) ?? 1) : 0;
   };
-  return rated.map(({ locks, perSecond, holdMs }) => {
-    const { sorted, unordered } = sort([...locks.keys()], order);
+  return all.map(({ locks, perSecond, holdMs, ...kind }) => {
+    const isOrdered = !('count' in kind);
+    const { sorted, unordered } = isOrdered
+      ? { sorted: [...locks.keys()], unordered: [] }
+      : sort([...locks.keys()], order);
     const steps = sorted.map((relation) => {
       const mode = locks.get(relation) ?? 'ACCESS SHARE';
       return { relation, mode, rows: rowsOf(relation, mode) };
     });
     return { steps, perSecond, holdMs, unordered };
   });
+}
+
+/** What takes no longer than this between two readings is not seen for sure. */
+const SHORTEST_MS = 0.1;
+
+/**
+ * Returns the statements whose locks no transaction was seen to hold: they take so little time that they fall between the readings. Each
+ * counts as a transaction of its own, and together they are no more than the server counted.
+ */
+function unseenAmong(
+  called: readonly CalledStatement[],
+  kinds: readonly Pick<Kind, 'locks'>[],
+  perSecond: number,
+): (CalledStatement & { holdMs: number })[] {
+  const holds = (kind: Pick<Kind, 'locks'>, [relation, mode]: [number, LockMode]) => {
+    const held = kind.locks.get(relation);
+    return held !== undefined && LOCK_MODES.indexOf(held) >= LOCK_MODES.indexOf(mode);
+  };
+  const missing = called.filter(
+    ({ locks }) => !kinds.some((kind) => [...locks].every((lock) => holds(kind, lock))),
+  );
+  const together = missing.reduce((sum, each) => sum + each.perSecond, 0);
+  const share = Math.min(perSecond / Math.max(together, Number.MIN_VALUE), 1);
+  return missing.map(({ locks, perSecond }) => ({
+    locks,
+    perSecond: perSecond * share,
+    holdMs: SHORTEST_MS,
+  }));
 }
 
 interface Kind {

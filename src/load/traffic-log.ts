@@ -1,4 +1,4 @@
-import type { LoadPhase, LoadSection } from '../model/load-model.ts';
+import type { LoadedRunSection, LoadPhase } from '../model/load-model.ts';
 import { DurationHistogram } from '../observe/duration-histogram.ts';
 
 /** One transaction of the load that has ended. */
@@ -9,10 +9,18 @@ export interface EndedTransaction {
   readonly error: { readonly sqlstate: string; readonly message: string; readonly detail: string } | null;
 }
 
-export type LoadFailure = LoadSection['failures'][number];
+export type LoadFailure = LoadedRunSection['failures'][number];
 type Deadlock = Pick<EndedTransaction, 'endedMs'> & { detail: string };
 
 const DEADLOCK_DETECTED = '40P01';
+const SECOND_MS = 1000;
+/** Longer runs have fewer and longer parts: a page draws all of them, and nobody reads more. */
+const MOST_PARTS = 300;
+
+interface Counted {
+  readonly latencies: DurationHistogram;
+  failures: number;
+}
 
 /** Counts what became of the load's transactions, in memory that does not grow with their number. */
 export class TrafficLog {
@@ -20,7 +28,8 @@ export class TrafficLog {
   readonly deadlocks: Deadlock[] = [];
   /** Message of the first error of all. */
   firstError: string | undefined;
-  readonly #seconds: { latencies: DurationHistogram; failures: number }[] = [];
+  #parts: Counted[] = [];
+  #partMs = SECOND_MS;
   readonly #phases = { before: newPhase(), during: newPhase(), after: newPhase() };
   readonly #errors = new Map<string, LoadFailure>();
   #commandStartedMs = Number.POSITIVE_INFINITY;
@@ -35,13 +44,12 @@ export class TrafficLog {
   }
 
   add({ startedMs, endedMs, error }: EndedTransaction): void {
-    const at = Math.max(0, Math.floor((endedMs - this.startedMs) / 1000));
-    while (this.#seconds.length <= at) this.#seconds.push(newPhase());
+    const part = this.#partAt(endedMs - this.startedMs);
     const name =
       endedMs < this.#commandStartedMs ? 'before' : startedMs < this.#commandEndedMs ? 'during' : 'after';
-    for (const counted of [this.#seconds[at], this.#phases[name]]) {
-      counted?.latencies.add(endedMs - startedMs);
-      if (counted && error) counted.failures++;
+    for (const counted of [part, this.#phases[name]]) {
+      counted.latencies.add(endedMs - startedMs);
+      if (error) counted.failures++;
     }
     if (error) this.firstError ??= error.message;
     if (!error || name === 'before') return;
@@ -67,15 +75,30 @@ export class TrafficLog {
     return { durationMs, transactions: latencies.count, failures, ...latenciesOf(latencies), p99Ms };
   }
 
-  /** Returns the seconds so far; `waiting` gives the most sessions that waited in one of them. */
-  seconds(waiting: (second: number) => number): LoadSection['seconds'] {
-    return this.#seconds.map(({ latencies, failures }, second) => ({
-      atMs: second * 1000,
-      transactions: latencies.count,
-      failures,
+  /**
+   * Returns the seconds so far, or longer parts of a long run. `waiting` gives the most sessions that waited between two times since the
+   * start of the load.
+   */
+  seconds(waiting: (fromMs: number, toMs: number) => number): LoadedRunSection['seconds'] {
+    const durationMs = this.#partMs;
+    return this.#parts.map(({ latencies, failures }, index) => ({
+      ...{ atMs: index * durationMs, durationMs, transactions: latencies.count, failures },
       ...latenciesOf(latencies),
-      waiting: waiting(second),
+      waiting: waiting(index * durationMs, (index + 1) * durationMs),
     }));
+  }
+
+  #partAt(sinceStartMs: number): Counted {
+    const at = Math.max(0, sinceStartMs);
+    while (at >= MOST_PARTS * this.#partMs) {
+      this.#parts = inPairs(this.#parts);
+      this.#partMs *= 2;
+    }
+    const index = Math.floor(at / this.#partMs);
+    while (this.#parts.length < index) this.#parts.push(newPhase());
+    const part = this.#parts[index] ?? newPhase();
+    this.#parts[index] = part;
+    return part;
   }
 
   get failures(): LoadFailure[] {
@@ -83,8 +106,19 @@ export class TrafficLog {
   }
 }
 
-function newPhase(): { latencies: DurationHistogram; failures: number } {
+function newPhase(): Counted {
   return { latencies: new DurationHistogram(), failures: 0 };
+}
+
+function inPairs(parts: readonly Counted[]): Counted[] {
+  const pairs: Counted[] = [];
+  for (const [index, { latencies, failures }] of parts.entries()) {
+    const pair = pairs[index >> 1] ?? newPhase();
+    pairs[index >> 1] = pair;
+    pair.latencies.merge(latencies);
+    pair.failures += failures;
+  }
+  return pairs;
 }
 
 function latenciesOf(latencies: DurationHistogram): Pick<LoadPhase, 'p50Ms' | 'p95Ms' | 'maxMs'> {

@@ -33,11 +33,15 @@ SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE coalesce(backend_type, 
        current_setting('max_connections')::int AS limit`;
 
 const EVERY_MS = 50;
+/** As the server names the parties of a deadlock. */
+const PROCESS = /([Pp])rocess (\d+)/g;
 
 /** Looks every 50 ms which sessions of the load wait behind the command. */
 export class WaitMonitor {
   readonly blocked = new Map<string, BlockedBehind>();
   mostWaiting = 0;
+  /** Time in which at least one session waited. */
+  someWaitedMs = 0;
   longestMs = 0;
   connections = { most: 0, limit: 0 };
   /** Sessions that wait behind the command at this moment. */
@@ -73,7 +77,17 @@ export class WaitMonitor {
 
   /** Whether the server's words about a deadlock name a session of the command. */
   isCommands(detail: string): boolean {
-    return [...detail.matchAll(/[Pp]rocess (\d+)/g)].some(([, pid]) => this.#pids.has(Number(pid)));
+    return [...detail.matchAll(PROCESS)].some(([, , pid]) => this.#pids.has(Number(pid)));
+  }
+
+  /** Says in the server's words about a deadlock which processes are the command's. */
+  withParties(detail: string): string {
+    return detail.replace(PROCESS, (text, first: string, pid: string) => {
+      const [The, the] = this.#pids.has(Number(pid))
+        ? ['The command', 'the command']
+        : ['The load', 'the load'];
+      return `${first === 'P' ? The : the} (${text.toLowerCase()})`;
+    });
   }
 
   /** The statement of the command that had begun last at a time. @param atMs by performance.now(). */
@@ -81,8 +95,12 @@ export class WaitMonitor {
     return this.#begun.findLast((begun) => begun.atMs <= atMs)?.statement ?? null;
   }
 
-  waitingIn(second: number): number {
-    return this.#mostBySecond.get(second) ?? 0;
+  /** The most sessions that waited between two times since the start of the load. */
+  waitingBetween(fromMs: number, toMs: number): number {
+    let most = 0;
+    for (let second = Math.floor(fromMs / 1000); second * 1000 < toMs; second++)
+      most = Math.max(most, this.#mostBySecond.get(second) ?? 0);
+    return most;
   }
 
   /** Ends it, and closes its session. Idempotent. */
@@ -125,7 +143,8 @@ export class WaitMonitor {
     this.waitingNow = counted.size;
     this.mostWaiting = Math.max(this.mostWaiting, counted.size);
     const second = Math.floor((nowMs - this.#startedMs) / 1000);
-    this.#mostBySecond.set(second, Math.max(this.waitingIn(second), counted.size));
+    this.#mostBySecond.set(second, Math.max(this.#mostBySecond.get(second) ?? 0, counted.size));
+    if (counted.size > 0) this.someWaitedMs += passedMs;
   }
 
   #add({ pid, relation, nowMs, sinceMs }: WaiterRow, statement: Statement | null, passedMs: number): void {

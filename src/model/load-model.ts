@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { milliseconds } from './measures.ts';
+import { duringSection } from './apply-model.ts';
+import { milliseconds, time } from './measures.ts';
+import { statementSection, transactionSection } from './statement-model.ts';
 
 /** Transactions of the load that ended in a part of the run. A latency is null if there was none. */
 const loadPhase = z.object({
@@ -12,14 +14,10 @@ const loadPhase = z.object({
   maxMs: milliseconds.nullable(),
 });
 
-/**
- * The command under the target's traffic, on a second clone (`--load`): what the traffic felt. Times count from the start of the load.
- */
-export const loadSection = z.object({
-  /** `shapes`: the locks that the target's own transactions were seen to take. `pgbench`: scripts of the user. `command`: a command of the user's. */
-  source: z.enum(['shapes', 'pgbench', 'command']),
-  /** What was played, in a sentence. */
-  origin: z.string(),
+/** One run of the command under load. */
+const loadedRun = z.object({
+  /** When the load began. */
+  startedAt: time,
   clients: z.int(),
   /** null if the command never connected to the clone. */
   command: z.object({
@@ -36,10 +34,11 @@ export const loadSection = z.object({
   after: loadPhase,
   /** Time from the end of the command until no session waited and latencies were as before; null: not within the time that was waited. */
   recoveryMs: milliseconds.nullable(),
-  /** Each second, by the time when transactions ended. */
+  /** Each second, by the time when transactions ended; a run of more than 300 s has parts of two seconds, of four, and so on. */
   seconds: z.array(
     z.object({
       atMs: milliseconds,
+      durationMs: milliseconds,
       transactions: z.int(),
       failures: z.int(),
       p50Ms: milliseconds.nullable(),
@@ -53,6 +52,8 @@ export const loadSection = z.object({
   blockedMs: milliseconds,
   longestWaitMs: milliseconds,
   mostWaiting: z.int(),
+  /** Time in which at least one session waited. */
+  someWaitedMs: milliseconds,
   /** The same for each relation, and the statement of the command that ran at that time. */
   blocked: z.array(
     z.object({
@@ -79,8 +80,30 @@ export const loadSection = z.object({
       detail: z.string(),
     }),
   ),
+  /** Sessions on the clone's server, and how many it permits. */
   connections: z.object({ most: z.int(), limit: z.int() }),
+  /**
+   * Connections that the target would need if its application opened one for each request that is held back: those that are open, and the
+   * transactions that could not begin while sessions waited. null: the target's sessions could not be counted.
+   */
+  pool: z.object({ needed: z.int(), open: z.int(), limit: z.int() }).nullable(),
+  /** What the command sent in this run. */
+  statements: z.array(statementSection),
+  transactions: z.array(transactionSection),
 });
 
+/**
+ * The command under the target's traffic, on a second clone (`--load`): what the traffic felt. Times count from the start of the load.
+ */
+export const loadSection = loadedRun.extend({
+  /** `shapes`: the locks that the target's own transactions were seen to take. `pgbench`: scripts of the user. `command`: a command of the user's. */
+  source: z.enum(['shapes', 'pgbench', 'command']),
+  /** What was played, in a sentence. */
+  origin: z.string(),
+  /** With `--apply`: the same once more, with the guardrails of the apply. null: not requested, or it could not be made. */
+  guarded: loadedRun.extend({ guardrails: duringSection.nullable() }).nullable(),
+});
+
+export type LoadedRunSection = z.infer<typeof loadedRun>;
 export type LoadSection = z.infer<typeof loadSection>;
 export type LoadPhase = z.infer<typeof loadPhase>;

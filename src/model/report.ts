@@ -67,7 +67,7 @@ export type { AtOnceSection } from './at-once-model.ts';
 export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './check-model.ts';
 export type { DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';
-export type { LoadPhase, LoadSection } from './load-model.ts';
+export type { LoadedRunSection, LoadPhase, LoadSection } from './load-model.ts';
 export type {
   Caveat,
   CloneSection,

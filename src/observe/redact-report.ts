@@ -1,6 +1,8 @@
 import type {
   ApplySection,
+  DuringSection,
   FurtherRunSection,
+  LoadSection,
   QueriesSection,
   Report,
   SchemaSection,
@@ -29,9 +31,12 @@ const NAME = /^[\p{L}_][\p{L}\d_$]*$/u;
  * the schema), what the statements hold as literals is taken out by its words.
  */
 export async function redactReport(report: Report): Promise<Report> {
-  const further = [report.rerun, report.down].flatMap((run) => run?.statements ?? []);
+  const further = [report.rerun, report.down, report.load, report.load?.guarded].flatMap(
+    (run) => run?.statements ?? [],
+  );
   const originals = [...report.statements, ...further, ...(report.apply?.statements ?? [])];
-  const { statements, rerun, down, checks, apply, schema, queries, targetConnections, ...rest } = report;
+  const { statements, rerun, down, checks, apply, schema, queries, targetConnections, load, ...rest } =
+    report;
   const hidden = await wordsToHide(report, originals);
   const hideIn = <T>(value: T): T => walk(value, hidden) as T;
   const argv = wordsOf(report.command.argv, hideIn);
@@ -63,10 +68,26 @@ export async function redactReport(report: Report): Promise<Report> {
     rerun: await ofFurther(rerun, argv.join(' ')),
     down: await ofFurther(down, /\s/.test(down?.command ?? '') ? HIDDEN : (down?.command ?? '')),
     apply: apply && (await redactedApply(apply, shown, hideIn)),
+    load: load && (await redactedLoad(load, shown, hideIn)),
+  };
+}
+
+async function redactedLoad(load: LoadSection, shownOf: ShownOf, hideIn: HideIn): Promise<LoadSection> {
+  const { guarded, statements, ...rest } = load;
+  const during = guarded && hideIn(guarded.guardrails);
+  return {
+    ...hideIn(rest),
+    statements: await shownOf(statements),
+    guarded: guarded && {
+      ...hideIn({ ...guarded, statements: [] }),
+      statements: await shownOf(guarded.statements),
+      guardrails: during && redactedDuring(during),
+    },
   };
 }
 
 type HideIn = <T>(value: T) => T;
+type ShownOf = (list: readonly StatementSection[]) => Promise<StatementSection[]>;
 
 /** What a server said, or which one could not be reached, stands behind our own words. */
 function withoutQuotation<T extends { reason: string }>(undecided: T): T {
@@ -116,30 +137,13 @@ async function redactedQueries(queries: QueriesSection, hideIn: HideIn): Promise
 }
 
 /** Its lists quote its own statements, by their numbers. */
-async function redactedApply(
-  apply: ApplySection,
-  shownOf: (list: readonly StatementSection[]) => Promise<StatementSection[]>,
-  hideIn: HideIn,
-): Promise<ApplySection> {
+async function redactedApply(apply: ApplySection, shownOf: ShownOf, hideIn: HideIn): Promise<ApplySection> {
   const statements = await shownOf(apply.statements);
   const shown = new Map(statements.map(({ index, sql }) => [index, sql]));
   const wayBack = apply.wayBack && (await withoutStrings(apply.wayBack));
   const hidden = hideIn({ ...apply, wayBack, statements: [] });
   const { rehearsal, receipt, fingerprints } = apply;
-  // What others ran, and what was not let through, is not among the statements whose literals are known.
-  const shaped = <T extends { sql: string }>(list: readonly T[]) =>
-    list.map((each) => ({ ...each, sql: normalizeSql(each.sql) }));
-  const during = hidden.during && {
-    ...hidden.during,
-    retries: shaped(hidden.during.retries),
-    cancelled: shaped(hidden.during.cancelled),
-    diverged: shaped(hidden.during.diverged),
-    blockers: hidden.during.blockers.map((each) => ({
-      ...each,
-      query: each.query && normalizeSql(each.query),
-      blocked: normalizeSql(each.blocked),
-    })),
-  };
+  const during = hidden.during && redactedDuring(hidden.during);
   return {
     ...{ ...hidden, rehearsal, receipt, fingerprints, statements, during },
     committed: hidden.committed.map((each) => ({ ...each, sql: shown.get(each.statement) ?? each.sql })),
@@ -147,6 +151,23 @@ async function redactedApply(
     comparedTimes: hidden.comparedTimes.map((each) => ({
       ...each,
       sql: shown.get(each.applied) ?? each.sql,
+    })),
+  };
+}
+
+/** What others ran, and what was not let through, is not among the statements whose literals are known. */
+function redactedDuring(during: DuringSection): DuringSection {
+  const shaped = <T extends { sql: string }>(list: readonly T[]) =>
+    list.map((each) => ({ ...each, sql: normalizeSql(each.sql) }));
+  return {
+    ...during,
+    retries: shaped(during.retries),
+    cancelled: shaped(during.cancelled),
+    diverged: shaped(during.diverged),
+    blockers: during.blockers.map((each) => ({
+      ...each,
+      query: each.query && normalizeSql(each.query),
+      blocked: normalizeSql(each.blocked),
     })),
   };
 }

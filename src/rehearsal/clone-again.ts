@@ -3,6 +3,9 @@ import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { SchemaSection } from '../model/report.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { withSession } from '../postgres/session-helpers.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
@@ -50,4 +53,14 @@ export async function hasSameSchema(
   const reader = await openSchemaReader(life.scope, plan);
   await reader.before(forOwnSessions(clone, context.target), { run: context.run });
   return (await reader.fingerprint()) === quiet.after;
+}
+
+/** Reads a clone over a session of our own. */
+export function inClone<T>(
+  { clone, context }: Pick<CloneSetup, 'clone' | 'context'>,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  const { run, audit, signal, target } = context;
+  const options = { run, audit, signal, purpose: 'clone', readOnly: true };
+  return withSession(openSession(forOwnSessions(clone, target), options), read);
 }

@@ -1,19 +1,116 @@
+import { forOwnSessions } from '../clone/own-sessions.ts';
 import { formatCount, formatDuration, plural } from '../format.ts';
+import { playShapes, type Traffic } from '../load/play-shapes.ts';
 import { trafficOfProfile } from '../load/profiled-shapes.ts';
 import { type RecordedTraffic, recordShapes } from '../load/record-shapes.ts';
-import type { Profile, ProfiledShapes } from '../model/profile-model.ts';
+import { findPgbench, runPgbench } from '../load/run-pgbench.ts';
+import type { TrafficLog } from '../load/traffic-log.ts';
+import type { Profile } from '../model/profile-model.ts';
 import type { Caveat } from '../model/report.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { withSession } from '../postgres/session-helpers.ts';
+import { inClone } from './clone-again.ts';
+import { type CommandTraffic, startLoadCommand } from './load-command.ts';
 import type { LoadPlan } from './plan.ts';
-import type { CloneSetup } from './run-on-clone.ts';
+import type { RehearsalContext } from './prepare.ts';
+import type { CloneSetup, LocatedCommand } from './run-on-clone.ts';
+
+const LEAST_CLIENTS = 4;
+const MOST_CLIENTS = 64;
+
+/** Where the load comes from. */
+export type LoadSource =
+  | { readonly kind: 'shapes'; readonly recorded: RecordedTraffic }
+  | { readonly kind: 'pgbench'; readonly program: string; readonly scripts: readonly string[] }
+  | { readonly kind: 'command'; readonly shell: string };
+
+/** Finds what is to be played. @throws SafemigrateError, Error if there is nothing to play */
+export async function findSource(
+  setup: CloneSetup,
+  { profile }: RehearsalContext,
+  load: LoadPlan,
+): Promise<LoadSource> {
+  const { command: shell, scripts } = load;
+  if (shell !== null) return { kind: 'command', shell };
+  if (scripts.length > 0) return { kind: 'pgbench', program: await findPgbench(), scripts };
+  const shapes = profile?.profile.shapes;
+  const recorded = shapes ? trafficOfProfile(shapes) : await recordTraffic(setup, load);
+  return { kind: 'shapes', recorded };
+}
+
+/** What is to be played, and how. */
+export interface LoadToPlay {
+  readonly load: LoadPlan;
+  readonly source: LoadSource;
+  readonly log: TrafficLog;
+}
+
+/** Starts the load on a clone. */
+export function startTraffic(
+  setup: CloneSetup,
+  command: LocatedCommand,
+  { load, source, log }: LoadToPlay,
+): Promise<Traffic | CommandTraffic> {
+  switch (source.kind) {
+    case 'command':
+      return startLoadCommand(setup, command, source.shell, log);
+    case 'shapes':
+      return playRecorded(setup, load, source.recorded, log);
+    case 'pgbench':
+      return playScripts(setup, load, source, log);
+  }
+}
+
+const EXISTING = 'SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NOT NULL';
+
+/** Leaves out locks of tables that the clone does not have. @throws Error if it has none of them */
+async function playRecorded(
+  setup: CloneSetup,
+  { clients, rate }: LoadPlan,
+  recorded: RecordedTraffic,
+  log: TrafficLog,
+): Promise<Traffic> {
+  const rows = await inClone(setup, (session) =>
+    session.query<{ name: string }>(EXISTING, [[...recorded.names.values()]]),
+  );
+  const existing = new Set(rows.map(({ name }) => name));
+  const names = new Map([...recorded.names].filter(([, name]) => existing.has(name)));
+  const shapes = recorded.shapes.filter(({ steps }) => steps.some(({ relation }) => names.has(relation)));
+  if (shapes.length === 0)
+    throw new Error('the clone has none of the tables that the recorded transactions lock');
+  const count = clients ?? Math.min(Math.max(recorded.clients, LEAST_CLIENTS), MOST_CLIENTS);
+  return playShapes(await openClients(setup, count), { shapes, names }, rate ?? 1, log);
+}
+
+function playScripts(
+  { life, plan, clone }: CloneSetup,
+  { clients, rate }: LoadPlan,
+  { program, scripts }: Extract<LoadSource, { kind: 'pgbench' }>,
+  log: TrafficLog,
+): Promise<Traffic> {
+  const { folder } = plan.command;
+  const played = { scripts, clients: clients ?? LEAST_CLIENTS, perSecond: rate, folder };
+  return runPgbench(life.scope, program, played, clone.connect, clone.server.control, log);
+}
+
+async function openClients({ life, clone, context }: CloneSetup, count: number): Promise<Session[]> {
+  const { run, target } = context;
+  const open = () =>
+    openSession(forOwnSessions(clone, target), {
+      ...{ run, purpose: 'load', statementTimeoutMs: 0, lockTimeoutMs: 0 },
+    });
+  return life.scope.own(
+    'sessions of the load',
+    () => Promise.all(Array.from({ length: count }, open)),
+    async (sessions) => {
+      await Promise.all((sessions ?? []).map((session) => session.close()));
+    },
+  );
+}
 
 /** Watches the target's transactions. @throws Error if nobody was at work. */
-export async function recordTraffic(
-  { context }: CloneSetup,
-  { windowMs }: LoadPlan,
-): Promise<RecordedTraffic> {
+async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): Promise<RecordedTraffic> {
   const { target, run, audit, signal } = context;
   const recorded = await withSession(
     openSession(target.settings, { run, audit, signal, purpose: 'record traffic', readOnly: true }),
@@ -26,23 +123,11 @@ export async function recordTraffic(
   );
 }
 
-const EXISTING = 'SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NOT NULL';
-
-/** Takes the transactions of a profile, as far as the clone has their tables. @throws Error if it has none. */
-export async function trafficOf(session: Session, shapes: ProfiledShapes): Promise<RecordedTraffic> {
-  const names = shapes.kinds.flatMap(({ steps }) => steps.map(({ relation }) => relation));
-  const rows = await session.query<{ name: string }>(EXISTING, [[...new Set(names)]]);
-  const existing = new Set(rows.map(({ name }) => name));
-  const recorded = trafficOfProfile(shapes, (name) => existing.has(name));
-  if (recorded.shapes.length > 0) return recorded;
-  throw new Error('the database has none of the tables that the transactions of the profile lock');
-}
-
-/** Where the transactions were seen, in a sentence. */
-export function originOf(
-  { shapes, perSecond, windowMs, readings }: RecordedTraffic,
-  profile: Profile | null,
-): string {
+/** What is played, in a sentence. */
+export function originOf(source: LoadSource, profile: Profile | null): string {
+  if (source.kind === 'command') return source.shell;
+  if (source.kind === 'pgbench') return `pgbench with ${source.scripts.join(', ')}`;
+  const { shapes, perSecond, windowMs, readings } = source.recorded;
   const where = profile?.shapes ? `by the profile of ${profile.database.name}` : 'on the target';
   return (
     `${plural(shapes.length, 'kind')} of transactions seen ${where}, ${formatCount(Math.round(perSecond))} a second ` +
@@ -51,7 +136,9 @@ export function originOf(
 }
 
 /** What such a load cannot show. */
-export function caveatsOf({ shapes, names }: RecordedTraffic): Caveat[] {
+export function caveatsOf(source: LoadSource): Caveat[] {
+  if (source.kind !== 'shapes') return [];
+  const { shapes, names, uncounted } = source.recorded;
   const pairs = new Set(
     shapes.flatMap(({ unordered }) =>
       unordered.map((pair) => pair.map((oid) => names.get(oid) ?? String(oid)).join(' and ')),
@@ -64,7 +151,13 @@ export function caveatsOf({ shapes, names }: RecordedTraffic): Caveat[] {
       'the load takes the locks that the target’s transactions were seen to take, for as long; it sends none of their statements, ' +
       'and changes rows that are drawn by chance',
   };
-  if (pairs.size === 0) return [common];
-  const reason = `the order in which transactions lock ${[...pairs].slice(0, 5).join(', ')} was not seen`;
-  return [common, { path: 'load', kind: 'estimate', reason }];
+  const others = [
+    ...(uncounted === null
+      ? []
+      : [`transactions that are too short to be seen between two readings are not played: ${uncounted}`]),
+    ...(pairs.size === 0
+      ? []
+      : [`the order in which transactions lock ${[...pairs].slice(0, 5).join(', ')} was not seen`]),
+  ];
+  return [common, ...others.map((reason): Caveat => ({ path: 'load', kind: 'estimate', reason }))];
 }

@@ -10,7 +10,7 @@ import { prepare } from './prepare.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
 import { runAgain } from './run-again.ts';
 import { runAtOnce } from './run-at-once.ts';
-import { runMigration } from './run-on-clone.ts';
+import { type OpenGuarded, runMigration } from './run-on-clone.ts';
 import { runUnderLoad } from './run-under-load.ts';
 import { openSchemaReader } from './schema-reader.ts';
 import { withSizesCaveat } from './sizes-caveat.ts';
@@ -44,10 +44,18 @@ export async function performRehearsal(plan: RehearsalPlan): Promise<Report> {
   return redactIfAsked(report, plan);
 }
 
-/** As performRehearsal(); returns also what an apply or a swap needs to know of the rehearsal before it. */
-export async function rehearseAndRemember(plan: RehearsalPlan): Promise<Remembered> {
+/**
+ * As performRehearsal(); returns also what an apply or a swap needs to know of the rehearsal before it.
+ * @param openGuarded for a second run under load, guarded as the apply will be; null: no apply is to follow.
+ */
+export async function rehearseAndRemember(
+  plan: RehearsalPlan,
+  openGuarded: OpenGuarded | null = null,
+): Promise<Remembered> {
   const startedAt = new Date();
-  const { result, cleanup } = await withScope(plan, (scope, stop) => rehearseWithin({ scope, stop }, plan));
+  const { result, cleanup } = await withScope(plan, (scope, stop) =>
+    rehearseWithin({ scope, stop }, plan, openGuarded),
+  );
   return assembleReport(result, cleanup, startedAt);
 }
 
@@ -56,7 +64,11 @@ export async function redactIfAsked(report: Report, { redact }: RehearsalPlan): 
   return redact ? redactReport(report) : report;
 }
 
-async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<RehearsalSections> {
+async function rehearseWithin(
+  life: Lifetime,
+  plan: RehearsalPlan,
+  openGuarded: OpenGuarded | null,
+): Promise<RehearsalSections> {
   const { scope, stop } = life;
   const schema = await openSchemaReader(scope, plan);
   const prepared = await untouched(stop, () => prepare(scope, stop, plan));
@@ -72,7 +84,11 @@ async function rehearseWithin(life: Lifetime, plan: RehearsalPlan): Promise<Rehe
     schema: after.observed.schema,
   });
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
-  const loaded = await runUnderLoad(setup, prepared, after.observed.schema);
+  const loaded = await runUnderLoad(setup, prepared, {
+    schema: after.observed.schema,
+    statements: after.seen.statements,
+    openGuarded,
+  });
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again, together, loaded });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });

@@ -4,9 +4,10 @@ import type { CommandResult } from '../command/run-command.ts';
 import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
 import type { OpenSandbox } from '../command/sandbox/sandboxed-command.ts';
 import { inPhase } from '../events.ts';
+import type { DuringSection, StatementSection } from '../model/report.ts';
 import type { ExternalAccessGate } from '../observe/clone-boundary/external-access-gate.ts';
 import type { RehearsalGate } from '../observe/clone-boundary/rehearsal-gate.ts';
-import { type CommandWatch, watchCommand } from '../observe/command-watch.ts';
+import { type CommandWatch, type CommandWatchOptions, watchCommand } from '../observe/command-watch.ts';
 import { type Contacts, runWatched } from '../observe/contact.ts';
 import type { Observer } from '../proxy/observed.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
@@ -47,18 +48,40 @@ export interface CloneRun extends OpenWire, Contacts {
   readonly result: CommandResult;
 }
 
+/** The way of a command that is guarded as an apply is. */
+export interface GuardedWire extends OpenWire {
+  /** What the guardrails did; complete when the command has ended. */
+  happened(): DuringSection | null;
+}
+
+/** Opens the way of a guarded command to a clone. `statements`, those of the run without load, are the ones that it may send. */
+export type OpenGuarded = (
+  setup: CloneSetup,
+  command: LocatedCommand,
+  run: { readonly statements: readonly StatementSection[]; readonly observer: Observer },
+) => Promise<GuardedWire>;
+
 /** Starts a proxy for one run of a command. @param observer gets all that the proxy sees. */
 export async function openWire(
-  { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
+  setup: CloneSetup,
   { logins }: LocatedCommand,
   observer?: Observer,
 ): Promise<OpenWire> {
+  const { way, options } = await openWay(setup, logins);
+  const wire = await watchCommand(setup.life.scope, observer ? { ...options, observer } : options);
+  return { ...way, wire };
+}
+
+/** Opens all of a command's way to the clone but the proxy, and returns what that needs. */
+export async function openWay(
+  { life: { scope }, plan: { proxy, command }, context, clone, sandbox }: CloneSetup,
+  logins: Logins,
+): Promise<{ way: Omit<OpenWire, 'wire'>; options: CommandWatchOptions }> {
   const gate = await openGate(context, clone, proxy);
   const accessGate = await openAccessGate(scope, context, clone, gate);
   const opened = await openSandboxFor(scope, sandbox, command);
   const options = wireOptions(context, clone, logins, accessGate ?? gate, proxy, opened);
-  const wire = await watchCommand(scope, observer ? { ...options, observer } : options);
-  return { gate, accessGate, wire, sandbox: opened };
+  return { way: { gate, accessGate, sandbox: opened }, options };
 }
 
 /** Runs the migration command, in the phase of that name. */

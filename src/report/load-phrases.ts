@@ -1,32 +1,80 @@
 import { formatCount, formatDuration, plural } from '../format.ts';
-import type { LoadSection } from '../model/report.ts';
+import type { LoadedRunSection, LoadSection } from '../model/report.ts';
 
 /** Waits are looked at every 50 ms. */
 const AT_ONCE_MS = 60;
 
-/** What the users of the target would have felt, in a few sentences. */
+/** What the users of the target would have felt, in at most five sentences. */
 export function loadHeadline(load: LoadSection): string[] {
-  const { mostWaiting, longestWaitMs, blockedMs, blocked, deadlocks, command, recoveryMs, connections } =
-    load;
-  const [worst] = blocked;
-  const failed = load.during.failures + load.after.failures;
-  const lost = deadlocks.filter(({ victim }) => victim === 'command').length;
-  return [
-    mostWaiting === 0
-      ? 'no session waited behind the command'
-      : `up to ${plural(mostWaiting, 'session')} waited behind the command, the longest for ${formatDuration(longestWaitMs)}, ` +
-        `${formatDuration(blockedMs)} in all${worst?.statement ? `, most behind statement ${formatCount(worst.statement)}` : ''}`,
-    ...(failed > 0 ? [`${plural(failed, 'transaction')} of the load failed`] : []),
-    ...(deadlocks.length > 0
-      ? [
-          `${plural(deadlocks.length, 'deadlock')} with the command${lost > 0 ? ', which was rolled back by it' : ''}`,
-        ]
-      : []),
-    ...(command.exitCode === 0
-      ? []
-      : [`the command failed under load (exit code ${command.exitCode ?? 'none'})`]),
+  const { command, recoveryMs, pool } = load;
+  const recovered =
     recoveryMs === null
       ? 'sessions still waited when the load was stopped'
-      : `it recovered ${recoveryMs < AT_ONCE_MS ? 'at once' : `in ${formatDuration(recoveryMs)}`}; at most ${formatCount(connections.most)} of ${plural(connections.limit, 'connection')} were in use`,
+      : `afterwards it recovered ${recoveryMs < AT_ONCE_MS ? 'at once' : `in ${formatDuration(recoveryMs)}`}`;
+  const failed = failedWords(load);
+  return [
+    `${waitingWords(load)}${command.exitCode === 0 ? '' : `; ${endWords(load)}`}`,
+    ...(failed.length > 0 ? [failed.join(', ')] : []),
+    `${recovered}; ${connectionWords(load)}`,
+    ...(pool && isFull(pool)
+      ? [
+          `a full pool: if a connection is opened for each request that is held back, the target needs ${formatCount(pool.needed)}, and has ${formatCount(pool.limit)} (${formatCount(pool.open)} are open)`,
+        ]
+      : []),
+    ...(load.guarded ? [`with the guardrails of --apply: ${guardedWords(load.guarded)}`] : []),
   ];
+}
+
+function waitingWords({
+  mostWaiting,
+  someWaitedMs,
+  longestWaitMs,
+  blockedMs,
+  blocked,
+}: LoadedRunSection): string {
+  if (mostWaiting === 0) return 'no session waited behind the command';
+  const [worst] = blocked;
+  const behind = worst?.statement ? `statement ${formatCount(worst.statement)}` : 'the command';
+  return (
+    `for ${formatDuration(someWaitedMs)} up to ${plural(mostWaiting, 'session')} waited behind ${behind}, ` +
+    `the longest for ${formatDuration(longestWaitMs)}, ${formatDuration(blockedMs)} in all`
+  );
+}
+
+/** How a command that failed came to its end. */
+function endWords({ command, deadlocks }: LoadedRunSection): string {
+  return deadlocks.some(({ victim }) => victim === 'command')
+    ? 'the command was cancelled by a deadlock'
+    : `the command failed (exit code ${command.exitCode ?? 'none'})`;
+}
+
+function failedWords({ during, after, deadlocks }: LoadedRunSection): string[] {
+  const failed = during.failures + after.failures;
+  return [
+    ...(failed > 0 ? [`${plural(failed, 'transaction')} of the load failed`] : []),
+    ...(deadlocks.length > 0 ? [`${plural(deadlocks.length, 'deadlock')} with the command`] : []),
+  ];
+}
+
+function connectionWords({ connections, mostWaiting, clients, source }: LoadSection): string {
+  const used = `at most ${formatCount(connections.most)} of ${plural(connections.limit, 'connection')} were in use`;
+  return source !== 'command' && mostWaiting >= clients
+    ? `${used}, and all ${formatCount(clients)} sessions of the load waited at once`
+    : used;
+}
+
+function guardedWords(run: NonNullable<LoadSection['guarded']>): string {
+  const retries = run.guardrails?.retries.reduce((sum, { failed }) => sum + failed, 0) ?? 0;
+  const cancelled = run.guardrails?.cancelled.length ?? 0;
+  return [
+    run.command.exitCode === 0 ? 'the command succeeded' : endWords(run),
+    waitingWords(run),
+    ...failedWords(run),
+    ...(retries > 0 ? [`${plural(retries, 'retry', 'retries')} of a statement`] : []),
+    ...(cancelled > 0 ? [`${plural(cancelled, 'statement')} cancelled for blocking others`] : []),
+  ].join('; ');
+}
+
+function isFull({ needed, open, limit }: NonNullable<LoadSection['pool']>): boolean {
+  return open < limit && needed >= limit;
 }

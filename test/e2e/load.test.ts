@@ -98,6 +98,38 @@ describe.each([14, 18] as const)('under the traffic that PostgreSQL %i has', (ve
   );
 });
 
+describe('an apply under the traffic that the target has', () => {
+  test('is tried with its guardrails, which decide whether it may go ahead', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const traffic = await startTraffic(target.url, 6, FIRST_B);
+    const apply = (command: string, ...args: string[]) =>
+      rehearse(target.url, sqlCommand(command), {
+        env: CLUSTER,
+        args: [...LOAD, '--apply', '--yes', ...args],
+      });
+    try {
+      const held = 'BEGIN; ALTER TABLE a ADD COLUMN w int; SELECT pg_sleep(3); COMMIT';
+      const refused = await apply(held, '--max-blocked', '500ms');
+      const { load } = refused.report;
+      expect(load?.command.exitCode).toBe(0);
+      expect(load?.longestWaitMs).toBeGreaterThan(2000);
+      expect(load?.guarded?.command.exitCode).not.toBe(0);
+      expect(load?.guarded?.guardrails?.cancelled[0]?.reason).toBe('max-blocked');
+      expect(load?.guarded?.longestWaitMs).toBeLessThan(load?.longestWaitMs ?? 0);
+      expect(refused.report.verdict.reasons).toContain(
+        'the command failed under load, with the guardrails of --apply',
+      );
+      expect(refused.report.apply?.outcome).toBe('refused');
+      const applied = await apply('ALTER TABLE a ADD COLUMN w int');
+      expect(applied.report.load?.guarded).toMatchObject({ command: { exitCode: 0, schemaEqual: true } });
+      expect(applied.report.apply?.outcome).toBe('applied');
+      expect(applied.report.cleanup.failed).toEqual([]);
+    } finally {
+      await traffic.stop();
+    }
+  }, 120_000);
+});
+
 describe('a run under load', async () => {
   const found = await newestClientPrograms(['pgbench']);
   const noPgbench = skipReason(found && found.major >= 15 ? null : 'pgbench 15 or newer is not installed');

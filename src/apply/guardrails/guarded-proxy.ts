@@ -3,14 +3,14 @@ import type { Target } from '../../database/target.ts';
 import { messageOf, SafemigrateError } from '../../errors.ts';
 import type { Emit } from '../../events.ts';
 import type { DuringSection } from '../../model/report.ts';
-import { type CommandWatch, watchCommand } from '../../observe/command-watch.ts';
+import { type CommandWatch, type CommandWatchOptions, watchCommand } from '../../observe/command-watch.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Audit } from '../../postgres/connection/audit.ts';
 import { openSession } from '../../postgres/connection/connect.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { endsWithin } from '../../postgres/ends-within.ts';
 import { withSettings } from '../../postgres/protocol/startup-settings.ts';
-import type { Observer } from '../../proxy/observed.ts';
+import type { Gate, Observer } from '../../proxy/observed.ts';
 import type { Rehearsed } from '../../rehearsal/receipts/rehearsed.ts';
 import type { Scope } from '../../scope.ts';
 import { InvalidIndexes } from '../retry/invalid-indexes.ts';
@@ -39,14 +39,16 @@ export interface GuardedParts {
   readonly listen: string;
   /** Literals are left out of what is reported, and were in the rehearsal. */
   readonly redact: boolean;
-  /** Says where the run listens for `pause`, `resume` and `abort`. */
-  readonly env: NodeJS.ProcessEnv;
+  /** Says where the run listens for `pause`, `resume` and `abort`; null: nowhere. */
+  readonly env: NodeJS.ProcessEnv | null;
   readonly emit: Emit;
   readonly audit?: Audit;
   /** Opens a session of ours on the target's server, if possible outside the target. */
   readonly connect: (purpose: string) => Promise<Session>;
   /** Takes every event of the proxy. */
   readonly observer: Observer;
+  /** If the command runs on a clone: its way there, whose guard decides before the guardrails do. */
+  readonly onClone?: CommandWatchOptions;
   /** Ends the command, as its time limit does. */
   readonly abort: (reason: SafemigrateError) => void;
 }
@@ -60,8 +62,8 @@ export interface GuardedWatch extends CommandWatch {
 }
 
 export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Promise<GuardedWatch> {
-  const { target, run, logins, rehearsed, emit, audit = () => {}, connect, observer } = parts;
-  const { guardrails, redact } = parts;
+  const { target, run, rehearsed, emit, audit = () => {}, connect, observer } = parts;
+  const { guardrails, redact, onClone } = parts;
   const events = new GuardrailEvents(emit, redact);
   const activity = await scope.own(
     'watchdog',
@@ -77,31 +79,16 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   const progress = new ProgressTracker(rehearsed, events);
   const settings = settingsOf(guardrails);
   const stopListening = await listen(scope, run, parts.env, manualControl, events);
+  const gate = new ApplyGate({
+    database: target.database.name,
+    ...{ rehearsed, points: await pointsIn(rehearsed.statements), redact, guardrails, events },
+    ...{ manualControl, blockingMonitor, retries, indexes, activity },
+  });
   const proxy = await watchCommand(scope, {
-    logins,
-    clone: target.settings,
-    sharesRoles: true,
-    cloneOid: target.database.oid,
-    guard: new ApplyGate({
-      database: target.database.name,
-      ...{
-        rehearsed,
-        points: await pointsIn(rehearsed.statements),
-        redact,
-        guardrails,
-        events,
-        manualControl,
-        blockingMonitor,
-        retries,
-        indexes,
-        activity,
-      },
-    }),
+    ...(onClone ?? wayToTarget(parts)),
+    guard: onClone ? withinBoundary(onClone.guard, gate) : gate,
     settings,
     observe: 'sampled',
-    listen: parts.listen,
-    otherDatabase: () => true,
-    connect,
     observer: (event) => {
       if (event.type === 'session') noteOwnTimeouts(event.parameters, settings, events);
       retries.observe(event);
@@ -132,14 +119,36 @@ export async function startGuardedProxy(scope: Scope, parts: GuardedParts): Prom
   };
 }
 
+function wayToTarget({ target, logins, listen, connect }: GuardedParts) {
+  return {
+    ...{ logins, listen, connect, clone: target.settings, cloneOid: target.database.oid },
+    ...{ sharesRoles: true, otherDatabase: () => true },
+  };
+}
+
+/** What may not be done on a clone is refused first. */
+function withinBoundary(boundary: Gate, gate: ApplyGate): Gate {
+  return {
+    before: async (intent) => {
+      const answer = await boundary.before(intent);
+      return answer === 'run' ? gate.before(intent) : answer;
+    },
+    calls: (oid) => boundary.calls?.(oid) ?? 'run',
+    between: (signal) => gate.between(signal),
+    waitsForLocks: (intent) => gate.waitsForLocks(intent),
+    after: (intent, attempt) => gate.after(intent, attempt),
+  };
+}
+
 /** Listens for pause, resume and abort. Without a socket the run continues, and cannot be controlled. */
 async function listen(
   scope: Scope,
   run: RunId,
-  env: NodeJS.ProcessEnv,
+  env: NodeJS.ProcessEnv | null,
   manualControl: ManualControl,
   events: GuardrailEvents,
 ): Promise<() => Promise<void>> {
+  if (env === null) return async () => {};
   try {
     const control = await scope.own(
       'control socket',

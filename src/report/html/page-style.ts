@@ -76,7 +76,8 @@ padding:.2rem .6rem}
 .scroll rect:focus{outline:none;stroke:var(--fg);stroke-width:2}
 .scroll rect.on{stroke:var(--fg);stroke-width:2}
 .statement{fill:var(--accent)}.statement.failed{fill:var(--fail)}.transaction{fill:var(--bar);opacity:.45}
-figure.load{margin:.5rem 0}figure.load figcaption{font-size:.85rem;color:var(--dim)}
+figure.load{margin:.5rem 0}figure.load .names div.chart{height:90px;line-height:1.3;padding-top:.4rem;box-sizing:border-box;white-space:normal}
+figure.load svg{border-bottom:1px solid var(--line);box-sizing:border-box}
 .detail{min-height:4.5rem;border:1px solid var(--line);border-top:0;padding:.5rem .75rem;font-size:.9rem}
 .legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.85rem;margin:.5rem 0;padding:0;list-style:none}
 .legend i{display:inline-block;width:.9em;height:.9em;border-radius:.15em;margin-right:.35em;vertical-align:-.1em}

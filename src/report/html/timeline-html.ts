@@ -26,6 +26,33 @@ interface Lane {
   readonly bars: readonly Bar[];
 }
 
+/** What a command sent in one run. */
+type CommandRun = Pick<Report, 'statements' | 'transactions'>;
+
+/** Bars of a run in a figure that shows other things as well. */
+const BARS = 100;
+
+/** The lanes of one run on the time axis of another figure: their names, and what is drawn. @param startMs since 1970, where the axis begins. */
+export function lanesOnAxis(
+  run: CommandRun,
+  startMs: number,
+  percent: (ms: number) => string,
+): { names: Html; svg: Html } {
+  const lanes = [...sessionLanes(run), ...lockLanes(run)];
+  const longest = (bars: readonly Bar[]) =>
+    [...bars].sort((one, other) => other.toMs - other.fromMs - (one.toMs - one.fromMs)).slice(0, BARS);
+  const drawn = lanes.map(({ bars }, lane) =>
+    longest(bars)
+      .map((bar) => ({ ...bar, fromMs: bar.fromMs - startMs, toMs: bar.toMs - startMs, statement: null }))
+      .map((bar) => barOf(bar, lane - 1, percent))
+      .join(''),
+  );
+  return {
+    names: html`${lanes.map(({ name }) => html`<div title="${name}">${name}</div>`)}`,
+    svg: html`<svg width="100%" height="${lanes.length * LANE_PX}" role="img" aria-label="${`${sentStatements(run.statements)} statements and their locks`}">${new Html(drawn.join(''))}</svg>`,
+  };
+}
+
 /** Transactions and statements over time, and the locks below them. Positions are percentages, so that it can be zoomed. */
 export function timeline(report: Report): Html | undefined {
   const { statements } = report;
@@ -91,7 +118,7 @@ function endOf(statement: StatementSection): number {
   return repeated ? Date.parse(repeated.lastStartedAt) + repeated.meanMs : startOf(statement) + durationMs;
 }
 
-function sessionLanes({ statements, transactions }: Report): Lane[] {
+function sessionLanes({ statements, transactions }: CommandRun): Lane[] {
   const sessions = [...new Set(statements.map(({ session }) => session))];
   return sessions.map((session) => ({
     name: `session ${session}`,
@@ -119,7 +146,7 @@ function sessionLanes({ statements, transactions }: Report): Lane[] {
 }
 
 /** Relations with the strongest and longest locks come first. */
-function lockLanes({ statements }: Report): Lane[] {
+function lockLanes({ statements }: CommandRun): Lane[] {
   const lanes = new Map<string, { bars: Bar[]; weight: number }>();
   const modes: readonly string[] = LOCK_MODES;
   // The strongest lock of a relation is drawn last, on top of the others.

@@ -20,7 +20,7 @@ function seen(
 }
 
 function counted(more: Partial<CountedTraffic> = {}): CountedTraffic {
-  return { readings: 100, windowMs: 10_000, transactions: 1000, changedRows: new Map(), ...more };
+  return { readings: 100, windowMs: 10_000, transactions: 1000, changedRows: new Map(), called: [], ...more };
 }
 
 const times = (count: number, make: (n: number) => SeenTransaction) =>
@@ -93,6 +93,27 @@ test('changed rows are shared out among the transactions that write to the relat
   expect(shape?.steps[0]?.rows).toBeCloseTo(3);
 });
 
+test('a statement that was counted and never seen is a kind of its own, and the transactions that were seen are the rest', () => {
+  const called = [
+    { locks: new Map([[B, 'ACCESS SHARE' as const]]), perSecond: 60 },
+    // Transactions of A were seen.
+    { locks: new Map([[A, 'ACCESS SHARE' as const]]), perSecond: 500 },
+  ];
+  const shapes = foldShapes(
+    times(40, (n) => seen(`t ${n}`, [A], [], 10)),
+    counted({ called }),
+  );
+  expect(shapes.map(({ steps, perSecond }) => [steps[0]?.relation, Math.round(perSecond)])).toEqual([
+    [A, 40],
+    [B, 60],
+  ]);
+  const calledOften = foldShapes(
+    [],
+    counted({ called: [{ ...called[0], perSecond: 500 }] as typeof called }),
+  );
+  expect(calledOften[0]?.perSecond).toBeCloseTo(100);
+});
+
 test('a shape is played as one transaction that locks relations and existing rows, and changes nothing', () => {
   const text = transactionText(
     {
@@ -113,7 +134,7 @@ test('a shape is played as one transaction that locks relations and existing row
   expect(lines).toEqual([
     'BEGIN;',
     `LOCK TABLE ONLY public."b's" IN ROW EXCLUSIVE MODE;`,
-    expect.stringMatching(/^SELECT 1 FROM ONLY public\."b's" WHERE ctid/),
+    'SELECT 1 FROM (',
     'SELECT pg_catalog.pg_sleep(0.0050);',
     'LOCK TABLE ONLY public.a IN ACCESS SHARE MODE;',
     'SELECT pg_catalog.pg_sleep(0.0050);',
@@ -124,7 +145,7 @@ test('a shape is played as one transaction that locks relations and existing row
   expect(text).not.toMatch(/\b(UPDATE|DELETE|INSERT) (?!SKIP)\w+ (SET|FROM|INTO)/);
 });
 
-test('a profile holds shapes by name, and gives back those whose relations are there', () => {
+test('a profile holds shapes by name, and gives them back', () => {
   const recorded: RecordedTraffic = {
     shapes: [
       {
@@ -142,16 +163,17 @@ test('a profile holds shapes by name, and gives back those whose relations are t
       [A, 'public.a'],
       [B, 'public."b"'],
     ]),
-    ...{ clients: 3, perSecond: 20, windowMs: 10_000, readings: 100 },
+    ...{ clients: 3, perSecond: 20, windowMs: 10_000, readings: 100, uncounted: null },
   };
   const profiled = shapesForProfile(recorded);
   expect(profiled?.kinds[0]).toMatchObject({ perSecond: 12.35, unordered: [['public.a', 'public."b"']] });
   if (!profiled) throw new Error('there are shapes');
-  const all = trafficOfProfile(profiled, () => true);
+  const all = trafficOfProfile(profiled);
   const named = all.shapes.map(({ steps }) => steps.map(({ relation }) => all.names.get(relation)));
   expect(named).toEqual([['public."b"', 'public.a'], ['public."b"']]);
-  const some = trafficOfProfile(profiled, (name) => name === 'public.a');
-  expect(some.shapes.map(({ steps }) => steps.length)).toEqual([1]);
-  expect(some.shapes[0]?.unordered).toEqual([]);
+  expect(all.shapes[0]?.unordered.flat().map((oid) => all.names.get(oid))).toEqual([
+    'public.a',
+    'public."b"',
+  ]);
   expect(shapesForProfile({ ...recorded, shapes: [] })).toBeNull();
 });
