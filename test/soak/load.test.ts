@@ -3,12 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { recordShapes } from '../../src/load/record-shapes.ts';
-import { WaitMonitor } from '../../src/load/wait-monitor.ts';
-import { newestClientPrograms } from '../../src/local-server/client-programs.ts';
 import type { LoadSection } from '../../src/model/report.ts';
 import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
@@ -17,7 +13,14 @@ import { recordFigures } from '../bench/figures.ts';
 import { sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { rehearse } from '../helpers/rehearse.ts';
+import {
+  feltReally,
+  pgbenchProgram,
+  rehearsedUnderLoad,
+  TRIAL_CLIENTS,
+  TRIAL_RATE,
+  underTraffic,
+} from '../helpers/load-trials.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 
 /*
@@ -27,8 +30,6 @@ import { useOwnServers } from '../helpers/servers.ts';
 const REPEATS = Number(process.env.LOAD_REPEATS ?? 10);
 const ROWS = Number(process.env.LOAD_ROWS ?? 300_000);
 const WANTED = new RegExp(process.env.LOAD_KINDS ?? '');
-const CLIENTS = 6;
-const RATE = 150;
 
 const SETUP = `
 CREATE TABLE other (id int PRIMARY KEY, v int NOT NULL DEFAULT 0);
@@ -49,51 +50,25 @@ const settingsOf = (url: string) => parseSettings(url, readEnvironment({}, '/'))
 
 let folder: string;
 let script: string;
-let pgbench: string;
 
 beforeAll(async () => {
   await useOwnServers(14, 18);
   folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-load-soak-'));
   script = path.join(folder, 'traffic.sql');
   writeFileSync(script, SCRIPT);
-  const found = await newestClientPrograms(['pgbench']);
-  if (!found) throw new Error('pgbench is not installed');
-  pgbench = path.join(found.folder, 'pgbench');
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** pgbench works on the database while the function runs. */
-async function underTraffic<T>(url: string, work: () => Promise<T>): Promise<T> {
-  const words = [
-    '-n',
-    '-c',
-    String(CLIENTS),
-    '-j',
-    '1',
-    '-R',
-    String(RATE),
-    '-T',
-    '600',
-    '-f',
-    script,
-    '--max-tries=1',
-    url,
-  ];
-  const child = spawn(pgbench, words, { stdio: 'ignore' });
-  const ended = once(child, 'exit');
-  try {
-    await delay(1000);
-    return await work();
-  } finally {
-    child.kill('SIGKILL');
-    await ended;
-  }
+async function loaded(url: string, sql: string, ...args: string[]): Promise<LoadSection> {
+  return (await rehearsedUnderLoad(url, sqlCommand(sql), ...args)).load;
 }
 
-async function loaded(url: string, sql: string, ...args: string[]): Promise<LoadSection> {
-  const { report } = await rehearse(url, sqlCommand(sql), { env: { SAFEMIGRATE_CLONE: 'cluster' }, args });
-  if (!report.load) throw new Error(report.verdict.reasons.join('\n'));
-  return report.load;
+async function newTarget(version: 14 | 18) {
+  const target = await temporaryDatabase(version);
+  await withClient(target.url, async (client) => {
+    for (const each of SETUP.split(';')) await client.query(each);
+  });
+  return target;
 }
 
 describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
@@ -103,14 +78,11 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
   ] as const)(
     'two tables that are locked %s the order of the traffic',
     async (_, first, second, isDeadlock) => {
-      const target = await temporaryDatabase(version);
-      await withClient(target.url, async (client) => {
-        for (const sql of SETUP.split(';')) await client.query(sql);
-      });
+      const target = await newTarget(version);
       let found = 0;
       for (let run = 0; run < REPEATS; run++) {
         const sql = `BEGIN; ALTER TABLE ${first} ADD COLUMN x int; SELECT pg_sleep(0.3); ALTER TABLE ${second} ADD COLUMN x int; COMMIT`;
-        const load = await underTraffic(target.url, () =>
+        const load = await underTraffic(target.url, [script], () =>
           loaded(target.url, sql, '--load', '--load-window', '6s'),
         );
         if (load.deadlocks.length > 0) found++;
@@ -138,49 +110,6 @@ const KINDS: Readonly<Record<string, string>> = {
   CHECK: `ALTER TABLE hot ADD CHECK (md5(repeat(v::text, 300)) ~ '^[0-9a-f]{32}$')`,
 };
 
-interface Felt {
-  readonly blockedMs: number;
-  readonly longestMs: number;
-}
-
-/** The migration on a database under pgbench, as it would be without any tool. */
-async function really(version: 14 | 18, sql: string): Promise<Felt> {
-  const target = await temporaryDatabase(version);
-  await withClient(target.url, async (client) => {
-    for (const each of SETUP.split(';')) await client.query(each);
-  });
-  const session = await openSession(settingsOf(target.url), { purpose: 'monitor' });
-  const monitor = new WaitMonitor(session, performance.now());
-  const client = new Client({ connectionString: target.url });
-  await client.connect();
-  const { rows } = await client.query('SELECT pg_backend_pid() AS pid');
-  monitor.observe({
-    ...{
-      type: 'session',
-      session: 1,
-      pid: rows[0].pid,
-      user: '',
-      database: '',
-      application: '',
-      parameters: [],
-    },
-  });
-  try {
-    await underTraffic(target.url, async () => {
-      await delay(2000);
-      await client.query(sql);
-      await delay(2000);
-    });
-  } finally {
-    await client.end();
-    await monitor.stop();
-    await session.close();
-  }
-  const blockedMs = [...monitor.blocked.values()].reduce((sum, each) => sum + each.blockedMs, 0);
-  await target.drop();
-  return { blockedMs, longestMs: monitor.longestMs };
-}
-
 const ratio = (one: number, other: number) => Math.round((Math.max(one, 1) / Math.max(other, 1)) * 100) / 100;
 const median = (values: number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
@@ -191,12 +120,11 @@ test(
     const rows: Record<string, string | number>[] = [];
     const ratios: number[] = [];
     for (const [kind, sql] of Object.entries(KINDS).filter(([kind]) => WANTED.test(kind))) {
-      const truth = await really(18, sql);
-      const target = await temporaryDatabase(18);
-      await withClient(target.url, async (client) => {
-        for (const each of SETUP.split(';')) await client.query(each);
-      });
-      const shapes = await underTraffic(target.url, () =>
+      const real = await newTarget(18);
+      const truth = await feltReally(real.url, [script], [sql]);
+      await real.drop();
+      const target = await newTarget(18);
+      const shapes = await underTraffic(target.url, [script], () =>
         loaded(target.url, sql, '--load', '--load-window', '6s'),
       );
       const played = await loaded(
@@ -205,9 +133,9 @@ test(
         '--load',
         script,
         '--load-rate',
-        String(RATE),
+        String(TRIAL_RATE),
         '--load-clients',
-        String(CLIENTS),
+        String(TRIAL_CLIENTS),
       );
       await target.drop();
       const of = (load: LoadSection) => [
@@ -228,6 +156,7 @@ test(
       });
       console.log(rows.at(-1));
     }
+    if (process.env.LOAD_KINDS) return;
     recordFigures(
       'Waiting on the clone under load, as a multiple of that on a database under the same pgbench',
       rows,
@@ -241,13 +170,10 @@ test(
 test(
   'watching the target takes less than a hundredth of its throughput',
   async () => {
-    const target = await temporaryDatabase(18);
-    await withClient(target.url, async (client) => {
-      for (const each of SETUP.split(';')) await client.query(each);
-    });
-    const words = ['-n', '-c', String(CLIENTS), '-j', '1', '-T', '12', '-f', script, target.url];
+    const target = await newTarget(18);
+    const words = ['-n', '-c', String(TRIAL_CLIENTS), '-j', '1', '-T', '12', '-f', script, target.url];
     const throughput = async (watched: boolean) => {
-      const child = spawn(pgbench, words, { stdio: ['ignore', 'pipe', 'ignore'] });
+      const child = spawn(await pgbenchProgram(), words, { stdio: ['ignore', 'pipe', 'ignore'] });
       let text = '';
       child.stdout.on('data', (data) => (text += data));
       const ended = once(child, 'exit');
