@@ -16,6 +16,8 @@ export interface Traffic {
 
 /** A pause below this takes longer to ask for than it lasts. */
 const SHORTEST_SLEEP_MS = 2;
+/** A session that is late by more transactions than this leaves the others out. */
+const MOST_BEHIND = 3;
 /** A transaction that changes many rows still keeps at most this many locked. */
 const MAX_ROWS = 100;
 /** Places are drawn by chance, and some hold no row by now. */
@@ -37,11 +39,13 @@ export function playShapes(
 ): Traffic {
   const ending = new AbortController();
   const perSecond = shapes.reduce((sum, shape) => sum + shape.perSecond, 0) * rate;
-  const busyMs = shapes.reduce((sum, shape) => sum + shape.perSecond * shape.holdMs, 0) * (rate / perSecond);
-  const meanPauseMs = Math.max((sessions.length * 1000) / perSecond - busyMs, 0);
+  const intervalMs = (sessions.length * 1000) / perSecond;
   const playing = sessions.map(async (session) => {
+    let dueMs = performance.now();
     while (!ending.signal.aborted) {
-      await pause(exponential(meanPauseMs), ending.signal);
+      // What took long shortens the next pauses, but requests that were held back for long do not all come afterwards.
+      dueMs = Math.max(dueMs, performance.now() - MOST_BEHIND * intervalMs) + exponential(intervalMs);
+      await pause(dueMs - performance.now(), ending.signal);
       if (ending.signal.aborted) return;
       const ended = await playOnce(session, transactionText(drawn(shapes), names));
       if (!ending.signal.aborted) log.add(ended);

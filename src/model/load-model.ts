@@ -24,7 +24,7 @@ const loadedRun = z.object({
     exitCode: z.int().nullable(),
     startedMs: milliseconds,
     endedMs: milliseconds,
-    /** It left the schema that the rehearsal without load left. null: not compared. */
+    /** It left the schema that the rehearsal without load left. null: not compared, because it failed for example. */
     schemaEqual: z.boolean().nullable(),
   }),
   /** Before the command. */

@@ -84,7 +84,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
   const { statements, transactions: ofCommand } = await run.wire.statements(allNames, null);
   const section = describeLoad({
     ...{ clients: traffic.clients, exitCode: run.result.exitCode, times, monitor, log, commandDeadlocks },
-    schemaEqual: await hasSameSchema(loaded, quiet),
+    schemaEqual: run.result.exitCode === 0 ? await hasSameSchema(loaded, quiet) : null,
     ...{ names: allNames, statements, transactions: ofCommand, sessions: sessionsOf(prepared) },
   });
   return { section, opened };

@@ -52,7 +52,10 @@ function failedWords({ during, after, deadlocks }: LoadedRunSection): string[] {
   const failed = during.failures + after.failures;
   return [
     ...(failed > 0 ? [`${plural(failed, 'transaction')} of the load failed`] : []),
-    ...(deadlocks.length > 0 ? [`${plural(deadlocks.length, 'deadlock')} with the command`] : []),
+    // One that cancelled the command has been said.
+    ...(deadlocks.some(({ victim }) => victim === 'load')
+      ? [`${plural(deadlocks.length, 'deadlock')} with the command`]
+      : []),
   ];
 }
 

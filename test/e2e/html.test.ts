@@ -6,11 +6,13 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Report, StatementSection } from '../../src/model/report.ts';
+import { TrafficLog } from '../../src/load/traffic-log.ts';
+import type { LoadSection, Report, StatementSection } from '../../src/model/report.ts';
 import { renderHtml } from '../../src/report/html.ts';
 import { findBrowser } from '../helpers/browser.ts';
 import { sampleReport, sampleReports } from '../helpers/reports.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { sampleLoad } from '../helpers/sample-load.ts';
 
 const program = await findBrowser();
 const needed = skipReason(program === null ? 'Chromium is not installed' : null);
@@ -484,6 +486,51 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       await page.getByRole('button', { name: 'Rows' }).click();
       await page.getByRole('button', { name: 'Zoom in' }).click();
       expect(await page.locator('#statement-table tbody tr').count()).toBe(5_000);
+      expect(heard).toEqual([]);
+    });
+  });
+});
+
+describe.skipIf(needed)('a page with hours of load', () => {
+  /** As the log of a run that lasted so long counts them. */
+  function hoursOfLoad(minutes: number): LoadSection {
+    const log = new TrafficLog();
+    const totalMs = minutes * 60_000;
+    for (let at = 0; at < totalMs; at += 100) {
+      const endedMs = log.startedMs + at + 3;
+      log.add({ startedMs: endedMs - 2 - (at % 700) / 10, endedMs, error: null });
+    }
+    const statements = sampleReport().statements.map((statement) => ({
+      ...statement,
+      startedAt: new Date(Date.parse(sampleLoad().startedAt) + 5000).toISOString(),
+    }));
+    const run = {
+      seconds: log.seconds((fromMs) => (fromMs > totalMs / 2 ? 0 : 12)),
+      command: { exitCode: 0, startedMs: 5000, endedMs: totalMs / 2, schemaEqual: true },
+      ...{ statements, mostWaiting: 12, someWaitedMs: totalMs / 2, longestWaitMs: 5000, blockedMs: 60_000 },
+    };
+    const { source: _, origin: __, guarded: ___, ...guarded } = sampleLoad(run);
+    return sampleLoad({ ...run, guarded: { ...guarded, guardrails: null } });
+  }
+
+  test.each([10, 600])('opens in a second, with %i minutes of it', async (minutes) => {
+    const report = sampleReport({ load: hoursOfLoad(minutes) });
+    expect(report.load?.seconds.length).toBeLessThanOrEqual(300);
+    expect(renderHtml(report).length).toBeLessThan(renderHtml(sampleReport()).length + 600_000);
+    await withPage(report, async ({ page, heard }) => {
+      const openedMs = await page.evaluate(
+        () => (performance.getEntriesByType('navigation')[0] as PerformanceNavigationTiming).loadEventEnd,
+      );
+      expect(openedMs).toBeLessThan(1000);
+      expect(await page.locator('figure.load svg').count()).toBeGreaterThan(3);
+      const [chart, lane] = await page
+        .locator('figure.load')
+        .first()
+        .locator('svg')
+        .evaluateAll((all) =>
+          all.map((each) => each.getBoundingClientRect()).map(({ left, width }) => [left, width]),
+        );
+      expect(lane).toEqual(chart);
       expect(heard).toEqual([]);
     });
   });

@@ -70,3 +70,21 @@ test('a statement is named only if the run without load sent the same at this pl
   expect(named('ALTER TABLE a')).toEqual([1]);
   expect(named('BEGIN')).toEqual([null]);
 });
+
+test('if the held back requests need more connections than there are, waiting is at least a warning', () => {
+  const pool = { needed: 120, open: 20, limit: 97 };
+  expect(codes({ blocked: behind(500), pool })).toEqual(['warning TRAFFIC_BLOCKED']);
+  // It was full without the command.
+  expect(codes({ blocked: behind(500), pool: { ...pool, open: 97 } })).toEqual(['notice TRAFFIC_BLOCKED']);
+  expect(codes({ pool })).toEqual([]);
+});
+
+test('a run with the guardrails of an apply decides, and what only the other one has is a notice', () => {
+  const { source: _, origin: __, guarded: ___, ...run } = sampleLoad({ blocked: behind(1500) });
+  const guarded = { ...run, guardrails: null };
+  const deadlocks: LoadSection['deadlocks'] = [{ victim: 'command', statement: 1, sql: 'x', detail: 'x' }];
+  expect(codes({ blocked: behind(15_000), deadlocks, guarded })).toEqual([
+    'warning TRAFFIC_BLOCKED',
+    'notice DEADLOCK',
+  ]);
+});

@@ -127,6 +127,20 @@ describe('a run under load', () => {
     expect(ended({ schemaEqual: false })).toEqual([expect.stringMatching(/another schema/)]);
   });
 
+  test('with the guardrails of an apply decides, if there was one', () => {
+    const { source: _, origin: __, guarded: ___, ...run } = load;
+    const failed = { ...load.command, exitCode: 1 };
+    const ended = (plain: LoadSection['command'], guarded: LoadSection['command']) =>
+      reasons({
+        ...requested,
+        load: { ...load, command: plain, guarded: { ...run, command: guarded, guardrails: null } },
+      });
+    expect(ended(failed, load.command)).toEqual([]);
+    expect(ended(load.command, failed)).toEqual([
+      'the command failed under load, with the guardrails of --apply',
+    ]);
+  });
+
   test('has limits, which count as exceeded without one', () => {
     const limited = (policy: Partial<Policy>, found: Partial<Findings>) =>
       judgeBy({ ...fine, ...found }, { ...DEFAULT_POLICY, ...policy }, '2026-11-21').reasons;

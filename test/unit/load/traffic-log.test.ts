@@ -48,3 +48,14 @@ test('the log of pgbench is read, with what failed and without what was skipped'
   expect((second?.endedMs ?? 0) - (first?.endedMs ?? 0)).toBeCloseTo(250);
   expect(second?.error).toMatchObject({ sqlstate: '40P01' });
 });
+
+test('a long run has as many parts as one of 300 s, and each transaction is in one of them', () => {
+  const log = new TrafficLog();
+  const perMinute = Array.from({ length: 600 }, (_, minute) => log.startedMs + minute * 60_000 + 1);
+  for (const endedMs of perMinute) log.add({ startedMs: endedMs - 1, endedMs, error: null });
+  const parts = log.seconds(() => 0);
+  expect(parts.length).toBeLessThanOrEqual(300);
+  expect(parts.reduce((sum, { transactions }) => sum + transactions, 0)).toBe(600);
+  expect(parts[1]?.atMs).toBe(parts[0]?.durationMs);
+  expect(parts.at(-1)?.atMs).toBeGreaterThan(590 * 60_000 - (parts[0]?.durationMs ?? 0));
+});
