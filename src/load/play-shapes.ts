@@ -94,18 +94,20 @@ export function transactionText({ steps, holdMs }: Shape, names: ReadonlyMap<num
   return ['BEGIN;', ...lines, 'COMMIT;'].join('\n');
 }
 
-// A nested loop over the places keeps their order by chance: a scan by an array of places begins at the front of the table, which is what
-// an UPDATE of all rows locks first.
+// The places are drawn from the whole table, those that hold a row are chosen by chance, and locked from the front to the back: in which
+// order the application's statements lock rows of one table is not known, and a deadlock must not be made up.
 function lockRows(name: string, count: number): string {
   const regclass = `'${name.replaceAll("'", "''")}'::pg_catalog.regclass`;
   return `SELECT 1 FROM (
-  SELECT pg_catalog.format('(%s,%s)', pg_catalog.floor(pg_catalog.random() * pages)::int8,
-                           1 + pg_catalog.floor(pg_catalog.random() * rows)::int8)::pg_catalog.tid AS place
-    FROM (SELECT greatest(pg_catalog.pg_relation_size(${regclass}) / pg_catalog.current_setting('block_size')::int8, 1) AS pages,
-                 CASE WHEN reltuples > 0 AND relpages > 0 THEN pg_catalog.ceil(reltuples / relpages) ELSE ${ROWS_PER_PAGE} END AS rows
-            FROM pg_catalog.pg_class WHERE oid = ${regclass}) s,
-         pg_catalog.generate_series(1, ${count * PLACES_PER_ROW})) p
-  JOIN ONLY ${name} t ON t.ctid = p.place LIMIT ${count} FOR NO KEY UPDATE OF t;`;
+  SELECT t.ctid AS place FROM (
+    SELECT pg_catalog.format('(%s,%s)', pg_catalog.floor(pg_catalog.random() * pages)::int8,
+                             1 + pg_catalog.floor(pg_catalog.random() * rows)::int8)::pg_catalog.tid AS drawn
+      FROM (SELECT greatest(pg_catalog.pg_relation_size(${regclass}) / pg_catalog.current_setting('block_size')::int8, 1) AS pages,
+                   CASE WHEN reltuples > 0 AND relpages > 0 THEN pg_catalog.ceil(reltuples / relpages) ELSE ${ROWS_PER_PAGE} END AS rows
+              FROM pg_catalog.pg_class WHERE oid = ${regclass}) s,
+           pg_catalog.generate_series(1, ${count * PLACES_PER_ROW})) p
+    JOIN ONLY ${name} t ON t.ctid = p.drawn LIMIT ${count}) q
+  JOIN ONLY ${name} t ON t.ctid = q.place ORDER BY q.place FOR NO KEY UPDATE OF t;`;
 }
 
 function drawn(shapes: readonly Shape[]): Shape {

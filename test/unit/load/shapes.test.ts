@@ -141,7 +141,8 @@ test('a shape is played as one transaction that locks relations and existing row
     'COMMIT;',
   ]);
   expect(text).toContain(`'public."b''s"'::pg_catalog.regclass`);
-  expect(text).toMatch(/LIMIT 2 FOR NO KEY UPDATE/);
+  expect(text).toMatch(/LIMIT 2\) q/);
+  expect(text).toMatch(/ORDER BY q\.place FOR NO KEY UPDATE OF t;/);
   expect(text).not.toMatch(/\b(UPDATE|DELETE|INSERT) (?!SKIP)\w+ (SET|FROM|INTO)/);
 });
 
