@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TrafficLog } from '../../src/load/traffic-log.ts';
@@ -201,6 +202,30 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       });
       expect(seen).toEqual({ bars: 2, title: 'ACCESS EXCLUSIVE on public.orders for 100 ms' });
     });
+  });
+
+  // The large one takes it half a minute, and has nothing that the others lack.
+  const looked = Object.keys(sampleReports).filter((name) => name !== 'large');
+  test.each([
+    ...looked.map((name) => [name, 'light'] as const),
+    ...['rewrite', 'half-applied', 'target-changed'].map((name) => [name, 'dark'] as const),
+  ])('axe finds nothing to object to in %s, %s', async (name, colorScheme) => {
+    await withPage(
+      sampleReports[name] ?? sampleReport(),
+      async ({ page }) => {
+        await page.evaluate(axe.source);
+        await page.evaluate(() => {
+          for (const folded of document.querySelectorAll('details')) folded.open = true;
+        });
+        const { violations } = await page.evaluate(() =>
+          (window as unknown as { axe: typeof axe }).axe.run(),
+        );
+        expect(
+          violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3)}`),
+        ).toEqual([]);
+      },
+      { colorScheme, reducedMotion: 'reduce' },
+    );
   });
 
   test('the timeline can be walked with the keyboard alone', async () => {

@@ -45,7 +45,7 @@ function failures({ statements }: ApplySection): Html | undefined {
     error === null ? [] : [{ index, sql, error }],
   );
   if (failed.length === 0) return undefined;
-  return html`<h3>Failed on the target</h3>${tableHtml(
+  return html`<h2>Failed on the target</h2>${tableHtml(
     ['#', 'Statement', 'Error'],
     failed
       .slice(0, LISTED)
@@ -79,11 +79,11 @@ const OPEN = new Html(' open');
 
 function guardrails({ during }: ApplySection): Html | undefined {
   const words = during === null ? [] : duringWords(during, (text) => cutText(text, SQL_CHARACTERS));
-  return words.length === 0 ? undefined : html`<h3>Guardrails</h3>${listHtml(words)}`;
+  return words.length === 0 ? undefined : html`<h2>Guardrails</h2>${listHtml(words)}`;
 }
 
 function differences({ differences: found }: ApplySection): Html | undefined {
-  return found.length === 0 ? undefined : html`<h3>Differences from the rehearsal</h3>${listHtml(found)}`;
+  return found.length === 0 ? undefined : html`<h2>Differences from the rehearsal</h2>${listHtml(found)}`;
 }
 
 /** Rehearsed and real times; the slowest statements on the target come first. */
@@ -93,7 +93,7 @@ function times({ comparedTimes }: ApplySection): Html | undefined {
     formatDuration(comparedTimes.reduce((total, each) => total + pick(each), 0));
   const longest = Math.max(...comparedTimes.flatMap((each) => [each.rehearsedMs, each.appliedMs]));
   const time = (ms: number, kind: '' | 'before') => html`${bar(ms, longest, kind)} ${formatDuration(ms)}`;
-  return html`<h3>Times</h3>
+  return html`<h2>Times</h2>
 <p>${plural(comparedTimes.length, 'statement')}: ${sum(({ rehearsedMs }) => rehearsedMs)} rehearsed, ${sum(({ appliedMs }) => appliedMs)} on the target.</p>
 ${tableHtml(
   ['#', 'Rehearsed', 'On the target', 'Statement'],

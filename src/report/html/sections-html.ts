@@ -133,7 +133,7 @@ export function queriesHtml({ queries }: Report): Html | undefined {
       ? []
       : [
           tableHtml(
-            ['', 'Query', 'Calls', 'Why'],
+            ['State', 'Query', 'Calls', 'Why'],
             [
               ...broken.map(({ sql, callsPerSecond, error }) => [
                 html`<span class="tag bad">broken</span>`,
@@ -250,7 +250,7 @@ export function dataHtml({ data }: Report): Html | undefined {
   );
   return section('data', 'Data', [
     tableHtml(
-      ['Table', 'Rows before', 'after', 'Size before', 'after', ''],
+      ['Table', 'Rows before', 'after', 'Size before', 'after', 'Note'],
       data.tables.map(({ relation, rowsBefore, rowsAfter, exact, bytesBefore, bytesAfter, rewritten }) => [
         html`<code>${relation}</code>`,
         html`${rows(rowsBefore, exact)}`,
