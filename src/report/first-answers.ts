@@ -32,7 +32,7 @@ function usersWords({ load, statements, schema, forecast }: Report): string {
   const blocking = longestLocks(statements, schema).filter(
     ({ blocks }) => blocks.includes('reads') || blocks.includes('writes'),
   );
-  if (blocking.length === 0) return 'nobody waits: no lock blocks reads or writes';
+  if (blocking.length === 0) return 'no session waits: no lock blocks reads or writes';
   return `${blockedWords(blocking)}${trafficWords(forecast)}`;
 }
 
@@ -67,7 +67,7 @@ function trafficWords(forecast: Report['forecast']): string {
   const most = forecast.locks.reduce((highest, { queued }) => Math.max(highest, queued ?? 0), 0);
   if (forecast.locks.some(({ sessionsRunOut }) => sessionsRunOut)) return '; CONNECTIONS WOULD RUN OUT';
   return most < 1
-    ? '; nobody came while traffic was sampled'
+    ? '; none came while traffic was sampled'
     : `; about ${plural(most, 'statement')} at its traffic`;
 }
 

@@ -39,7 +39,7 @@ describe('who waits', () => {
 
   test('locks that block neither reads nor writes keep nobody waiting', () => {
     expect(answer('Users', holding(['public.orders', ['vacuum', 'DDL'], 4200]))).toBe(
-      'nobody waits: no lock blocks reads or writes',
+      'no session waits: no lock blocks reads or writes',
     );
   });
 
