@@ -1,7 +1,7 @@
 /**
  * Runs what stands between a client and its server in a process of its own: the proxy with everything that observes through it,
  * or a pipe that only copies bytes. Run with `fork`; it sends its URL, and on each message its CPU time and the process ids of
- * its own backends.
+ * its own backends. With `sandbox` as the third word it lets everything pass, as for a clone in a sandbox.
  */
 import { type AddressInfo, createConnection, createServer } from 'node:net';
 import { RehearsalGate } from '../../src/observe/clone-boundary/rehearsal-gate.ts';
@@ -13,7 +13,7 @@ import { parseText } from '../../src/postgres/sql/parse.ts';
 import type { Observe } from '../../src/proxy/observed.ts';
 import { Scope } from '../../src/scope.ts';
 
-const [kind, url = ''] = process.argv.slice(2);
+const [kind, url = '', where] = process.argv.slice(2);
 const backends: number[] = [];
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
@@ -44,7 +44,8 @@ async function proxy(observe: Observe): Promise<string> {
   const { database } = settings;
   const guard = new RehearsalGate({
     names: { target: database, clone: database },
-    isolation: 'same-cluster',
+    // In a sandbox of its own a clone needs no check of what the command sends.
+    ...(where === 'sandbox' ? { isolation: 'own-cluster', sandboxed: true } : { isolation: 'same-cluster' }),
     allow: false,
     marking: () => '',
     writingFunction: async () => undefined,

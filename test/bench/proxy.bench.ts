@@ -147,7 +147,7 @@ describe.each(['on', 'off'] as const)(
     );
     let server: Server;
     let pipe: Between;
-    let proxies: Record<Observe, Between>;
+    let proxies: Record<string, Between>;
 
     beforeAll(async () => {
       server = await startServer({ settings: { fsync, autovacuum: 'off', max_wal_size: '4GB' } });
@@ -156,6 +156,8 @@ describe.each(['on', 'off'] as const)(
         exact: await between('exact', server.url),
         sampled: await between('sampled', server.url),
         off: await between('off', server.url),
+        'sampled, sandbox': await between('sampled', server.url, 'sandbox'),
+        'off, sandbox': await between('off', server.url, 'sandbox'),
       };
     }, 60_000);
 
@@ -192,10 +194,10 @@ interface Between {
   stop(): Promise<void>;
 }
 
-async function between(kind: 'pipe' | Observe, url: string): Promise<Between> {
+async function between(kind: 'pipe' | Observe, url: string, where = ''): Promise<Between> {
   const script = bundled('test/bench/between.ts');
   const execArgv = (kind !== 'pipe' && process.env.PROXY_NODE_OPTIONS?.split(' ')) || [];
-  const child = fork(script, [kind, url], { execArgv });
+  const child = fork(script, [kind, url, where], { execArgv });
   const gone = new AbortController();
   child.on('exit', () => gone.abort());
   const said = async (): Promise<unknown> => (await once(child, 'message', { signal: gone.signal }))[0];
@@ -255,6 +257,7 @@ function record(name: string, costs: Record<string, Cost[]>): void {
       way,
       ms: ms(({ wallMs }) => wallMs),
       ratio: ratio(({ wallMs }) => wallMs),
+      'of the pipe': (of(way, ({ wallMs }) => wallMs) / of('pipe', ({ wallMs }) => wallMs)).toFixed(2),
       'CPU ratio': ratio(total),
       'client CPU ms': ms(({ clientMs }) => clientMs),
       'between CPU ms': ms(({ betweenMs }) => betweenMs),
