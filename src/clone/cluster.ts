@@ -71,13 +71,14 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
 function whereabouts(
   context: CloneContext,
   survey: Survey,
-): Pick<PrivateServer, 'folder' | 'owner' | 'programs' | 'release'> {
+): Pick<PrivateServer, 'folder' | 'owner' | 'programs' | 'release' | 'files'> {
   const folder = clusterFolder(context, survey);
   const { directory, programs, dataset } = survey;
   return {
     folder,
     owner: directory.owner,
     programs,
+    files: survey.files,
     ...(dataset ? { release: zfsCommands(dataset, context.run, path.join(folder, 'data')).release } : {}),
   };
 }

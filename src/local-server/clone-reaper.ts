@@ -41,8 +41,13 @@ export interface CloneReaper {
   readonly ending: Promise<Ending>;
   /** The end of this process is no reason any more. */
   keep(): Promise<void>;
-  /** @returns whether the folder is gone; false also when the watchdog was lost. */
-  end(): Promise<boolean>;
+  /**
+   * Ends the server and removes the folder.
+   * @param until `stopped`: returns when the server has ended. The removal goes on without this process, and with `safemigrate clean`
+   * if the reaper is killed.
+   * @returns `failed` also if the reaper was lost.
+   */
+  end(until: 'gone' | 'stopped'): Promise<'gone' | 'removing' | 'failed'>;
 }
 
 /** @throws SafemigrateError `SERVER` where no process can be started. */
@@ -60,7 +65,8 @@ export async function startCloneReaper(order: ReaperOrder): Promise<CloneReaper>
     throw new SafemigrateError('SERVER', 'the watchdog of the clone could not be started', { cause: error });
   });
   const ended = once(shell, 'exit') as Promise<[number | null]>;
-  const ending = readEnding(shell.stdout, ended);
+  const lines = readLines(shell.stdout);
+  const ending = lines.first.then((line) => parseEnding(line ?? 'lost'));
   shell.stdin.on('error', () => {});
   const pipes = [shell.stdin, shell.stdout].filter((pipe) => pipe instanceof Socket);
   shell.unref();
@@ -72,20 +78,24 @@ export async function startCloneReaper(order: ReaperOrder): Promise<CloneReaper>
       new Promise((resolve, reject) => {
         shell.stdin.write('keep\n', (error) => (error ? reject(error) : resolve()));
       }),
-    async end() {
+    async end(until) {
       shell.ref();
       for (const pipe of pipes) pipe.ref();
       shell.stdin.end();
-      const [code] = await ended;
-      return code === 0;
+      if (until === 'gone' || (await lines.second) !== 'stopped')
+        return (await ended)[0] === 0 ? 'gone' : 'failed';
+      shell.unref();
+      for (const pipe of pipes) pipe.unref();
+      return 'removing';
     },
   };
 }
 
-async function readEnding(output: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<Ending> {
-  for await (const line of createInterface(output)) return parseEnding(line);
-  await ended;
-  return { reason: 'lost' };
+/** The reason for the end, and then `stopped`; undefined if the output ends before. */
+function readLines(output: NodeJS.ReadableStream): Record<'first' | 'second', Promise<string | undefined>> {
+  const lines = createInterface(output)[Symbol.asyncIterator]();
+  const first = lines.next().then(({ value }) => value as string | undefined);
+  return { first, second: first.then(() => lines.next()).then(({ value }) => value as string | undefined) };
 }
 
 function parseEnding(line: string): Ending {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Ends a copied server and removes its folder: when its owner closes the pipe or dies in whatever way (unless the owner had
 # written `keep`), at a deadline, when the file system's free space falls below a floor, or when somebody else removed the
-# server's folder. It prints the reason before it does so.
+# server's folder. It prints the reason before it does so, and `stopped` before it removes the folder.
 #
 # The server writes its process number to <folder>/server.pid before it becomes the server, or else to PostgreSQL's own file.
 # It is signalled only while it works inside the folder, since numbers are reused. The folder is removed only if it holds the
@@ -69,6 +69,8 @@ if [ -e /proc/self/cwd ]; then
     esac
   done
 fi
+# From here on nothing runs any more, and its owner need not wait for what may be a million files.
+echo stopped
 if [ -n "$release" ]; then sh -c "$release"; fi
 tries=0
 while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do

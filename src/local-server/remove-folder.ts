@@ -22,7 +22,7 @@ export async function endFolder(entry: FolderEntry): Promise<void> {
     ...{ folder, run, entry: entryFile(run), ttlMs: 0, floorBytes: 0 },
     ...{ socketFolder, release },
   });
-  if (!(await watchdog.end())) {
+  if ((await watchdog.end('gone')) !== 'gone') {
     throw new SafemigrateError('CLONE', `${folder} could not be removed.`, {
       hint: `Remove it yourself: rm -rf ${folder}; then \`safemigrate clean\`.`,
     });

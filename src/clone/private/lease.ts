@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SafemigrateError } from '../../errors.ts';
-import { formatBytes } from '../../format.ts';
+import { formatBytes, formatCount } from '../../format.ts';
 import { type CloneReaper, type Ending, startCloneReaper } from '../../local-server/clone-reaper.ts';
 import type { CopiedServer } from '../../local-server/copied.ts';
 import { endFolder } from '../../local-server/remove-folder.ts';
@@ -24,6 +24,13 @@ import type { PrivateServer } from './private-server.ts';
 /** How long a watchdog that ended the server may take to write its reason. */
 const REASON_MS = 500;
 
+/** Removing 40,000 files takes 1.6 s, a tenth of the whole rehearsal: nobody needs to wait for it. */
+const MANY_FILES = 20_000;
+
+function stillRemoving(folder: string, files: number): string {
+  return `the clone has ended, and its ${formatCount(files)} files are being removed (${folder}, shown by \`safemigrate list\` until then)`;
+}
+
 /** A lease on a folder and its space: the scope gives it back, or the watchdog revokes it. */
 export interface Lease {
   /** Works on the folder. If the watchdog removes the folder in the meantime, the failure says so. */
@@ -38,11 +45,11 @@ export interface Lease {
 /** Records, watches, creates and marks the folder, in this order, each step owned by the scope. */
 export async function takeLease(
   context: CloneContext,
-  { folder, owner, release }: PrivateServer,
+  { folder, owner, release, files = 0 }: PrivateServer,
   place: FolderLocation,
   scope: Scope,
 ): Promise<Lease> {
-  const { run, target, options, fail } = context;
+  const { run, target, options, fail, emit } = context;
   const { socketFolder, floorBytes } = place;
   const common = { folder, run, socketFolder, release: release ?? null };
   let over = false;
@@ -69,8 +76,10 @@ export async function takeLease(
     () => startCloneReaper({ ...common, entry: entryFile(run), ttlMs: options.ttlMs, floorBytes }),
     async (started: CloneReaper | undefined) => {
       over = true;
-      if (kept || (await started?.end())) return;
-      await endFolder(entry);
+      if (kept) return;
+      const removal = await started?.end(files > MANY_FILES ? 'stopped' : 'gone');
+      if (removal === 'removing') emit({ type: 'notice', message: stillRemoving(folder, files) });
+      else if (removal !== 'gone') await endFolder(entry);
     },
   );
   entry = { ...entry, watchdog: (await stampOf(watchdog.pid)) ?? null };

@@ -12,6 +12,8 @@ export interface PrivateServer {
   readonly folder: string;
   /** Owner of the original's data directory: the second server runs as this user. */
   readonly owner: { readonly uid: number; readonly gid: number };
+  /** How many files it will have; undefined if that is not known. */
+  readonly files?: number;
   /** The folder of the original's programs (`postgres`). */
   readonly programs: string;
   /**

@@ -15,9 +15,11 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startCloneReaper } from '../../../src/local-server/clone-reaper.ts';
 import { cleanFolders, recordedFolders } from '../../../src/local-server/recorded-folders.ts';
 import type { FolderMark } from '../../../src/ownership/folder-mark.ts';
 import {
+  entryFile,
   type FolderEntry,
   ourStamp,
   registryFolder,
@@ -25,6 +27,7 @@ import {
 } from '../../../src/ownership/folder-records.ts';
 import { livenessOf, type ProcessStamp, stampOf } from '../../../src/ownership/process-stamp.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
+import { until } from '../../helpers/cutting.ts';
 
 let parent: string;
 let dead: ProcessStamp;
@@ -37,6 +40,9 @@ afterEach(async () => {
   await rm(parent, { recursive: true });
   await rm(registryFolder(), { recursive: true, force: true });
 });
+
+const isDead = (each: Awaited<ReturnType<typeof recordedFolders>>[number]) =>
+  'state' in each && each.state === 'dead';
 
 interface Changes {
   readonly entry?: Partial<FolderEntry>;
@@ -209,4 +215,22 @@ test('a process is alive under its number and start time, and dead when it has e
   child.kill('SIGKILL');
   await once(child, 'exit');
   expect(await livenessOf(stamp)).toBe('dead');
+});
+
+test('what removes a large clone goes on after its run, and clean does it if that is killed', async () => {
+  const entry = await left();
+  const { folder, run, socketFolder } = entry;
+  const reaper = await startCloneReaper({
+    ...{ folder, run, socketFolder, entry: entryFile(run), ttlMs: 3_600_000, floorBytes: 0 },
+    // It comes between the end of the server and the removal.
+    release: 'sleep 3600',
+  });
+  await writeEntry({ ...entry, watchdog: (await stampOf(reaper.pid)) ?? null });
+  expect(await reaper.end('stopped')).toBe('removing');
+  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [], left: [{ folder }], failed: [] });
+  await stat(folder);
+  process.kill(-reaper.pid, 'SIGKILL');
+  await until('the reaper is dead', async () => (await recordedFolders()).some(isDead));
+  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [folder], failed: [] });
+  await expect(stat(folder)).rejects.toThrow('ENOENT');
 });
