@@ -20,7 +20,7 @@ export function sampleProfile(relations: ProfiledRelation[], more: Partial<Profi
   const content = {
     profile: 1 as const,
     takenAt: '2026-11-20T09:00:00.000Z',
-    tool: '0.1.0',
+    tool: '0.2.0',
     server: { version: '18.1', versionNum: 180001 },
     database: { name: 'shop', sizeBytes: 2 ** 40 },
     relations,

@@ -48,7 +48,7 @@ export function sampleReport(sections: Sections = {}): Report {
       startedAt: '2026-03-14T02:11:07.120Z',
       finishedAt: finishedAt(sections),
       mode: 'rehearse',
-      tool: { name: 'safemigrate', version: '0.1.0' },
+      tool: { name: 'safemigrate', version: '0.2.0' },
     },
     target: {
       host: 'db.internal',
