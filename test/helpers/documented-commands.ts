@@ -1,0 +1,81 @@
+import { flagSource } from '../../src/cli/options/config.ts';
+import { readValues } from '../../src/cli/options/read-values.ts';
+import { RUN_OPTIONS } from '../../src/cli/options/run-table.ts';
+import { subcommands } from '../../src/cli/options/subcommand-table.ts';
+import { readWords } from '../../src/cli/program.ts';
+import { flagsWithoutEffect } from '../../src/cli/read-options.ts';
+import { splitWords } from '../../src/cli/split-arguments.ts';
+import { SafemigrateError } from '../../src/errors.ts';
+
+/** The blocks of a page that hold commands: indented ones, and fenced ones of a shell or without a language. */
+export function shellBlocksOf(page: string): string {
+  const fenced = [...page.matchAll(/^```(?:sh|bash|shell|console)?\n([\s\S]*?)^```$/gm)].map(
+    ([, text = '']) => text,
+  );
+  const rest = page.replace(/^```[\s\S]*?^```$/gm, '');
+  const indented = rest.split('\n').filter((line) => /^ {4}/.test(line));
+  return [...fenced, ...indented].join('\n');
+}
+
+/** The calls of safemigrate in a page's prose, of which the command may be left out: `safemigrate --apply`. */
+export function inlineCallsOf(page: string): string[][] {
+  const spans = [...page.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/`(?:npx )?(safemigrate [^`]+)`/g)];
+  return spans
+    .flatMap(([, span = '']) => callsIn(span))
+    .map((argv) => (argv.at(-1) === '--' ? [...argv, 'true'] : argv))
+    .map((argv) => (argv.includes('--') || !argv[0]?.startsWith('--') ? argv : [...argv, '--', 'true']));
+}
+
+/** Returns the arguments of each call of safemigrate in lines of shell, up to a pipe, a redirection or a comment. */
+export function callsIn(shell: string): string[][] {
+  return (
+    shell
+      .replace(/\\\n\s*/g, ' ')
+      .split('\n')
+      // A comment, or what a column beside the commands says of them.
+      .map((line) => line.replace(/\s#.*|(?<=\S) {3,}(?=\S).*/, ''))
+      .flatMap((line) =>
+        [
+          ...line.matchAll(
+            /(?:^|&&|\|\||[;|(]|\bthen|\belse|\bif|!|\bexec|\bnpx|\$ )\s*(?:\w+=\S+ )*(?:\S*\/)?safemigrate(?= |$)/g,
+          ),
+        ].map(({ index, 0: { length } }) => wordsOf(line.slice(index + length))),
+      )
+  );
+}
+
+/** The words of one simple command, as a shell separates them. */
+function wordsOf(text: string): string[] {
+  const words: string[] = [];
+  for (const [word, quoted, ended] of text.matchAll(
+    /((?:"[^"]*"|'[^']*'|[^\s"'|;&<>()#]|(?<=\S)#|<[\w -]+>)+)|\s+|([\s\S])/g,
+  )) {
+    if (ended !== undefined) break;
+    if (quoted !== undefined) words.push(word.replace(/"([^"]*)"|'([^']*)'/g, '$1$2'));
+  }
+  return words;
+}
+
+/** Parses a call as the program does. @returns what is wrong with it, or undefined. */
+export function mistakeIn(argv: readonly string[]): string | undefined {
+  const { own, command } = splitWords(argv);
+  // Omissions, and forms that stand for several.
+  if (own.includes('--help')) return undefined;
+  const words = own.filter((word) => !/^(?:…|\.\.\.|\[.*\]|<.*>)$/.test(word));
+  try {
+    const asked = readWords(words, command !== undefined);
+    if (asked === 'shown') return undefined;
+    if (asked.action === 'rehearse') {
+      if (command === undefined || command.length === 0) return 'There is no command.';
+      readValues(RUN_OPTIONS, [], [flagSource(RUN_OPTIONS, asked.values)]);
+      const mode = 'apply' in asked.values ? 'apply' : 'swap' in asked.values ? 'swap' : 'rehearse';
+      return flagsWithoutEffect(RUN_OPTIONS, asked.values, mode)[0];
+    }
+    const { options } = new Map(subcommands()).get(asked.action) ?? {};
+    if (options !== undefined) readValues(options, [], [flagSource(options, asked.values)]);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SafemigrateError)) throw error;
+    return error.message;
+  }
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { callsIn, mistakeIn } from '../../helpers/documented-commands.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8');
+const { version } = JSON.parse(read('package.json'));
+
+test('the version has a section in the changelog, and pages name its tarball', () => {
+  expect(read('CHANGELOG.md')).toMatch(new RegExp(`^## ${version.replaceAll('.', '\\.')}(,|$)`, 'm'));
+  for (const page of ['README.md', 'docs/getting-started.md'])
+    expect([...read(page).matchAll(/safemigrate-([\d.]+)\.tgz/g)].map(([, named]) => named)).toEqual(
+      expect.arrayContaining([version]),
+    );
+});
+
+/** What the schema of a Job asks for, as far as our manifests use it: the kind of each path. */
+const JOB: Readonly<Record<string, (value: unknown) => boolean>> = {
+  'spec.backoffLimit': (value) => value === 0,
+  'spec.activeDeadlineSeconds': Number.isInteger,
+  'spec.template.spec.restartPolicy': (value) => value === 'Never',
+  'spec.template.spec.terminationGracePeriodSeconds': Number.isInteger,
+  'spec.template.spec.securityContext.runAsNonRoot': (value) => value === true,
+  'spec.template.spec.containers': Array.isArray,
+  'spec.template.spec.volumes': Array.isArray,
+};
+const KNOWN = {
+  job: ['backoffLimit', 'activeDeadlineSeconds', 'ttlSecondsAfterFinished', 'template'],
+  pod: [
+    ...['restartPolicy', 'automountServiceAccountToken', 'terminationGracePeriodSeconds'],
+    ...['securityContext', 'containers', 'volumes'],
+  ],
+  container: ['name', 'image', 'command', 'args', 'env', 'securityContext', 'resources', 'volumeMounts'],
+};
+
+describe.each(['templates/kubernetes-job.yaml', 'templates/argocd-presync.yaml'])('%s', (file) => {
+  const manifest = parse(read(file));
+  const pod = manifest.spec.template.spec;
+  const [container] = pod.containers;
+
+  test('is a Job whose fields Kubernetes knows', () => {
+    expect([manifest.apiVersion, manifest.kind]).toEqual(['batch/v1', 'Job']);
+    expect(manifest.metadata.generateName ?? manifest.metadata.name).toMatch(/^[a-z0-9]([-a-z0-9]*)$/);
+    const at = (at: string) => at.split('.').reduce((value, key) => value?.[key], manifest);
+    expect(Object.keys(JOB).filter((each) => !JOB[each]?.(at(each)))).toEqual([]);
+    expect(Object.keys(manifest.spec).filter((key) => !KNOWN.job.includes(key))).toEqual([]);
+    expect(Object.keys(pod).filter((key) => !KNOWN.pod.includes(key))).toEqual([]);
+    expect(Object.keys(container).filter((key) => !KNOWN.container.includes(key))).toEqual([]);
+    const mounted = container.volumeMounts.map(({ name }: { name: string }) => name);
+    expect(mounted.toSorted()).toEqual(pod.volumes.map(({ name }: { name: string }) => name).toSorted());
+  });
+
+  test('calls safemigrate with options that exist, and writes only into volumes', () => {
+    expect(container.command).toEqual(['safemigrate']);
+    expect(container.args.every((each: unknown) => typeof each === 'string')).toBe(true);
+    expect(mistakeIn(container.args)).toBeUndefined();
+    const mounts: string[] = container.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
+    const written = [
+      ...container.args.filter((each: string) => each.startsWith('/')),
+      ...container.env.flatMap(({ value }: { value?: string }) => value ?? []),
+    ];
+    expect(written.filter((each) => !mounts.some((mount) => `${each}/`.startsWith(`${mount}/`)))).toEqual([]);
+  });
+
+  test('holds no secret, and reads the URL from one', () => {
+    const url = container.env.find(({ name }: { name: string }) => name === 'DATABASE_URL');
+    expect(Object.keys(url.valueFrom.secretKeyRef)).toEqual(['name', 'key']);
+  });
+});
+
+test('the manifest for Argo CD is a PreSync hook that applies', () => {
+  const { metadata, spec } = parse(read('templates/argocd-presync.yaml'));
+  expect(metadata.annotations['argocd.argoproj.io/hook']).toBe('PreSync');
+  expect(['HookSucceeded', 'HookFailed', 'BeforeHookCreation']).toContain(
+    metadata.annotations['argocd.argoproj.io/hook-delete-policy'],
+  );
+  expect(spec.template.spec.containers[0].args.slice(0, 2)).toEqual(['--apply', '--yes']);
+});
+
+test.each(['templates/pre-push', 'templates/safemigrate.yml', 'action.yml'])(
+  'the options that %s gives exist',
+  (file) => {
+    // Between the options of the action and of the job stand expansions, which are not read here.
+    const calls = callsIn(
+      read(file)
+        .replaceAll(/"\$\{\w+\[@\]\}"|\$\(.*?\)/g, '')
+        .replaceAll(/main\.js"/g, '"; safemigrate'),
+    );
+    const joined = calls.filter((argv) => argv.includes('--'));
+    expect(joined.map(mistakeIn).filter((mistake) => mistake !== undefined)).toEqual([]);
+    if (file === 'templates/pre-push') expect(joined.length).toBe(1);
+  },
+);
+
+test('the release is triggered by tags alone, publishes with provenance, and holds no token for it', () => {
+  const text = read('.github/workflows/release.yml');
+  const { on, permissions, jobs } = parse(text);
+  expect(Object.keys(on)).toEqual(['push']);
+  expect(on.push).toEqual({ tags: ['v*.*.*'] });
+  expect(permissions).toEqual({ contents: 'read' });
+  expect(jobs.release.permissions).toEqual({ contents: 'write', 'id-token': 'write' });
+  const runs = jobs.release.steps.flatMap(({ run }: { run?: string }) => run ?? []).join('\n');
+  expect(runs).toContain('npm publish --provenance');
+  expect(runs).toContain('npm sbom');
+  expect(text).not.toMatch(/secrets\.|https?:/);
+  const scripts = JSON.parse(read('package.json')).scripts;
+  for (const [, name = ''] of runs.matchAll(/npm run (\S+)/g)) expect(scripts).toHaveProperty([name]);
+  for (const { uses } of jobs.release.steps)
+    if (uses) expect(uses).toMatch(/^actions\/[\w-]+@(v\d+|[0-9a-f]{40})$/);
+});
+
+test('the Containerfile ends as an ordinary user, and runs safemigrate', () => {
+  const lines = read('Containerfile').split('\n');
+  const last = (word: string) => lines.findLast((line) => line.startsWith(`${word} `));
+  expect(last('USER')).toBe('USER node');
+  expect(last('ENTRYPOINT')).toBe('ENTRYPOINT ["safemigrate"]');
+  expect(last('FROM')).toMatch(/^FROM node:\$\{NODE\}-bookworm-slim$/);
+  expect(lines.join('\n')).not.toMatch(/https?:/);
+});
