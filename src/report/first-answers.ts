@@ -78,8 +78,16 @@ function dataWords({ data, schema, command }: Report): string {
   const lost = data.lost.filter(({ rowsWithValue }) => rowsWithValue !== 0);
   if (lost.length > 0) return listed(lost.map(lostWords), { atMost: 2, separator: '; ' });
   const { certain, possible } = losingChanges({ schema, data });
-  const losing = [...certain, ...possible].map(({ object }) => object);
-  if (losing.length > 0) return `may be lost: ${listed(losing, { atMost: LISTED })}`;
+  const names = (changes: typeof certain) =>
+    listed(
+      changes.map(({ object }) => object),
+      { atMost: LISTED },
+    );
+  if (certain.length + possible.length > 0)
+    return [
+      ...(certain.length > 0 ? [`lost: ${names(certain)}`] : []),
+      ...(possible.length > 0 ? [`may be lost: ${names(possible)}`] : []),
+    ].join('; ');
   const changed = data.written.reduce((sum, { updated, deleted }) => sum + updated + deleted, 0);
   return `nothing is lost${changed === 0 ? '' : `; ${plural(changed, 'row')} updated or deleted`}`;
 }

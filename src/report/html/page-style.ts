@@ -33,7 +33,7 @@ code{overflow-wrap:anywhere}td code{display:inline-block;min-width:9rem}
 pre{background:var(--box);border:1px solid var(--line);border-radius:.25rem;padding:.75rem;overflow-x:auto;white-space:pre-wrap;
 overflow-wrap:anywhere;margin:.5rem 0}
 dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}
-dl.facts dt{color:var(--dim)}dl.facts dd{margin:0;overflow-wrap:anywhere}
+dl.facts dt{color:var(--dim)}dl.facts dd{margin:0;color:var(--fg);overflow-wrap:anywhere}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
