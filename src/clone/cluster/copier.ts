@@ -4,6 +4,7 @@ import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import { codeOf, NotShared, type Reflinker } from './reflink.ts';
+import type { ReflinkThreads } from './reflink-threads.ts';
 
 export interface CopierOptions {
   /** Share blocks if the file system can. */
@@ -14,6 +15,8 @@ export interface CopierOptions {
   /** Limit for bytes that are copied in full. */
   readonly maxCopyBytes: number;
   readonly signal: AbortSignal;
+  /** For many files that share their blocks. */
+  readonly threads?: ReflinkThreads | null;
 }
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -22,10 +25,17 @@ const CHUNK_BYTES = 4 * 1024 * 1024;
 export class Copier {
   readonly #options: CopierOptions;
   copiedBytes = 0;
-  files = 0;
 
   constructor(options: CopierOptions) {
     this.#options = options;
+  }
+
+  get threads(): ReflinkThreads | null {
+    return this.#options.threads ?? null;
+  }
+
+  throwIfAborted(): void {
+    this.#options.signal.throwIfAborted();
   }
 
   /** Copies a file. @throws SafemigrateError `DISK`; `CLONE` if more bytes would be copied in full than allowed; the signal's reason. */
@@ -34,7 +44,6 @@ export class Copier {
     try {
       await this.#content(from, to);
       this.own(to);
-      this.files += 1;
     } catch (error) {
       // Relations and their segments may disappear while the server works; the destination must not.
       if (codeOf(error) === 'ENOENT' && (await exists(path.dirname(to)))) return;

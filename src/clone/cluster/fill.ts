@@ -9,10 +9,11 @@ import type { CloneContext } from '../method.ts';
 import type { FilledFolder } from '../private/private-server.ts';
 import { type Backup, openBackupSession, startBackup } from './backup.ts';
 import { readTablespaces } from './cluster-layout.ts';
-import { Copier } from './copier.ts';
+import { Copier, type CopierOptions } from './copier.ts';
 import { copyCluster } from './copy-tree.ts';
 import { copyWal } from './copy-wal.ts';
 import { Reflinker } from './reflink.ts';
+import { ReflinkThreads } from './reflink-threads.ts';
 import { pruneSnapshot, snapshotBtrfs, snapshotZfs } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 
@@ -36,8 +37,11 @@ async function fillByBackup(
 ): Promise<FilledFolder> {
   const backup = await startBackup(context, survey, scope);
   const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
+  const owner = process.getuid?.() === 0 ? survey.directory.owner : null;
+  const isMany = survey.strategy === 'reflink' && survey.files > MANY_FILES;
+  const threads = isMany ? new ReflinkThreads(owner) : null;
   try {
-    const copier = makeCopier(context, survey, backup, reflinker);
+    const copier = makeCopier(context, survey, backup, { reflinker, owner, threads });
     await copyCluster(survey.layout, folder, copier, progress(context, survey));
     const end = await backup.stop();
     await refuseNewTablespaces(survey);
@@ -53,26 +57,28 @@ async function fillByBackup(
     };
   } finally {
     await backup.close();
+    await threads?.close();
     await reflinker.dispose();
   }
 }
 
 function makeCopier(
   { options }: CloneContext,
-  { strategy, directory, bytes }: Survey,
+  { strategy, bytes }: Survey,
   { signal }: Backup,
-  reflinker: Reflinker,
+  parts: Pick<CopierOptions, 'reflinker' | 'owner' | 'threads'>,
 ): Copier {
   return new Copier({
+    ...parts,
     share: strategy === 'reflink',
-    reflinker,
-    owner: process.getuid?.() === 0 ? directory.owner : null,
     // A database grows while it is copied.
     maxCopyBytes: Math.max(options.maxCopyBytes, bytes * GROWTH),
     signal,
   });
 }
 
+/** For fewer, starting the threads takes longer than they save. */
+const MANY_FILES = 5_000;
 const GROWTH = 1.5;
 const PROGRESS_MS = 100;
 
