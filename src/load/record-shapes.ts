@@ -1,8 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../postgres/connection/session.ts';
-import { lockModeOf } from '../postgres/lock-modes.ts';
+import { type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { calledBetween, readStatementCounts } from './called-statements.ts';
-import { type CountedTraffic, foldShapes, type SeenTransaction, type Shape } from './shapes.ts';
+import {
+  type CalledStatement,
+  type CountedTraffic,
+  foldShapes,
+  type SeenTransaction,
+  type Shape,
+} from './shapes.ts';
 
 /** Production's traffic without its values. */
 export interface RecordedTraffic {
@@ -14,7 +20,7 @@ export interface RecordedTraffic {
   readonly perSecond: number;
   readonly windowMs: number;
   readonly readings: number;
-  /** Why statements that are too short to be seen could not be counted; null if they were. */
+  /** Why statements that are too short to be seen are known by the counters of their tables only; null if they were counted themselves. */
   readonly uncounted: string | null;
 }
 
@@ -39,8 +45,10 @@ SELECT (SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE
            AND application_name NOT LIKE 'safemigrate%') AS clients,
        extract(epoch FROM clock_timestamp())::float8 * 1000 AS "atMs"`;
 
-const CHANGED = `
-SELECT relid::int8 AS relation, (n_tup_upd + n_tup_del)::float8 AS rows FROM pg_stat_all_tables WHERE n_tup_upd + n_tup_del > 0`;
+const TABLES = `
+SELECT relid::int8 AS relation, (n_tup_upd + n_tup_del)::float8 AS changed, (n_tup_upd + n_tup_del + n_tup_ins)::float8 AS written,
+       (seq_scan + coalesce(idx_scan, 0))::float8 AS scans
+  FROM pg_stat_user_tables`;
 
 const NAMES = `
 SELECT c.oid::int8 AS oid, format('%I.%I', n.nspname, c.relname) AS name
@@ -57,7 +65,14 @@ interface Counters {
   readonly clients: number;
   readonly atMs: number;
   readonly own: number;
-  readonly changed: ReadonlyMap<number, number>;
+  readonly tables: ReadonlyMap<number, TableCounts>;
+}
+
+/** Rows and scans that the server has counted; an UPDATE scans for its rows, too. */
+interface TableCounts {
+  readonly changed: number;
+  readonly written: number;
+  readonly scans: number;
 }
 
 /**
@@ -88,7 +103,7 @@ export async function recordShapes(
   const last = await readCounters(session);
   const lastCalls = await readStatementCounts(session);
   const called = await calledBetween(session, firstCalls, lastCalls, last.atMs - first.atMs);
-  const counted = { ...countedBetween(first, last, readings), called };
+  const counted = countedBetween(first, last, readings, called);
   const shapes = foldShapes(seen, counted);
   const relations = [...new Set(shapes.flatMap(({ steps }) => steps.map(({ relation }) => relation)))];
   const named = await session.query<{ oid: string; name: string }>(NAMES, [relations]);
@@ -120,25 +135,52 @@ async function readLocks(session: Session): Promise<SeenTransaction[]> {
 }
 
 async function readCounters(session: Session): Promise<Counters> {
-  const [row] = await session.query<Omit<Counters, 'own' | 'changed'>>(COUNTERS);
+  const [row] = await session.query<Omit<Counters, 'own' | 'tables'>>(COUNTERS);
   if (!row) throw new Error('a query that has exactly one row had none');
-  const changed = await session.query<{ relation: string; rows: number }>(CHANGED);
+  const tables = await session.query<TableCounts & { relation: string }>(TABLES);
   return {
     ...row,
     own: session.transactions,
-    changed: new Map(changed.map(({ relation, rows }) => [Number(relation), rows])),
+    tables: new Map(tables.map(({ relation, ...counts }) => [Number(relation), counts])),
   };
 }
 
-function countedBetween(first: Counters, last: Counters, readings: number): Omit<CountedTraffic, 'called'> {
+function countedBetween(
+  first: Counters,
+  last: Counters,
+  readings: number,
+  called: readonly CalledStatement[],
+): CountedTraffic {
   const own = last.own - first.own;
-  const changedRows = new Map(
-    [...last.changed].map(([relation, rows]) => [relation, rows - (first.changed.get(relation) ?? 0)]),
-  );
+  const windowMs = last.atMs - first.atMs;
+  const tables = [...last.tables].map(([relation, now]) => {
+    const { changed, written, scans } = first.tables.get(relation) ?? NOTHING;
+    return {
+      relation,
+      ...{ changed: now.changed - changed, written: now.written - written, scans: now.scans - scans },
+    };
+  });
   return {
-    readings,
-    windowMs: last.atMs - first.atMs,
+    ...{ readings, windowMs },
     transactions: Math.max(last.transactions - first.transactions - own, 0),
-    changedRows,
+    changedRows: new Map(tables.map(({ relation, changed }) => [relation, changed])),
+    called: [...called, ...tables.flatMap((table) => usesOf(table, windowMs, called))],
   };
+}
+
+const NOTHING: TableCounts = { changed: 0, written: 0, scans: 0 };
+
+/** What the server counted for a table that no known statement explains: each row and each scan is taken for a statement. */
+function usesOf(
+  { relation, written, scans }: TableCounts & { readonly relation: number },
+  windowMs: number,
+  called: readonly CalledStatement[],
+): CalledStatement[] {
+  const uses: [LockMode, number][] = [
+    ['ROW EXCLUSIVE', written],
+    ['ACCESS SHARE', scans - written],
+  ];
+  return uses
+    .filter(([mode, count]) => count > 0 && !called.some(({ locks }) => locks.get(relation) === mode))
+    .map(([mode, count]) => ({ locks: new Map([[relation, mode]]), perSecond: (count * 1000) / windowMs }));
 }

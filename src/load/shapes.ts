@@ -113,7 +113,8 @@ function unseenAmong(
     ({ locks }) => !kinds.some((kind) => [...locks].every((lock) => holds(kind, lock))),
   );
   const together = missing.reduce((sum, each) => sum + each.perSecond, 0);
-  const share = Math.min(perSecond / Math.max(together, Number.MIN_VALUE), 1);
+  if (together === 0 || perSecond === 0) return [];
+  const share = Math.min(perSecond / together, 1);
   return missing.map(({ locks, perSecond }) => ({
     locks,
     perSecond: perSecond * share,

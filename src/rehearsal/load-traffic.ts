@@ -154,7 +154,9 @@ export function caveatsOf(source: LoadSource): Caveat[] {
   const others = [
     ...(uncounted === null
       ? []
-      : [`transactions that are too short to be seen between two readings are not played: ${uncounted}`]),
+      : [
+          `transactions that are too short to be seen are played as far as the counters of their tables tell: ${uncounted}`,
+        ]),
     ...(pairs.size === 0
       ? []
       : [`the order in which transactions lock ${[...pairs].slice(0, 5).join(', ')} was not seen`]),

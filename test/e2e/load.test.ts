@@ -194,6 +194,26 @@ describe('a run under load', async () => {
     expect(stderr).toMatch(/--load-here/);
   });
 
+  test('may be in the target’s own server by --load-here, where guardrails are not tried', async () => {
+    const target = await temporaryDatabase(18, { sql: TABLES });
+    const shell = `while psql -qXc 'UPDATE a SET v = v + 1 WHERE id = 1' "$DATABASE_URL"; do :; done`;
+    const { report } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {
+      env: { SAFEMIGRATE_CLONE: 'template' },
+      args: ['--load-command', shell, '--load-here', '--load-warmup', '1s', '--apply', '--yes'],
+    });
+    expect(report.clone.isolation).toBe('same-cluster');
+    expect(report.load?.before.transactions).toBeGreaterThan(2);
+    expect(report.load?.command).toMatchObject({ exitCode: 0, schemaEqual: true });
+    expect(report.load?.guarded).toBeNull();
+    expect(report.caveats.find(({ path }) => path === 'load.guarded')?.reason).toMatch(
+      /in the target's server/,
+    );
+    expect(report.apply?.outcome).toBe('applied');
+    await withClient(target.url, async (client) => {
+      expect((await client.query('SELECT v FROM a WHERE id = 1')).rows).toEqual([{ v: 0 }]);
+    });
+  }, 60_000);
+
   test('does not pass if the load ends before the command, and the run ends all the same', async () => {
     const target = await temporaryDatabase(18, { sql: TABLES });
     const { report, exitCode } = await rehearse(target.url, sqlCommand('ALTER TABLE a ADD COLUMN w int'), {

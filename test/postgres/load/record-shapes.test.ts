@@ -50,24 +50,23 @@ describe.each([14, 18] as const)('the traffic of PostgreSQL %i', (version) => {
     }
   };
 
-  test('without pg_stat_statements says what it cannot see', async () => {
-    const { uncounted } = await recordedUnder(['SELECT v FROM orders WHERE id = 1']);
-    expect(uncounted).toMatch(/pg_stat_statements is not installed/);
-  });
-
-  test('has the statements that are too short to be seen holding their locks', async () => {
-    await withClient(url, (client) => client.query('CREATE EXTENSION pg_stat_statements'));
-    const { shapes, names, uncounted } = await recordedUnder([
-      'UPDATE orders SET v = v + 1 WHERE id = 1',
-      'SELECT v FROM price WHERE id = 1',
-    ]);
-    expect(uncounted).toBeNull();
-    const locks = shapes.flatMap(({ steps, perSecond }) =>
+  /** The locks of the tables, each with its rate. */
+  const locksOf = ({ shapes, names }: Awaited<ReturnType<typeof recordedUnder>>) =>
+    shapes.flatMap(({ steps, perSecond }) =>
       steps.map(({ relation, mode, rows }) => ({ table: names.get(relation), mode, rows, perSecond })),
     );
-    const [orders] = locks.filter(({ table }) => table === 'public.orders');
+  const SHORT = ['UPDATE orders SET v = v + 1 WHERE id = 1', 'SELECT v FROM price WHERE id = 1'];
+
+  test.each([
+    ['by the counters of their tables', null],
+    ['by pg_stat_statements', 'CREATE EXTENSION pg_stat_statements'],
+  ] as const)('has statements that are too short to be seen holding their locks, %s', async (_, prepare) => {
+    if (prepare) await withClient(url, (client) => client.query(prepare));
+    const recorded = await recordedUnder(SHORT);
+    const locks = locksOf(recorded);
+    const [orders] = locks.filter(({ table, mode }) => table === 'public.orders' && mode === 'ROW EXCLUSIVE');
     const [prices] = locks.filter(({ table }) => table === 'public.prices');
-    expect(orders?.mode).toBe('ROW EXCLUSIVE');
+    expect(recorded.uncounted === null).toBe(prepare !== null);
     expect(orders?.rows).toBeGreaterThan(0.5);
     expect(prices?.mode).toBe('ACCESS SHARE');
     for (const lock of [orders, prices]) {
