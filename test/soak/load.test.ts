@@ -25,10 +25,11 @@ import { useOwnServers } from '../helpers/servers.ts';
 
 /*
  * What --load finds on a clone, against what the same migration does to a database under the same pgbench.
- * LOAD_REPEATS: runs of each order of locks; LOAD_ROWS: rows of the table in use; LOAD_KINDS: kinds of migrations by name.
+ * LOAD_REPEATS: runs of each order of locks; LOAD_KINDS: kinds of migrations by name; LOAD_ROWS: rows of the table in use, so many that
+ * sessions wait longer than the 50 ms between two looks at them.
  */
 const REPEATS = Number(process.env.LOAD_REPEATS ?? 10);
-const ROWS = Number(process.env.LOAD_ROWS ?? 300_000);
+const ROWS = Number(process.env.LOAD_ROWS ?? 1_000_000);
 const WANTED = new RegExp(process.env.LOAD_KINDS ?? '');
 
 const SETUP = `
