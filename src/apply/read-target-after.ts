@@ -3,7 +3,7 @@ import { movedBetween, readServerIdentity, type ServerIdentity } from '../databa
 import type { Target } from '../database/target.ts';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import type { Caveat, SchemaSection, StatementSection } from '../model/report.ts';
-import { relationNames } from '../observe/relation-names.ts';
+import { givenRelations } from '../observe/relation-names.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
@@ -44,8 +44,8 @@ export async function readTargetAfter(reading: TargetReading): Promise<TargetAft
   const reader = await connectAgain(reading);
   const stillRunning = await reader.read((session) => sessionsLeft(session, transactions.pids), 0);
   const moved = await reader.read((session) => hasMoved(session, reading.server), null);
-  const names = await reader.read((session) => relationNames(session, proxy.lockedRelations()), new Map());
-  const seen = await proxy.statements(names, null);
+  const tree = await reader.read((session) => givenRelations(session, proxy.lockedRelations()), new Map());
+  const seen = await proxy.statements({ tree });
   // Another server does not know these transactions.
   const fatesHere = moved === null ? await reader.read((session) => transactions.fates(session), null) : null;
   const fates = fatesHere ?? (await transactions.fates(null));

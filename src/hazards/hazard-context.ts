@@ -1,5 +1,6 @@
 import type { HazardFacts, RelationFacts, RelationTraffic } from '../model/hazard-facts.ts';
 import type { ProductionTime, SchemaChange, StatementSection } from '../model/report.ts';
+import { SearchPaths } from '../model/search-paths.ts';
 import type { Action, ActionOf, Name } from '../model/statement-actions.ts';
 import { blocks, LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
 import { displayName } from '../postgres/sql/quote.ts';
@@ -36,11 +37,13 @@ export class HazardContext {
   readonly #actionsOf = new Map<Action['does'], readonly unknown[]>();
   readonly #changes: ReadonlySet<string>;
   readonly #former: ReadonlyMap<string, string>;
+  readonly #paths: SearchPaths;
   #createdAt: ReadonlyMap<string, number> | undefined;
   #attachedBy: ReadonlyMap<string, StatementSection> | undefined;
 
   constructor(facts: HazardFacts) {
     this.facts = facts;
+    this.#paths = new SearchPaths(facts.statements, facts.parsed, facts.catalogue.searchPath);
     for (const statement of facts.statements) {
       // What many transactions did together, none of them did.
       if (statement.repeated && statement.repeated.transactions > 1) continue;
@@ -191,7 +194,9 @@ export class HazardContext {
 
   /** Locks on existing relations that the statement itself took, and that block reads or writes. */
   taken(statement: StatementSection, work: 'reads' | 'writes'): StatementLock[] {
-    return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize }) => {
+    return (statement.locks ?? []).flatMap(({ relation, mode, heldMs, atProductionSize, byRule }) => {
+      // For a moment, at the end of a statement that should not be given up then: it would leave an invalid index.
+      if (byRule && heldMs === null) return [];
       const known = modeOf(mode);
       const found = this.reachable(relation, statement);
       // Nobody writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
@@ -202,8 +207,8 @@ export class HazardContext {
   }
 
   /**
-   * Finds the relation that a name in a statement refers to: the search path is unknown, but the locks are known, or else
-   * the catalogue.
+   * Finds the relation that a name in a statement refers to, among those that it holds locked or else among all: the first in
+   * the session's search path, as far as that is known.
    */
   resolve({ schema, name }: Name, statement: StatementSection): string {
     if (schema !== null) return displayName(schema, name);
@@ -213,7 +218,13 @@ export class HazardContext {
       ...statement.rewrote.filter((relation) => lastPart(relation) === last),
     ].filter((relation) => this.held(statement, relation) || statement.rewrote.includes(relation));
     const named = locked.length > 0 ? locked : (this.#byLastName.get(last) ?? []);
-    return named.find((relation) => this.relation(relation)) ?? named[0] ?? displayName('public', name);
+    const inPath = this.#paths
+      .at(statement)
+      .map((each) => displayName(each, name))
+      .find((relation) => named.includes(relation));
+    return (
+      inPath ?? named.find((relation) => this.relation(relation)) ?? named[0] ?? displayName('public', name)
+    );
   }
 }
 

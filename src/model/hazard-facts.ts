@@ -67,6 +67,8 @@ export interface CatalogueFacts {
   /** Rows without a parent that the command may have left while foreign keys were not checked. */
   readonly orphans: readonly OrphanFacts[];
   readonly effects: EffectFacts;
+  /** Schemas in which sessions look for names unless they say otherwise. */
+  readonly searchPath: readonly string[];
   /** The database or the role has a lock_timeout of its own that is not 0. */
   readonly lockTimeoutByDefault: boolean;
   /**

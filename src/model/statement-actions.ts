@@ -159,6 +159,12 @@ export type Action =
       readonly off: boolean;
       readonly local: boolean;
     }
+  /** `schemas`: null if the session's default comes back. */
+  | {
+      readonly does: 'set search_path';
+      readonly schemas: readonly string[] | null;
+      readonly local: boolean;
+    }
   /** Of any object: ALTER … RENAME, ALTER … SET SCHEMA. */
   | {
       readonly does: 'rename';

@@ -18,6 +18,8 @@ export const lockSection = z.object({
   acquiredBy: z.string(),
   heldMs: milliseconds.nullable(),
   blocks: z.array(z.string()),
+  /** true if it was not seen: PostgreSQL takes it by rule. Absent otherwise. */
+  byRule: z.boolean().optional(),
   atProductionSize: productionTime.optional(),
 });
 

@@ -1,4 +1,5 @@
 import type { CatalogueFacts, RelationFacts } from '../model/hazard-facts.ts';
+import { schemasOf } from '../model/search-paths.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import type { RelationsData } from './relations.ts';
@@ -9,6 +10,7 @@ export interface CatalogueBefore {
   readonly relations: readonly RelationRow[];
   readonly checks: readonly CheckRow[];
   readonly unindexedForeignKeys: UnindexedForeignKeys;
+  readonly searchPath: readonly string[];
   readonly lockTimeoutByDefault: boolean;
   /** OIDs (replica-identities.ts). */
   readonly withoutIdentity: ReadonlySet<string>;
@@ -64,6 +66,11 @@ select exists (
     and s.setrole in (0, (select r.oid from pg_catalog.pg_roles r where r.rolname = session_user))
     and setting ~ '^lock_timeout=' and setting !~ '^lock_timeout=0[a-z]*$') as has`;
 
+/** Of the role and the database: this session has set its own. */
+const SEARCH_PATH = `
+select pg_catalog.replace(reset_val, '"$user"', pg_catalog.quote_ident(session_user)) as path
+from pg_catalog.pg_settings where name = 'search_path'`;
+
 /** An index serves a foreign key where its first columns are those of the key, in any order. */
 const UNINDEXED_FOREIGN_KEYS = `
 select n.nspname as schema, c.relname as table, k.conname as constraint,
@@ -85,7 +92,9 @@ export async function readCatalogueBefore(session: Session): Promise<CatalogueBe
   const [timeout] = await session.query<{ has: boolean }>(LOCK_TIMEOUT);
   const withoutIdentity = await tablesWithoutIdentity(session);
   const lockTimeoutByDefault = timeout?.has ?? false;
-  return { relations, checks, unindexedForeignKeys, lockTimeoutByDefault, withoutIdentity };
+  const [setting] = await session.query<{ path: string }>(SEARCH_PATH);
+  const searchPath = schemasOf(setting?.path ?? 'public');
+  return { relations, checks, unindexedForeignKeys, searchPath, lockTimeoutByDefault, withoutIdentity };
 }
 
 export async function readUnindexedForeignKeys(session: Session): Promise<UnindexedForeignKeys> {
@@ -140,6 +149,7 @@ export function catalogueFacts(
       before.unindexedForeignKeys,
       after?.unindexedForeignKeys ?? new Map(),
     ),
+    searchPath: before.searchPath,
     lockTimeoutByDefault: before.lockTimeoutByDefault,
   };
 }

@@ -19,7 +19,7 @@ import {
 import { readEffects } from './effects/read-effects.ts';
 import { measured } from './measured.ts';
 import { readOrphans } from './orphans.ts';
-import { allRelationNames, newAmong, type RelationNames, relationNames } from './relation-names.ts';
+import { allRelations, givenRelations, newAmong, type RelationTree } from './relation-names.ts';
 import { compareRelations, type RelationsData, readRelations, rowsGone } from './relations.ts';
 import { tablesWithoutIdentity } from './replica-identities.ts';
 
@@ -28,7 +28,7 @@ export interface CloneObservations {
   readonly data: DataSection | null;
   readonly sizeBytes: number | null;
   /** Of the relations that were asked for, and of all that there were before: dropped ones have their last name. */
-  readonly names: RelationNames;
+  readonly tree: RelationTree;
   /** OIDs of those among them that the command made: nobody waits for their locks. */
   readonly made: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
@@ -71,7 +71,7 @@ export function watchClone(clone: Clone, options: CloneWatchOptions): CloneWatch
 /** The data before the command. The thread behind SchemaWatch keeps the schema. */
 interface DataBefore {
   readonly relations: RelationsData;
-  readonly names: RelationNames;
+  readonly tree: RelationTree;
   readonly catalogue: CatalogueBefore;
   readonly walPosition: string;
   readonly bytesRead: number;
@@ -106,7 +106,7 @@ class CloneReader implements CloneWatch {
     const { schema, run, target } = this.#options;
     const data = await this.#inClone(async (session) => ({
       relations: await readRelations(session),
-      names: await allRelationNames(session),
+      tree: await allRelations(session),
       catalogue: await readCatalogueBefore(session),
       hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
     }));
@@ -155,7 +155,7 @@ class CloneReader implements CloneWatch {
       schema: schema && withLostRows(schema.section, before.relations, relations),
       data: rows?.section ?? null,
       sizeBytes: relations?.databaseBytes ?? null,
-      names: new Map([...before.names, ...(data?.names ?? [])]),
+      tree: new Map([...before.tree, ...(data?.tree ?? [])]),
       made: data?.made ?? new Set<number>(),
       catalogue: {
         ...catalogueFacts(before.catalogue, before.relations, data),
@@ -199,7 +199,7 @@ class CloneReader implements CloneWatch {
     const known = new Set(before.catalogue.relations.map(({ oid }) => Number(oid)));
     return {
       relations: await readRelations(session, before.relations),
-      names: await relationNames(session, wanted),
+      tree: await givenRelations(session, wanted),
       made: await newAmong(session, wanted, (table) => known.has(table)),
       unindexedForeignKeys: await readUnindexedForeignKeys(session),
       withoutIdentity: await tablesWithoutIdentity(session),
@@ -233,7 +233,7 @@ function notObserved(before: DataBefore | undefined): CloneObservations {
   if (!before) return NOT_OBSERVED;
   return {
     ...NOT_OBSERVED,
-    names: before.names,
+    tree: before.tree,
     catalogue: {
       ...catalogueFacts(before.catalogue, before.relations, null),
       dropped: new Map(),
@@ -249,7 +249,7 @@ const NOT_OBSERVED: CloneObservations = {
   schema: null,
   data: null,
   sizeBytes: null,
-  names: new Map(),
+  tree: new Map(),
   made: new Set(),
   catalogue: {
     relations: new Map(),
@@ -259,6 +259,7 @@ const NOT_OBSERVED: CloneObservations = {
     dropped: new Map(),
     definitions: NO_DEFINITIONS,
     effects: NO_EFFECTS,
+    searchPath: ['public'],
     lockTimeoutByDefault: false,
     actsOnServer: [],
     identityLost: [],

@@ -12,8 +12,9 @@ import type { Gate, Observe, Observer } from '../proxy/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import { LockReader } from './locks.ts';
+import { withLocksByRule } from './locks-by-rule.ts';
 import { OwnTransactions } from './own-transactions.ts';
-import type { RelationNames } from './relation-names.ts';
+import { namesOf, type RelationTree } from './relation-names.ts';
 import { withRewrites } from './rewritten-relations.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
@@ -59,12 +60,19 @@ export interface CommandWatch {
   lockedRelations(): Set<number>;
   /** Its transactions, for telling what it wrote from what others wrote. */
   readonly transactions: OwnTransactions;
-  /** What the command sent, once it has ended. @param made OIDs of relations that it made: nobody waits for their locks. */
-  statements(
-    names: RelationNames,
-    data: DataSection | null,
-    made?: ReadonlySet<number>,
-  ): Promise<SeenStatements>;
+  /** What the command sent, once it has ended. */
+  statements(known: KnownRelations): Promise<SeenStatements>;
+}
+
+/** What is known of the relations of the command's database. */
+export interface KnownRelations {
+  readonly tree: RelationTree;
+  /** Which of them have another file than before; missing: not known. */
+  readonly data?: DataSection | null;
+  /** OIDs of those that the command made: nobody waits for their locks. */
+  readonly made?: ReadonlySet<number>;
+  /** Of sessions that set none. */
+  readonly searchPath?: readonly string[];
 }
 
 export interface SeenStatements {
@@ -103,7 +111,7 @@ export async function watchCommand(scope: Scope, options: CommandWatchOptions): 
     },
     lockedRelations: () => seen.log.relations(options.cloneOid),
     transactions: seen.transactions,
-    statements: (names, data, made) => statementsOf(seen, options, { names, data, made }),
+    statements: (known) => statementsOf(seen, options, known),
   };
 }
 
@@ -180,15 +188,12 @@ function proxyOptions(
 async function statementsOf(
   { log, withLockTimeout, ofPsql }: Observers,
   { observe, cloneOid }: CommandWatchOptions,
-  {
-    names,
-    data,
-    made,
-  }: { names: RelationNames; data: DataSection | null; made?: ReadonlySet<number> | undefined },
+  { tree, data = null, made = new Set(), searchPath = ['public'] }: KnownRelations,
 ): Promise<SeenStatements> {
   if (observe === 'off') return NOTHING_SEEN;
-  const section = log.section(cloneOid, names, made);
-  const parsed = await statementFacts(section);
+  const seen = log.section(cloneOid, namesOf(tree), made);
+  const parsed = await statementFacts(seen);
+  const section = withLocksByRule(seen, { parsed, tree, made, searchPath });
   const statements = withRewrites(section, parsed, data);
   return {
     statements,

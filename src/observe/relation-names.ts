@@ -4,30 +4,64 @@ import { displayName } from '../postgres/sql/quote.ts';
 /** Qualified names of relations by their OIDs, quoted where needed. */
 export type RelationNames = ReadonlyMap<number, string>;
 
-const NAMES = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name
-  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
- WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
+/** Relations by their OIDs, with what they belong to. */
+export type RelationTree = ReadonlyMap<number, RelationNode>;
 
-const ALL = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name
-  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
- WHERE c.oid >= 16384 AND c.relkind <> 'c' AND c.relpersistence <> 't'`;
+interface RelationNode {
+  /** Qualified, quoted where needed. */
+  readonly name: string;
+  /** As in pg_class.relkind. */
+  readonly kind: string;
+  /** Of an index: OID of its table. */
+  readonly table: number | null;
+  /** Of a partition, or of an index of one: OID of what it is a part of. */
+  readonly parent: number | null;
+}
 
-/** The names of all relations of users: of those that a command is about to drop, nobody can ask afterwards. */
-export async function allRelationNames(session: Session): Promise<RelationNames> {
-  const rows = await session.query<{ oid: string; schema: string; name: string }>(ALL);
-  return new Map(rows.map(({ oid, schema, name }) => [Number(oid), displayName(schema, name)]));
+interface Row {
+  readonly oid: string;
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly table: string | null;
+  readonly parent: string | null;
+}
+
+const RELATIONS = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
+    i.indrelid::pg_catalog.int8 AS table, h.inhparent::pg_catalog.int8 AS parent
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
+  LEFT JOIN pg_catalog.pg_inherits h ON h.inhrelid = c.oid AND c.relispartition`;
+
+const ALL = `${RELATIONS} WHERE c.oid >= 16384 AND c.relpersistence <> 't'`;
+const GIVEN = `${RELATIONS} WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
+
+/** All relations of users: of those that a command is about to drop, nobody can ask afterwards. */
+export async function allRelations(session: Session): Promise<RelationTree> {
+  return treeOf(await session.query<Row>(ALL));
 }
 
 /**
- * The names of relations in the session's database. What was made and dropped within the run has none: nobody but
+ * The relations with these OIDs in the session's database. What was made and dropped within the run is missing: nobody but
  * its own transaction ever saw it.
  * @throws pg's DatabaseError, SafemigrateError `LOST`.
  */
-export async function relationNames(session: Session, oids: Iterable<number>): Promise<RelationNames> {
-  const rows = await session.query<{ oid: string; schema: string; name: string }>(NAMES, [
-    [...new Set(oids)],
-  ]);
-  return new Map(rows.map(({ oid, schema, name }) => [Number(oid), displayName(schema, name)]));
+export async function givenRelations(session: Session, oids: Iterable<number>): Promise<RelationTree> {
+  return treeOf(await session.query<Row>(GIVEN, [[...new Set(oids)]]));
+}
+
+export function namesOf(tree: RelationTree): RelationNames {
+  return new Map([...tree].map(([oid, { name }]) => [oid, name]));
+}
+
+function treeOf(rows: readonly Row[]): RelationTree {
+  const number = (oid: string | null) => (oid === null ? null : Number(oid));
+  return new Map(
+    rows.map(({ oid, schema, name, kind, table, parent }) => [
+      Number(oid),
+      { name: displayName(schema, name), kind, table: number(table), parent: number(parent) },
+    ]),
+  );
 }
 
 const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_catalog.int8 AS table

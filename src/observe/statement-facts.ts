@@ -1,5 +1,6 @@
 import type * as Tree from 'libpg-query';
 import type { StatementSection } from '../model/report.ts';
+import { schemasOf } from '../model/search-paths.ts';
 import type { Action, Name, StatementFacts } from '../model/statement-actions.ts';
 import { LOCK_MODES } from '../postgres/lock-modes.ts';
 import { beginsAsDml, effectOf, isRollbackTo, strongestEffect } from '../postgres/sql/classify-statement.ts';
@@ -126,11 +127,11 @@ const READERS = {
   ],
   AlterDomainStmt: (tree: Tree.AlterDomainStmt) => domainAlteration(tree),
   VariableSetStmt: (tree: Tree.VariableSetStmt) =>
-    tree.name === 'session_replication_role' ? replicationRole(tree) : lockTimeout(tree),
+    tree.name === 'session_replication_role'
+      ? replicationRole(tree)
+      : [...lockTimeout(tree), ...searchPath(tree)],
   DiscardStmt: (tree: Tree.DiscardStmt) =>
-    tree.target === undefined || tree.target === 'DISCARD_ALL'
-      ? [{ does: 'set lock_timeout', off: true, local: false }]
-      : [],
+    tree.target === undefined || tree.target === 'DISCARD_ALL' ? SETTINGS_RESET : [],
   SelectStmt: (tree: Tree.SelectStmt) => setConfig(tree),
   RenameStmt: (tree: Tree.RenameStmt) => [
     {
@@ -193,6 +194,17 @@ function replicationRole({ args }: Tree.VariableSetStmt): Action[] {
   return constantOf(args?.[0])?.toLowerCase() === 'replica' ? [{ does: 'skip triggers' }] : [];
 }
 
+const SETTINGS_RESET: Action[] = [
+  { does: 'set lock_timeout', off: true, local: false },
+  { does: 'set search_path', schemas: null, local: false },
+];
+
+function searchPath({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {
+  if (kind !== 'VAR_RESET_ALL' && name?.toLowerCase() !== 'search_path') return [];
+  const schemas = kind === 'VAR_SET_VALUE' ? (args ?? []).map((value) => constantOf(value) ?? '') : null;
+  return [{ does: 'set search_path', schemas, local: isLocal ?? false }];
+}
+
 function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetStmt): Action[] {
   if (kind === 'VAR_RESET_ALL') return [{ does: 'set lock_timeout', off: true, local: false }];
   if (name !== 'lock_timeout') return [];
@@ -200,13 +212,17 @@ function lockTimeout({ kind, name, args, is_local: isLocal }: Tree.VariableSetSt
   return [{ does: 'set lock_timeout', off, local: isLocal ?? false }];
 }
 
-/** `SELECT set_config('lock_timeout', '5s', false)`. */
+/** `SELECT set_config('lock_timeout', '5s', false)`, and scripts of pg_dump set an empty search_path so. */
 function setConfig({ targetList }: Tree.SelectStmt): Action[] {
   return itemsOf<Tree.ResTarget>(targetList, 'ResTarget').flatMap(({ val }): Action[] => {
     if (!val || !('FuncCall' in val)) return [];
     const { funcname, args = [] } = val.FuncCall;
-    if (nameOfParts(funcname).name !== 'set_config' || constantOf(args[0]) !== 'lock_timeout') return [];
-    return [{ does: 'set lock_timeout', off: isZero(args[1]), local: constantOf(args[2]) === 'true' }];
+    if (nameOfParts(funcname).name !== 'set_config') return [];
+    const local = constantOf(args[2]) === 'true';
+    if (constantOf(args[0]) === 'lock_timeout')
+      return [{ does: 'set lock_timeout', off: isZero(args[1]), local }];
+    if (constantOf(args[0]) !== 'search_path') return [];
+    return [{ does: 'set search_path', schemas: schemasOf(constantOf(args[1]) ?? ''), local }];
   });
 }
 

@@ -90,7 +90,10 @@ export function readAfter(
   return inPhase(context.emit, 'after', async () => {
     const read = await before.watch.after(wire.lockedRelations(), { interrupt });
     const observed = await withUnseen(read, () => actsUnseen(context, clone, gate), interrupt);
-    const seen = await wire.statements(observed.names, observed.data, observed.made);
+    const seen = await wire.statements({
+      ...{ tree: observed.tree, data: observed.data, made: observed.made },
+      searchPath: observed.catalogue.searchPath,
+    });
     const options = { ...context, ...questions };
     const checked = await runChecksAfter(clone, options, before.checks, observed.schema, interrupt);
     return { observed: await withOrphans(observed, before.watch, seen, interrupt), seen, checked };

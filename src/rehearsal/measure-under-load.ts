@@ -10,8 +10,7 @@ import { TrafficLog } from '../load/traffic-log.ts';
 import { WaitMonitor } from '../load/wait-monitor.ts';
 import type { LoadedRunSection } from '../model/load-model.ts';
 import type { SchemaSection } from '../model/report.ts';
-import type { Session } from '../postgres/connection/session.ts';
-import { displayName } from '../postgres/sql/quote.ts';
+import { allRelations, namesOf } from '../observe/relation-names.ts';
 import type { Observed, Observer } from '../proxy/observed.ts';
 import { cloneAgain, hasSameSchema, inClone } from './clone-again.ts';
 import { type LoadSource, startTraffic } from './load-traffic.ts';
@@ -48,7 +47,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
 ): Promise<{ section: LoadedRunSection; opened: Way }> {
   const { scope, stop } = setup.life;
   const loaded = await cloneAgain(setup, prepared);
-  const names = await inClone(loaded, readNames);
+  const treeBefore = await inClone(loaded, allRelations);
   const log = new TrafficLog();
   const monitor = await scope.own(
     'load monitor',
@@ -79,13 +78,13 @@ export async function measureUnderLoad<Way extends OpenWire>(
   const ofLoad = 'run' in traffic ? traffic.run() : null;
   if (ofLoad) runs.push(ofLoad);
   await monitor.stop();
-  const allNames = new Map([...names, ...(await inClone(loaded, readNames))]);
+  const tree = new Map([...treeBefore, ...(await inClone(loaded, allRelations))]);
   const times: LoadTimes = { startedMs, endedMs, recoveredMs };
-  const { statements, transactions: ofCommand } = await run.wire.statements(allNames, null);
+  const { statements, transactions: ofCommand } = await run.wire.statements({ tree });
   const section = describeLoad({
     ...{ clients: traffic.clients, exitCode: run.result.exitCode, times, monitor, log, commandDeadlocks },
     schemaEqual: run.result.exitCode === 0 ? await hasSameSchema(loaded, quiet) : null,
-    ...{ names: allNames, statements, transactions: ofCommand, sessions: sessionsOf(prepared) },
+    ...{ names: namesOf(tree), statements, transactions: ofCommand, sessions: sessionsOf(prepared) },
   });
   return { section, opened };
 }
@@ -119,13 +118,4 @@ async function untilRecovered(
     if (quietMs >= AFTERWARDS_MS || nowMs - endedMs >= RECOVERY_MS) return recoveredMs;
     await delay(LOOK_EVERY_MS, undefined, { signal });
   }
-}
-
-const NAMES = `
-SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'm', 'i', 'I', 'S')`;
-
-async function readNames(session: Session): Promise<[number, string][]> {
-  const rows = await session.query<{ oid: string; schema: string; name: string }>(NAMES);
-  return rows.map(({ oid, schema, name }) => [Number(oid), displayName(schema, name)]);
 }

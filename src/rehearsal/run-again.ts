@@ -15,7 +15,7 @@ import type {
 } from '../model/report.ts';
 import { type Contents, compareContents, readContents } from '../observe/checks/contents.ts';
 import { type Aim, aimAtAfter, aimAtBefore, type SchemaResult } from '../observe/checks/schema-again.ts';
-import { relationNames } from '../observe/relation-names.ts';
+import { givenRelations } from '../observe/relation-names.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import {
@@ -208,10 +208,10 @@ async function statementsOf(
   { wire }: CloneRun,
 ): Promise<StatementSection[]> {
   if (plan.signal.aborted) throw new Error(INTERRUPTED);
-  const names = await inCloneForContents(context, clone, (session) =>
-    relationNames(session, wire.lockedRelations()),
+  const tree = await inCloneForContents(context, clone, (session) =>
+    givenRelations(session, wire.lockedRelations()),
   );
-  return (await wire.statements(names, null)).statements;
+  return (await wire.statements({ tree })).statements;
 }
 
 async function compareRun(

@@ -106,6 +106,7 @@ function large(): RehearsalEvidence {
       queries: applicationQueries(),
       catalogue: {
         relations: new Map(relations.map((each) => [each, relation(2 ** 30, 2_000_000)])),
+        searchPath: ['public'],
         lockTimeoutByDefault: false,
         actsOnServer: [],
       },

@@ -33,6 +33,7 @@ export function facts(
       dropped: new Map(),
       definitions: NO_DEFINITIONS,
       effects: NO_EFFECTS,
+      searchPath: ['public'],
       lockTimeoutByDefault: true,
       actsOnServer: [],
       identityLost: [],

@@ -108,7 +108,7 @@ describe.each([18] as const)('a multi-statement query on PostgreSQL %i', (versio
       expect(events.filter(({ type }) => type === 'transaction-end')).toMatchObject([
         { outcome: 'committed' },
       ]);
-      const { statements, transactions } = await wire.statements(new Map(), null);
+      const { statements, transactions } = await wire.statements({ tree: new Map() });
       expect(statements.map(({ index, sql, error }) => [index, sql, error])).toEqual(
         sent.map((sql, at) => [at + 1, sql, null]),
       );

@@ -1,50 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type StatementSection, statementSection } from '../../../src/model/statement-model.ts';
-import { LockReader } from '../../../src/observe/locks.ts';
-import { relationNames } from '../../../src/observe/relation-names.ts';
-import { type ActivitySample, Sampler } from '../../../src/observe/sampler.ts';
-import { StatementLog } from '../../../src/observe/statements.ts';
-import { openSession } from '../../../src/postgres/connection/connect.ts';
-import { parseSettings } from '../../../src/postgres/connection/connection-url.ts';
-import { readEnvironment } from '../../../src/postgres/connection/environment.ts';
-import { type TemporaryDatabase, temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { statementSection } from '../../../src/model/statement-model.ts';
+import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { pending } from '../../helpers/pending.ts';
-import { withProxy } from '../../helpers/proxy.ts';
+import { reportedStatements } from '../../helpers/reported-statements.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
-
-/** What the report says of the statements that `use` sends. */
-async function reported(
-  database: TemporaryDatabase,
-  use: (url: string) => Promise<void>,
-): Promise<{ statements: StatementSection[]; samples: ActivitySample[] }> {
-  const settings = parseSettings(database.url, readEnvironment({}, '/'));
-  const connect = () => openSession(settings, { purpose: 'observe', database: 'postgres' });
-  const log = new StatementLog();
-  const samples: ActivitySample[] = [];
-  const sampler = new Sampler({
-    connect,
-    onSample: (sample) => {
-      samples.push(sample);
-      log.sample(sample.statement, sample.locks);
-    },
-  });
-  const reader = new LockReader(connect);
-  const observer = (event: Parameters<typeof log.observe>[0]) => {
-    log.observe(event);
-    sampler.observe(event);
-  };
-  await withProxy(database.url, { observer, readLocks: reader.read }, ({ url }) => use(url));
-  await sampler.close();
-  await reader.close();
-  const session = await openSession(settings, { purpose: 'inspect' });
-  const [row] = await session.query<{ oid: string }>(
-    'SELECT oid::int8 FROM pg_database WHERE datname = current_database()',
-  );
-  const oid = Number(row?.oid);
-  const statements = log.section(oid, await relationNames(session, log.relations(oid)));
-  await session.close();
-  return { statements, samples };
-}
 
 describe('the report tells of every statement', () => {
   test.each(VERSIONS)(
@@ -55,7 +14,7 @@ describe('the report tells of every statement', () => {
           create table part partition of parted for values from (0) to (9)`,
       });
       const sent = ['reindex table parted', 'reindex index parted_id'];
-      const { statements } = await reported(database, (url) =>
+      const { statements } = await reportedStatements(database, (url) =>
         withClient(url, async (client) => {
           for (const sql of sent) await client.query(sql);
         }),
@@ -66,7 +25,7 @@ describe('the report tells of every statement', () => {
 
   test('its locks by name, how long they were held, and what they block', async () => {
     const database = await temporaryDatabase(18, { sql: 'create table "Orders" (id int)' });
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(url, async (client) => {
         await client.query('begin');
         await client.query('alter table "Orders" add column v text');
@@ -89,7 +48,7 @@ describe('the report tells of every statement', () => {
   test('the ten statements of one message, each with its own time and locks', async () => {
     const database = await temporaryDatabase(18);
     const text = Array.from({ length: 10 }, (_, index) => `create table made_${index} (id int)`).join(';\n');
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(url, async (client) => void (await client.query(text))),
     );
     expect(statements).toHaveLength(10);
@@ -102,7 +61,7 @@ describe('the report tells of every statement', () => {
 
   test("a failed one's error, and that its locks are unknown", async () => {
     const database = await temporaryDatabase(18, { sql: 'create table t (id int)' });
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(
         url,
         async (client) => void (await client.query('alter table t add id int').catch(() => {})),
@@ -113,7 +72,7 @@ describe('the report tells of every statement', () => {
 
   test('the like of a loop by the locks of the first', async () => {
     const database = await temporaryDatabase(18, { sql: 'create table t (id int)' });
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(url, async (client) => {
         for (let index = 0; index < 5; index++) await client.query(`insert into t values (${index})`);
       }),
@@ -133,7 +92,7 @@ describe('the report tells of every statement', () => {
     const database = await temporaryDatabase(18, {
       sql: 'create table t as select g from generate_series(1, 1000) g',
     });
-    const { statements, samples } = await reported(database, async (url) => {
+    const { statements, samples } = await reportedStatements(database, async (url) => {
       await withClient(database.url, async (writer) => {
         await writer.query('begin; update t set g = 0 where g = 1');
         const { rows } = await writer.query<{ pid: number }>('select pg_backend_pid() as pid');
@@ -164,7 +123,7 @@ describe('the report tells of every statement', () => {
     for (let from = 0; from < tables.length; from += 300)
       await withClient(database.url, (client) => client.query(tables.slice(from, from + 300).join(';')));
     const names = tables.map((_, index) => `t_${index}`);
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(url, async (client) => {
         await client.query('begin');
         await client.query(`lock table ${names.join(', ')} in share mode`);
@@ -196,7 +155,7 @@ async function waitsFor(url: string, pid: number): Promise<void> {
 describe.each(VERSIONS)('the WAL of statements on PostgreSQL %d', (version) => {
   test('is that of each one, what came before it left out', async () => {
     const database = await temporaryDatabase(version, { sql: 'create table t (v text)' });
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(url, async (client) => {
         await client.query("insert into t select repeat('x', 1000) from generate_series(1, 1000)");
         await withClient(database.url, (beside) =>
@@ -218,7 +177,7 @@ describe.each(VERSIONS)('the WAL of statements on PostgreSQL %d', (version) => {
   test('stands at the first of a group, and is null where no locks were read', async () => {
     const database = await temporaryDatabase(version, { sql: 'create table t (v text)' });
     const insert = "insert into t select repeat('x', 1000) from generate_series(1, 100)";
-    const { statements } = await reported(database, (url) =>
+    const { statements } = await reportedStatements(database, (url) =>
       withClient(url, async (client) => {
         await client.query(`${insert}; ${insert}; select 1`);
         await client.query('create index concurrently on t (v)');

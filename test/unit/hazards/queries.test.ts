@@ -24,6 +24,7 @@ function found(section: QueriesSection | null) {
       dropped: new Map(),
       definitions: NO_DEFINITIONS,
       effects: NO_EFFECTS,
+      searchPath: ['public'],
       lockTimeoutByDefault: false,
       actsOnServer: [],
       identityLost: [],

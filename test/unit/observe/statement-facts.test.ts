@@ -77,7 +77,19 @@ describe('what a statement asks for', () => {
     ["SELECT set_config('lock_timeout', '5s', true)", false, true],
     ["SELECT pg_catalog.set_config('lock_timeout', '0', false)", true, false],
   ])('%s sets the lock_timeout', async (sql, off, local) => {
-    expect(await asked(sql)).toEqual([{ does: 'set lock_timeout', off, local }]);
+    expect(await asked(sql)).toContainEqual({ does: 'set lock_timeout', off, local });
+  });
+
+  test.each([
+    ['SET search_path = app, "$user", "Odd one"', ['app', '$user', 'Odd one'], false],
+    ['SET LOCAL search_path TO app', ['app'], true],
+    ["SELECT pg_catalog.set_config('search_path', '', false)", [], false],
+    ["SELECT set_config('search_path', 'app, \"Odd one\"', true)", ['app', 'Odd one'], true],
+    ['RESET search_path', null, false],
+    ['SET search_path TO DEFAULT', null, false],
+    ['DISCARD ALL', null, false],
+  ])('%s sets the search path', async (sql, schemas, local) => {
+    expect(await asked(sql)).toContainEqual({ does: 'set search_path', schemas, local });
   });
 
   test.each(['SELECT 1', "SET statement_timeout = '2s'", 'COMMIT', 'CREATE VIEW n AS SELECT 1'])(
