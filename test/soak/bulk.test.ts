@@ -69,9 +69,10 @@ test('1 GB in and out by COPY takes the tool no more memory than 1 MB, within 50
 
 const INSERTS = 1_000_000;
 
-test('1,000,000 INSERTs take 300 MB of memory, 5 MB of JSON and 3 MB of HTML at most', async () => {
+test('1,000,000 INSERTs take 300 MB of memory, 5 MB of JSON, 3 MB of HTML and 2 MB of receipt at most', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-soak-'));
   const [json, page] = [path.join(folder, 'report.json'), path.join(folder, 'report.html')];
+  const receipt = path.join(folder, 'receipt.json');
   await withClient(url, (client) => client.query('CREATE TABLE numbered (id int, v text)'));
   let pid = 0;
   let peak = 0;
@@ -80,7 +81,7 @@ test('1,000,000 INSERTs take 300 MB of memory, 5 MB of JSON and 3 MB of HTML at 
       psql -X -q "$DATABASE_URL" || exit 1
     echo inserted >&2; read go`;
   const { report, exitCode, stderr } = await rehearse(url, ['sh', '-c', script], {
-    args: ['--report', json, '--report', page],
+    args: ['--report', json, '--report', page, '--receipt', receipt],
     started: (child) => {
       pid = child;
     },
@@ -95,14 +96,22 @@ test('1,000,000 INSERTs take 300 MB of memory, 5 MB of JSON and 3 MB of HTML at 
       ],
     ],
   });
-  const [jsonMb, pageMb] = [statSync(json).size / 1e6, statSync(page).size / 1e6];
+  const [jsonMb = 0, pageMb = 0, receiptMb = 0] = [json, page, receipt].map(
+    (file) => statSync(file).size / 1e6,
+  );
   rmSync(folder, { recursive: true });
   expect(exitCode, stderr).toBe(0);
   recordFigures(`${INSERTS} INSERTs in one transaction, through the built CLI`, [
-    { 'peak of resident memory, MB': Math.round(peak), 'JSON, MB': jsonMb, 'HTML, MB': pageMb },
+    {
+      'peak of resident memory, MB': Math.round(peak),
+      'JSON, MB': jsonMb,
+      'HTML, MB': pageMb,
+      'receipt, MB': receiptMb,
+    },
   ]);
   expect(sentStatements(report.statements)).toBe(INSERTS + 2);
   expect(peak).toBeLessThan(300);
   expect(jsonMb).toBeLessThan(5);
   expect(pageMb).toBeLessThan(3);
+  expect(receiptMb).toBeLessThan(2);
 }, 3_600_000);
