@@ -4,11 +4,11 @@ import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'vitest';
-import { report as reportModel } from '../../src/model/report.ts';
+import { z } from 'zod';
 import { CLI, plainEnvironment, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { median, recordRatios } from './figures.ts';
+import { median, recordFigures, recordRatios } from './figures.ts';
 
 /** What safemigrate adds to a run: the whole run without the making of the clone and without the command. */
 const ROUNDS = 5;
@@ -20,24 +20,19 @@ interface Sample {
   readonly residentMb: number;
 }
 
+/** Another checkout, built, to be timed in turns with this one. */
+const { BENCH_AGAINST } = process.env;
+
+const SCHEMAS = [
+  ['a small schema', 20, ROUNDS],
+  ['10,000 tables', 10_000, 2],
+] as const;
+
 describe('the wrapper itself', () => {
-  test.each([
-    ['a small schema', 20, ROUNDS],
-    ['10,000 tables', 10_000, 2],
-  ])(
+  test.each(SCHEMAS)(
     'on %s',
     async (title, tables, rounds) => {
-      const database = await temporaryDatabase(18);
-      await withClient(database.url, async (client) => {
-        for (let first = 0; first < tables; first += 500) {
-          const count = Math.min(500, tables - first);
-          const sql = Array.from(
-            { length: count },
-            (_, n) => `CREATE TABLE t${first + n} (id bigint PRIMARY KEY, v text)`,
-          );
-          await client.query(sql.join(';'));
-        }
-      });
+      const database = await databaseOf(tables);
       const samples: Sample[] = [];
       for (let round = 0; round < rounds; round++) samples.push(await rehearseOnce(database.url));
       await database.drop();
@@ -51,6 +46,30 @@ describe('the wrapper itself', () => {
       );
     },
     600_000,
+  );
+
+  test.runIf(BENCH_AGAINST).each(SCHEMAS)(
+    'on %s, in turns with another build',
+    async (title, tables, rounds) => {
+      const database = await databaseOf(tables);
+      const builds = { before: path.join(BENCH_AGAINST ?? '', 'dist/cli/main.js'), now: CLI };
+      const samples: Record<keyof typeof builds, Sample[]> = { before: [], now: [] };
+      for (let round = 0; round < 2 * rounds; round++)
+        for (const build of round % 2 === 0 ? (['before', 'now'] as const) : (['now', 'before'] as const))
+          samples[build].push(await rehearseOnce(database.url, builds[build]));
+      await database.drop();
+      recordFigures(
+        `the wrapper on ${title}, before and now, in turns`,
+        (['before', 'now'] as const).map((build) => ({
+          build,
+          'ms without clone and command': Math.round(
+            median(samples[build].map(({ whole, clone, command }) => whole - clone - command)),
+          ),
+          'MB resident': Math.round(median(samples[build].map(({ residentMb }) => residentMb))),
+        })),
+      );
+    },
+    1_200_000,
   );
 
   test('starting', async () => {
@@ -71,10 +90,31 @@ describe('the wrapper itself', () => {
   });
 });
 
-async function rehearseOnce(url: string): Promise<Sample> {
+async function databaseOf(tables: number) {
+  const database = await temporaryDatabase(18);
+  await withClient(database.url, async (client) => {
+    for (let first = 0; first < tables; first += 500) {
+      const count = Math.min(500, tables - first);
+      const sql = Array.from(
+        { length: count },
+        (_, n) => `CREATE TABLE t${first + n} (id bigint PRIMARY KEY, v text)`,
+      );
+      await client.query(sql.join(';'));
+    }
+  });
+  return database;
+}
+
+/** What reports of all versions have. */
+const TIMES = z.object({
+  clone: z.object({ durationMs: z.number() }),
+  command: z.object({ durationMs: z.number() }),
+});
+
+async function rehearseOnce(url: string, cli = CLI): Promise<Sample> {
   const file = path.join(tmpdir(), `safemigrate-bench-${process.pid}.json`);
   const args = [
-    CLI,
+    cli,
     '--max-stall',
     '1h',
     '--report',
@@ -83,7 +123,7 @@ async function rehearseOnce(url: string): Promise<Sample> {
     ...sqlCommand('ALTER TABLE t1 ADD COLUMN x integer'),
   ];
   const { milliseconds, residentMb } = await run(args, { DATABASE_URL: url });
-  const { clone, command } = reportModel.parse(JSON.parse(readFileSync(file, 'utf8')));
+  const { clone, command } = TIMES.parse(JSON.parse(readFileSync(file, 'utf8')));
   rmSync(file);
   return { whole: milliseconds, clone: clone.durationMs, command: command.durationMs, residentMb };
 }
