@@ -58,18 +58,23 @@ const ENOUGH = 3;
 
 /** Folds what was seen of the target's transactions into kinds of transactions. */
 export function foldShapes(seen: readonly SeenTransaction[], counted: CountedTraffic): Shape[] {
-  const kinds = kindsOf(seen);
+  const kinds = kindsOf(seen, counted.windowMs / Math.max(counted.readings, 1));
   const order = orderOf(seen);
   const inAll = (counted.transactions * 1000) / counted.windowMs;
   const unseen = unseenAmong(counted.called, kinds, inAll);
   const perSecond = Math.max(inAll - unseen.reduce((sum, each) => sum + each.perSecond, 0), 0);
   const concurrency = seen.length / Math.max(counted.readings, 1);
   const meanMs = perSecond > 0 ? (concurrency * 1000) / perSecond : 0;
-  const timed = kinds.map((kind) => ({ ...kind, durationMs: kind.ageMs ?? meanMs }));
-  const stretch = stretchOf(timed, counted.readings, perSecond);
-  const rated = timed.map((kind) => {
-    const holdMs = Math.max(kind.durationMs * stretch, SHORTEST_MS);
-    return { ...kind, holdMs, perSecond: (kind.count / counted.readings / holdMs) * 1000 };
+  const rateOf = (count: number, holdMs: number) => (count / counted.readings / holdMs) * 1000;
+  const whole = kinds.flatMap(({ count, wholeMs }) => (wholeMs === null ? [] : rateOf(count, wholeMs)));
+  const others = kinds.flatMap(({ count, wholeMs, ageMs }) =>
+    wholeMs === null ? [{ count, durationMs: ageMs ?? meanMs }] : [],
+  );
+  const left = Math.max(perSecond - whole.reduce((sum, rate) => sum + rate, 0), 0);
+  const stretch = stretchOf(others, counted.readings, left);
+  const rated = kinds.map((kind) => {
+    const holdMs = Math.max(kind.wholeMs ?? (kind.ageMs ?? meanMs) * stretch, SHORTEST_MS);
+    return { ...kind, holdMs, perSecond: rateOf(kind.count, holdMs) };
   });
   const all = [...rated, ...unseen];
   const writers = new Map<number, number>();
@@ -129,11 +134,19 @@ interface Kind {
   readonly count: number;
   /** Mean age of those that were seen. */
   readonly ageMs: number | null;
+  /** Mean age when they were seen for the last time, if they last so long that they are seen several times; else null. */
+  readonly wholeMs: number | null;
 }
 
-function kindsOf(seen: readonly SeenTransaction[]): Kind[] {
-  const kinds = new Map<string, { locks: Map<number, LockMode>; count: number; ages: number[] }>();
-  for (const { locks, ageMs } of seen) {
+/** Sightings of one transaction from which on its last one says how long it lasted. */
+const SEEN_THROUGH = 3;
+
+function kindsOf(seen: readonly SeenTransaction[], intervalMs: number): Kind[] {
+  const kinds = new Map<
+    string,
+    { locks: Map<number, LockMode>; count: number; ages: Map<string, number[]> }
+  >();
+  for (const { key: transaction, locks, ageMs } of seen) {
     const strongest = new Map<number, LockMode>();
     for (const { relation, mode } of locks) {
       const known = strongest.get(relation);
@@ -142,16 +155,24 @@ function kindsOf(seen: readonly SeenTransaction[]): Kind[] {
     }
     if (strongest.size === 0) continue;
     const key = JSON.stringify([...strongest].sort(([one], [other]) => one - other));
-    const kind = kinds.get(key) ?? { locks: strongest, count: 0, ages: [] };
+    const kind = kinds.get(key) ?? { locks: strongest, count: 0, ages: new Map<string, number[]>() };
     kind.count++;
-    if (ageMs !== null) kind.ages.push(ageMs);
+    if (ageMs !== null) kind.ages.set(transaction, [...(kind.ages.get(transaction) ?? []), ageMs]);
     kinds.set(key, kind);
   }
-  return [...kinds.values()].map(({ locks, count, ages }) => ({
-    locks,
-    count,
-    ageMs: ages.length === 0 ? null : ages.reduce((sum, age) => sum + age, 0) / ages.length,
-  }));
+  return [...kinds.values()].map(({ locks, count, ages }) => {
+    const transactions = [...ages.values()];
+    const isSeenThrough = ages.size > 0 && count / ages.size >= SEEN_THROUGH;
+    const lastMs = meanOf(transactions.map((each) => Math.max(...each)));
+    return {
+      ...{ locks, count, ageMs: meanOf(transactions.flat()) },
+      wholeMs: isSeenThrough && lastMs !== null ? lastMs + intervalMs / 2 : null,
+    };
+  });
+}
+
+function meanOf(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /**

@@ -85,6 +85,21 @@ test('kinds come as often as the server counts transactions, for as long as they
   expect(unseen?.perSecond).toBeCloseTo(100);
 });
 
+test('transactions that are seen again and again last as long as their last sightings say', () => {
+  // Readers of two seconds, three at a time, seen every 100 ms, beside others of 0.5 ms.
+  const readers = Array.from({ length: 15 }, (_, reader) =>
+    Array.from({ length: 20 }, (_, n) => seen(`reader ${reader}`, [A], [], n * 100 + 50)),
+  ).flat();
+  const shapes = foldShapes(
+    [...readers, ...times(10, (n) => seen(`short ${n}`, [B], [], 0.5))],
+    counted({ transactions: 2015 }),
+  );
+  const [reader, short] = shapes;
+  expect(reader?.holdMs).toBeCloseTo(2000, -2);
+  expect(reader?.perSecond).toBeCloseTo(1.5, 1);
+  expect(short?.perSecond).toBeCloseTo(200, -1);
+});
+
 test('changed rows are shared out among the transactions that write to the relation', () => {
   const [shape] = foldShapes(
     times(100, (n) => seen(`t ${n}`, [A], [], 10)),
