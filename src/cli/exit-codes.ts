@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import type { ErrorCode } from '../errors.ts';
 import type { Report } from '../model/report.ts';
 
-/** Exit codes for scripts; docs/cli.md documents them. */
+/** Exit codes for scripts; docs/exit-codes-and-errors.md documents them. */
 export const EXIT = {
   passed: 0,
   failed: 1,

@@ -4,6 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { HAZARDS_BLOCK, HAZARDS_FOLDER, HAZARDS_PAGE, hazardPages, hazardTable } from './hazard-pages.ts';
 import { withBlock } from './marked-block.ts';
 import { OPTIONS_BLOCK, OPTIONS_PAGE, optionTables } from './option-tables.ts';
+import {
+  CONFIGURATION_BLOCK,
+  CONFIGURATION_PAGE,
+  configurationTable,
+  ERRORS_BLOCK,
+  ERRORS_PAGE,
+  errorTable,
+} from './reference-tables.ts';
 import { REPORT_BLOCK, REPORT_PAGE, reportPaths } from './report-page.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -15,6 +23,8 @@ export function generatedDocs(): ReadonlyMap<string, string> {
     [OPTIONS_PAGE, inPage(OPTIONS_PAGE, OPTIONS_BLOCK, optionTables())],
     [HAZARDS_PAGE, inPage(HAZARDS_PAGE, HAZARDS_BLOCK, hazardTable())],
     [REPORT_PAGE, inPage(REPORT_PAGE, REPORT_BLOCK, reportPaths())],
+    [CONFIGURATION_PAGE, inPage(CONFIGURATION_PAGE, CONFIGURATION_BLOCK, configurationTable())],
+    [ERRORS_PAGE, inPage(ERRORS_PAGE, ERRORS_BLOCK, errorTable())],
     ...whole,
   ]);
 }
