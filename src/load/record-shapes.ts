@@ -24,16 +24,19 @@ export interface RecordedTraffic {
   readonly uncounted: string | null;
 }
 
-// pg_locks has the locks that are taken by the fast path, too. Views and matviews cannot be locked by LOCK TABLE.
+// pg_locks has the locks that are taken by the fast path, too. Views and matviews cannot be locked by LOCK TABLE. Ages are those at the
+// time when the locks were read: what follows takes longer than many a transaction.
 const LOCKS = `
+WITH held AS MATERIALIZED (
+  SELECT pid, virtualtransaction, relation, mode, granted, clock_timestamp() AS at FROM pg_locks
+   WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 SELECT l.pid, a.pid || ' ' || coalesce(a.xact_start::text, l.virtualtransaction) AS key,
-       extract(epoch FROM clock_timestamp() - a.xact_start)::float8 * 1000 AS "ageMs",
+       CASE WHEN a.xact_start <= min(l.at) THEN extract(epoch FROM min(l.at) - a.xact_start)::float8 * 1000 END AS "ageMs",
        json_agg(json_build_array(l.relation::int8, l.mode, l.granted)) AS locks
-  FROM pg_locks l
+  FROM held l
   JOIN pg_class c ON c.oid = l.relation
   JOIN pg_stat_activity a ON a.pid = l.pid
- WHERE l.locktype = 'relation' AND c.relkind IN ('r', 'p')
-   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ WHERE c.relkind IN ('r', 'p')
    AND c.relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')
    AND coalesce(a.backend_type, 'client backend') = 'client backend' AND a.application_name NOT LIKE 'safemigrate%'
  GROUP BY l.pid, 2, a.xact_start`;

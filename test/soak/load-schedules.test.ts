@@ -19,7 +19,7 @@ const VERSION = 18;
 const ROWS = 300_000;
 /** From here on TRAFFIC_BLOCKED is a warning. */
 const QUEUE_MS = 1000;
-/** One reader of two seconds in so many transactions: some are always at work. */
+/** One reader of four seconds in so many transactions: some are always at work. */
 const WEIGHT = 100;
 
 const SETUP = [
