@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { rehearse } from '../../../src/index.ts';
+import type { Hazard, Report } from '../../../src/model/report.ts';
+import { plainEnvironment } from '../../helpers/cli.ts';
+import { temporaryDatabase, withClient } from '../../helpers/database.ts';
+import { serverUrl, useOwnServers } from '../../helpers/servers.ts';
+
+/**
+ * Examples of which wrong things were reported once, or nothing. All are sessions of one command, each in a schema of its own, and all
+ * schemas have tables of the same names.
+ */
+const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
+
+const SETUP = `
+  CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL);
+  CREATE TABLE orders (id int PRIMARY KEY, customer int, status text DEFAULT 'new', sales_channel text);
+  CREATE TABLE auto_sales_channels (id int PRIMARY KEY, sales_channel text);
+  INSERT INTO customers SELECT n, 'c' FROM generate_series(1, 2000) n;
+  INSERT INTO orders SELECT n, n, 'new', 'web' FROM generate_series(1, 2000) n;
+  CREATE INDEX orders_customer ON orders (customer);
+  CREATE VIEW recent AS SELECT id FROM orders;
+  CREATE SEQUENCE numbers;
+  CREATE TYPE mood AS ENUM ('sad');
+  CREATE FUNCTION tax(amount int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT amount';
+  CREATE FUNCTION checked() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+  CREATE TRIGGER checks BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION checked();
+  CREATE MATERIALIZED VIEW totals AS SELECT id FROM orders; CREATE UNIQUE INDEX totals_id ON totals (id);
+  CREATE TABLE days (day int) PARTITION BY LIST (day); CREATE TABLE day1 PARTITION OF days FOR VALUES IN (1);
+  CREATE TABLE schema_migrations (version bigint PRIMARY KEY, dirty boolean); INSERT INTO schema_migrations VALUES (1, false);
+  ANALYZE customers, orders;`;
+
+interface Example {
+  readonly what: string;
+  readonly sql: string;
+  /** Codes that are told. */
+  readonly told?: readonly string[];
+  /** Codes that are not; of warnings and errors. */
+  readonly silent?: readonly string[];
+  /** What the statement of the first told code begins with. */
+  readonly statement?: string;
+  /** What its message says. */
+  readonly says?: RegExp;
+}
+
+const EXAMPLES: readonly Example[] = [
+  {
+    what: 'a foreign key NOT VALID that is validated in the same transaction',
+    sql: 'BEGIN; ALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY (customer) REFERENCES customers NOT VALID; ALTER TABLE orders VALIDATE CONSTRAINT fk; COMMIT',
+    ...{ told: ['FOREIGN_KEY_VALIDATED_AT_ONCE'], statement: 'ALTER TABLE orders VALIDATE' },
+  },
+  {
+    what: 'ALTER INDEX SET TABLESPACE writes the index anew',
+    sql: 'ALTER INDEX orders_customer SET TABLESPACE elsewhere',
+    ...{ told: ['TABLESPACE_REWRITES'], statement: 'ALTER INDEX' },
+  },
+  {
+    what: 'a renamed schema',
+    sql: 'ALTER SCHEMA :schema RENAME TO :schema_moved',
+    ...{ told: ['OBJECT_RENAMED'], statement: 'ALTER SCHEMA' },
+  },
+  { what: 'a dropped view', sql: 'DROP VIEW recent', told: ['OBJECT_DROPPED'], statement: 'DROP VIEW' },
+  {
+    what: 'a dropped function',
+    sql: 'DROP FUNCTION tax',
+    told: ['OBJECT_DROPPED'],
+    statement: 'DROP FUNCTION',
+  },
+  {
+    what: 'a dropped sequence',
+    sql: 'DROP SEQUENCE numbers',
+    told: ['OBJECT_DROPPED'],
+    statement: 'DROP SEQUENCE',
+  },
+  {
+    what: 'a dropped trigger',
+    sql: 'DROP TRIGGER checks ON orders',
+    told: ['TRIGGER_OFF'],
+    statement: 'DROP TRIGGER',
+  },
+  {
+    what: 'a dropped default',
+    sql: 'ALTER TABLE orders ALTER status DROP DEFAULT',
+    ...{ told: ['DEFAULT_CHANGED'], statement: 'ALTER TABLE' },
+  },
+  {
+    what: 'a dropped extension',
+    sql: 'DROP EXTENSION hstore',
+    told: ['OBJECT_DROPPED'],
+    statement: 'DROP EXTENSION',
+  },
+  {
+    what: 'a disabled trigger',
+    sql: 'ALTER TABLE orders DISABLE TRIGGER checks',
+    ...{ told: ['TRIGGER_OFF'], statement: 'ALTER TABLE' },
+  },
+  {
+    what: 'a renamed type',
+    sql: 'ALTER TYPE mood RENAME TO feeling',
+    told: ['OBJECT_RENAMED'],
+    statement: 'ALTER TYPE',
+  },
+  {
+    what: 'a function that is replaced by one of another meaning',
+    sql: "CREATE OR REPLACE FUNCTION tax(amount int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT amount * 2'",
+    ...{ told: ['FUNCTION_CHANGED'], statement: 'CREATE OR REPLACE FUNCTION' },
+  },
+  {
+    what: 'a new column NOT NULL whose default is dropped again: running INSERTs fail',
+    sql: 'ALTER TABLE orders ADD amount int NOT NULL DEFAULT 0; ALTER TABLE orders ALTER amount DROP DEFAULT',
+    ...{ told: ['NEW_COLUMN_REQUIRED'], statement: 'ALTER TABLE orders' },
+  },
+  {
+    what: 'REFRESH MATERIALIZED VIEW CONCURRENTLY keeps nobody out',
+    sql: 'REFRESH MATERIALIZED VIEW CONCURRENTLY totals',
+    silent: ['STRONG_LOCK_HELD', 'REFRESH_NOT_CONCURRENT'],
+  },
+  {
+    what: 'CREATE INDEX ON ONLY builds nothing',
+    sql: 'CREATE INDEX days_day ON ONLY days (day)',
+    silent: ['INDEX_NOT_CONCURRENT', 'STRONG_LOCK_HELD'],
+  },
+  {
+    what: 'a foreign key NOT ENFORCED needs no VALIDATE',
+    sql: 'ALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY (customer) REFERENCES customers NOT ENFORCED',
+    silent: ['CONSTRAINT_LEFT_NOT_VALID', 'FOREIGN_KEY_SCANS_TABLE'],
+  },
+  {
+    what: "golang-migrate's TRUNCATE of its own table",
+    sql: 'BEGIN; TRUNCATE schema_migrations; INSERT INTO schema_migrations VALUES (2, false); COMMIT',
+    silent: ['TABLE_TRUNCATED', 'STRONG_LOCK_HELD'],
+  },
+  {
+    what: 'of two renamed columns of one name each has its own statement',
+    sql: 'ALTER TABLE auto_sales_channels RENAME sales_channel TO channel; ALTER TABLE orders RENAME sales_channel TO channel',
+    ...{ told: ['COLUMN_RENAMED'], says: /orders/, statement: 'ALTER TABLE orders RENAME' },
+  },
+  {
+    what: 'a column that is renamed and then dropped has the statement of the drop',
+    sql: 'ALTER TABLE orders RENAME sales_channel TO old_channel; ALTER TABLE orders DROP old_channel',
+    ...{ told: ['COLUMN_DROPPED'], statement: 'ALTER TABLE orders DROP' },
+  },
+  {
+    what: 'a column that is replaced by a copy which takes its name',
+    sql: 'ALTER TABLE orders ADD status_new text; UPDATE orders SET status_new = status; ALTER TABLE orders DROP status; ALTER TABLE orders RENAME status_new TO status',
+    ...{ told: ['COLUMN_DROPPED'], says: /which takes its name/, statement: 'ALTER TABLE orders DROP' },
+  },
+];
+
+const schemaOf = (index: number) => `known_${index}`;
+let report: Report;
+
+beforeAll(async () => {
+  await useOwnServers(18);
+  await withClient(serverUrl(18), async (client) => {
+    await client.query('SET allow_in_place_tablespaces = on');
+    await client.query("CREATE TABLESPACE elsewhere LOCATION ''");
+  });
+  const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-known-'));
+  const database = await temporaryDatabase(18);
+  const files = EXAMPLES.map(({ sql }, index) => {
+    const file = path.join(folder, `${index}.sql`);
+    writeFileSync(file, sql.replaceAll(':schema', schemaOf(index)));
+    return { schema: schemaOf(index), file };
+  });
+  await withClient(database.url, async (client) => {
+    await client.query('CREATE EXTENSION hstore');
+    for (const { schema } of files)
+      await client.query(`CREATE SCHEMA ${schema}; SET search_path = ${schema}; ${SETUP}`);
+  });
+  report = await rehearse({
+    command: [process.execPath, COMMAND, JSON.stringify(files)],
+    env: { ...plainEnvironment(), DATABASE_URL: database.url },
+    ...{ folder, clone: 'template', queries: 'off' },
+  });
+  await database.drop();
+  rmSync(folder, { recursive: true });
+}, 120_000);
+
+describe('what was told wrongly or not at all', () => {
+  test.each(EXAMPLES.map((example, index) => ({ ...example, index })))(
+    '$what',
+    ({ index, told = [], silent = [], statement, says }) => {
+      const hazards = hazardsOf(index);
+      expect(failuresOf(index)).toEqual([]);
+      expect(hazards.map(({ code }) => code)).toEqual(expect.arrayContaining([...told]));
+      const grave = hazards.filter(({ severity }) => severity !== 'notice').map(({ code }) => code);
+      expect(grave.filter((code) => silent.includes(code))).toEqual([]);
+      const [code] = told;
+      const own = hazards.filter((each) => each.code === code && (says?.test(each.message) ?? true));
+      if (code)
+        expect(own.map((each) => textOf(each)?.slice(0, statement?.length))).toContain(statement ?? '');
+    },
+  );
+});
+
+const textOf = ({ statement }: Hazard) =>
+  report.statements.find(({ index }) => index === statement)?.sql ?? null;
+
+function sessionOf(index: number): number | undefined {
+  return report.statements.find(({ sql }) => sql === `SET search_path = ${schemaOf(index)}`)?.session;
+}
+
+function failuresOf(index: number): string[] {
+  const session = sessionOf(index);
+  return report.statements.flatMap((each) =>
+    each.session === session && each.error ? [each.error.message] : [],
+  );
+}
+
+/** By the session of the statement: another one's relation of that name would be found by it too. */
+function hazardsOf(index: number): Hazard[] {
+  const session = sessionOf(index);
+  return report.hazards.filter(({ statement, relation }) =>
+    statement === null
+      ? (relation?.startsWith(`${schemaOf(index)}.`) ?? false)
+      : report.statements.some((each) => each.index === statement && each.session === session),
+  );
+}
