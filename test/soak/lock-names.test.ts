@@ -20,31 +20,39 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => template.drop());
 
-test(
-  'locks are reported by name, however statements are sent',
-  async () => {
-    const held = new Map<string, NamedLocks>();
-    for (const sql of HOLDING) {
-      const locks = await heldInTransaction(template, sql);
-      if (locks) held.set(sql, locks);
-    }
-    const whole = await compare('held until the end of a transaction', held, wrongLocks.all);
-    const onTheWay = new Map<string, NamedLocks>();
-    for (const sql of COMMITTING) onTheWay.set(sql, await heldOnTheWay(template, sql, 10));
-    const parts = await compare('of what commits within itself, seen or by rule', onTheWay, wrongLocks.seen);
-    const share = (whole.right + parts.right) / (whole.statements + parts.statements);
-    console.log(`${(100 * share).toFixed(2)} % of ${held.size + onTheWay.size} statements`);
-    expect(held.size + onTheWay.size).toBeGreaterThanOrEqual(200);
-    expect(share).toBeGreaterThanOrEqual(LEAST);
-  },
-  25 * 60_000,
-);
+/** What a procedure or a DO block runs between its commits is sampled only; VACUUM truncates only what has empty pages at its end. */
+const WITHOUT_RULE = /^(?:call|do|vacuum parted)\b/;
+
+test('locks of a transaction are reported by name, however statements are sent', {
+  timeout: 1_500_000,
+}, async () => {
+  const held = new Map<string, NamedLocks>();
+  for (const sql of HOLDING) {
+    const locks = await heldInTransaction(template, sql);
+    if (locks) held.set(sql, locks);
+  }
+  const { statements, wrong } = await compare('held until the end of a transaction', held, wrongLocks.all);
+  expect(held.size).toBeGreaterThanOrEqual(200);
+  expect(1 - wrong.length / statements).toBeGreaterThanOrEqual(LEAST);
+});
+
+test('locks of what commits within itself are seen, or known by rule', { timeout: 1_500_000 }, async () => {
+  const onTheWay = new Map<string, NamedLocks>();
+  for (const sql of COMMITTING) onTheWay.set(sql, await heldOnTheWay(template, sql, 10));
+  const { wrong } = await compare(
+    'of what commits within itself, seen or by rule',
+    onTheWay,
+    wrongLocks.seen,
+  );
+  expect(wrong.filter((sql) => !WITHOUT_RULE.test(sql))).toEqual([]);
+});
 
 async function compare(
   what: string,
   truth: ReadonlyMap<string, NamedLocks>,
   wrongIn: (expected: NamedLocks, reported: NamedLocks) => NamedLocks,
-): Promise<{ statements: number; right: number }> {
+): Promise<{ statements: number; wrong: string[] }> {
+  const wrongOnes: string[] = [];
   const notes: string[] = [];
   const rows: { sent: string; statements: number; right: number; share: string }[] = [];
   for (const [sent, send] of Object.entries(WAYS)) {
@@ -56,12 +64,14 @@ async function compare(
       statements++;
       const wrong = wrongIn(expected, reported.locks ?? []);
       if (wrong.length === 0) right++;
-      else notes.push(`${sent}: ${sql} (${reported.exactness}): ${wrong.join(', ')}`);
+      else {
+        wrongOnes.push(sql);
+        notes.push(`${sent}: ${sql} (${reported.exactness}): ${wrong.join(', ')}`);
+      }
     }
     if (statements > 0)
       rows.push({ sent, statements, right, share: `${((100 * right) / statements).toFixed(1)} %` });
   }
   recordFigures(`names of locks ${what}, PostgreSQL ${VERSION}`, rows, notes);
-  const sum = (figure: 'statements' | 'right') => rows.reduce((total, row) => total + row[figure], 0);
-  return { statements: sum('statements'), right: sum('right') };
+  return { statements: rows.reduce((total, row) => total + row.statements, 0), wrong: wrongOnes };
 }
