@@ -57,7 +57,9 @@ function details(
     ...(rewritten ? ['rewritten'] : []),
     ...(waiting === null || waiting < 1
       ? []
-      : [`about ${formatCount(Math.round(waiting))} statements would wait`]),
+      : [
+          `about ${formatCount(Math.round(waiting))} ${Math.round(waiting) === 1 ? 'statement' : 'statements'} would wait`,
+        ]),
   ];
   return words.length === 0 ? '' : ` (${words.join(', ')})`;
 }

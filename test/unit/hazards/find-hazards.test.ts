@@ -347,6 +347,24 @@ test('a table that the command renames is known by both names', () => {
   ]);
 });
 
+test('one statement that would wait is in the singular', () => {
+  const found = findHazards(
+    facts({
+      statements: [
+        statement(1, {
+          tag: 'ALTER TABLE',
+          durationMs: 1_200,
+          locks: [['public.orders', 'ACCESS EXCLUSIVE', 1_200]],
+        }),
+      ],
+      parsed: asking({ 1: { does: 'set not null', table: ORDERS, column: 'status' } }),
+      catalogue: { relations: new Map([['public.orders', relation(MB, 1)]]) },
+      traffic: new Map([['public.orders', { readsPerSecond: 1, writesPerSecond: 0 }]]),
+    }),
+  );
+  expect(found.map(({ evidence }) => evidence).join()).toContain('about 1 statement would wait');
+});
+
 test('a CHECK that existed before lets SET NOT NULL pass', () => {
   const codes = (validated: boolean) =>
     findHazards(
