@@ -59,7 +59,7 @@ export interface SchemaOutcome {
 }
 
 /**
- * Compares the target's schema with the one that the rehearsal led to. If the clone lacked something of the target, their
+ * Compares the target's schema with the one that the rehearsal ended with. If the clone lacked something of the target, their
  * fingerprints differ from the start; then the changes must be the same.
  * @param otherValues statements had other values on the target: then the changes are compared without their literals.
  */

@@ -136,7 +136,7 @@ export interface Clone {
   readonly preparedIn?: readonly number[];
   /** What makes it differ from the target, and the rehearsal less true. */
   readonly caveats: Caveat[];
-  /** Space that it takes beyond what it shares with the target, at this moment; the reason where that cannot be told. */
+  /** Space that it takes beyond what it shares with the target, at this moment; the reason if that cannot be determined. */
   uniqueBytes(): Promise<number | { readonly unmeasured: string }>;
   /** From now on the end of the run leaves it where it is. */
   keep(): Promise<void>;

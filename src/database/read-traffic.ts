@@ -5,7 +5,7 @@ import type { Holder, OpenTransaction, RelationCounters, Standby, TrafficReading
 const OURS = "coalesce(a.application_name, '') LIKE 'safemigrate %' OR a.pid = pg_backend_pid()";
 
 // A database's own time of reset is null from version 15 on until somebody resets it. The counters of the server's own
-// processes begin with the cluster, or anew after a crash, as all counters do then; they outlive a restart, as all do. The time
+// processes begin with the cluster, or again after a crash, as all counters do then; they outlive a restart, as all do. The time
 // when the server started says nothing of either. Where somebody reset one of them by itself, the others still tell.
 // Of other roles' sessions a role without pg_read_all_stats sees nearly nothing: the query then says so, and the backend's
 // type is null. A walsender of a standby is in no database, and takes no slot of max_connections. What a base backup
@@ -72,7 +72,7 @@ SELECT n.nspname AS schema, x.relname AS name, tn.nspname AS "tableSchema", t.re
  WHERE n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')`;
 
 // A prepared transaction has no process, and keeps the virtual number of the one that it came from, or gets another one
-// when the server starts anew; what tells it is the lock on its own number.
+// when the server restarts; what shows it is the lock on its own number.
 const HOLDERS = `
 SELECT DISTINCT ON (l.relation, l.mode) n.nspname AS schema, c.relname AS name, l.mode,
   extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8 * 1000 AS "ageMs",

@@ -160,7 +160,7 @@ export function oldest<T extends OpenTransaction>(transactions: readonly (T | nu
   );
 }
 
-/** @returns undefined for a relation whose counters began anew in between. */
+/** @returns undefined for a relation whose counters were reset in between. */
 function ratesOf(
   before: RelationCounters | undefined,
   now: RelationCounters,

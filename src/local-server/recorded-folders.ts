@@ -28,7 +28,7 @@ export async function recordedFolders(): Promise<(RecordedFolder | UnreadableEnt
   return Promise.all(entries.map((entry) => ('unreadable' in entry ? entry : judge(entry))));
 }
 
-/** Space that it takes beyond what it shares, in bytes; null where that cannot be told. */
+/** Space that it takes beyond what it shares, in bytes; null if that cannot be determined. */
 export async function folderBytes({ entry, present }: RecordedFolder): Promise<number | null> {
   const bytes = present ? await uniqueBytesOf(entry.folder) : 0;
   return typeof bytes === 'number' ? bytes : null;
@@ -105,7 +105,7 @@ const BEING_WRITTEN_MS = 60_000;
 function reasonToLeave({ state, present }: RecordedFolder, options: { kept: boolean }): string | null {
   if (state === 'alive') return 'its run is still alive';
   if (!present) return null;
-  if (state === 'unknown') return 'whether its run is alive cannot be told from here';
+  if (state === 'unknown') return 'whether its run is alive cannot be seen from here';
   if (state === 'kept' && !options.kept)
     return 'it was kept on request; `safemigrate clean --kept` removes it';
   return null;

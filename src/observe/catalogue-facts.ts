@@ -154,7 +154,7 @@ export function catalogueFacts(
   };
 }
 
-/** A key that is made anew, with other actions, reads no more than the one that was there. */
+/** A key that is re-created with other actions, reads no more than the one that was there. */
 function newlyUnindexed(before: UnindexedForeignKeys, after: UnindexedForeignKeys): UnindexedForeignKeys {
   const place = ({ relation, columns }: { relation: string; columns: readonly string[] }) =>
     JSON.stringify([relation, [...columns].sort()]);

@@ -41,14 +41,14 @@ export interface CommandWatchOptions {
   readonly connect: (purpose: string) => Promise<Session>;
   /** Settings that the command's sessions begin with, where it says nothing of them. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Told everything that the proxy sees, beside those that are at home here. */
+  /** Gets everything that the proxy sees, beside those that are at home here. */
   readonly observer?: Observer;
   readonly emit: Emit;
 }
 
 /** The proxy between the command and the clone, and what it saw. */
 export interface CommandWatch {
-  /** What the command is told: the proxy, under the names that it knows. */
+  /** What the command gets: the proxy, under the names that it knows. */
   readonly routes: readonly Route[];
   /** The command connected at least once. */
   reached(): boolean;

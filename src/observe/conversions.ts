@@ -11,7 +11,7 @@ export interface ConversionWork {
 }
 
 /**
- * How the values of a column came into its new type: told by the one statement that changed it. Where none was seen to (a
+ * How the values of a column came into its new type: known from the one statement that changed it. Where none was seen to (a
  * function did it), or several, it may have been anything. The relation goes by the locks, since the search path is not known,
  * and since a partition changes with what it is a part of.
  */

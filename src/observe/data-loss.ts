@@ -30,7 +30,7 @@ export interface DataLoss {
   readonly schema: SchemaSection | null;
   /** What was observed, and what of it is lost. */
   readonly data: DataSection | null;
-  /** Sizes with indexes and TOAST of what the command wrote anew; null where they could not be read. */
+  /** Sizes with indexes and TOAST of what the command rewrote; null if they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
   /** What was done on the target beyond reading catalogues, in words for the report. */
   readonly touched: string[];
@@ -86,7 +86,7 @@ interface ContentRow {
 
 /**
  * Looks up on the target, which still has them, how much the columns hold that the command dropped or cut on the clone,
- * how many of their values would not survive it, and how large the tables are that it wrote anew. Catalogue reads, and a
+ * how many of their values would not survive it, and how large the tables are that it rewrote. Catalogue reads, and a
  * count of small tables that gives up early.
  */
 export async function measureDataLoss(options: DataLossOptions, observed: LossInput): Promise<DataLoss> {

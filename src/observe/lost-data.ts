@@ -32,7 +32,7 @@ function droppedTables({ schema, data }: Losses): Lost[] {
   return (schema?.changes ?? [])
     .filter(({ verb, kind, dataLoss }) => dataLoss && verb === 'drop' && kind === 'table')
     .flatMap(({ object }): Lost[] => {
-      // One that was made anew under the same name is listed twice: what was there before is what is lost.
+      // One that was re-created under the same name is listed twice: what was there before is what is lost.
       const [table] = data.tables
         .filter(({ relation }) => relation === object)
         .sort((one, other) => (other.rowsBefore ?? 0) - (one.rowsBefore ?? 0));

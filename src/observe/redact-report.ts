@@ -173,7 +173,7 @@ function redactedDuring(during: DuringSection): DuringSection {
 }
 
 interface Hidden {
-  /** What is not to be told, and what stands in its place. The longest first: a shorter one may be a part of it. */
+  /** What must not be shown, and what stands in its place. The longest first: a shorter one may be a part of it. */
   readonly words: readonly (readonly [word: string, instead: string])[];
   /** A host may be called `db`, as other things are: only as a word of its own. */
   readonly host: RegExp | null;

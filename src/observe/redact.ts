@@ -48,7 +48,7 @@ export function withoutStrings(sql: string): Promise<string> {
 const ANOTHER = `${PLACEHOLDER} /* another */`;
 
 /**
- * The same for the definition of an object before and after. Of the latter, literals that the former has not are told as
+ * The same for the definition of an object before and after. Of the latter, literals that the former has not are shown as
  * another: the difference is to be seen.
  */
 export async function bothWithoutStrings<T extends string | null>(

@@ -7,7 +7,7 @@ export interface RelationData {
   readonly oid: number;
   readonly schema: string;
   readonly name: string;
-  /** Another file means that the rows were written anew: a rewrite, or TRUNCATE. */
+  /** Another file means that all rows were written again: a rewrite, or TRUNCATE. */
   readonly filenode: number;
   readonly sizeBytes: number | null;
   /** Counted, or estimated from the last ANALYZE and the size now; null where there was none. */
@@ -122,7 +122,7 @@ export async function readRelations(session: Session, before?: RelationsData): P
 
 /**
  * From what was there before and what came and went since. An UPDATE leaves dead rows behind, so that the pages of a
- * relation say little of its rows; a new file (TRUNCATE, a rewrite) begins anew.
+ * relation say little of its rows; a new file (TRUNCATE, a rewrite) begins empty.
  */
 function continued(row: Row, before: RelationsData | undefined): number | null {
   const then = before?.relations.get(row.oid);

@@ -5,11 +5,11 @@ import { displayName } from '../postgres/sql/quote.ts';
 /** What gives a relation a new file without making a second relation for it in the meantime. */
 const IN_PLACE: ReadonlySet<Action['does']> = new Set(['truncate', 'vacuum', 'cluster', 'refresh']);
 
-/** A relation without a name: it was made and dropped within the transaction, as a table is that is written anew. */
+/** A relation without a name: it was made and dropped within the transaction, as the copy is that a rewrite makes. */
 const NAMELESS = /^relation \d+$/;
 
 /**
- * Says of each relation that has another file than before which statement wrote it anew. The file itself is visible to
+ * Says of each relation that has another file than before which statement rewrote it. The file itself is visible to
  * others only after the commit, so it goes by locks: a rewrite holds ACCESS EXCLUSIVE on the relation, itself or by
  * an earlier statement of its transaction, and on the new one that takes its place.
  */

@@ -21,7 +21,7 @@ export const STATEMENT_CAVEATS: readonly Caveat[] = [
   {
     path: 'statements[].rewrote',
     kind: 'estimate',
-    reason: 'which statement wrote a relation anew is told by the locks that it held',
+    reason: 'which statement rewrote a relation is concluded from the locks that it held',
   },
 ];
 

@@ -97,7 +97,7 @@ export class SimpleProtocol {
     await this.#context.send(piece.bytes);
   }
 
-  /** Sends a text as it came; its statements are told apart by their completions. */
+  /** Sends a text as it came; its statements are distinguished by their completions. */
   async #sendWhole(text: Buffer, parsed: readonly ParsedStatement[] | null): Promise<void> {
     const { requests, transaction } = this.#context;
     await transaction.readLocks();

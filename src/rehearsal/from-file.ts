@@ -55,7 +55,7 @@ export async function restoreFile(
   }
   if (!dump.text.complete) {
     throw new SafemigrateError('CONFIGURATION', `--from: ${from} is cut off: it ends before the dump does.`, {
-      hint: 'What follows is missing in it. Make the dump anew, or copy it once more.',
+      hint: 'What follows is missing in it. Dump the database again, or copy the file once more.',
     });
   }
   const { version, others } = await fittingVersion(dump);

@@ -255,7 +255,7 @@ async function judge(target: TrialTarget, back: boolean): Promise<boolean> {
   let cleaned: CliResult | undefined;
   await until('clean finds nothing of a living run', async () => {
     cleaned = await safemigrate(['clean', '--url', url]);
-    return !/alive|cannot be told/.test(cleaned.stdout);
+    return !/alive|cannot be seen/.test(cleaned.stdout);
   });
   expect(cleaned).toMatchObject({ exitCode: 0, stderr: '' });
   const originals = await kept(url);

@@ -50,7 +50,7 @@ test('examples of public catalogues are told if they are bad, and no warning is 
       };
     }),
     [
-      `Told: ${percent(1 - missed.length / bad.length)} of ${bad.length} bad ones; falsely warned: ${percent(warned.length / good.length)} of ${good.length} good ones.`,
+      `Found: ${percent(1 - missed.length / bad.length)} of ${bad.length} bad ones; falsely warned: ${percent(warned.length / good.length)} of ${good.length} good ones.`,
       ...missed.map((each) => `missed: ${words(each)}`),
       ...warned.map((each) => `falsely warned: ${words(each)}`),
     ],

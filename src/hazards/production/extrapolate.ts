@@ -95,7 +95,7 @@ function typicalTime(kind: WorkKind, { thereBytes, workRows }: Growth): number |
 
 /**
  * Returns by how much the work is larger in production: first the best guess, then other ones; none if there is nothing here. Reading
- * goes by bytes, changing by rows; what is sorted or written anew goes by both.
+ * goes by bytes, changing by rows; what is sorted or rewritten goes by both.
  */
 function factorsOf(kind: WorkKind, { hereBytes, thereBytes, hereRows, thereRows }: Growth): number[] {
   if (hereBytes <= 0) return [];

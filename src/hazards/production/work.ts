@@ -5,7 +5,7 @@ import { isBuilt } from '../kinds/builds.ts';
 import { isChecked, isNews, isOfEmptyColumn, isProven } from '../kinds/scans.ts';
 
 /**
- * What a statement's time grows with: it writes a relation anew, builds an index, looks up all rows in another relation, reads a relation
+ * What a statement's time grows with: it rewrites a relation, builds an index, looks up all rows in another relation, reads a relation
  * as a whole, changes or reads rows, or runs code that does any of it.
  */
 export type WorkKind = 'rewrite' | 'concurrent build' | 'build' | 'lookup' | 'scan' | 'rows' | 'code';

@@ -23,7 +23,7 @@ export interface QueryTrial {
 const TYPED_LITERAL = /\b(interval|date|time|timestamp|timestamptz)\s+(\$\d+)/gi;
 
 /**
- * indeterminate_datatype: told of a parameter once all the rest was understood, names and all. The literal that stood
+ * indeterminate_datatype: reported for a parameter once all the rest was understood, names and all. The literal that stood
  * in its place had no such trouble.
  */
 const UNDERSTOOD = '42P18';

@@ -50,7 +50,7 @@ export class RehearsalGate implements Gate {
   readonly refused: Refused[] = [];
   /** What was let through although it reaches beyond the clone. */
   readonly allowed: string[] = [];
-  /** What named the target and was led to the clone. */
+  /** What named the target and was redirected to the clone. */
   readonly redirected: string[] = [];
   readonly #options: RehearsalGateOptions;
   readonly #calls: ServerCalls;
@@ -87,8 +87,11 @@ export class RehearsalGate implements Gate {
       case 'beyond':
         return this.#refuse(reach.what, reach.why);
       case 'redirect':
-        // What could be led to the clone says the clone's name by now.
-        return this.#refuse(reach.what, 'it names the target in a way that could not be led to the clone');
+        // What could be redirected to the clone says the clone's name by now.
+        return this.#refuse(
+          reach.what,
+          'it names the target in a way that could not be redirected to the clone',
+        );
       case 'own-databases': {
         const statuses = await Promise.all(reach.databases.map((name) => databases.ownershipStatus(name)));
         return statuses.includes('others')

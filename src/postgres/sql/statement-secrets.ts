@@ -56,7 +56,7 @@ const UNQUOTED = new RegExp(
 const NEAR = /(at or near )".*"/s;
 const IN_URL = /(:\/\/[^\s:/@']*:)[^\s@']+(?=@)/g;
 
-/** The statement's text with every password that it spells out replaced. Other literals stay where that can be told. */
+/** The statement's text with every password that it spells out replaced. Other literals stay if they can be distinguished. */
 export function statementWithoutSecrets(sql: string): string {
   if (PUT_IN.test(sql)) return sql.replace(EVERY_LITERAL, HIDDEN);
   return sql

@@ -48,7 +48,7 @@ export interface DumpLine {
   readonly data: boolean;
 }
 
-/** Lines of text, with those told apart that are rows. */
+/** Lines of text, with those marked that are rows. */
 export async function* withoutRows(lines: AsyncIterable<string>): AsyncGenerator<DumpLine> {
   let copying = false;
   for await (const text of lines) {

@@ -59,7 +59,7 @@ export interface ReceiptRequest extends ReceiptIdentity {
   readonly maxAgeMs: number;
 }
 
-/** Why a receipt does not stand for a rehearsal of this command on this database, as far as can be told without its schema. */
+/** Why a receipt does not stand for a rehearsal of this command on this database, as far as is known without its schema. */
 export function receiptObjections({ proved: its }: Receipt, asked: ReceiptRequest): string[] {
   const ageMs = asked.now.getTime() - Date.parse(its.finishedAt);
   const reasons: string[] = [];

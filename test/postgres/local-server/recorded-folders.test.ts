@@ -124,9 +124,9 @@ test('a folder whose watchdog is alive stays, for that removes it', async () => 
 
 test('a folder of a run that lives where nobody can look stays', async () => {
   const elsewhere = { ...dead, world: 'pid:[1]' };
-  await stays(await left({ entry: { owner: elsewhere } }), /cannot be told/);
+  await stays(await left({ entry: { owner: elsewhere } }), /cannot be seen/);
   await rm(registryFolder(), { recursive: true });
-  await stays(await left({ entry: { owner: { ...dead, machine: 'another' } } }), /cannot be told/);
+  await stays(await left({ entry: { owner: { ...dead, machine: 'another' } } }), /cannot be seen/);
 });
 
 test('a kept folder stays until it is asked for, whether its watchdog lives or not', async () => {
