@@ -1,0 +1,137 @@
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { plainEnvironment } from '../helpers/cli.ts';
+import { skipReason } from '../helpers/requirements.ts';
+
+/**
+ * The packed package on an empty machine: Debian 12 as debootstrap makes it (minbase), with a bare Node and npm copied in. It has
+ * no git, no PostgreSQL, no compiler and nothing of this project but the tarball.
+ */
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
+/** Where the machine has a copy of them that its own package ca-certificates does not overwrite. */
+const COPIED_CERTIFICATES = '/usr/local/lib/certificates.crt';
+/** The majors that package.json promises; 20 is the one that runs the tests. */
+const NODES = ['20', '22', '24'];
+const USERS = ['root', 'visitor'];
+
+const missing = [
+  ...(process.getuid?.() === 0 ? [] : ['root']),
+  ...['debootstrap', 'unshare', 'setpriv'].filter(
+    (name) => spawnSync(name, ['--version']).error !== undefined,
+  ),
+];
+const skipped = skipReason(missing.length === 0 ? null : `an empty machine needs ${missing.join(', ')}`);
+
+/** Mounts what a machine has beside its files, where no other process sees them: they end with the command. */
+const ENTER = `mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount -t tmpfs -o mode=1777 tmpfs "$0/tmp" && exec chroot "$0" "$@"`;
+
+let folder: string;
+let machine: string;
+let tarball: string;
+
+beforeAll(async () => {
+  if (skipped) return;
+  folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-packed-'));
+  machine = path.join(folder, 'machine');
+  await execa('npm', ['pack', '--pack-destination', folder], { cwd: ROOT });
+  tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '';
+  await execa('debootstrap', ['--variant=minbase', 'bookworm', machine]);
+  for (const file of ['/etc/resolv.conf', '/etc/hosts']) copyFileSync(file, machine + file);
+  copyFileSync(CERTIFICATES, machine + COPIED_CERTIFICATES);
+  const npm = await execa('npm', ['root', '--global']);
+  cpSync(path.join(npm.stdout, 'npm'), `${machine}/usr/local/lib/node_modules/npm`, { recursive: true });
+  for (const name of ['npm', 'npx'])
+    symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, `${machine}/usr/local/bin/${name}`);
+  await execa('chroot', [machine, 'useradd', '--create-home', 'visitor']);
+}, 600_000);
+
+afterAll(() => {
+  if (folder) rmSync(folder, { recursive: true, force: true });
+}, 120_000);
+
+/** Puts this major of Node onto the machine. */
+async function installNode(major: string): Promise<void> {
+  let program = process.execPath;
+  if (!process.version.startsWith(`v${major}.`)) {
+    const name = `node-linux-${process.arch}`;
+    const prefix = path.join(folder, `node-${major}`);
+    await execa('npm', ['install', '--prefix', prefix, '--no-save', `${name}@${major}`]);
+    program = path.join(prefix, 'node_modules', name, 'bin', 'node');
+  }
+  rmSync(`${machine}/usr/local/bin/node`, { force: true });
+  copyFileSync(program, `${machine}/usr/local/bin/node`);
+}
+
+/** Runs a line of sh on the machine. @returns everything that it printed, and its exit code. */
+async function onMachine(user: string, line: string) {
+  const registry = await execa('npm', ['config', 'get', 'registry']);
+  const env = {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: user === 'root' ? '/root' : `/home/${user}`,
+    PROCESS_OF_TEST_FILE: plainEnvironment().PROCESS_OF_TEST_FILE,
+    npm_config_registry: registry.stdout,
+    npm_config_cafile: COPIED_CERTIFICATES,
+    NODE_EXTRA_CA_CERTS: COPIED_CERTIFICATES,
+    DEBIAN_FRONTEND: 'noninteractive',
+  };
+  const as = user === 'root' ? [] : ['setpriv', '--reuid', user, '--regid', user, '--clear-groups'];
+  const apart = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child'];
+  return execa('unshare', [...apart, 'sh', '-c', ENTER, machine, ...as, 'sh', '-c', line], {
+    env,
+    extendEnv: false,
+    all: true,
+    reject: false,
+    stdin: 'ignore',
+    timeout: 300_000,
+  });
+}
+
+describe.skipIf(skipped).each(NODES)('an empty Debian 12 with Node %s', (major) => {
+  beforeAll(() => installNode(major), 300_000);
+
+  test.each(USERS)('runs the demo from the tarball as %s', async (user) => {
+    const home = `${machine}${user === 'root' ? '/root' : `/home/${user}`}`;
+    copyFileSync(path.join(folder, tarball), path.join(home, tarball));
+    const { all, exitCode } = await onMachine(user, `cd && node --version && npx --yes ./${tarball} demo`);
+    expect(all).toContain(`v${major}.`);
+    expect(exitCode, all).toBe(0);
+    expect(all).toContain('Now yours:  safemigrate');
+    // Neither the demo's server nor a clone outlives it.
+    const left = await onMachine(user, `cd && npx --yes ./${tarball} list`);
+    expect(left.exitCode, left.all).toBe(0);
+    expect(left.all).toMatch(/nothing/i);
+  });
+});
+
+test.skipIf(skipped)(
+  'the steps of the Containerfile give an image that finds its client programs',
+  async () => {
+    await installNode('22');
+    await execa('chroot', [machine, 'useradd', '--create-home', 'node']);
+    mkdirSync(`${machine}/opt`, { recursive: true });
+    copyFileSync(path.join(folder, tarball), `${machine}/opt/safemigrate.tgz`);
+    const [, ...stages] = readFileSync(path.join(ROOT, 'Containerfile'), 'utf8').split(/^FROM /m);
+    const steps = [...(stages.at(-1) ?? '').replace(/\\\n/g, '').matchAll(/^RUN (.*)$/gm)].map(
+      ([, line]) => line,
+    );
+    expect(steps.length).toBe(2);
+    for (const step of steps) {
+      const { exitCode, all } = await onMachine('root', step ?? '');
+      expect(exitCode, all).toBe(0);
+    }
+    const { all, exitCode } = await onMachine(
+      'node',
+      'cd && safemigrate --version && pg_dump --version && safemigrate demo',
+    );
+    expect(exitCode, all).toBe(0);
+    expect(all).toMatch(/pg_dump \(PostgreSQL\) 15/);
+  },
+);
