@@ -279,7 +279,10 @@ describe('by default, as root', () => {
         env | grep -v -e ^PG -e ^DATABASE_URL -e ^SAFEMIGRATE | sort; pwd; exit 7`;
       writeFileSync(path.join(folder, 'own'), own);
       const run = async (how: string) =>
-        safemigrate(['--sandbox', how, '--', 'bash', '-c', script], { env: { DATABASE_URL: url }, folder });
+        safemigrate(['--verbose', '--sandbox', how, '--', 'bash', '-c', script], {
+          env: { DATABASE_URL: url },
+          folder,
+        });
       const covered = await run('auto');
       expect(covered.stderr).toContain('Is the server running');
       expect(covered.stderr.replaceAll(/\s/g, '')).toContain(`hiddenfromit:${socket}`);
