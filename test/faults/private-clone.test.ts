@@ -108,7 +108,8 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
     await withClient(server.url, (client) => client.query('SELECT 1'));
   });
 
-  test('is found and removed by clean when its watchdog was killed with the tool', async () => {
+  /** Neither of them sees the other go. */
+  async function killedWithItsWatchdog() {
     const child = rehearsal();
     await until('the command runs', commandRuns);
     const [entry] = await readEntries();
@@ -116,6 +117,11 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
     process.kill(entry.watchdog.pid, 'SIGSTOP');
     await kill(child);
     process.kill(entry.watchdog.pid, 'SIGKILL');
+    return entry;
+  }
+
+  test('is found and removed by clean when its watchdog was killed with the tool', async () => {
+    const entry = await killedWithItsWatchdog();
 
     const list = await safemigrate(['list', '--format', 'json']);
     expect(JSON.parse(list.stdout)).toMatchObject([{ folder: entry.folder, owning: 'dead', present: true }]);
@@ -127,13 +133,7 @@ describe.skipIf(skipped)('a clone on a server of its own', () => {
   });
 
   test('whose folder somebody removed by hand, after tool and watchdog were killed, is ended by clean', async () => {
-    const child = rehearsal();
-    await until('the command runs', commandRuns);
-    const [entry] = await readEntries();
-    if (!entry || 'unreadable' in entry || !entry.watchdog) throw new Error('a clone that runs has an entry');
-    process.kill(entry.watchdog.pid, 'SIGSTOP');
-    await kill(child);
-    process.kill(entry.watchdog.pid, 'SIGKILL');
+    const entry = await killedWithItsWatchdog();
     await rm(entry.folder, { recursive: true });
     expect(await clonesRunning()).not.toEqual([]);
     expect(await safemigrate(['clean'])).toMatchObject({ exitCode: 0, stderr: '' });
