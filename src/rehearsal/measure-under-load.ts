@@ -103,7 +103,7 @@ function sessionsOf({ profile, stateBefore }: RehearsalContext): ServerSessions 
   return 'unmeasured' in stateBefore.traffic ? null : stateBefore.traffic.sessions;
 }
 
-/** Waits until nobody waits behind the command any more. @returns the time, by performance.now(); null if somebody still did. */
+/** Waits until no session waits behind the command any more. @returns the time, by performance.now(); null if one still did. */
 async function untilRecovered(
   monitor: WaitMonitor,
   endedMs: number,

@@ -24,7 +24,7 @@ import type { PrivateServer } from './private-server.ts';
 /** How long a watchdog that ended the server may take to write its reason. */
 const REASON_MS = 500;
 
-/** Removing 40,000 files takes 1.6 s, a tenth of the whole rehearsal: nobody needs to wait for it. */
+/** Removing 40,000 files takes 1.6 s, a tenth of the whole rehearsal: the run does not wait for it. */
 const MANY_FILES = 20_000;
 
 function stillRemoving(folder: string, files: number): string {
