@@ -1,5 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { chown, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +13,7 @@ import { type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-s
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { median, recordRatios } from './figures.ts';
+import { startOnCopy } from './server-on-copy.ts';
 
 /**
  * A copy of the whole cluster on XFS: what those on the target feel of it, against a plain checkpoint; how soon it is
@@ -166,27 +166,11 @@ async function cloneByHand(server: PlacedServer, disk: LoopFileSystem): Promise<
     await writeFile(label, rows[0]?.labelfile ?? '');
     if (SERVER_UID !== undefined) await chown(label, SERVER_UID, SERVER_UID);
   });
-  const settings = ['listen_addresses=', `unix_socket_directories=${copy}`].flatMap((words) => ['-c', words]);
-  const second = spawn(program, ['-D', copy, ...settings], {
-    stdio: 'ignore',
-    cwd: copy,
-    ...(SERVER_UID === undefined ? {} : { uid: SERVER_UID, gid: SERVER_UID }),
-  });
-  const ended = once(second, 'exit');
-  while (!(await isReady(copy))) {
-    if (second.exitCode !== null) throw new Error('the server on the copy did not start');
-    await delay(5);
-  }
+  const end = await startOnCopy(program, copy);
   const durationMs = performance.now() - started;
-  second.kill('SIGQUIT');
-  await ended;
+  await end();
   await rm(copy, { recursive: true });
   return durationMs;
-}
-
-async function isReady(data: string): Promise<boolean> {
-  const text = await readFile(path.join(data, 'postmaster.pid'), 'utf8').catch(() => '');
-  return text.split('\n')[7]?.trim() === 'ready';
 }
 
 function within(transactions: readonly Transaction[], from: number, durationMs: number): number[] {

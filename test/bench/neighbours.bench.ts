@@ -1,5 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { chown, mkdir, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +13,7 @@ import { type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-s
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { median, recordRatios } from './figures.ts';
+import { startOnCopy } from './server-on-copy.ts';
 
 /**
  * A clone of one database of 1.5 GB in a cluster of many others, on XFS, PostgreSQL 18: against the same by hand, by somebody
@@ -141,31 +141,10 @@ describe.skipIf(skipped)('one database among many', () => {
         for (const place of [copy, path.join(copy, 'base'), label])
           await chown(place, SERVER_UID, SERVER_UID);
     });
-    const settings = [
-      'listen_addresses=',
-      `unix_socket_directories=${copy}`,
-      'fsync=off',
-      'ignore_invalid_pages=on',
-    ];
-    const second = spawn(program, ['-D', copy, ...settings.flatMap((words) => ['-c', words])], {
-      stdio: 'ignore',
-      cwd: copy,
-      ...(SERVER_UID === undefined ? {} : { uid: SERVER_UID, gid: SERVER_UID }),
-    });
-    const ended = once(second, 'exit');
-    while (!(await isReady(copy))) {
-      if (second.exitCode !== null) throw new Error('the server on the copy did not start');
-      await delay(5);
-    }
+    const end = await startOnCopy(program, copy, ['fsync=off', 'ignore_invalid_pages=on']);
     const durationMs = performance.now() - started;
-    second.kill('SIGQUIT');
-    await ended;
+    await end();
     await rm(copy, { recursive: true });
     return durationMs;
   }
 });
-
-async function isReady(data: string): Promise<boolean> {
-  const text = await readFile(path.join(data, 'postmaster.pid'), 'utf8').catch(() => '');
-  return text.split('\n')[7]?.trim() === 'ready';
-}
