@@ -2,13 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../postgres/connection/session.ts';
 import { type LockMode, lockModeOf } from '../postgres/lock-modes.ts';
 import { calledBetween, readStatementCounts } from './called-statements.ts';
-import {
-  type CalledStatement,
-  type CountedTraffic,
-  foldShapes,
-  type SeenTransaction,
-  type Shape,
-} from './shapes.ts';
+import type { SeenTransaction } from './lock-order.ts';
+import { type CalledStatement, type CountedTraffic, foldShapes, type Shape } from './shapes.ts';
 
 /** Production's traffic without its values. */
 export interface RecordedTraffic {
@@ -40,6 +35,8 @@ SELECT l.pid, a.pid || ' ' || coalesce(a.xact_start::text, l.virtualtransaction)
    AND c.relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')
    AND coalesce(a.backend_type, 'client backend') = 'client backend' AND a.application_name NOT LIKE 'safemigrate%'
  GROUP BY l.pid, 2, a.xact_start`;
+
+const PREPARED = 'safemigrate_locks';
 
 const COUNTERS = `
 SELECT (SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()) AS transactions,
@@ -89,6 +86,8 @@ export async function recordShapes(
   signal: AbortSignal,
 ): Promise<RecordedTraffic> {
   const firstCalls = await readStatementCounts(session);
+  // Planning the query takes ten times as long as running it.
+  await session.query(`PREPARE ${PREPARED} AS ${LOCKS}`);
   const first = await readCounters(session);
   const seen: SeenTransaction[] = [];
   let readings = 0;
@@ -102,6 +101,7 @@ export async function recordShapes(
     const pause = Math.max(SHORTEST_PAUSE_MS, PAUSE_FACTOR * shortestMs);
     await delay(Math.min(pause, Math.max(end - performance.now(), 0)), undefined, { signal }).catch(() => {});
   }
+  await session.query(`DEALLOCATE ${PREPARED}`);
   await delay(COUNTERS_LATE_MS, undefined, { signal }).catch(() => {});
   const last = await readCounters(session);
   const lastCalls = await readStatementCounts(session);
@@ -121,12 +121,14 @@ export async function recordShapes(
   };
 }
 
+interface LockRow {
+  readonly key: string;
+  readonly ageMs: number | null;
+  readonly locks: readonly [relation: number, mode: string, granted: boolean][];
+}
+
 async function readLocks(session: Session): Promise<SeenTransaction[]> {
-  const rows = await session.query<{
-    key: string;
-    ageMs: number | null;
-    locks: [relation: number, mode: string, granted: boolean][];
-  }>(LOCKS);
+  const rows = await session.query<LockRow>(`EXECUTE ${PREPARED}`);
   return rows.map(({ key, ageMs, locks }) => ({
     key,
     ageMs,
@@ -167,21 +169,25 @@ function countedBetween(
     ...{ readings, windowMs },
     transactions: Math.max(last.transactions - first.transactions - own, 0),
     changedRows: new Map(tables.map(({ relation, changed }) => [relation, changed])),
-    called: [...called, ...tables.flatMap((table) => usesOf(table, windowMs, called))],
+    called: [...called, ...tables.flatMap((table) => unexplainedUses(table, windowMs, called))],
   };
 }
 
 const NOTHING: TableCounts = { changed: 0, written: 0, scans: 0 };
 
-/** What the server counted for a table that no known statement explains: each row and each scan is taken for a statement. */
-function usesOf(
-  { relation, written, scans }: TableCounts & { readonly relation: number },
+/**
+ * What the server counted for a table that no known statement explains. An UPDATE or DELETE scans for its rows, and each inserted row and
+ * each scan is taken for a statement.
+ */
+function unexplainedUses(
+  { relation, changed, written, scans }: TableCounts & { readonly relation: number },
   windowMs: number,
   called: readonly CalledStatement[],
 ): CalledStatement[] {
+  const changing = scans > 0 ? Math.min(changed, scans) : changed;
   const uses: [LockMode, number][] = [
-    ['ROW EXCLUSIVE', written],
-    ['ACCESS SHARE', scans - written],
+    ['ROW EXCLUSIVE', written - changed + changing],
+    ['ACCESS SHARE', scans - changing],
   ];
   return uses
     .filter(([mode, count]) => count > 0 && !called.some(({ locks }) => locks.get(relation) === mode))

@@ -1,19 +1,5 @@
 import { LOCK_MODES, type LockMode } from '../postgres/lock-modes.ts';
-
-/** A transaction of the target as it was seen at one moment. */
-export interface SeenTransaction {
-  /** The same for all sightings of one transaction. */
-  readonly key: string;
-  /** null if the role may not see it. */
-  readonly ageMs: number | null;
-  readonly locks: readonly SeenLock[];
-}
-
-export interface SeenLock {
-  readonly relation: number;
-  readonly mode: LockMode;
-  readonly granted: boolean;
-}
+import { type LockOrder, lockOrderOf, type SeenTransaction, sortByLockOrder } from './lock-order.ts';
 
 /** What the server counted while the transactions were looked at. */
 export interface CountedTraffic {
@@ -51,32 +37,15 @@ export interface ShapeStep {
   readonly rows: number;
 }
 
-/** A wait while another lock is held proves the order, and so does a transaction seen again with one lock more. */
-const WEIGHT = { heldAlone: 1, waited: 5, seenAgain: 10 };
-/** The order of a pair counts as seen from this weight on, if the opposite has at most a third of it. */
-const ENOUGH = 3;
-
 /** Folds what was seen of the target's transactions into kinds of transactions. */
 export function foldShapes(seen: readonly SeenTransaction[], counted: CountedTraffic): Shape[] {
   const kinds = kindsOf(seen, counted.windowMs / Math.max(counted.readings, 1));
-  const order = orderOf(seen);
+  const order = lockOrderOf(seen);
   const inAll = (counted.transactions * 1000) / counted.windowMs;
   const unseen = unseenAmong(counted.called, kinds, inAll);
   const perSecond = Math.max(inAll - unseen.reduce((sum, each) => sum + each.perSecond, 0), 0);
-  const concurrency = seen.length / Math.max(counted.readings, 1);
-  const meanMs = perSecond > 0 ? (concurrency * 1000) / perSecond : 0;
-  const rateOf = (count: number, holdMs: number) => (count / counted.readings / holdMs) * 1000;
-  const whole = kinds.flatMap(({ count, wholeMs }) => (wholeMs === null ? [] : rateOf(count, wholeMs)));
-  const others = kinds.flatMap(({ count, wholeMs, ageMs }) =>
-    wholeMs === null ? [{ count, durationMs: ageMs ?? meanMs }] : [],
-  );
-  const left = Math.max(perSecond - whole.reduce((sum, rate) => sum + rate, 0), 0);
-  const stretch = stretchOf(others, counted.readings, left);
-  const rated = kinds.map((kind) => {
-    const holdMs = Math.max(kind.wholeMs ?? (kind.ageMs ?? meanMs) * stretch, SHORTEST_MS);
-    return { ...kind, holdMs, perSecond: rateOf(kind.count, holdMs) };
-  });
-  const all = [...rated, ...unseen];
+  const rated = completeBeginnings(rate(kinds, counted, perSecond), counted.called, order);
+  const all = [...scaleToCounters(rated, counted.called, perSecond), ...unseen];
   const writers = new Map<number, number>();
   for (const { locks, perSecond } of all)
     for (const [relation, mode] of locks)
@@ -89,13 +58,125 @@ export function foldShapes(seen: readonly SeenTransaction[], counted: CountedTra
     const isOrdered = !('count' in kind);
     const { sorted, unordered } = isOrdered
       ? { sorted: [...locks.keys()], unordered: [] }
-      : sort([...locks.keys()], order);
+      : sortByLockOrder([...locks.keys()], order);
     const steps = sorted.map((relation) => {
       const mode = locks.get(relation) ?? 'ACCESS SHARE';
       return { relation, mode, rows: rowsOf(relation, mode) };
     });
     return { steps, perSecond, holdMs, unordered };
   });
+}
+
+interface RatedKind extends Kind {
+  readonly perSecond: number;
+  readonly holdMs: number;
+}
+
+/** A kind that is met in a certain share of the readings comes as often as its duration says. @param perSecond transactions in all. */
+function rate(kinds: readonly Kind[], counted: CountedTraffic, perSecond: number): RatedKind[] {
+  const concurrency = kinds.reduce((sum, { count }) => sum + count, 0) / Math.max(counted.readings, 1);
+  const meanMs = perSecond > 0 ? (concurrency * 1000) / perSecond : 0;
+  const rateOf = (count: number, holdMs: number) => (count / counted.readings / holdMs) * 1000;
+  const whole = kinds.flatMap(({ count, wholeMs }) => (wholeMs === null ? [] : rateOf(count, wholeMs)));
+  const others = kinds.flatMap(({ count, wholeMs, ageMs }) =>
+    wholeMs === null ? [{ count, durationMs: ageMs ?? meanMs }] : [],
+  );
+  const left = Math.max(perSecond - whole.reduce((sum, each) => sum + each, 0), 0);
+  const stretch = stretchOf(others, counted.readings, left);
+  return kinds.map((kind) => {
+    const holdMs = Math.max(kind.wholeMs ?? (kind.ageMs ?? meanMs) * stretch, SHORTEST_MS);
+    return { ...kind, holdMs, perSecond: rateOf(kind.count, holdMs) };
+  });
+}
+
+/**
+ * A transaction that was met before it had all its locks looks like one of another kind. If the counters of a table know more statements than
+ * the kinds that lock it explain, the rest is taken from the kinds that can be their beginnings.
+ */
+function completeBeginnings(
+  kinds: readonly RatedKind[],
+  called: readonly CalledStatement[],
+  order: LockOrder,
+): RatedKind[] {
+  const rated = kinds.map((kind) => ({ ...kind }));
+  const longestFirst = rated.toSorted((one, other) => other.locks.size - one.locks.size);
+  for (const whole of longestFirst)
+    for (const beginning of longestFirst) {
+      const added = locksAfter(beginning, whole, order);
+      if (added.length === 0) continue;
+      const unexplained = Math.min(
+        ...added.map((relation) => usesOf(relation, called) - rateOfRelation(relation, rated)),
+      );
+      const most = beginning.perSecond * shareOfBeginnings(beginning, whole);
+      const moved = Math.min(Math.max(unexplained, 0), most);
+      if (moved === 0) continue;
+      const perSecond = whole.perSecond + moved;
+      whole.holdMs = (whole.perSecond * whole.holdMs + moved * beginning.holdMs) / perSecond;
+      whole.perSecond = perSecond;
+      beginning.perSecond -= moved;
+    }
+  return rated.filter(({ perSecond }) => perSecond > 0);
+}
+
+/** The relations that a transaction locks after those of its beginning; none if it cannot begin so. */
+function locksAfter({ locks: begun }: RatedKind, { locks }: RatedKind, order: LockOrder): number[] {
+  const isWithin = [...begun].every(([relation, mode]) => {
+    const later = locks.get(relation);
+    return later !== undefined && LOCK_MODES.indexOf(later) >= LOCK_MODES.indexOf(mode);
+  });
+  const added = isWithin ? [...locks.keys()].filter((relation) => !begun.has(relation)) : [];
+  const isFirst = [...begun.keys()].every((first) =>
+    added.every((second) => order(first, second) > order(second, first)),
+  );
+  return isFirst ? added : [];
+}
+
+/** Sightings of a kind from which on its ages say something. */
+const SOME = 5;
+
+/**
+ * Returns which share of the sightings of a kind may be beginnings of another one. Beginnings are met at an age of half their duration on
+ * average, and in relation to the rest as often as they take time.
+ */
+function shareOfBeginnings(beginning: RatedKind, whole: RatedKind): number {
+  if (beginning.medianMs === null || whole.medianMs === null || whole.count < SOME) return 1;
+  const restMs = whole.medianMs - 2 * beginning.medianMs;
+  return restMs <= 0 ? 1 : Math.min((whole.count * beginning.medianMs) / restMs / beginning.count, 1);
+}
+
+/** Statements a second that lock a relation, as the server counted them. */
+function usesOf(relation: number, called: readonly CalledStatement[]): number {
+  return called.reduce((sum, { locks, perSecond }) => sum + (locks.has(relation) ? perSecond : 0), 0);
+}
+
+function rateOfRelation(relation: number, kinds: readonly RatedKind[]): number {
+  return kinds.reduce((sum, { locks, perSecond }) => sum + (locks.has(relation) ? perSecond : 0), 0);
+}
+
+/**
+ * Of transactions that take less time than their sighting, the ages say too much and the rates are too low. They are raised as far as the
+ * counters of the transactions and of the tables know more.
+ */
+function scaleToCounters(
+  kinds: readonly RatedKind[],
+  called: readonly CalledStatement[],
+  perSecond: number,
+): RatedKind[] {
+  const sumOf = (some: readonly RatedKind[]) => some.reduce((sum, each) => sum + each.perSecond, 0);
+  const short = kinds.filter(({ wholeMs }) => wholeMs === null);
+  const relations = new Set(short.flatMap(({ locks }) => [...locks.keys()]));
+  const factors = [...relations].flatMap((relation) => {
+    const uses = usesOf(relation, called);
+    return uses > 0 ? uses / rateOfRelation(relation, kinds) : [];
+  });
+  const unexplained = (perSecond - sumOf(kinds)) / sumOf(short);
+  const factor = Math.min(1 + unexplained, ...factors);
+  if (factors.length === 0 || !(factor > 1)) return [...kinds];
+  return kinds.map((kind) =>
+    kind.wholeMs === null
+      ? { ...kind, perSecond: kind.perSecond * factor, holdMs: Math.max(kind.holdMs / factor, SHORTEST_MS) }
+      : kind,
+  );
 }
 
 /** What takes no longer than this between two readings is not seen for sure. */
@@ -134,6 +215,7 @@ interface Kind {
   readonly count: number;
   /** Mean age of those that were seen. */
   readonly ageMs: number | null;
+  readonly medianMs: number | null;
   /** Mean age when they were seen for the last time, if they last so long that they are seen several times; else null. */
   readonly wholeMs: number | null;
 }
@@ -162,10 +244,10 @@ function kindsOf(seen: readonly SeenTransaction[], intervalMs: number): Kind[] {
   }
   return [...kinds.values()].map(({ locks, count, ages }) => {
     const transactions = [...ages.values()];
-    const isSeenThrough = ages.size > 0 && count / ages.size >= SEEN_THROUGH;
+    const isSeenThrough = ages.size > 0 && transactions.flat().length / ages.size >= SEEN_THROUGH;
     const lastMs = meanOf(transactions.map((each) => Math.max(...each)));
     return {
-      ...{ locks, count, ageMs: meanOf(transactions.flat()) },
+      ...{ locks, count, ageMs: meanOf(transactions.flat()), medianMs: medianOf(transactions.flat()) },
       wholeMs: isSeenThrough && lastMs !== null ? lastMs + intervalMs / 2 : null,
     };
   });
@@ -173,6 +255,10 @@ function kindsOf(seen: readonly SeenTransaction[], intervalMs: number): Kind[] {
 
 function meanOf(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function medianOf(values: readonly number[]): number | null {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? null;
 }
 
 /**
@@ -193,59 +279,4 @@ function stretchOf(
 
 function writesRows(mode: LockMode): boolean {
   return LOCK_MODES.indexOf(mode) >= LOCK_MODES.indexOf('ROW EXCLUSIVE');
-}
-
-/** How strongly it was seen that the first relation of a pair is locked before the second. */
-type Order = (first: number, second: number) => number;
-
-function orderOf(seen: readonly SeenTransaction[]): Order {
-  const weights = new Map<string, number>();
-  const add = (first: number, second: number, weight: number) => {
-    const key = `${first} ${second}`;
-    weights.set(key, (weights.get(key) ?? 0) + weight);
-  };
-  const together = pairsTogether(seen);
-  const firstSeen = new Map<string, Map<number, number>>();
-  for (const [at, { key, locks }] of seen.entries()) {
-    const held = new Set(locks.filter(({ granted }) => granted).map(({ relation }) => relation));
-    for (const { relation, granted } of locks)
-      if (!granted && !held.has(relation)) for (const first of held) add(first, relation, WEIGHT.waited);
-    for (const first of held)
-      for (const second of together.get(first) ?? [])
-        if (!held.has(second)) add(first, second, WEIGHT.heldAlone);
-    const known = firstSeen.get(key) ?? new Map<number, number>();
-    firstSeen.set(key, known);
-    for (const relation of held) if (!known.has(relation)) known.set(relation, at);
-  }
-  for (const known of firstSeen.values())
-    for (const [first, firstAt] of known)
-      for (const [second, secondAt] of known) if (firstAt < secondAt) add(first, second, WEIGHT.seenAgain);
-  return (first, second) => weights.get(`${first} ${second}`) ?? 0;
-}
-
-/** The relations that some transaction locks together with this one. */
-function pairsTogether(seen: readonly SeenTransaction[]): ReadonlyMap<number, ReadonlySet<number>> {
-  const together = new Map<number, Set<number>>();
-  for (const { locks } of seen) {
-    const relations = new Set(locks.map(({ relation }) => relation));
-    for (const relation of relations) {
-      const others = together.get(relation) ?? new Set();
-      together.set(relation, others);
-      for (const other of relations) if (other !== relation) others.add(other);
-    }
-  }
-  return together;
-}
-
-function sort(relations: readonly number[], order: Order): Pick<Shape, 'unordered'> & { sorted: number[] } {
-  const lead = (relation: number) =>
-    relations.reduce((sum, other) => sum + Math.sign(order(relation, other) - order(other, relation)), 0);
-  const sorted = [...relations].sort((one, other) => lead(other) - lead(one) || one - other);
-  const unordered = sorted.flatMap((first, at) =>
-    sorted.slice(at + 1).flatMap((second): [number, number][] => {
-      const [forth, back] = [order(first, second), order(second, first)];
-      return forth >= ENOUGH && forth >= 3 * back ? [] : [[first, second]];
-    }),
-  );
-  return { sorted, unordered };
 }

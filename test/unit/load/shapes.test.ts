@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { SeenTransaction } from '../../../src/load/lock-order.ts';
 import { transactionText } from '../../../src/load/play-shapes.ts';
 import { shapesForProfile, trafficOfProfile } from '../../../src/load/profiled-shapes.ts';
 import type { RecordedTraffic } from '../../../src/load/record-shapes.ts';
-import { type CountedTraffic, foldShapes, type SeenTransaction } from '../../../src/load/shapes.ts';
+import { type CountedTraffic, foldShapes } from '../../../src/load/shapes.ts';
 
 const [A, B] = [16385, 16391];
 
@@ -127,6 +128,58 @@ test('a statement that was counted and never seen is a kind of its own, and the 
     counted({ called: [{ ...called[0], perSecond: 500 }] as typeof called }),
   );
   expect(calledOften[0]?.perSecond).toBeCloseTo(100);
+});
+
+const uses = (relation: number, perSecond: number) => ({
+  locks: new Map([[relation, 'ROW EXCLUSIVE' as const]]),
+  perSecond,
+});
+const rates = (shapes: ReturnType<typeof foldShapes>) =>
+  shapes.map(({ steps, perSecond }) => [steps.map(({ relation }) => relation), Math.round(perSecond)]);
+
+describe('transactions of A and B that are often met before they lock B', () => {
+  const begun = times(30, (n) => seen(`begun ${n}`, [A], [], 2));
+  const whole = times(20, (n) => seen(`whole ${n}`, [A, B], [], 4));
+  const alone = times(60, (n) => seen(`alone ${n}`, [A], [], 0.2));
+  const late = times(20, (n) => seen(`late ${n}`, [A, B], [], 40));
+
+  test('are taken for what the counter of B says', () => {
+    const all = foldShapes([...begun, ...whole], counted({ called: [uses(A, 100), uses(B, 100)] }));
+    expect(rates(all)).toEqual([[[A, B], 100]]);
+    const half = foldShapes([...begun, ...whole], counted({ called: [uses(A, 100), uses(B, 50)] }));
+    expect(rates(half)).toEqual([
+      [[A], 50],
+      [[A, B], 50],
+    ]);
+  });
+
+  test('are left as they were met if nothing counts B', () => {
+    expect(foldShapes([...begun, ...whole], counted())).toHaveLength(2);
+  });
+
+  test('are others if they are too many to be the beginnings of so few', () => {
+    const shapes = foldShapes([...alone, ...late], counted({ called: [uses(A, 100), uses(B, 100)] }));
+    const [short, long] = rates(shapes);
+    expect(short).toEqual([[A], expect.any(Number)]);
+    expect(Number(short?.[1])).toBeGreaterThan(10 * Number(long?.[1]));
+  });
+
+  test('are others if B comes first', () => {
+    const first = times(60, (n) => seen(`first ${n}`, [B], [], 2));
+    const shapes = foldShapes(
+      [...begun.slice(0, 10), ...whole, ...first],
+      counted({ called: [uses(A, 100), uses(B, 100)] }),
+    );
+    expect(rates(shapes).some(([relations]) => String(relations) === String([A]))).toBe(true);
+  });
+});
+
+test('transactions that are too short for their ages come as often as their tables are used', () => {
+  const short = times(10, (n) => seen(`t ${n}`, [A], [], 10));
+  const [used] = foldShapes(short, counted({ called: [uses(A, 90)] }));
+  expect(used?.perSecond).toBeCloseTo(90);
+  // The others may have locked no table.
+  expect(foldShapes(short, counted())[0]?.perSecond).toBeCloseTo(20);
 });
 
 test('a shape is played as one transaction that locks relations and existing rows, and changes nothing', () => {

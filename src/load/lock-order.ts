@@ -1,0 +1,81 @@
+import type { LockMode } from '../postgres/lock-modes.ts';
+
+/** A transaction of the target as it was seen at one moment. */
+export interface SeenTransaction {
+  /** The same for all sightings of one transaction. */
+  readonly key: string;
+  /** null if the role may not see it. */
+  readonly ageMs: number | null;
+  readonly locks: readonly SeenLock[];
+}
+
+export interface SeenLock {
+  readonly relation: number;
+  readonly mode: LockMode;
+  readonly granted: boolean;
+}
+
+/** A wait while another lock is held proves the order, and so does a transaction seen again with one lock more. */
+const WEIGHT = { heldAlone: 1, waited: 5, seenAgain: 10 };
+/** The order of a pair counts as seen from this weight on, if the opposite has at most a third of it. */
+const ENOUGH = 3;
+
+/** How strongly it was seen that the first relation of a pair is locked before the second. */
+export type LockOrder = (first: number, second: number) => number;
+
+/** Reads the order in which transactions lock relations from what they held when they were seen. */
+export function lockOrderOf(seen: readonly SeenTransaction[]): LockOrder {
+  const weights = new Map<string, number>();
+  const add = (first: number, second: number, weight: number) => {
+    const key = `${first} ${second}`;
+    weights.set(key, (weights.get(key) ?? 0) + weight);
+  };
+  const together = pairsTogether(seen);
+  const firstSeen = new Map<string, Map<number, number>>();
+  for (const [at, { key, locks }] of seen.entries()) {
+    const held = new Set(locks.filter(({ granted }) => granted).map(({ relation }) => relation));
+    for (const { relation, granted } of locks)
+      if (!granted && !held.has(relation)) for (const first of held) add(first, relation, WEIGHT.waited);
+    for (const first of held)
+      for (const second of together.get(first) ?? [])
+        if (!held.has(second)) add(first, second, WEIGHT.heldAlone);
+    const known = firstSeen.get(key) ?? new Map<number, number>();
+    firstSeen.set(key, known);
+    for (const relation of held) if (!known.has(relation)) known.set(relation, at);
+  }
+  for (const known of firstSeen.values())
+    for (const [first, firstAt] of known)
+      for (const [second, secondAt] of known) if (firstAt < secondAt) add(first, second, WEIGHT.seenAgain);
+  return (first, second) => weights.get(`${first} ${second}`) ?? 0;
+}
+
+/** The relations that some transaction locks together with this one. */
+function pairsTogether(seen: readonly SeenTransaction[]): ReadonlyMap<number, ReadonlySet<number>> {
+  const together = new Map<number, Set<number>>();
+  for (const { locks } of seen) {
+    const relations = new Set(locks.map(({ relation }) => relation));
+    for (const relation of relations) {
+      const others = together.get(relation) ?? new Set();
+      together.set(relation, others);
+      for (const other of relations) if (other !== relation) others.add(other);
+    }
+  }
+  return together;
+}
+
+/** Brings relations that a transaction locks together into their order. @returns also the pairs whose order was not seen */
+export function sortByLockOrder(
+  relations: readonly number[],
+  order: LockOrder,
+): { readonly sorted: number[]; readonly unordered: [number, number][] } {
+  const lead = (relation: number) =>
+    relations.reduce((sum, other) => sum + Math.sign(order(relation, other) - order(other, relation)), 0);
+  const sorted = [...relations].sort((one, other) => lead(other) - lead(one) || one - other);
+  const unordered = sorted.flatMap((first, at) =>
+    sorted.slice(at + 1).flatMap((second): [number, number][] => {
+      const [forth, back] = [order(first, second), order(second, first)];
+      return forth >= ENOUGH && forth >= 3 * back ? [] : [[first, second]];
+    }),
+  );
+  return { sorted, unordered };
+}
