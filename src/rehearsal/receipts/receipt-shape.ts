@@ -14,8 +14,6 @@ const proved = z.object({
   systemIdentifier: z.string().nullable(),
   /** Content fingerprints; null where the schema could not be read. */
   schema: z.object({ before: z.string(), after: z.string() }).nullable(),
-  /** Hash of the normalised statements, in their order. */
-  stream: z.string(),
   /** Hashes of single normalised statements. */
   ddl: z.array(z.string()),
   dml: z.array(z.string()),

@@ -4,7 +4,7 @@ import { SafemigrateError } from '../../errors.ts';
 import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import type { receiptShape } from './receipt-shape.ts';
-import { rehearsedOf, streamHash } from './rehearsed.ts';
+import { rehearsedOf } from './rehearsed.ts';
 import { sealObjection, sealOf } from './seal.ts';
 
 export type Receipt = z.infer<typeof receiptShape>;
@@ -29,7 +29,6 @@ export function writeReceipt(from: Report, identity: ReceiptIdentity, key?: stri
       database: from.target.database,
       systemIdentifier: identity.systemIdentifier,
       schema: from.schema && { before: from.schema.before, after: from.schema.after },
-      stream: streamHash(rehearsed),
       ddl: [...rehearsed.ddl],
       dml: [...rehearsed.dml],
       verdict: from.verdict,

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { StatementSection } from '../../model/report.ts';
 import { beginsAsData } from '../../postgres/sql/classify-statement.ts';
 import { plainOf } from '../../postgres/sql/normalize.ts';
@@ -66,10 +65,4 @@ function ofDatabase(text: string, databases: readonly string[]): string {
   return /^(?:create|alter) database /i.test(named)
     ? named.replace(/ ?\bconnection limit ?=? ?-?\d+/i, '')
     : named;
-}
-
-/** Of all that was sent, in its order: repetitions of one shape in a row count once, since batches differ. */
-export function streamHash({ statements }: Rehearsed): string {
-  const shapes = statements.map(({ shape }) => shape).filter((shape, at, all) => shape !== all[at - 1]);
-  return createHash('sha256').update(shapes.join('\n')).digest('hex');
 }
