@@ -26,8 +26,7 @@ export function firstAnswers(report: Report): FirstAnswer[] {
 
 /** Who would wait, and for how long. */
 function usersWords({ load, statements, schema, forecast }: Report): string {
-  const [measured] = load ? loadHeadline(load) : [];
-  if (measured !== undefined) return `under load, ${measured}`;
+  if (load) return `under load, ${loadHeadline(load)}`;
   if (statements.every(({ locks }) => locks === null)) return 'not known: no locks were read';
   const blocking = longestLocks(statements, schema).filter(
     ({ blocks }) => blocks.includes('reads') || blocks.includes('writes'),

@@ -4,16 +4,20 @@ import type { LoadedRunSection, LoadSection } from '../model/report.ts';
 /** Waits are looked at every 50 ms. */
 const AT_ONCE_MS = 60;
 
-/** What the users of the target would have felt, in at most five sentences. */
-export function loadHeadline(load: LoadSection): string[] {
-  const { command, recoveryMs, pool } = load;
+/** What the users of the target would have felt; reports begin with it. */
+export function loadHeadline(load: LoadSection): string {
+  return `${waitingWords(load)}${load.command.exitCode === 0 ? '' : `; ${endWords(load)}`}`;
+}
+
+/** What is to be said beside the headline, in at most four sentences. */
+export function loadDetails(load: LoadSection): string[] {
+  const { recoveryMs, pool } = load;
   const recovered =
     recoveryMs === null
       ? 'sessions still waited when the load was stopped'
       : `afterwards it recovered ${recoveryMs < AT_ONCE_MS ? 'at once' : `in ${formatDuration(recoveryMs)}`}`;
   const failed = failedWords(load);
   return [
-    `${waitingWords(load)}${command.exitCode === 0 ? '' : `; ${endWords(load)}`}`,
     ...(failed.length > 0 ? [failed.join(', ')] : []),
     `${recovered}; ${connectionWords(load)}`,
     ...(pool && isFull(pool)

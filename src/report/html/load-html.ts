@@ -1,6 +1,6 @@
 import { formatCount, formatDuration } from '../../format.ts';
 import type { LoadedRunSection, LoadSection, Report } from '../../model/report.ts';
-import { loadHeadline } from '../load-phrases.ts';
+import { loadDetails } from '../load-phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { lanesOnAxis } from './timeline-html.ts';
 
@@ -16,7 +16,7 @@ export function loadHtml({ load }: Report): Html | undefined {
   return html`
 <section aria-labelledby="load"><h2 id="load">Under load</h2>
 <p class="dim">${load.origin}; ${formatCount(load.clients)} sessions. The marked time is that of the command.</p>
-<ul>${loadHeadline(load).map((words) => html`<li>${words}</li>`)}</ul>
+<ul>${loadDetails(load).map((words) => html`<li>${words}</li>`)}</ul>
 ${figure(load)}
 ${phases(load)}
 ${blocked.length > 0 ? blockedTable(blocked) : ''}

@@ -1,12 +1,12 @@
 import { formatDuration } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
-import { loadHeadline } from '../load-phrases.ts';
+import { loadDetails } from '../load-phrases.ts';
 import { code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
 export function loadPart({ load }: Report): Part | undefined {
   if (!load) return undefined;
-  const words = loadHeadline(load).map((each) => `- ${prose(each)}`);
+  const words = loadDetails(load).map((each) => `- ${prose(each)}`);
   const part = { ...PART, title: `Under load: ${prose(load.origin)}`, importance: 8 };
   if (load.blocked.length === 0) return { ...part, items: words };
   return {

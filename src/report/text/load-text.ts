@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { LoadPhase, LoadSection, Report } from '../../model/report.ts';
-import { loadHeadline } from '../load-phrases.ts';
+import { loadDetails } from '../load-phrases.ts';
 import { flow, type TextStyle, tone } from '../text-layout.ts';
 import { andMore, bullet, heading, messageText } from './parts-text.ts';
 
@@ -11,7 +11,7 @@ export function loadText({ load }: Report, style: TextStyle): string[] {
   if (!load) return [];
   return [
     ...heading(style, 'Under load', load.origin),
-    ...loadHeadline(load).flatMap((words) => bullet(style, [messageText(style, words)])),
+    ...loadDetails(load).flatMap((words) => bullet(style, [messageText(style, words)])),
     ...flow(
       style,
       [tone('dim', '          transactions   a second   failed      p50      p95      longest')],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LoadSection } from '../../../src/model/report.ts';
-import { loadHeadline } from '../../../src/report/load-phrases.ts';
+import { loadDetails, loadHeadline } from '../../../src/report/load-phrases.ts';
 import { sampleLoad } from '../../helpers/sample-load.ts';
 
 const blocked: LoadSection['blocked'] = [
@@ -15,8 +15,10 @@ const felt = {
   clients: 64,
 };
 
+const wordsOf = (load: LoadSection) => [loadHeadline(load), ...loadDetails(load)];
+
 test('what nobody felt is two sentences', () => {
-  expect(loadHeadline(sampleLoad())).toEqual([
+  expect(wordsOf(sampleLoad())).toEqual([
     'no session waited behind the command',
     'afterwards it recovered at once; at most 10 of 100 connections were in use',
   ]);
@@ -25,7 +27,7 @@ test('what nobody felt is two sentences', () => {
 test('waiting, failures, the end of the command, recovery and a full pool are at most five sentences', () => {
   const { during } = sampleLoad();
   const deadlock = { victim: 'command' as const, statement: 3, sql: 'x', detail: '' };
-  const lines = loadHeadline(
+  const lines = wordsOf(
     sampleLoad({
       ...felt,
       during: { ...during, failures: 3 },
@@ -65,7 +67,7 @@ test('with an apply to follow it says what the guardrails change', () => {
     pausedMs: 0,
     laggedMs: 0,
   };
-  expect(loadHeadline(sampleLoad({ ...felt, guarded: { ...run, guardrails } })).at(-1)).toBe(
+  expect(wordsOf(sampleLoad({ ...felt, guarded: { ...run, guardrails } })).at(-1)).toBe(
     'with the guardrails of --apply: the command succeeded; for 900 ms up to 2 sessions waited behind statement 3, ' +
       'the longest for 3.9 s, 58.0 s in all; 2 retries of a statement; 1 statement cancelled for blocking others',
   );
