@@ -13,7 +13,7 @@ import { findDiskHazards } from './disk-hazards.ts';
 import { findExitCodeHazards } from './exit-code-checks.ts';
 import { findHazards } from './find-hazards.ts';
 import { type ForecastInput, forecast } from './forecast.ts';
-import { findLoadHazards } from './load-hazards.ts';
+import { findLoadHazards, foretells } from './load-hazards.ts';
 import { applyPolicy, type Policy } from './policy.ts';
 import { atProductionSize } from './production/at-production-size.ts';
 import { type Findings, judge, type Verdict } from './verdict.ts';
@@ -52,16 +52,17 @@ export function reachJudgement(
   const sized = profile && atProductionSize(measured, profile);
   const evidence = sized?.judged ?? measured;
   const expected = forecast({ ...evidence, profiledAt: profile?.takenAt ?? null });
+  const underLoad = findLoadHazards(evidence.load, evidence.statements);
   const found = [
     ...findExitCodeHazards(evidence),
     ...findDiskHazards(expected.section),
-    ...findLoadHazards(evidence.load, evidence.statements),
+    ...underLoad,
     ...findHazards({
       ...evidence,
       traffic: expected.rates?.relations ?? null,
       lockTable: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.lockTable,
       logicalSlots: 'unmeasured' in evidence.traffic ? undefined : evidence.traffic.logicalSlots,
-    }),
+    }).filter(({ code }) => !underLoad.some(({ code: measured }) => foretells(code, measured))),
   ];
   const hazards = applyPolicy(found, policy, today);
   const caveats = [...evidence.caveats, ...(sized?.caveats ?? []), ...expected.caveats];

@@ -43,6 +43,11 @@ const RECOVERY: HazardTexts = {
 /** Hazards of the run under load. */
 export const LOAD_HAZARDS: readonly HazardTexts[] = [DEADLOCK, BLOCKED, FAILS, RECOVERY];
 
+/** Whether a hazard says only that there may be what another one has measured. */
+export function foretells(code: string, measured: string): boolean {
+  return code === 'DEADLOCK_RISK' && measured === DEADLOCK.code;
+}
+
 const WARNING_MS = 1000;
 const ERROR_MS = 10_000;
 /** A wait below this is not worth a line. */

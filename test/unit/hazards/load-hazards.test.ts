@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { findLoadHazards } from '../../../src/hazards/load-hazards.ts';
 import type { LoadSection } from '../../../src/model/report.ts';
+import { relation, statement } from '../../helpers/facts.ts';
+import { judgementOf } from '../../helpers/judgement-of.ts';
+import { profiled, sampleProfile } from '../../helpers/profiles.ts';
 import { sampleLoad } from '../../helpers/sample-load.ts';
 
 const STATEMENTS = [{ index: 1, sql: 'ALTER TABLE a' }];
@@ -46,6 +49,24 @@ test('a deadlock is an error, whoever was rolled back', () => {
   expect(
     codes({ deadlocks, failures: [{ sqlstate: '40P01', message: 'deadlock detected', count: 1 }] }),
   ).toEqual(['error DEADLOCK']);
+});
+
+test('a deadlock that happened is not foretold beside it', () => {
+  const [orders, stock] = ['public.orders', 'public.stock'];
+  const relations = new Map([orders, stock].map((name) => [name, relation(2 ** 20, 1000)]));
+  const statements = [orders, stock].map((name, index) =>
+    statement(index, { tag: 'ALTER TABLE', transaction: 1, locks: [[name, 'ACCESS EXCLUSIVE', 50]] }),
+  );
+  const busy = { readsPerSecond: 100, writesPerSecond: 50, insertsPerSecond: 10 };
+  const profile = sampleProfile([orders, stock].map((name) => profiled(name, 2 ** 20, 1000, busy)));
+  const found = (load: LoadSection | null) =>
+    judgementOf({ statements, catalogue: { relations } }, profile, { load })
+      .hazards.map(({ code }) => code)
+      .filter((code) => code.startsWith('DEADLOCK'));
+  expect(found(null)).toEqual(['DEADLOCK_RISK']);
+  expect(found(sampleLoad())).toEqual(['DEADLOCK_RISK']);
+  const deadlocks: LoadSection['deadlocks'] = [{ victim: 'load', statement: 1, sql: 'x', detail: 'x' }];
+  expect(found(sampleLoad({ deadlocks }))).toEqual(['DEADLOCK']);
 });
 
 test('what failed before the command in the same measure is not held against it', () => {

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type RehearsalEvidence, reachJudgement } from '../../../src/hazards/judgement.ts';
-import { DEFAULT_POLICY } from '../../../src/hazards/policy.ts';
+import type { Judgement, RehearsalEvidence } from '../../../src/hazards/judgement.ts';
 import { extrapolate } from '../../../src/hazards/production/extrapolate.ts';
-import type { HazardFacts } from '../../../src/model/hazard-facts.ts';
 import type { Profile } from '../../../src/model/profile-model.ts';
 import { asking, facts, relation, statement } from '../../helpers/facts.ts';
+import { judgementOf } from '../../helpers/judgement-of.ts';
 import { profiled, sampleProfile } from '../../helpers/profiles.ts';
 import { sampleReport } from '../../helpers/reports.ts';
 
@@ -29,21 +28,13 @@ const BUILDING = {
 } as const;
 const BUILDS = asking({ 0: BUILDING });
 
-function judge(given: Partial<HazardFacts>, profile: Profile | null, more: Partial<RehearsalEvidence> = {}) {
-  const report = sampleReport();
-  const evidence: RehearsalEvidence = {
-    ...facts({ catalogue: { relations: HERE }, ...given }),
-    ...{ target: report.target, command: report.command, schema: report.schema },
-    ...{ targetConnections: [], queries: null, checks: [], rerun: null, down: null, interrupted: false },
-    ...{ load: null, atOnce: null, loadRequested: false },
-    ...{ traffic: { unmeasured: 'test' }, rewrittenBytes: null, freeBytes: null, targetWasEmptied: false },
-    ...{ pastApplies: [], caveats: [] },
-    ...more,
-  };
-  return reachJudgement(evidence, DEFAULT_POLICY, '2026-11-23', profile);
-}
+const judge = (
+  given: Parameters<typeof facts>[0],
+  profile: Profile | null,
+  more?: Partial<RehearsalEvidence>,
+) => judgementOf({ catalogue: { relations: HERE }, ...given }, profile, more);
 
-const found = (judgement: ReturnType<typeof judge>, code: string) =>
+const found = (judgement: Judgement, code: string) =>
   judgement.hazards.find((hazard) => hazard.code === code);
 
 describe('judged by a profile', () => {
