@@ -19,7 +19,13 @@ import { withRewrites } from './rewritten-relations.ts';
 import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
 import { statementFacts } from './statement-facts.ts';
-import { SAMPLED_CAVEAT, STATEMENT_CAVEATS, StatementLog, UNREAD_CAVEAT } from './statements.ts';
+import {
+  SAMPLED_CAVEAT,
+  type SentText,
+  STATEMENT_CAVEATS,
+  StatementLog,
+  UNREAD_CAVEAT,
+} from './statements.ts';
 
 export interface CommandWatchOptions {
   /** What the command knows of the target; the first is the target's own login. */
@@ -83,6 +89,8 @@ export interface SeenStatements {
   /** Sessions that began with a lock_timeout: of PGOPTIONS, of the URL, or set by the driver. */
   readonly sessionsWithLockTimeout: ReadonlySet<number>;
   readonly sessionsOfPsql: ReadonlySet<number>;
+  /** By the index of the statement. */
+  readonly sent: ReadonlyMap<number, SentText>;
   readonly caveats: Caveat[];
 }
 
@@ -201,6 +209,7 @@ async function statementsOf(
     parsed,
     sessionsWithLockTimeout: withLockTimeout,
     sessionsOfPsql: ofPsql,
+    sent: log.sent(),
     caveats: [
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
@@ -221,6 +230,7 @@ const NOTHING_SEEN: SeenStatements = {
   parsed: new Map(),
   sessionsWithLockTimeout: new Set(),
   sessionsOfPsql: new Set(),
+  sent: new Map(),
   caveats: [NOT_OBSERVED],
 };
 

@@ -6,6 +6,14 @@ import type { RelationNames } from './relation-names.ts';
 import type { RepeatedStatement } from './repeated-statements.ts';
 import { StatementStore, type StoredStatement } from './statement-store.ts';
 
+/** A statement as it was sent, with the secrets in it. */
+export interface SentText {
+  /** null if the proxy does not have it. */
+  readonly sql: string | null;
+  /** The values of its parameters as SQL; null if they cannot be written so, undefined if it has none. */
+  readonly values: readonly string[] | null | undefined;
+}
+
 type ReportedLock = NonNullable<StatementSection['locks']>[number];
 
 type Reported = StoredStatement | RepeatedStatement;
@@ -95,6 +103,17 @@ export class StatementLog {
    */
   section(database: number, names: RelationNames, made: ReadonlySet<number> = new Set()): StatementSection[] {
     return this.#store.list().map((entry) => this.#report(entry, { database, names, made }));
+  }
+
+  /** Returns what the command sent, by the statement's index, of statements that are reported one by one. */
+  sent(): Map<number, SentText> {
+    const kept = this.#store.list().filter((entry) => !('repeated' in entry));
+    return new Map(
+      kept.map(({ statement: { id, sql, note, values } }) => [
+        id,
+        { sql: note === null ? sql : null, values },
+      ]),
+    );
   }
 
   /** Returns the transactions of these statements, in the order in which they began. */

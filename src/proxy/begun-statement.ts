@@ -8,6 +8,8 @@ export interface StatementStart {
   /** Says why `sql` is a note, if it is not the client's text. */
   readonly note?: StatementNote | undefined;
   readonly parsed: ParsedStatement | null;
+  /** The values of its parameters as SQL; null if they cannot be written so. */
+  readonly values?: readonly string[] | null | undefined;
   /**
    * How it is sent.
    * - `wrapped`: by itself, between our BEGIN and COMMIT.

@@ -1,3 +1,4 @@
+import { boundValues, declaredTypes } from '../postgres/protocol/bound-values.ts';
 import type { Piece } from '../postgres/protocol/frames.ts';
 import {
   bindMessage,
@@ -27,6 +28,8 @@ type Message = Exclude<Piece, { kind: 'slice' }>;
 
 interface Portal {
   readonly prepared: PreparedStatement;
+  /** The values that were bound, as SQL; null if they cannot be written so. */
+  readonly values?: readonly string[] | null;
   /** The execution of the portal; suspended if it has a current statement while nothing is awaited. */
   statements?: StatementSequence;
 }
@@ -134,7 +137,8 @@ export class ExtendedProtocol {
     const translated = read !== undefined && read.text !== text;
     await this.#sendOn(translated ? { ...piece, bytes: withParseText(piece.bytes, read.text) } : piece);
     const parsed = like ?? onlyStatement(read?.statements);
-    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, note, parsed, refusal });
+    const types = piece.kind === 'frame' ? declaredTypes(piece.bytes) : [];
+    this.#prepared.set(name, { sql: translated ? read.text.toString() : sql, note, parsed, types, refusal });
   }
 
   async #bind(piece: Message): Promise<void> {
@@ -142,7 +146,8 @@ export class ExtendedProtocol {
     const { portal, statement } = bindMessage(piece.bytes);
     const prepared = this.#prepared.get(statement) ?? UNSEEN;
     if (!this.#context.repetition(prepared.parsed?.shape)) await this.#catchUp();
-    this.#portals.set(portal, { prepared });
+    const values = piece.kind === 'frame' ? boundValues(piece.bytes, prepared.types ?? []) : null;
+    this.#portals.set(portal, { prepared, values });
     transaction.prepares(startOfPrepared(prepared, this.#context));
     await this.#sendOn(piece);
   }
@@ -178,7 +183,7 @@ export class ExtendedProtocol {
     transaction.prepares(undefined);
     if (!portal.statements?.current)
       portal.statements = new StatementSequence(transaction, [
-        startOfPrepared(portal.prepared, this.#context),
+        startOfPrepared(portal.prepared, this.#context, portal.values),
       ]);
     transaction.extendedSent();
     const { statements } = portal;

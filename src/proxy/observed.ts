@@ -50,6 +50,8 @@ export interface Statement {
   readonly transaction: number;
   /** Within the command's own BEGIN … COMMIT. */
   readonly explicit: boolean;
+  /** The values of its parameters as SQL; null if they cannot be written so, undefined if it has none. */
+  readonly values?: readonly string[] | null | undefined;
   readonly startedAt: Date;
 }
 

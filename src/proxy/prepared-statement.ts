@@ -13,6 +13,8 @@ export interface PreparedStatement {
   /** Says why `sql` is a note, if it is not the client's text. */
   readonly note?: StatementNote | undefined;
   readonly parsed: ParsedStatement | null;
+  /** OIDs of the types that the client declared for its parameters. */
+  readonly types?: readonly number[];
   /** The gate's answer to a text that is too large to be kept. */
   readonly refusal?: PostgresError | undefined;
 }
@@ -24,8 +26,9 @@ export const REFUSED_PARSE = serialize.parse({ name: 'safemigrate_refused', text
 export function startOfPrepared(
   { sql, note, parsed }: PreparedStatement,
   context: SessionContext,
+  values?: readonly string[] | null,
 ): StatementStart {
-  return { sql, note, parsed, sent: context.exact ? 'observed' : 'through' };
+  return { sql, note, parsed, values, sent: context.exact ? 'observed' : 'through' };
 }
 
 /** Describes what is sent in place of a refused statement; begins it. */

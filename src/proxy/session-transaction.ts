@@ -113,7 +113,7 @@ export class SessionTransaction {
     return normalised == null ? undefined : this.locks.observed(normalised, this.#inBlock)?.parsed;
   }
 
-  begin({ sql, note, parsed, sent }: StatementStart): BegunStatement {
+  begin({ sql, note, parsed, values, sent }: StatementStart): BegunStatement {
     this.#number ??= this.#state.nextTransaction();
     const isControl = parsed !== null && parsed.role !== 'ordinary';
     const explicit = sent !== 'wrapped' && (this.#inBlock || isControl);
@@ -122,7 +122,7 @@ export class SessionTransaction {
       session: this.#session,
       ...{ sql, note: note ?? null, shape: parsed?.shape ?? sql },
       transaction: this.#number,
-      explicit,
+      ...{ explicit, values },
       startedAt: new Date(),
     };
     const begun: BegunStatement = {
