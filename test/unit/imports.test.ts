@@ -26,6 +26,7 @@ const LAYERS = [
   'observe',
   'load',
   'hazards',
+  'propose',
   'report',
   'rehearsal',
   'apply',

@@ -185,7 +185,7 @@ export function isBuilt(
 }
 
 /** Columns of the relation that became NOT NULL according to the schema comparison, as they are shown. */
-function newlyNotNull(
+export function newlyNotNull(
   schema: { readonly changes: readonly { kind: string; object: string; sql: string }[] } | null,
   relation: string,
 ): string[] {

@@ -1,0 +1,201 @@
+import type * as Tree from 'libpg-query';
+import { fieldsIf } from '../postgres/sql/classify-statement.ts';
+import { identifier } from '../postgres/sql/quote.ts';
+import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
+import { itemsOf, nodesWithin, strings } from '../postgres/sql/tree.ts';
+import { fillInBatches } from './batches.ts';
+import { constraintFromIndex } from './concurrent-forms.ts';
+import { attach, detach } from './partitions.ts';
+import {
+  type AlterCommand,
+  type AlterTable,
+  isLeft,
+  left,
+  type Rewriting,
+  type ScriptStep,
+  type Subject,
+  step,
+  writtenName,
+} from './subject.ts';
+
+/** The name of a constraint is at most so long, in bytes. */
+const LONGEST_NAME = 63;
+
+/**
+ * Takes the commands apart that have a safer form, and leaves the others together, in their order. PostgreSQL's own order of the commands
+ * of one ALTER TABLE may be another one; the proof shows if that matters.
+ */
+export function alterTable(subject: Subject): Rewriting {
+  const tree = fieldsIf(subject.node, 'AlterTableStmt');
+  const commands = tree && commandsOf(subject, tree);
+  if (!commands) return left('it is not an ALTER TABLE that can be taken apart');
+  const prefix = slice(subject.sql, 0, commands[0]?.from);
+  const alter: AlterTable = { subject, table: tree.relation, written: writtenName(tree.relation) };
+  const steps: ScriptStep[] = [];
+  let together: string[] = [];
+  const reasons: string[] = [];
+  const flush = () => {
+    if (together.length > 0) steps.push(step(`${prefix} ${together.join(', ')}`));
+    together = [];
+  };
+  for (const command of commands) {
+    const rewriting = rewriteCommand(alter, command);
+    if (rewriting && !isLeft(rewriting)) {
+      flush();
+      steps.push(...rewriting);
+    } else {
+      together.push(command.text);
+      if (rewriting) reasons.push(rewriting.reason);
+    }
+  }
+  if (steps.length === 0) return left(reasons[0] ?? 'none of its commands has a safer form');
+  flush();
+  return steps;
+}
+
+function commandsOf({ sql, tokens }: Subject, { relation, cmds = [] }: Tree.AlterTableStmt) {
+  const start = tokens.findIndex(({ from }) => from === (relation?.location ?? 0));
+  const isName = (token: Token | undefined) => token?.text === '.' || token?.text === '*';
+  let first = start + 1;
+  while (isName(tokens[first])) first += tokens[first]?.text === '.' ? 2 : 1;
+  const rest = tokens.slice(first);
+  const commas = rest.filter((token) => isWord(token, ','));
+  const bounds = [rest[0]?.from ?? 0, ...commas.map(({ to }) => to)];
+  if (start < 0 || bounds.length !== cmds.length) return undefined;
+  const fields = itemsOf<Tree.AlterTableCmd>(cmds, 'AlterTableCmd');
+  return bounds.map((at, index): AlterCommand => {
+    const until = commas[index]?.from ?? Number.POSITIVE_INFINITY;
+    const own = rest.filter(({ from, to }) => from >= at && to <= until);
+    const [from, to] = [own[0]?.from ?? at, own.at(-1)?.to ?? at];
+    return { fields: fields[index] ?? {}, from, to, text: slice(sql, from, to) };
+  });
+}
+
+/** Returns undefined for a command in which no hazard was found that could be taken away. */
+function rewriteCommand(alter: AlterTable, command: AlterCommand): Rewriting | undefined {
+  const { codes } = alter.subject;
+  const { subtype, name = '', def } = command.fields;
+  switch (subtype) {
+    case 'AT_AddConstraint':
+      return def && 'Constraint' in def ? addConstraint(alter, command, def.Constraint) : undefined;
+    case 'AT_SetNotNull':
+      return codes.has('SET_NOT_NULL_SCANS_TABLE') ? setNotNull(alter, name) : undefined;
+    case 'AT_AddColumn':
+      if (!codes.has('VOLATILE_DEFAULT_REWRITES') || !def || !('ColumnDef' in def)) return undefined;
+      return addColumn(alter, command, def.ColumnDef);
+    case 'AT_AttachPartition':
+      return codes.has('ATTACH_PARTITION_SCANS_TABLE') ? attach(alter, command) : undefined;
+    case 'AT_DetachPartition':
+      return codes.has('DETACH_PARTITION_NOT_CONCURRENT') ? detach(alter, command) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+const SCANNING: Readonly<Partial<Record<Tree.ConstrType, string>>> = {
+  CONSTR_CHECK: 'CHECK_SCANS_TABLE',
+  CONSTR_FOREIGN: 'FOREIGN_KEY_SCANS_TABLE',
+  CONSTR_NOTNULL: 'SET_NOT_NULL_SCANS_TABLE',
+};
+
+function addConstraint(
+  alter: AlterTable,
+  command: AlterCommand,
+  constraint: Tree.Constraint,
+): Rewriting | undefined {
+  const { subject, table, written } = alter;
+  const { contype = 'CONSTR_NULL', indexname } = constraint;
+  const named = constraint.conname ?? defaultName(table?.relname ?? '', constraint);
+  const name = identifier(named);
+  const isTooLong = Buffer.byteLength(named) > LONGEST_NAME;
+  if (contype === 'CONSTR_UNIQUE' || contype === 'CONSTR_PRIMARY') {
+    if (indexname !== undefined) return fromIndex(alter, command);
+    if (!subject.codes.has('CONSTRAINT_BUILDS_INDEX')) return undefined;
+    if (isTooLong) return left('its name is not known: give it one');
+    const built = constraintFromIndex(subject, table, { ...constraint, conname: named }, written);
+    return isLeft(built) || contype === 'CONSTR_UNIQUE'
+      ? built
+      : [...notNullFirst(alter, strings(constraint.keys)), ...built];
+  }
+  const code = SCANNING[contype];
+  if (code === undefined || !subject.codes.has(code) || constraint.skip_validation) return undefined;
+  if (isTooLong) return left('its name is not known: give it one');
+  const body = slice(subject.sql, constraint.location ?? 0, command.to);
+  const definition = constraint.conname === undefined ? `CONSTRAINT ${name} ${body}` : body;
+  return [
+    step(`ALTER TABLE ${written} ADD ${definition} NOT VALID`),
+    step(`ALTER TABLE ${written} VALIDATE CONSTRAINT ${name}`),
+  ];
+}
+
+/** As PostgreSQL names it if no other constraint has the name; if one has, the proof shows it. */
+function defaultName(table: string, { contype, keys, fk_attrs, raw_expr }: Tree.Constraint): string {
+  if (contype === 'CONSTR_PRIMARY') return `${table}_pkey`;
+  if (contype === 'CONSTR_CHECK') {
+    const names = nodesWithin([raw_expr], 'ColumnRef').map(({ fields }) => strings(fields).at(-1) ?? '');
+    const columns = [...new Set(names)];
+    return columns.length === 1 ? `${table}_${columns[0]}_check` : `${table}_check`;
+  }
+  const suffix = { CONSTR_UNIQUE: 'key', CONSTR_NOTNULL: 'not_null' }[contype as string] ?? 'fkey';
+  return [table, ...strings(contype === 'CONSTR_FOREIGN' ? fk_attrs : keys), suffix].join('_');
+}
+
+/** PRIMARY KEY USING INDEX. */
+function fromIndex(alter: AlterTable, { text }: AlterCommand): Rewriting | undefined {
+  const { codes, newlyNotNull } = alter.subject;
+  if (!codes.has('PRIMARY_KEY_SETS_NOT_NULL')) return undefined;
+  const proven = newlyNotNull(alter.table).flatMap((column) => setNotNull(alter, column));
+  return [...proven, step(`ALTER TABLE ${alter.written} ${text}`)];
+}
+
+function notNullFirst(alter: AlterTable, columns: readonly string[]): ScriptStep[] {
+  const nullable = alter.subject.before(alter.table)?.nullable;
+  const unproven = columns.filter((column) => nullable?.has(column) !== false);
+  return unproven.flatMap((column) => setNotNull(alter, column));
+}
+
+function setNotNull({ table, written }: AlterTable, column: string): ScriptStep[] {
+  // Since version 18 the constraint that SET NOT NULL makes is called …_not_null.
+  const name = identifier(shortened(`${table?.relname}_${column}_proven`));
+  return [
+    step(`ALTER TABLE ${written} ADD CONSTRAINT ${name} CHECK (${identifier(column)} IS NOT NULL) NOT VALID`),
+    step(`ALTER TABLE ${written} VALIDATE CONSTRAINT ${name}`),
+    step(`ALTER TABLE ${written} ALTER COLUMN ${identifier(column)} SET NOT NULL`),
+    step(`ALTER TABLE ${written} DROP CONSTRAINT ${name}`),
+  ];
+}
+
+const shortened = (name: string) =>
+  Buffer.from(name)
+    .subarray(-LONGEST_NAME)
+    .toString()
+    .replace(/^\uFFFD+/, '');
+
+const FILLABLE: ReadonlySet<string | undefined> = new Set([
+  'CONSTR_DEFAULT',
+  'CONSTR_NOTNULL',
+  'CONSTR_NULL',
+]);
+
+function addColumn(alter: AlterTable, { from, to }: AlterCommand, column: Tree.ColumnDef): Rewriting {
+  const { subject, table, written } = alter;
+  const { colname = '', collClause } = column;
+  const constraints = itemsOf<Tree.Constraint>(column.constraints, 'Constraint');
+  const starts = constraints.map(({ location }) => location ?? 0);
+  const at = constraints.findIndex(({ contype }) => contype === 'CONSTR_DEFAULT');
+  const key = subject.before(table)?.key;
+  if (!key) return left('its table has no key to fill the column by');
+  const isPlain = constraints.every(({ contype, conname }) => FILLABLE.has(contype) && conname === undefined);
+  if (at < 0 || !isPlain || (collClause?.location ?? 0) > (starts[0] ?? 0))
+    return left('the column has more than a default and NOT NULL');
+  const filled = fillInBatches(written, key, colname);
+  if (isLeft(filled)) return filled;
+  const definition = slice(subject.sql, from, starts[0]);
+  const value = slice(subject.sql, starts[at] ?? to, starts[at + 1] ?? to);
+  const isRequired = constraints.some(({ contype }) => contype === 'CONSTR_NOTNULL');
+  return [
+    step(`ALTER TABLE ${written} ${definition}, ALTER COLUMN ${identifier(colname)} SET ${value}`),
+    ...filled,
+    ...(isRequired ? setNotNull(alter, colname) : []),
+  ];
+}

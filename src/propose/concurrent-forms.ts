@@ -1,0 +1,115 @@
+import type * as Tree from 'libpg-query';
+import { withoutLastPart } from '../hazards/kinds/names.ts';
+import { fieldsIf } from '../postgres/sql/classify-statement.ts';
+import { displayName, identifier, literal } from '../postgres/sql/quote.ts';
+import { isWord, slice } from '../postgres/sql/tokens.ts';
+import { strings } from '../postgres/sql/tree.ts';
+import { columnList, left, type Rewriting, type ScriptStep, type Subject, step, waiting } from './subject.ts';
+
+// What PostgreSQL can do while others read and write, if it is asked outside of a transaction: CONCURRENTLY.
+
+/** CREATE INDEX. */
+export function buildConcurrently(subject: Subject): Rewriting {
+  const index = fieldsIf(subject.node, 'IndexStmt');
+  if (!index) return left('it is no CREATE INDEX');
+  if (subject.before(index.relation)?.kind === 'partitioned table')
+    return left(
+      'a partitioned table has no concurrent build: build the index on each partition, and attach it',
+    );
+  const guard = index.idxname === undefined ? [] : [dropInvalid(subject, index.relation, index.idxname)];
+  return [...guard, waiting(inserted(subject, 'INDEX', 'CONCURRENTLY'))];
+}
+
+/** Drops what a failed attempt has left, so that the build can be tried again. */
+export function dropInvalid(subject: Subject, table: Tree.RangeVar | undefined, index: string): ScriptStep {
+  const name = `${withoutLastPart(subject.relation(table))}.${identifier(index)}`;
+  return step(`DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(${literal(name).trim()}) AND NOT indisvalid) THEN
+    DROP INDEX ${name};
+  END IF;
+END $$`);
+}
+
+/** DROP INDEX, one at a time. */
+export function dropConcurrently({ node, sql, tokens }: Subject): Rewriting {
+  const drop = fieldsIf(node, 'DropStmt');
+  if (drop?.behavior === 'DROP_CASCADE') return left('DROP INDEX CONCURRENTLY knows no CASCADE');
+  const commas = tokens.filter((token) => isWord(token, ','));
+  const first = tokens.find((token) => !['DROP', 'INDEX', 'IF', 'EXISTS'].includes(token.text.toUpperCase()));
+  const starts = [first?.from ?? 0, ...commas.map(({ to }) => to)];
+  const guard = drop?.missing_ok ? 'IF EXISTS ' : '';
+  return starts.map((from, index) =>
+    waiting(`DROP INDEX CONCURRENTLY ${guard}${slice(sql, from, commas[index]?.from)}`),
+  );
+}
+
+const KINDS_OF_REINDEX: Readonly<Partial<Record<Tree.ReindexObjectType, string>>> = {
+  REINDEX_OBJECT_INDEX: 'INDEX',
+  REINDEX_OBJECT_TABLE: 'TABLE',
+  REINDEX_OBJECT_SCHEMA: 'SCHEMA',
+  REINDEX_OBJECT_DATABASE: 'DATABASE',
+};
+
+export function reindexConcurrently(subject: Subject): Rewriting {
+  const { kind } = fieldsIf(subject.node, 'ReindexStmt') ?? {};
+  const word = kind && KINDS_OF_REINDEX[kind];
+  return word ? [waiting(inserted(subject, word, 'CONCURRENTLY'))] : left('it has no concurrent form');
+}
+
+/** ALTER INDEX … SET TABLESPACE. */
+export function moveIndex({ node }: Subject): Rewriting {
+  const { relation, objtype, cmds = [] } = fieldsIf(node, 'AlterTableStmt') ?? {};
+  const [command] = cmds;
+  const { subtype, name } = command && 'AlterTableCmd' in command ? command.AlterTableCmd : {};
+  if (objtype !== 'OBJECT_INDEX' || cmds.length !== 1 || subtype !== 'AT_SetTableSpace' || !name)
+    return left('a table can only be moved as a copy, or in a maintenance window');
+  const index = [relation?.schemaname, relation?.relname].flatMap((part) => part ?? []);
+  return [waiting(`REINDEX (TABLESPACE ${identifier(name)}) INDEX CONCURRENTLY ${displayName(...index)}`)];
+}
+
+export function refreshConcurrently(subject: Subject): Rewriting {
+  const { relation, skipData } = fieldsIf(subject.node, 'RefreshMatViewStmt') ?? {};
+  if (skipData) return left('REFRESH … WITH NO DATA has no concurrent form');
+  if (!subject.before(relation)?.key)
+    return left('REFRESH MATERIALIZED VIEW CONCURRENTLY needs a unique index over columns of the view');
+  return [step(inserted(subject, 'VIEW', 'CONCURRENTLY'))];
+}
+
+/** ADD UNIQUE and ADD PRIMARY KEY. @param written the table as the statement names it. */
+export function constraintFromIndex(
+  subject: Subject,
+  table: Tree.RangeVar | undefined,
+  constraint: Tree.Constraint & { readonly conname: string },
+  written: string,
+): Rewriting {
+  if (constraint.options || constraint.indexspace)
+    return left(
+      'its index has options of its own: build it CONCURRENTLY, then add the constraint USING INDEX',
+    );
+  if (subject.before(table)?.kind === 'partitioned table')
+    return left('a partitioned table has no concurrent build');
+  const name = identifier(constraint.conname);
+  const including = strings(constraint.including);
+  const index = [
+    `CREATE UNIQUE INDEX CONCURRENTLY ${name} ON ${written} (${columnList(strings(constraint.keys))})`,
+    ...(including.length > 0 ? [`INCLUDE (${columnList(including)})`] : []),
+    ...(constraint.nulls_not_distinct ? ['NULLS NOT DISTINCT'] : []),
+  ];
+  const kind = constraint.contype === 'CONSTR_PRIMARY' ? 'PRIMARY KEY' : 'UNIQUE';
+  const words = [
+    ...(constraint.deferrable ? ['DEFERRABLE'] : []),
+    ...(constraint.initdeferred ? ['INITIALLY DEFERRED'] : []),
+  ];
+  return [
+    dropInvalid(subject, table, constraint.conname),
+    waiting(index.join(' ')),
+    step([`ALTER TABLE ${written} ADD CONSTRAINT ${name} ${kind} USING INDEX ${name}`, ...words].join(' ')),
+  ];
+}
+
+/** The statement with a word behind the first of these keywords. */
+export function inserted({ sql, tokens }: Subject, keyword: string, word: string): string {
+  const at = tokens.find((token) => isWord(token, keyword))?.to ?? 0;
+  return `${slice(sql, 0, at)} ${word} ${slice(sql, at)}`;
+}

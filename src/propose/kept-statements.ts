@@ -1,0 +1,147 @@
+import type { HazardContext } from '../hazards/hazard-context.ts';
+import { newlyNotNull } from '../hazards/kinds/builds.ts';
+import type { Hazard, StatementSection } from '../model/report.ts';
+import type { RelationBefore } from '../observe/relations-before.ts';
+import { fieldsIf, isQuery, roleOf, writesWithin } from '../postgres/sql/classify-statement.ts';
+import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
+import { isSystemFunction } from '../postgres/sql/system-functions.ts';
+import { calledFunctions, kindOf, type Node, nameOf } from '../postgres/sql/tree.ts';
+import { BATCHED_FROM_ROWS } from './batches.ts';
+import { OF_ROWS } from './safer-forms.ts';
+import { isScripted } from './scripted-hazards.ts';
+import { readStatement, type Subject } from './subject.ts';
+
+/** What the command sent, and what is known of it. */
+export interface Recording {
+  readonly context: HazardContext;
+  /** By the index of the statement, with its secrets. `values`: null if they cannot be written as SQL. */
+  readonly sent: ReadonlyMap<
+    number,
+    { readonly sql: string | null; readonly values: readonly string[] | null | undefined }
+  >;
+  readonly before: ReadonlyMap<string, RelationBefore>;
+}
+
+/** A statement that the script has to have, in one form or another. */
+export interface KeptStatement {
+  readonly section: StatementSection;
+  readonly subject: Subject;
+  /** What began its transaction; undefined if nothing did. */
+  readonly begin: string | undefined;
+  readonly setsLockTimeout: boolean;
+}
+
+/**
+ * Returns the statements that leave something, in the order in which they were sent: without queries, transaction control, and what
+ * failed or was rolled back.
+ * @throws Error in words for the user if one of them cannot be written
+ */
+export async function keptStatements(
+  recording: Recording,
+  hazards: readonly Hazard[],
+): Promise<KeptStatement[]> {
+  const { facts } = recording.context;
+  const outcomes = new Map(facts.transactions.map(({ transaction, outcome }) => [transaction, outcome]));
+  const codes = codesByStatement(recording.context, hazards);
+  const begins = new Map<number, string>();
+  const kept: KeptStatement[] = [];
+  for (const section of facts.statements) {
+    const { index, error, transaction } = section;
+    if (facts.parsed.get(index)?.toSavepoint && error === null)
+      throw new Error('a transaction of the command goes back to a savepoint');
+    if (error !== null || outcomes.get(transaction) === 'rolled back') continue;
+    const read = await readKept(recording, section);
+    if (read === null) continue;
+    if (roleOf(read.node) === 'begin') begins.set(transaction, read.sql);
+    const actions = recording.context.actions(section);
+    const timeout = actions.find(({ does }) => does === 'set lock_timeout');
+    // The script has one of its own.
+    const isReplaced = timeout?.does === 'set lock_timeout' && (timeout.off || timeout.local);
+    if (isReplaced || leavesNothing(read.node)) continue;
+    refuseUnwritable(read, section);
+    const subject = subjectOf(recording, section, read, codes.get(index) ?? new Set());
+    const setsLockTimeout = timeout !== undefined;
+    kept.push({ section, subject, begin: begins.get(transaction), setsLockTimeout });
+  }
+  return kept;
+}
+
+/** The hazards that a script can take away, by statement; those of rows by every statement that changes many. */
+function codesByStatement(
+  context: HazardContext,
+  hazards: readonly Hazard[],
+): ReadonlyMap<number, ReadonlySet<string>> {
+  const codes = new Map<number, Set<string>>();
+  const add = (index: number, code: string) => codes.set(index, (codes.get(index) ?? new Set()).add(code));
+  for (const { code, statement: index } of hazards) {
+    const statement = context.facts.statements.find((each) => each.index === index);
+    if (!statement || !isScripted(code)) continue;
+    const others = OF_ROWS.has(code) ? context.inTransactionOf(statement).filter(changesMany) : [statement];
+    for (const each of others.length > 0 ? others : [statement]) add(each.index, code);
+  }
+  return codes;
+}
+
+function changesMany({ rows, tag }: StatementSection): boolean {
+  return (rows ?? 0) >= BATCHED_FROM_ROWS && /^(?:UPDATE|DELETE)\b/.test(tag ?? '');
+}
+
+type Read = NonNullable<Awaited<ReturnType<typeof readStatement>>>;
+
+/** Returns null for what is no statement. @throws Error if its text is not known */
+async function readKept({ sent }: Recording, { index, note, tag, repeated }: StatementSection) {
+  const { sql = null, values = [] } = sent.get(index) ?? {};
+  if (note === 'implicit end' || tag === null) return null;
+  if (repeated || sql === null)
+    throw new Error(`statement ${index} is one of so many, or so large, that its text was not kept`);
+  const read = await readStatement(sql, values ?? []);
+  if (read === null) throw new Error(`statement ${index} was not read by the parser`);
+  return { ...read, isExact: values !== null, hasSecret: statementWithoutSecrets(sql) !== sql };
+}
+
+/** @throws Error in words for the user if a script cannot have the statement */
+function refuseUnwritable(
+  { node, isExact, hasSecret }: NonNullable<Awaited<ReturnType<typeof readKept>>>,
+  { index }: StatementSection,
+): void {
+  if (hasSecret) throw new Error(`statement ${index} contains a password, which is not written to a file`);
+  if (!isExact) throw new Error(`the parameters of statement ${index} came in a format that is not read`);
+  const copy = fieldsIf(node, 'CopyStmt');
+  if (copy?.is_from && copy.filename === undefined)
+    throw new Error(`statement ${index} copies rows from the command, which were not kept`);
+}
+
+function subjectOf(
+  { context, before }: Recording,
+  section: StatementSection,
+  read: Read,
+  codes: ReadonlySet<string>,
+): Subject {
+  const relation: Subject['relation'] = (range) => context.resolve(nameOf(range), section);
+  return {
+    ...{ ...read, codes, relation, rows: section.rows ?? 0 },
+    before: (range) => before.get(relation(range)),
+    newlyNotNull: (range) => newlyNotNull(context.facts.schema, relation(range)).map(unquoted),
+  };
+}
+
+const unquoted = (name: string) => (name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name);
+
+const READING: ReadonlySet<string> = new Set([
+  ...[
+    'VariableShowStmt',
+    'ExplainStmt',
+    'DeclareCursorStmt',
+    'FetchStmt',
+    'ClosePortalStmt',
+    'DeallocateStmt',
+  ],
+  ...['ListenStmt', 'UnlistenStmt', 'DiscardStmt', 'CheckPointStmt'],
+]);
+
+/** The statement only reads, or controls its transaction or session. A function that is not PostgreSQL's own may do anything. */
+function leavesNothing(node: Node): boolean {
+  if (roleOf(node) !== 'ordinary' || READING.has(kindOf(node))) return true;
+  if (!isQuery(node) || writesWithin(node)) return false;
+  return calledFunctions(node).every((name) => isSystemFunction(name) && name.name !== 'set_config');
+}

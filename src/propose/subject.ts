@@ -1,0 +1,98 @@
+import type * as Tree from 'libpg-query';
+import type { RelationBefore } from '../observe/relations-before.ts';
+import { parseText } from '../postgres/sql/parse.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
+import { slice, type Token, tokensOf } from '../postgres/sql/tokens.ts';
+import type { Node } from '../postgres/sql/tree.ts';
+
+/** A statement that is to be rewritten. */
+export interface Subject {
+  /** With its parameters in place, without the semicolon or a comment at the end. */
+  readonly sql: string;
+  readonly node: Node;
+  readonly tokens: readonly Token[];
+  /** Codes of the hazards that were found in it. */
+  readonly codes: ReadonlySet<string>;
+  /** Number of rows that it changed. */
+  readonly rows: number;
+  /** The relation's name as in the report. */
+  relation(range: Tree.RangeVar | undefined): string;
+  /** undefined: the relation did not exist before the command, or has another name then. */
+  before(range: Tree.RangeVar | undefined): RelationBefore | undefined;
+  /** Its columns that the command made NOT NULL. */
+  newlyNotNull(range: Tree.RangeVar | undefined): readonly string[];
+}
+
+/** One command of an ALTER TABLE. */
+export interface AlterCommand {
+  readonly fields: Tree.AlterTableCmd;
+  /** Where it stands in the statement, in bytes. */
+  readonly from: number;
+  readonly to: number;
+  readonly text: string;
+}
+
+/** An ALTER TABLE, taken apart. */
+export interface AlterTable {
+  readonly subject: Subject;
+  readonly table: Tree.RangeVar | undefined;
+  /** The table as the statement names it. */
+  readonly written: string;
+}
+
+/** One statement in place of another, outside of a transaction. */
+export interface ScriptStep {
+  readonly sql: string;
+  /** It blocks nobody while it waits for others, and must not give up half-way. */
+  readonly waits?: true;
+}
+
+interface Left {
+  readonly reason: string;
+}
+
+/** What takes the place of a statement, or why it is left as it was. */
+export type Rewriting = readonly ScriptStep[] | Left;
+
+export const step = (sql: string): ScriptStep => ({ sql });
+export const waiting = (sql: string): ScriptStep => ({ sql, waits: true });
+export const left = (reason: string): Rewriting => ({ reason });
+export const isLeft = (rewriting: Rewriting): rewriting is Left => 'reason' in rewriting;
+
+/** Reads one statement of a text; null if the text is not exactly one. @param values of its parameters, as SQL. */
+export async function readStatement(
+  text: string,
+  values: readonly string[],
+): Promise<Pick<Subject, 'sql' | 'node' | 'tokens'> | null> {
+  const given = values.length === 0 ? text : withValues(text, await tokensOf(text), values);
+  const parsed = await parseText(Buffer.from(given));
+  const [statement] = parsed ?? [];
+  if (!statement || parsed?.length !== 1) return null;
+  const tokens = (await tokensOf(given)).filter(({ text: token, depth }) => token !== ';' || depth > 0);
+  const sql = slice(given, 0, tokens.at(-1)?.to);
+  // What a comment before the statement takes, the parser counts as well.
+  return { sql, node: statement.node, tokens };
+}
+
+function withValues(text: string, tokens: readonly Token[], values: readonly string[]): string {
+  const parts: string[] = [];
+  const bytes = Buffer.from(text);
+  let from = 0;
+  for (const token of tokens) {
+    if (!/^\$\d+$/.test(token.text)) continue;
+    parts.push(bytes.toString('utf8', from, token.from), values[Number(token.text.slice(1)) - 1] ?? 'NULL');
+    from = token.to;
+  }
+  return [...parts, bytes.toString('utf8', from)].join('');
+}
+
+/** The name of a relation as the statement writes it, without an alias. */
+export function writtenName(range: Tree.RangeVar | undefined): string {
+  const { schemaname: schema, relname = '' } = range ?? {};
+  return schema === undefined ? displayName(relname) : displayName(schema, relname);
+}
+
+/** In SQL, quoted if it has to be. A word of the language may be a name as well, so that such words are quoted. */
+export function columnList(columns: readonly string[]): string {
+  return columns.map(identifier).join(', ');
+}

@@ -1,0 +1,189 @@
+import type { Hazard, StatementSection } from '../model/report.ts';
+import { inBlock } from '../postgres/sql/classify-statement.ts';
+import { kindOf } from '../postgres/sql/tree.ts';
+import { type KeptStatement, keptStatements, type Recording } from './kept-statements.ts';
+import { DIVIDING, hasForm, rewriteStatement } from './safer-forms.ts';
+import { wordsOfForm } from './scripted-hazards.ts';
+import { isLeft, left, type Rewriting, type ScriptStep } from './subject.ts';
+
+// From the statements that the command sent, a script that leaves the same schema and the same rows, and blocks others less.
+
+/** Statements of the script that belong together. */
+export interface ScriptPart {
+  readonly comment: string | null;
+  readonly statements: readonly string[];
+  /** What begins their transaction; null: each is one by itself. */
+  readonly begin: string | null;
+}
+
+/** A statement that the script has in another form, or as it was. */
+export interface ScriptChange {
+  readonly statement: number | null;
+  readonly codes: string[];
+  /** What the script does, or why the statement is left as it was. */
+  readonly words: string;
+}
+
+export interface WrittenScript {
+  readonly parts: readonly ScriptPart[];
+  readonly changes: readonly ScriptChange[];
+  /** Statements with such hazards that are left as they were. */
+  readonly left: readonly ScriptChange[];
+}
+
+const LOCK_TIMEOUT = "SET lock_timeout = '2s'";
+const NO_LOCK_TIMEOUT = 'SET lock_timeout = 0';
+
+/**
+ * Writes the script; it has no changes if none of the hazards can be taken away.
+ * @throws Error in words for the user if what the command sent cannot be written as a script
+ */
+export async function writeScript(recording: Recording, hazards: readonly Hazard[]): Promise<WrittenScript> {
+  const writer = new ScriptWriter();
+  const units = unitsOf(await keptStatements(recording, hazards));
+  for (const unit of units) writer.add(unit);
+  const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
+  for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
+  return writer;
+}
+
+/** One transaction of the command. */
+type Unit = readonly KeptStatement[];
+
+function unitsOf(statements: readonly KeptStatement[]): Unit[] {
+  const units = new Map<number, KeptStatement[]>();
+  for (const each of statements) {
+    const unit = units.get(each.section.transaction);
+    if (unit) unit.push(each);
+    else units.set(each.section.transaction, [each]);
+  }
+  return [...units.values()];
+}
+
+class ScriptWriter implements WrittenScript {
+  readonly parts: ScriptPart[] = [{ comment: null, statements: [LOCK_TIMEOUT], begin: null }];
+  readonly changes: ScriptChange[] = [];
+  readonly left: ScriptChange[] = [];
+  #session: number | undefined;
+  #lockTimeout = LOCK_TIMEOUT;
+  /** The session has settings of its own. */
+  #hasSettings = false;
+
+  add(unit: Unit): void {
+    const [first] = unit;
+    if (!first) return;
+    this.#enter(first.section);
+    const mustStay = unit.some(({ subject }) => inBlock(subject.node) === 'required');
+    const divided = unit.filter(({ subject }) => [...subject.codes].some((code) => DIVIDING.has(code)));
+    const isDivided = divided.length > 0 && unit.length > 1 && !mustStay;
+    let together: KeptStatement[] = [];
+    const flush = () => {
+      if (together.length > 0) this.#keep(together);
+      together = [];
+    };
+    for (const kept of unit) {
+      const rewriting = mustStay ? stays(kept) : rewriteStatement(kept.subject);
+      if (rewriting && !isLeft(rewriting)) {
+        flush();
+        this.#replace(kept, rewriting);
+        continue;
+      }
+      if (rewriting && isLeft(rewriting))
+        this.left.push(changeOf(kept.section, kept.subject.codes, rewriting.reason));
+      together.push(kept);
+      if (isDivided) flush();
+    }
+    flush();
+    if (!isDivided) return;
+    for (const { section, subject } of divided) {
+      const codes = [...subject.codes].filter((code) => DIVIDING.has(code) && !hasForm(code));
+      if (codes.length > 0) this.changes.push(changeOf(section, codes));
+    }
+  }
+
+  analyze(statement: number | null, relation: string): void {
+    this.parts.push({
+      comment: 'Statistics for the planner',
+      statements: [`ANALYZE ${relation}`],
+      begin: null,
+    });
+    this.changes.push({
+      statement,
+      codes: ['STATISTICS_MISSING'],
+      words: wordsOfForm('STATISTICS_MISSING'),
+    });
+  }
+
+  /** Another session begins without the settings of the one before. */
+  #enter({ session }: StatementSection): void {
+    if (this.#session !== undefined && this.#session !== session && this.#hasSettings) {
+      this.parts.push({ comment: null, statements: ['RESET ALL', LOCK_TIMEOUT], begin: null });
+      this.#lockTimeout = LOCK_TIMEOUT;
+      this.#hasSettings = false;
+    }
+    this.#session = session;
+  }
+
+  #keep(statements: readonly KeptStatement[]): void {
+    for (const { subject, setsLockTimeout } of statements) {
+      if (kindOf(subject.node) === 'VariableSetStmt' || kindOf(subject.node) === 'SelectStmt')
+        this.#hasSettings = true;
+      if (setsLockTimeout) this.#lockTimeout = subject.sql;
+    }
+    const [first] = statements;
+    const begin = statements.length > 1 ? (first?.begin ?? 'BEGIN') : null;
+    const reasons = this.left.filter(({ statement }) =>
+      statements.some(({ section }) => section.index === statement),
+    );
+    const comment = reasons
+      .map(({ codes, words }) => `Left as it was (${codes.join(', ')}): ${words}`)
+      .join('; ');
+    this.parts.push({
+      comment: comment || null,
+      statements: statements.map(({ subject }) => subject.sql),
+      begin,
+    });
+  }
+
+  #replace({ section, subject }: KeptStatement, steps: readonly ScriptStep[]): void {
+    const codes = [...subject.codes].filter(hasForm);
+    const change = changeOf(section, codes);
+    this.changes.push(change);
+    this.parts.push({
+      comment: `${change.codes.join(', ')}: ${change.words}`,
+      statements: steps.flatMap(({ sql, waits }) =>
+        waits ? [NO_LOCK_TIMEOUT, sql, this.#lockTimeout] : [sql],
+      ),
+      begin: null,
+    });
+  }
+}
+
+function changeOf(section: StatementSection, codes: Iterable<string>, reason?: string): ScriptChange {
+  const named = [...codes];
+  const words = reason ?? [...new Set(named.map(wordsOfForm))].join('; ');
+  return { statement: section.index, codes: named, words };
+}
+
+function stays({ subject }: KeptStatement): Rewriting | undefined {
+  return subject.codes.size === 0
+    ? undefined
+    : left('its transaction holds a lock or a setting that would end with it');
+}
+
+/** Returns the script as SQL, statement by statement. */
+export function statementsOfScript(parts: readonly ScriptPart[]): string[] {
+  return parts.flatMap(({ statements, begin }) =>
+    begin === null ? [...statements] : [begin, ...statements, 'COMMIT'],
+  );
+}
+
+/** Returns the script as a file for psql. @param heading lines of its first comment */
+export function renderScript(parts: readonly ScriptPart[], heading: readonly string[]): string {
+  const comment = (text: string) => text.split('\n').map((line) => `-- ${line}`.trimEnd());
+  const blocks = parts.map((part) => [
+    ...(part.comment === null ? [] : comment(part.comment)),
+    ...statementsOfScript([part]).map((sql) => `${sql};`),
+  ]);
+  return `${[heading.flatMap(comment), ...blocks].map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}

@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest';
+import { HazardContext } from '../../../src/hazards/hazard-context.ts';
+import type { Hazard, StatementSection } from '../../../src/model/report.ts';
+import type { RelationBefore } from '../../../src/observe/relations-before.ts';
+import { statementFacts } from '../../../src/observe/statement-facts.ts';
+import { statementsOfScript, writeScript } from '../../../src/propose/write-script.ts';
+import { facts, relation, statement } from '../../helpers/facts.ts';
+
+const ORDERS: RelationBefore = {
+  kind: 'table',
+  key: ['id'],
+  nullable: new Set(['note', 'total']),
+  partitionedBy: null,
+};
+
+interface Given {
+  readonly codes: Readonly<Record<number, readonly string[]>>;
+  readonly orders?: Partial<RelationBefore>;
+  /** All in one transaction. */
+  readonly block?: boolean;
+  readonly values?: Readonly<Record<number, readonly string[] | null>>;
+}
+
+/** Writes the script of these statements; hazards are given by the number of the statement. */
+async function written(texts: readonly string[], { codes, orders = {}, block = false, values = {} }: Given) {
+  const statements = texts.map(
+    (sql, at): StatementSection =>
+      statement(at + 1, {
+        sql,
+        tag: sql.split(' ')[0] ?? '',
+        rows: 2000,
+        ...(block ? { transaction: 1, explicit: true } : {}),
+      }),
+  );
+  const hazards = Object.entries(codes).flatMap(([index, list]) =>
+    list.map(
+      (code): Hazard => ({
+        ...{ code, severity: 'warning', statement: Number(index), relation: 'public.orders' },
+        ...{ message: '', evidence: '', advice: '', allowed: false },
+      }),
+    ),
+  );
+  const context = new HazardContext(
+    facts({
+      statements,
+      parsed: await statementFacts(statements),
+      catalogue: { relations: new Map([['public.orders', relation(1e9, 1e6)]]) },
+    }),
+  );
+  return writeScript(
+    {
+      context,
+      sent: new Map(texts.map((sql, at) => [at + 1, { sql, values: values[at + 1] }])),
+      before: new Map([['public.orders', { ...ORDERS, ...orders }]]),
+    },
+    hazards,
+  );
+}
+
+async function sqlOf(texts: readonly string[], given: Given): Promise<string[]> {
+  const { parts } = await written(texts, given);
+  const [timeout, ...rest] = statementsOfScript(parts);
+  expect(timeout).toBe("SET lock_timeout = '2s'");
+  return rest;
+}
+
+describe('a statement gets its safer form', () => {
+  test('an index is built concurrently, after what a failed build has left is dropped', async () => {
+    const sql = await sqlOf(["CREATE INDEX orders_note ON orders (note) WHERE note <> 'index' -- INDEX"], {
+      codes: { 1: ['INDEX_NOT_CONCURRENT'] },
+    });
+    expect(sql[0]).toMatch(/to_regclass\('public\."orders_note"'\) AND NOT indisvalid/);
+    expect(sql.slice(1)).toEqual([
+      'SET lock_timeout = 0',
+      "CREATE INDEX CONCURRENTLY orders_note ON orders (note) WHERE note <> 'index'",
+      "SET lock_timeout = '2s'",
+    ]);
+  });
+
+  test('the commands of an ALTER TABLE are taken apart, and keep their order', async () => {
+    const alter = `ALTER TABLE IF EXISTS ONLY "public"."orders"
+      ADD COLUMN a int DEFAULT f(1, 2), /* , */
+      ADD CHECK (total > 0),
+      ADD CONSTRAINT "Fk" FOREIGN KEY (a, total) REFERENCES b (x, y) DEFERRABLE,
+      ALTER COLUMN note SET NOT NULL, -- the end
+      DROP COLUMN "b,c"`;
+    expect(
+      await sqlOf([alter], {
+        codes: { 1: ['CHECK_SCANS_TABLE', 'FOREIGN_KEY_SCANS_TABLE', 'SET_NOT_NULL_SCANS_TABLE'] },
+      }),
+    ).toEqual([
+      'ALTER TABLE IF EXISTS ONLY "public"."orders" ADD COLUMN a int DEFAULT f(1, 2)',
+      'ALTER TABLE public.orders ADD CONSTRAINT "orders_total_check" CHECK (total > 0) NOT VALID',
+      'ALTER TABLE public.orders VALIDATE CONSTRAINT "orders_total_check"',
+      'ALTER TABLE public.orders ADD CONSTRAINT "Fk" FOREIGN KEY (a, total) REFERENCES b (x, y) DEFERRABLE NOT VALID',
+      'ALTER TABLE public.orders VALIDATE CONSTRAINT "Fk"',
+      'ALTER TABLE public.orders ADD CONSTRAINT "orders_note_proven" CHECK ("note" IS NOT NULL) NOT VALID',
+      'ALTER TABLE public.orders VALIDATE CONSTRAINT "orders_note_proven"',
+      'ALTER TABLE public.orders ALTER COLUMN "note" SET NOT NULL',
+      'ALTER TABLE public.orders DROP CONSTRAINT "orders_note_proven"',
+      'ALTER TABLE IF EXISTS ONLY "public"."orders" DROP COLUMN "b,c"',
+    ]);
+  });
+
+  test('a primary key is made of an index, after its columns are proved', async () => {
+    const sql = await sqlOf(['ALTER TABLE orders ADD PRIMARY KEY (id, total) INCLUDE (note)'], {
+      codes: { 1: ['CONSTRAINT_BUILDS_INDEX'] },
+    });
+    expect(sql).toContain('ALTER TABLE orders ALTER COLUMN "total" SET NOT NULL');
+    expect(sql).not.toContain('ALTER TABLE orders ALTER COLUMN "id" SET NOT NULL');
+    expect(sql).toContain(
+      'CREATE UNIQUE INDEX CONCURRENTLY "orders_pkey" ON orders ("id", "total") INCLUDE ("note")',
+    );
+    expect(sql.at(-1)).toBe(
+      'ALTER TABLE orders ADD CONSTRAINT "orders_pkey" PRIMARY KEY USING INDEX "orders_pkey"',
+    );
+  });
+
+  test('a column with a volatile default is added empty, filled, and then required', async () => {
+    const sql = await sqlOf(['ALTER TABLE orders ADD token uuid NOT NULL DEFAULT gen_random_uuid()'], {
+      codes: { 1: ['VOLATILE_DEFAULT_REWRITES'] },
+    });
+    expect(sql[0]).toBe(
+      'ALTER TABLE orders ADD token uuid, ALTER COLUMN "token" SET DEFAULT gen_random_uuid()',
+    );
+    expect(sql[1]).toMatch(/UPDATE orders AS filled SET "token" = DEFAULT/);
+    expect(sql[1]).toMatch(/filled\."id" >= safemigrate_low_1 AND filled\."id" <= safemigrate_high_1/);
+    expect(sql[4]).toBe('ALTER TABLE orders ALTER COLUMN "token" SET NOT NULL');
+  });
+
+  test('an UPDATE goes through the ranges of a key of several columns, with its own condition in parentheses', async () => {
+    const [sql] = await sqlOf(
+      ["UPDATE orders o SET note = 'a' FROM b WHERE b.id = o.id OR o.note IS NULL -- all"],
+      {
+        codes: { 1: ['BACKFILL_IN_ONE_TRANSACTION'] },
+        orders: { key: ['shop', 'id'] },
+      },
+    );
+    expect(sql).toContain(`UPDATE orders o SET note = 'a' FROM b
+    WHERE ("o"."shop", "o"."id") >= (safemigrate_low_1, safemigrate_low_2) AND ("o"."shop", "o"."id") <= (safemigrate_high_1, safemigrate_high_2)
+      AND (b.id = o.id OR o.note IS NULL)`);
+  });
+
+  test('parameters are written as values', async () => {
+    const sql = await sqlOf(["UPDATE orders SET note = $1 WHERE id = $2 AND note <> '$1'"], {
+      codes: {},
+      values: { 1: ["'it''s'", "'7'::bigint"] },
+    });
+    expect(sql).toEqual(["UPDATE orders SET note = 'it''s' WHERE id = '7'::bigint AND note <> '$1'"]);
+  });
+});
+
+describe('a transaction', () => {
+  test('is divided if it takes several locks, and keeps its statements together if not', async () => {
+    const texts = [
+      'BEGIN',
+      'ALTER TABLE orders ADD a int',
+      'ALTER TABLE customers ADD a int',
+      'SELECT count(*) FROM orders',
+      'COMMIT',
+    ];
+    expect(await sqlOf(texts, { codes: { 3: ['SEVERAL_STRONG_LOCKS'] }, block: true })).toEqual([
+      'ALTER TABLE orders ADD a int',
+      'ALTER TABLE customers ADD a int',
+    ]);
+    expect(await sqlOf(texts, { codes: {}, block: true })).toEqual([
+      'BEGIN',
+      'ALTER TABLE orders ADD a int',
+      'ALTER TABLE customers ADD a int',
+      'COMMIT',
+    ]);
+  });
+
+  test('is committed before a statement that has to be outside, and begun again after it', async () => {
+    const texts = [
+      'BEGIN',
+      'CREATE TABLE a ()',
+      'CREATE TABLE b ()',
+      'DROP INDEX x, "y,z"',
+      'CREATE TABLE c ()',
+    ];
+    expect(await sqlOf(texts, { codes: { 4: ['DROP_INDEX_NOT_CONCURRENT'] }, block: true })).toEqual([
+      ...['BEGIN', 'CREATE TABLE a ()', 'CREATE TABLE b ()', 'COMMIT'],
+      ...['SET lock_timeout = 0', 'DROP INDEX CONCURRENTLY x', "SET lock_timeout = '2s'"],
+      ...['SET lock_timeout = 0', 'DROP INDEX CONCURRENTLY "y,z"', "SET lock_timeout = '2s'"],
+      'CREATE TABLE c ()',
+    ]);
+  });
+
+  test('stays as it is if it holds a lock for itself', async () => {
+    const texts = ['BEGIN', 'LOCK TABLE orders', 'CREATE INDEX ON orders (note)', 'COMMIT'];
+    const { changes, left } = await written(texts, { codes: { 3: ['INDEX_NOT_CONCURRENT'] }, block: true });
+    expect(changes).toEqual([]);
+    expect(left[0]?.words).toMatch(/holds a lock/);
+  });
+});
+
+describe('is left as it was, with the reason,', () => {
+  test.each([
+    [
+      'CREATE INDEX ON orders (note)',
+      'INDEX_NOT_CONCURRENT',
+      { kind: 'partitioned table' },
+      /no concurrent build/,
+    ],
+    ['UPDATE orders SET note = 1', 'BACKFILL_IN_ONE_TRANSACTION', { key: null }, /no key/],
+    ['UPDATE orders SET id = id + 1', 'BACKFILL_IN_ONE_TRANSACTION', {}, /changes the key/],
+    [
+      'DELETE FROM orders WHERE id IN (SELECT id FROM orders)',
+      'BACKFILL_IN_ONE_TRANSACTION',
+      {},
+      /own table/,
+    ],
+    ['DELETE FROM orders RETURNING id', 'BACKFILL_IN_ONE_TRANSACTION', {}, /RETURNING/],
+    ['DROP INDEX a CASCADE', 'DROP_INDEX_NOT_CONCURRENT', {}, /CASCADE/],
+    ['REFRESH MATERIALIZED VIEW orders', 'REFRESH_NOT_CONCURRENT', { key: null }, /unique index/],
+    ['ALTER TABLE orders SET TABLESPACE x', 'TABLESPACE_REWRITES', {}, /as a copy/],
+    [
+      'ALTER TABLE orders ADD a int DEFAULT f() UNIQUE',
+      'VOLATILE_DEFAULT_REWRITES',
+      {},
+      /more than a default/,
+    ],
+    ['ALTER TABLE orders ADD UNIQUE (note) WITH (fillfactor = 70)', 'CONSTRAINT_BUILDS_INDEX', {}, /options/],
+  ] as const)('%s', async (sql, code, orders, reason) => {
+    const { changes, left, parts } = await written([sql], { codes: { 1: [code] }, orders });
+    expect(changes).toEqual([]);
+    expect(left).toMatchObject([{ statement: 1, codes: [code] }]);
+    expect(left[0]?.words).toMatch(reason);
+    expect(statementsOfScript(parts).at(-1)).toBe(sql);
+  });
+});
+
+test.each([
+  ["CREATE ROLE a PASSWORD 'secret'", undefined, /password/],
+  ['UPDATE orders SET note = $1', null, /parameters/],
+  ['COPY orders FROM STDIN', undefined, /copies rows/],
+])('%s cannot be written as a script', async (sql, values, reason) => {
+  const given = values === undefined ? {} : { values: { 1: values } };
+  await expect(written([sql], { codes: {}, ...given })).rejects.toThrow(reason);
+});
