@@ -23,6 +23,8 @@ export type Phase =
   | 'at-once'
   /** The command under load, on a second clone. */
   | 'load'
+  /** A safer form of what the command did, on another clone. */
+  | 'propose'
   | 'compare'
   | 'clean';
 

@@ -36,6 +36,7 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
     done: 'Ran the command several times at once',
   },
   load: { doing: 'Running the command under load', done: 'Ran the command under load' },
+  propose: { doing: 'Writing and proving a safer form', done: 'Wrote and proved a safer form' },
   rerun: { doing: 'Running the command again', done: 'Ran the command again' },
   down: { doing: 'Running the way back', done: 'Ran the way back' },
   compare: { doing: 'Comparing', done: 'Compared' },

@@ -5,6 +5,7 @@ import { checkSection, furtherRunSection, hazard, queriesSection } from './check
 import { dataSection } from './data-model.ts';
 import { forecastSection } from './forecast-model.ts';
 import { loadSection } from './load-model.ts';
+import { proposalSection } from './proposal-model.ts';
 import {
   caveat,
   cloneSection,
@@ -48,6 +49,8 @@ export const report = z.object({
   atOnce: atOnceSection.nullable(),
   /** null: not requested (`--load`), or not run; `caveats` says why. */
   load: loadSection.nullable(),
+  /** Absent: not requested (`--propose`). */
+  proposal: proposalSection.optional(),
   targetConnections: z.array(targetConnection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   /** null: not requested (`--apply`). */
@@ -68,6 +71,7 @@ export type { CheckSection, FurtherRunSection, Hazard, QueriesSection } from './
 export type { DataSection } from './data-model.ts';
 export type { ForecastSection } from './forecast-model.ts';
 export type { LoadedRunSection, LoadPhase, LoadSection } from './load-model.ts';
+export type { ProposalMeasures, ProposalSection } from './proposal-model.ts';
 export type {
   Caveat,
   CloneSection,

@@ -31,12 +31,23 @@ const NAME = /^[\p{L}_][\p{L}\d_$]*$/u;
  * the schema), what the statements hold as literals is taken out by its words.
  */
 export async function redactReport(report: Report): Promise<Report> {
-  const further = [report.rerun, report.down, report.load, report.load?.guarded].flatMap(
+  const further = [report.rerun, report.down, report.load, report.load?.guarded, report.proposal].flatMap(
     (run) => run?.statements ?? [],
   );
   const originals = [...report.statements, ...further, ...(report.apply?.statements ?? [])];
-  const { statements, rerun, down, checks, apply, schema, queries, targetConnections, load, ...rest } =
-    report;
+  const {
+    statements,
+    rerun,
+    down,
+    checks,
+    apply,
+    schema,
+    queries,
+    targetConnections,
+    load,
+    proposal,
+    ...rest
+  } = report;
   const hidden = await wordsToHide(report, originals);
   const hideIn = <T>(value: T): T => walk(value, hidden) as T;
   const argv = wordsOf(report.command.argv, hideIn);
@@ -69,6 +80,12 @@ export async function redactReport(report: Report): Promise<Report> {
     down: await ofFurther(down, /\s/.test(down?.command ?? '') ? HIDDEN : (down?.command ?? '')),
     apply: apply && (await redactedApply(apply, shown, hideIn)),
     load: load && (await redactedLoad(load, shown, hideIn)),
+    ...(proposal && {
+      proposal: {
+        ...hideIn({ ...proposal, statements: [] }),
+        statements: await shown(proposal.statements),
+      },
+    }),
   };
 }
 

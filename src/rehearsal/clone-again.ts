@@ -2,6 +2,7 @@ import { prepareClone } from '../clone/after-clone.ts';
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import type { SchemaSection } from '../model/report.ts';
+import { type Contents, readContents } from '../observe/checks/contents.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Session } from '../postgres/connection/session.ts';
@@ -63,4 +64,20 @@ export function inClone<T>(
   const { run, audit, signal, target } = context;
   const options = { run, audit, signal, purpose: 'clone', readOnly: true };
   return withSession(openSession(forOwnSessions(clone, target), options), read);
+}
+
+/** For reading the contents of many tables at once. */
+const CONTENTS_TIMEOUT_MS = 300_000;
+
+/** Digests what the tables of a clone hold. @param options.withoutMoments leaves out times and UUIDs, which differ between any two runs. */
+export function contentsOf(
+  { clone, context }: Pick<CloneSetup, 'clone' | 'context'>,
+  options: { readonly withoutMoments: boolean },
+): Promise<Contents> {
+  const { run, audit, signal, target } = context;
+  const session = openSession(forOwnSessions(clone, target), {
+    ...{ run, audit, signal, purpose: 'clone', readOnly: true },
+    statementTimeoutMs: CONTENTS_TIMEOUT_MS,
+  });
+  return withSession(session, (opened) => readContents(opened, options));
 }

@@ -16,6 +16,7 @@ import { measured } from '../observe/measured.ts';
 import { writtenUnchecked } from '../observe/orphans.ts';
 
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
+import { contentsOf } from './clone-again.ts';
 import { gateScripts } from './gate-scripts.ts';
 import { actsUnseen, openGate } from './open-gate.ts';
 import type { RehearsalPlan } from './plan.ts';
@@ -33,6 +34,8 @@ export interface BeforeCommand {
   readonly contents: ContentsBefore;
   /** For --at-once; null if it was not asked for. */
   readonly beforeOneRun: Contents | null;
+  /** For --propose; null if it was not asked for. */
+  readonly beforeProposal: Contents | null;
   /** The target right before the command. */
   readonly start: TargetState;
   readonly open: OpenWire;
@@ -73,9 +76,11 @@ export function readBefore(
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     const contents = await readContentsBefore(setup, { down });
     const beforeOneRun = await readBeforeOneRun(setup);
+    const beforeProposal =
+      setup.plan.propose === null ? null : await contentsOf(setup, { withoutMoments: false });
     const start = await readTargetState(uninterrupted(context));
     const open = await openWire(setup, command);
-    return { watch, checks, contents, beforeOneRun, start, open };
+    return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };
   });
 }
 

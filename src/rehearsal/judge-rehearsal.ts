@@ -15,6 +15,7 @@ import type { AfterCommand } from './clone-steps.ts';
 import type { RehearsalPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
 import type { ProvenProfile } from './profile/profile-file.ts';
+import type { ProposalOutcome } from './propose/propose.ts';
 import type { ReceiptIdentity } from './receipts/receipt.ts';
 import { identityOf } from './receipts/receipt-file.ts';
 import type { ExtraRuns } from './run-again.ts';
@@ -36,6 +37,7 @@ export interface StepResults {
   readonly again: ExtraRuns;
   readonly together: AtOnceOutcome;
   readonly loaded: LoadOutcome;
+  readonly proposed: ProposalOutcome;
   readonly target: TargetComparison;
   readonly loss: DataLoss;
   readonly uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
@@ -45,7 +47,7 @@ export interface StepResults {
 export async function judgeRehearsal(
   { plan, context, clone }: CloneSetup,
   prepared: RehearsalContext,
-  { ran, after, again, together, loaded, target: compared, loss, uniqueBytes }: StepResults,
+  { ran, after, again, together, loaded, proposed, target: compared, loss, uniqueBytes }: StepResults,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
@@ -60,7 +62,12 @@ export async function judgeRehearsal(
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(plan, prepared, [ran, ...again.runs, ...together.runs, ...loaded.runs], after),
+    command: commandSection(
+      plan,
+      prepared,
+      [ran, ...again.runs, ...together.runs, ...loaded.runs, ...proposed.runs],
+      after,
+    ),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
@@ -73,7 +80,20 @@ export async function judgeRehearsal(
       ...[...together.runs, ...loaded.runs].flatMap(({ targetConnections }) => targetConnections),
     ],
   };
-  const caveats = [made, seen, observed, ran, compared, loss, questions, checked, again, together, loaded];
+  const caveats = [
+    made,
+    seen,
+    observed,
+    ran,
+    compared,
+    loss,
+    questions,
+    checked,
+    again,
+    together,
+    loaded,
+    proposed,
+  ];
   const { missing, ...judgement } = reachJudgement(
     {
       ...sections,
@@ -101,6 +121,7 @@ export async function judgeRehearsal(
     ...{ ...remembered, clone: made.clone, ...sections, ...judgement },
     statements: [...judgement.statements],
     ...(profile && { profile }),
+    ...(proposed.section && { proposal: proposed.section }),
   };
 }
 

@@ -37,6 +37,7 @@ export interface LoadedRunOptions {
 /**
  * Makes a fresh clone, puts the load on it, runs the command, and measures what the load felt.
  * @param open opens the command's way to the clone
+ * @param runOne runs what is measured: the command, or another form of it
  * @throws SafemigrateError, Error if there was no load, or most of it failed
  */
 export async function measureUnderLoad<Way extends OpenWire>(
@@ -44,6 +45,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
   prepared: RehearsalContext,
   { load, source, quiet, runs }: LoadedRunOptions,
   open: (loaded: CloneSetup, observer: Observer) => Promise<Way>,
+  runOne = (loaded: CloneSetup, way: Way): Promise<CloneRun> => runThroughWire(loaded, prepared.command, way),
 ): Promise<{ section: LoadedRunSection; opened: Way }> {
   const { scope, stop } = setup.life;
   const loaded = await cloneAgain(setup, prepared);
@@ -69,7 +71,7 @@ export async function measureUnderLoad<Way extends OpenWire>(
     throw new Error(`most transactions of the load failed before the command ran: ${log.firstError ?? ''}`);
   log.commandStarted();
   const startedMs = performance.now();
-  const run = await runThroughWire(loaded, prepared.command, opened);
+  const run = await runOne(loaded, opened);
   runs.push(run);
   log.commandEnded();
   const endedMs = performance.now();

@@ -34,6 +34,8 @@ export interface RehearsalPlan extends RunPlan {
   readonly receipt: ReceiptPlan;
   /** Leaves literals, values of rows and the name of the host out of the report. */
   readonly redact: boolean;
+  /** The file for a safer form; null: none is asked for. */
+  readonly propose: string | null;
   readonly pastApplies: NonNullable<RehearseOptions['pastApplies']>;
 }
 
@@ -143,6 +145,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     receipt: file,
     receiptKey: key,
     redact,
+    propose,
   } = settings;
   return {
     ...makeRunPlan(options),
@@ -164,6 +167,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     policy: makePolicy(options.policy),
     receipt: { file, key },
     redact,
+    propose,
     pastApplies: options.pastApplies ?? (async () => []),
   };
 }

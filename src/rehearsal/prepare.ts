@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
@@ -83,6 +84,7 @@ export async function prepare(scope: Scope, stop: Stop, plan: RehearsalPlan): Pr
 
 async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<Request> {
   const { target, command, clone } = plan;
+  refuseToOverwrite(plan);
   const outside = readEnvironment(command.env, command.folder);
   const located = target.from === null ? locateTarget(target, outside) : undefined;
   resolveCommand(command.argv, { path: outside.env.PATH ?? '', folder: outside.folder });
@@ -96,6 +98,14 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   const { mode, allow } = command.sandbox;
   const sandbox = mode === 'required' ? await requireSandbox(allow, place.located.settings) : null;
   return { place, given, profile, afterClone, run: newRunId(), sandbox };
+}
+
+/** The file of a safer form may be somebody's work by now. */
+function refuseToOverwrite({ propose, command }: RehearsalPlan): void {
+  if (propose === null || !existsSync(resolve(command.folder, propose))) return;
+  throw new SafemigrateError('CONFIGURATION', `--propose: ${propose} exists, and is not overwritten.`, {
+    hint: 'Name another file, or remove this one. Nothing was touched.',
+  });
 }
 
 async function profileOf({ profile, receipt, command }: RehearsalPlan): Promise<ProvenProfile | null> {

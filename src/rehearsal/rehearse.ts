@@ -7,6 +7,7 @@ import { makeClone, readAfter, readBefore } from './clone-steps.ts';
 import { judgeRehearsal, type RehearsalSections } from './judge-rehearsal.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
+import { measureProposal, proposeSaferForm } from './propose/propose.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
 import { runAgain } from './run-again.ts';
 import { runAtOnce } from './run-at-once.ts';
@@ -26,6 +27,7 @@ import { type Lifetime, withScope } from './with-scope.ts';
 //   runMigration         the command, through the proxy, on the clone
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
 //   runAtOnce            --at-once: the command several times together, on a second clone
+//   proposeSaferForm     --propose: a safer form of what the command did, on a second clone; under load at the end (measureProposal)
 //   runAgain             --rerun and --down
 //   runUnderLoad         --load: the command on a second clone, under load
 //   compareWithTarget    whether the target is as it was, and who changed it if not
@@ -83,16 +85,22 @@ async function rehearseWithin(
     before: before.beforeOneRun,
     schema: after.observed.schema,
   });
+  const proposal = await proposeSaferForm(setup, prepared, {
+    ...{ ...after, setup, before: before.beforeProposal },
+    ...{ exitCode: ran.result.exitCode, durationMs: ran.result.durationMs },
+  });
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
   const loaded = await runUnderLoad(setup, prepared, {
     schema: after.observed.schema,
     statements: after.seen.statements,
     openGuarded,
   });
+  const proposed = await measureProposal(setup, prepared, proposal, loaded);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const target = await compareWithTarget(setup, { stateBefore, before, ran, after, again, together, loaded });
+  const steps = { ran, after, again, together, loaded, proposed };
+  const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
   const uniqueBytes = await clone.uniqueBytes();
   if (plan.clone.keep) await clone.keep();
-  return judgeRehearsal(setup, prepared, { ran, after, again, together, loaded, target, loss, uniqueBytes });
+  return judgeRehearsal(setup, prepared, { ...steps, target, loss, uniqueBytes });
 }

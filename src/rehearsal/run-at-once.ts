@@ -1,13 +1,10 @@
-import { forOwnSessions } from '../clone/own-sessions.ts';
 import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import { refersTo } from '../hazards/policy.ts';
 import type { AtOnceSection, Caveat, SchemaSection } from '../model/report.ts';
-import { type Contents, compareEffects, readContents } from '../observe/checks/contents.ts';
-import { openSession } from '../postgres/connection/connect.ts';
-import { withSession } from '../postgres/session-helpers.ts';
+import { type Contents, compareEffects } from '../observe/checks/contents.ts';
 import type { Observed } from '../proxy/observed.ts';
-import { cloneAgain, hasSameSchema } from './clone-again.ts';
+import { cloneAgain, contentsOf, hasSameSchema } from './clone-again.ts';
 import type { RehearsalContext } from './prepare.ts';
 import { type CloneRun, type CloneSetup, type OpenWire, openWire, runThroughWire } from './run-on-clone.ts';
 
@@ -27,12 +24,13 @@ export interface OneRun {
 
 /** Reads the first clone before the command, if its effect is compared later. */
 export async function readBeforeOneRun(setup: CloneSetup): Promise<Contents | null> {
-  return setup.plan.checks.atOnce === 0 ? null : contentsOf(setup);
+  return setup.plan.checks.atOnce === 0 ? null : contentsOf(setup, NO_MOMENTS);
 }
 
 const NOT_ASKED: AtOnceOutcome = { section: null, runs: [], caveats: [] };
 const DEADLOCK_DETECTED = '40P01';
-const STATEMENT_TIMEOUT_MS = 300_000;
+/** Times and UUIDs differ between any two runs, so that columns of these types do not count. */
+const NO_MOMENTS = { withoutMoments: true } as const;
 
 /**
  * Starts the command several times together on a second clone (`--at-once`), and compares what they leave with what one run has left
@@ -68,9 +66,9 @@ async function runTogether(
   { count, one, runs }: { count: number; one: OneRun; runs: CloneRun[] },
 ): Promise<AtOnceSection> {
   if (one.before === null) throw new Error('the tables were not read before the first run');
-  const effect = { before: one.before, after: await contentsOf(first) };
+  const effect = { before: one.before, after: await contentsOf(first, NO_MOMENTS) };
   const second = await cloneAgain(first, prepared);
-  const secondBefore = await contentsOf(second);
+  const secondBefore = await contentsOf(second, NO_MOMENTS);
   let deadlocks = 0;
   const observer = (event: Observed) => {
     if (event.type === 'end' && event.outcome.error?.get('C') === DEADLOCK_DETECTED) deadlocks++;
@@ -84,7 +82,7 @@ async function runTogether(
   const schemaEqual = await hasSameSchema(second, one.schema);
   const { dataDifferences, ...compared } = compareEffects(effect, {
     before: secondBefore,
-    after: await contentsOf(second),
+    after: await contentsOf(second, NO_MOMENTS),
   });
   const differences = dataDifferences.filter(
     ({ relation }) => !first.plan.checks.rerunIgnore.some((name) => refersTo(name, relation)),
@@ -97,14 +95,4 @@ async function runTogether(
       schemaEqual !== false &&
       differences.every(({ bookkeeping }) => bookkeeping),
   };
-}
-
-/** Times and UUIDs differ between any two runs, so that columns of these types do not count. */
-async function contentsOf({ clone, context }: CloneSetup): Promise<Contents> {
-  const { run, audit, signal, target } = context;
-  const session = openSession(forOwnSessions(clone, target), {
-    ...{ run, audit, signal, purpose: 'clone', readOnly: true },
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
-  return withSession(session, (opened) => readContents(opened, { withoutMoments: true }));
 }

@@ -90,6 +90,8 @@ export interface RehearsalSettings {
   readonly down?: string;
   /** Starts the command so many times together on a second clone; 0: not at all. */
   readonly atOnce?: number;
+  /** A file that gets a safer form of what the command did, as SQL, if one is proved on a second clone. */
+  readonly propose?: string;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
   readonly load?: readonly string[];
   /** A shell command that makes the load instead. */
@@ -154,6 +156,7 @@ export const REHEARSAL_DEFAULTS = {
   rerunIgnore: [],
   down: null,
   atOnce: 0,
+  propose: null,
   load: [],
   loadCommand: null,
   loadRate: null,

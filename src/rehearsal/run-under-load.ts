@@ -2,7 +2,7 @@ import { messageOf } from '../errors.ts';
 import { inPhase } from '../events.ts';
 import type { LoadSection } from '../model/load-model.ts';
 import type { Caveat, SchemaSection, StatementSection } from '../model/report.ts';
-import { caveatsOf, findSource, originOf } from './load-traffic.ts';
+import { caveatsOf, findSource, type LoadSource, originOf } from './load-traffic.ts';
 import { type LoadedRunOptions, measureUnderLoad } from './measure-under-load.ts';
 import type { LoadPlan } from './plan.ts';
 import type { RehearsalContext } from './prepare.ts';
@@ -18,6 +18,8 @@ import { type CloneRun, type CloneSetup, type OpenGuarded, openWire } from './ru
 /** What the runs under load found; `section` is null if there was none, and `caveats` say why. */
 export interface LoadOutcome {
   readonly section: LoadSection | null;
+  /** What was played; null if there was no run. */
+  readonly source: LoadSource | null;
   /** The command's, and those of --load-command. */
   readonly runs: readonly CloneRun[];
   readonly caveats: readonly Caveat[];
@@ -32,7 +34,7 @@ export interface LoadRequest {
   readonly openGuarded: OpenGuarded | null;
 }
 
-const NOT_ASKED: LoadOutcome = { section: null, runs: [], caveats: [] };
+const NOT_ASKED: LoadOutcome = { section: null, source: null, runs: [], caveats: [] };
 
 /** Runs the command under load (`--load`). What cannot be done does not end the run: the caveats say why. */
 export async function runUnderLoad(
@@ -51,7 +53,7 @@ export async function runUnderLoad(
         return await runAll(setup, prepared, { load, request, runs });
       } catch (error) {
         if (setup.life.stop.signal.aborted) throw error;
-        return { section: null, runs, caveats: [unmeasured('load', error)] };
+        return { section: null, source: null, runs, caveats: [unmeasured('load', error)] };
       }
     },
     ({ section }) => section === null,
@@ -74,7 +76,7 @@ async function runAll(
       ...{ source: source.kind, origin: originOf(source, prepared.profile?.profile ?? null), ...section },
       guarded: guarded.section,
     },
-    runs,
+    ...{ source, runs },
     caveats: [...caveatsOf(source), ...guarded.caveats],
   };
 }

@@ -7,6 +7,7 @@ import { isOwnHost } from '../observe/session-origin.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
 import type { RehearsalPlan } from './plan.ts';
+import type { ProposalOutcome } from './propose/propose.ts';
 import type { ExtraRuns } from './run-again.ts';
 import type { AtOnceOutcome } from './run-at-once.ts';
 import type { CloneRun, CloneSetup } from './run-on-clone.ts';
@@ -22,6 +23,7 @@ export interface RanOnClone {
   readonly again: ExtraRuns;
   readonly together: AtOnceOutcome;
   readonly loaded: LoadOutcome;
+  readonly proposed: ProposalOutcome;
 }
 
 /** They run code that no statement shows, or make some. One that failed has no tag, and one that was not read may be any. */
@@ -51,9 +53,9 @@ const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);
 /** Reads the target once more, and says who changed it if it is not as it was. */
 export function compareWithTarget(
   { plan, context, clone, schema, sandbox }: CloneSetup,
-  { stateBefore, before, ran, after, again, together, loaded }: RanOnClone,
+  { stateBefore, before, ran, after, again, together, loaded, proposed }: RanOnClone,
 ): Promise<TargetComparison> {
-  const runs = [ran, ...again.runs, ...together.runs, ...loaded.runs];
+  const runs = [ran, ...again.runs, ...together.runs, ...loaded.runs, ...proposed.runs];
   const statements = [...after.seen.statements, ...again.statements];
   return compareTarget(uninterrupted(context), {
     before: stateBefore,

@@ -6,6 +6,7 @@ import { forecastHtml } from './html/forecast-html.ts';
 import { loadHtml } from './html/load-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
+import { proposalHtml } from './html/proposal-html.ts';
 import {
   caveatSection,
   checksHtml,
@@ -35,6 +36,7 @@ export function renderHtml(report: Report): string {
     verdictHtml(report),
     factSection(report),
     hazardsHtml(report),
+    proposalHtml(report),
     lossSection(report),
     queriesHtml(report),
     checksHtml(report),

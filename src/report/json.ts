@@ -25,6 +25,7 @@ const SECTIONS = [
     'down',
     'atOnce',
     'load',
+    'proposal',
     'targetConnections',
     'verdict',
   ] as const),

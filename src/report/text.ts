@@ -6,6 +6,7 @@ import { forecastText } from './text/forecast-text.ts';
 import { hazardsText } from './text/hazards-text.ts';
 import { loadText } from './text/load-text.ts';
 import { caveatsText, cleanupSection, rollbackText } from './text/outcome-text.ts';
+import { proposalText } from './text/proposal-text.ts';
 import { runText } from './text/run-text.ts';
 import { schemaText } from './text/schema-text.ts';
 import { failureSection, statementsText } from './text/statements-text.ts';
@@ -27,6 +28,7 @@ export function renderText(report: Report, style: TextStyle): string {
     runText(report, style),
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardsText(report, style),
+    proposalText(report, style),
     queriesText(report, style),
     ...checkSections(report, style),
     schemaText(report, style),

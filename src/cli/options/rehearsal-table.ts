@@ -260,6 +260,14 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     type: COUNT,
     modes: ['rehearse'],
   },
+  propose: {
+    flag: '--propose <file>',
+    summary: 'write a safer form of what the command did as SQL, if it is proved on a second clone',
+    group: 'Checks',
+    type: TEXT,
+    modes: ['rehearse'],
+    notInFile: true,
+  },
   down: {
     flag: '--down <command>',
     summary: 'down migration (shell command), run on the clone last: it must restore schema and data',

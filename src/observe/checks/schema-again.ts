@@ -38,12 +38,16 @@ export async function aimAtAfter(
       if (compareDigests(digest, await catalogueDigest(later)).length === 0) return EQUAL;
       if (first === null) return { schemaEqual: null, differences: [] };
       const { section } = await schema.after();
-      if (section.after === first.after) return EQUAL;
-      const added = without(section.changes, first.changes);
-      const undone = without(first.changes, section.changes).map(undo);
-      return differing([...added, ...undone], section);
+      return differencesOfSchemas(first, section);
     },
   };
+}
+
+/** What another run left in another clone, against what the first run has left in its own. Both began with the same schema. */
+export function differencesOfSchemas(first: SchemaSection, other: SchemaSection): SchemaResult {
+  if (first.after === other.after) return EQUAL;
+  const added = without(other.changes, first.changes);
+  return differing([...added, ...without(first.changes, other.changes).map(undo)], other);
 }
 
 const EQUAL: SchemaResult = { schemaEqual: true, differences: [] };

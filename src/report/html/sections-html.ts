@@ -13,6 +13,7 @@ import {
   unprovedWords,
   writtenWords,
 } from '../phrases.ts';
+import { saferFormHint } from '../proposal-phrases.ts';
 import { cutText, Html, html } from './escape-html.ts';
 import { changedObjectsHtml, lossTag } from './objects-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './parts-html.ts';
@@ -86,21 +87,22 @@ export function factSection({ run, target, clone, command, statements, schema, d
 
 const SEVERITIES = ['error', 'warning', 'notice'] as const;
 
-export function hazardsHtml({ hazards }: Report): Html | undefined {
+export function hazardsHtml(report: Report): Html | undefined {
+  const { hazards } = report;
+  const hint = saferFormHint(report);
   if (hazards.length === 0) return undefined;
   const rank = ({ severity, allowed }: Report['hazards'][number]) =>
     SEVERITIES.indexOf(severity) + (allowed ? 3 : 0);
-  return section(
-    'hazards',
-    `Hazards (${formatCount(hazards.length)})`,
-    hazards
+  return section('hazards', `Hazards (${formatCount(hazards.length)})`, [
+    ...hazards
       .toSorted((one, other) => rank(one) - rank(other))
       .map(
         ({ code, severity, relation, statement, message, evidence, advice, allowed }) => html`
 <article class="hazard ${severity}"><h3><span class="tag ${severity}">${severity}</span> ${code}${relation !== null && html` on <code>${relation}</code>`}${statement !== null && html`, <a href="#statement-${statement}">statement ${statement}</a>`}${allowed && ' (allowed by the policy)'}</h3>
 <p>${message}</p>${evidence !== '' && html`<p><strong>Evidence:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`,
       ),
-  );
+    ...(hint === null ? [] : [html`<p>${hint}</p>`]),
+  ]);
 }
 
 export function lossSection({ data }: Report): Html | undefined {

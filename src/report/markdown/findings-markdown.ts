@@ -1,13 +1,16 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
 import type { Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
+import { saferFormHint } from '../proposal-phrases.ts';
 import { code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
 const SEVERITIES = ['error', 'warning', 'notice'] as const;
 const SIGNS = { error: '🛑', warning: '⚠️', notice: 'ℹ️' } as const;
 
-export function hazardPart({ hazards }: Report): Part {
+export function hazardPart(report: Report): Part {
+  const { hazards } = report;
+  const hint = saferFormHint(report);
   const rank = ({ severity, allowed }: Report['hazards'][number]) =>
     SEVERITIES.indexOf(severity) + (allowed ? SEVERITIES.length : 0);
   const items = hazards
@@ -19,7 +22,15 @@ export function hazardPart({ hazards }: Report): Part {
         `${prose(message)}${evidence === '' ? '' : `\n  - measured: ${prose(evidence)}`}` +
         `${advice === '' ? '' : `\n  - safer: ${prose(advice, 1000)}`}`,
     );
-  return { ...PART, title: `Hazards: ${formatCount(hazards.length)}`, folded: false, importance: 10, items };
+  const foot = hint === null ? [] : ['', prose(hint)];
+  return {
+    ...PART,
+    title: `Hazards: ${formatCount(hazards.length)}`,
+    folded: false,
+    importance: 10,
+    items,
+    foot,
+  };
 }
 
 export function failurePart({ statements }: Report): Part {

@@ -2,6 +2,7 @@ import { formatDuration, listed, plural } from '../../format.ts';
 import { timeWords } from '../../hazards/evidence.ts';
 import { longestLocks } from '../../hazards/held-locks.ts';
 import type { Hazard, Report } from '../../model/report.ts';
+import { saferFormHint } from '../proposal-phrases.ts';
 import { flow, marks, type TextStyle, type Tone, tone } from '../text-layout.ts';
 import { andMore, heading, messageText } from './parts-text.ts';
 
@@ -16,6 +17,7 @@ export function hazardsText(report: Report, style: TextStyle): string[] {
   if (report.hazards.length === 0) return [];
   const sorted = alike(report.hazards).toSorted(([one], [other]) => rank(one) - rank(other));
   const said = new Set<string>();
+  const hint = saferFormHint(report);
   return [
     ...heading(style, 'Hazards', summary(report.hazards)),
     ...byTransaction(sorted.slice(0, LISTED), report).flatMap(({ title, groups }) => [
@@ -23,6 +25,7 @@ export function hazardsText(report: Report, style: TextStyle): string[] {
       ...groups.flatMap((group) => hazardLines(group, said, style)),
     ]),
     ...andMore(style, sorted.slice(LISTED).flat().length),
+    ...(hint === null ? [] : flow(style, [hint], 4, ['  '])),
     ...flow(
       style,
       [

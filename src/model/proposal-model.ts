@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { bytes, milliseconds } from './measures.ts';
+import { statementSection, transactionSection } from './statement-model.ts';
+
+/** What one of the two forms cost, each on a clone of its own. */
+const proposalMeasures = z.object({
+  durationMs: milliseconds,
+  /** The longest time that reads of a table were blocked; null: its locks were not observed. */
+  readsBlockedMs: milliseconds.nullable(),
+  /** The same for writes. */
+  writesBlockedMs: milliseconds.nullable(),
+  walBytes: bytes.nullable(),
+  /** With `--load`: what the traffic felt. null: not requested, or it could not be measured; `caveats` says why. */
+  load: z
+    .object({
+      /** Time in which at least one session waited. */
+      someWaitedMs: milliseconds,
+      longestWaitMs: milliseconds,
+      /** Transactions of the load that failed while it ran, or after it. */
+      failures: z.int(),
+    })
+    .nullable(),
+});
+
+const change = z.object({
+  /** null: it is not about one statement. */
+  statement: z.int().nullable(),
+  codes: z.array(z.string()),
+  /** What the script does instead, or why the statement is left as it was. */
+  words: z.string(),
+});
+
+/** A safer form of what the command did (`--propose`), proved on another clone. */
+export const proposalSection = z.object({
+  /**
+   * `proved`: it left the same schema and the same rows, without the hazards, and was written to `file`. `refused`: it did not, or it could
+   * not be written. `none`: no hazard that was found can be taken away by a script.
+   */
+  outcome: z.enum(['proved', 'refused', 'none']),
+  file: z.string().nullable(),
+  /** Why it is not proved. */
+  reasons: z.array(z.string()),
+  changes: z.array(change),
+  /** Statements that have such a hazard, and no safer form. */
+  left: z.array(change),
+  /** What differs between any two runs, and was not compared: times, UUIDs, the migration tool's own table. */
+  tolerated: z.array(z.string()),
+  tablesCompared: z.int(),
+  /** Tables whose rows were not compared because they are too large. */
+  tablesSkipped: z.int(),
+  original: proposalMeasures,
+  /** null: it was not run. */
+  safer: proposalMeasures.nullable(),
+  /** What the script sent. */
+  statements: z.array(statementSection),
+  transactions: z.array(transactionSection),
+});
+
+export type ProposalSection = z.infer<typeof proposalSection>;
+export type ProposalMeasures = z.infer<typeof proposalMeasures>;

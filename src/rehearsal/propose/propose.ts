@@ -1,0 +1,229 @@
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { messageOf } from '../../errors.ts';
+import { inPhase } from '../../events.ts';
+import { findHazards } from '../../hazards/find-hazards.ts';
+import { HazardContext } from '../../hazards/hazard-context.ts';
+import type { LoadedRunSection } from '../../model/load-model.ts';
+import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
+import { watchClone } from '../../observe/clone-watch.ts';
+import { readRelationsBefore } from '../../observe/relations-before.ts';
+import { isScripted } from '../../propose/scripted-hazards.ts';
+import {
+  renderScript,
+  statementsOfScript,
+  type WrittenScript,
+  writeScript,
+} from '../../propose/write-script.ts';
+import { cloneAgain, contentsOf, inClone } from '../clone-again.ts';
+import { measureUnderLoad } from '../measure-under-load.ts';
+import type { RehearsalContext } from '../prepare.ts';
+import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
+import type { LoadOutcome } from '../run-under-load.ts';
+import { openSchemaReader } from '../schema-reader.ts';
+import { hazardFactsOf, prove, type Run } from './prove-script.ts';
+import { runScript } from './run-script.ts';
+
+// The safer form (--propose), in the order of its steps:
+//
+//   cloneAgain         a clone as the command got one
+//   writeScript        what the command sent, with a safer form of what the hazards were found in
+//   runScript          on that clone, observed as the command is
+//   prove              the same schema, the same rows, and none of these hazards
+//   measureUnderLoad   with --load: once more on a third clone
+//   keepScript         the file is written
+
+/** What the proposal came to; `section` is null if it was not asked for. */
+export interface ProposalOutcome {
+  readonly section: ProposalSection | null;
+  readonly runs: readonly CloneRun[];
+  readonly caveats: readonly Caveat[];
+  /** The script if it is proved. */
+  readonly statements: readonly string[];
+}
+
+/** The run of the command that the proposal is to equal. */
+export interface OriginalRun extends Run {
+  readonly durationMs: number;
+}
+
+const NOT_ASKED: ProposalOutcome = { section: null, runs: [], caveats: [], statements: [] };
+
+/** Writes a safer form of what the command did, if one is asked for, and proves it. What cannot be done does not end the run. */
+export async function proposeSaferForm(
+  setup: CloneSetup,
+  prepared: RehearsalContext,
+  original: OriginalRun,
+): Promise<ProposalOutcome> {
+  const { propose: file } = setup.plan;
+  if (file === null) return NOT_ASKED;
+  const work = async (): Promise<ProposalOutcome> => {
+    const runs: CloneRun[] = [];
+    try {
+      const made = await makeProposal(setup, prepared, {
+        original,
+        runs,
+        file: resolve(setup.plan.command.folder, file),
+      });
+      return { ...made, runs, caveats: [] };
+    } catch (error) {
+      if (setup.life.stop.signal.aborted) throw error;
+      return { section: refused(original, [messageOf(error)]), runs, caveats: [], statements: [] };
+    }
+  };
+  return inPhase(setup.context.emit, 'propose', work, ({ section }) => section?.outcome === 'refused');
+}
+
+type Made = Pick<ProposalOutcome, 'section' | 'statements'>;
+
+interface Request {
+  readonly original: OriginalRun;
+  /** Gets each run that was begun: what it did to the target counts, even if the rest fails. */
+  readonly runs: CloneRun[];
+  readonly file: string;
+}
+
+async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, request: Request): Promise<Made> {
+  const { original } = request;
+  const without = (section: ProposalSection): Made => ({ section, statements: [] });
+  if (original.exitCode !== 0) return without(refused(original, ['the command did not succeed']));
+  if (setup.plan.proxy.observe !== 'exact')
+    return without(refused(original, ['statements were not observed one by one (--observe exact)']));
+  const facts = hazardFactsOf(original);
+  const found = findHazards(facts);
+  if (!found.some(({ code }) => isScripted(code))) return without(empty(original));
+  const second = await anotherClone(setup, prepared);
+  const before = await inClone(second, readRelationsBefore);
+  const { sent } = original.seen;
+  const script = await writeScript({ context: new HazardContext(facts), sent, before }, found);
+  const [changes, left] = [[...script.changes], [...script.left]];
+  if (changes.length === 0) return without({ ...empty(original), left });
+  const section = await tryScript(second, prepared, request, { script, found });
+  const statements = section.outcome === 'proved' ? statementsOfScript(script.parts) : [];
+  return { section: { ...section, changes, left }, statements };
+}
+
+async function tryScript(
+  second: CloneSetup,
+  prepared: RehearsalContext,
+  { original, runs, file }: Request,
+  { script: { parts, changes }, found }: { script: WrittenScript; found: readonly Hazard[] },
+): Promise<ProposalSection> {
+  const watch = watchClone(second.clone, { ...second.context, schema: second.schema });
+  await watch.before();
+  const before = await contentsOf(second, { withoutMoments: false });
+  const ran = await runScript(second, statementsOfScript(parts), await openWire(second, prepared.command));
+  runs.push(ran);
+  const observed = await watch.after(ran.wire.lockedRelations());
+  const { tree, data, made, catalogue } = observed;
+  const seen = await ran.wire.statements({ tree, data, made, searchPath: catalogue.searchPath });
+  const safer: Run = { setup: second, exitCode: ran.result.exitCode, before, observed, seen };
+  const own = {
+    safer: measuresOf(safer, ran.result.durationMs),
+    ...{ statements: seen.statements, transactions: seen.transactions },
+  };
+  if (ran.failure !== null) return { ...refused(original, [`it failed: ${ran.failure}`]), ...own };
+  const taken = found.filter(({ code, statement }) =>
+    changes.some((change) => change.statement === statement && change.codes.includes(code)),
+  );
+  const { reasons, tolerated, ...compared } = await prove(original, safer, found, taken);
+  const section = { ...empty(original), ...own, ...compared, tolerated: [...tolerated] };
+  if (reasons.length > 0) return { ...section, outcome: 'refused', reasons: [...reasons] };
+  keepScript(file, renderScript(parts, heading(tolerated)));
+  return { ...section, outcome: 'proved', file };
+}
+
+async function anotherClone(setup: CloneSetup, prepared: RehearsalContext): Promise<CloneSetup> {
+  const made = await cloneAgain(setup, prepared);
+  // The script is run by this process, which is in no sandbox.
+  return { ...made, schema: await openSchemaReader(setup.life.scope, setup.plan), sandbox: { kind: 'none' } };
+}
+
+/** Runs the proved script under the load that the command had, if it had one. */
+export async function measureProposal(
+  setup: CloneSetup,
+  prepared: RehearsalContext,
+  proposed: ProposalOutcome,
+  { section: loaded, source }: LoadOutcome,
+): Promise<ProposalOutcome> {
+  const { section, statements } = proposed;
+  const { load } = setup.plan;
+  if (!section?.safer || section.outcome !== 'proved' || !load || !loaded || !source) return proposed;
+  const runs = [...proposed.runs];
+  try {
+    const measured = await measureUnderLoad(
+      { ...setup, sandbox: { kind: 'none' } },
+      prepared,
+      { load, source, quiet: null, runs },
+      (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, observer),
+      (setupOfLoaded, wire) => runScript(setupOfLoaded, statements, wire),
+    );
+    const [original, safer] = [loaded, measured.section].map(loadOf);
+    const figures = {
+      original: { ...section.original, load: original ?? null },
+      safer: { ...section.safer, load: safer ?? null },
+    };
+    return { ...proposed, runs, section: { ...section, ...figures } };
+  } catch (error) {
+    if (setup.life.stop.signal.aborted) throw error;
+    const caveat: Caveat = { path: 'proposal.safer.load', kind: 'unmeasured', reason: messageOf(error) };
+    return { ...proposed, runs, caveats: [caveat] };
+  }
+}
+
+/** Writes the file whole or not at all. @throws Error if there is one */
+function keepScript(file: string, text: string): void {
+  const draft = `${file}.${process.pid}.draft`;
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
+    linkSync(draft, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function heading(tolerated: readonly string[]): string[] {
+  return [
+    'A safer form of a migration, written by safemigrate --propose.',
+    'Run on a clone, it left the same schema and the same rows as the migration did on another.',
+    ...(tolerated.length > 0 ? [`Not compared, since any two runs differ: ${tolerated.join('; ')}`] : []),
+    '',
+    'Run it with: psql -v ON_ERROR_STOP=1 -f FILE, not in a transaction (-1).',
+    'If it stops, what stands before the failed statement is done: mend the cause, and go on from there.',
+    'What the migration tool records about itself is part of it: the tool will find the migration applied.',
+  ];
+}
+
+function empty(original: OriginalRun): ProposalSection {
+  return {
+    ...{ outcome: 'none', file: null, reasons: [], changes: [], left: [], tolerated: [] },
+    ...{ tablesCompared: 0, tablesSkipped: 0, safer: null, statements: [], transactions: [] },
+    original: measuresOf(original, original.durationMs),
+  };
+}
+
+function refused(original: OriginalRun, reasons: string[]): ProposalSection {
+  return { ...empty(original), outcome: 'refused', reasons };
+}
+
+function measuresOf(
+  { seen: { statements }, observed }: Pick<Run, 'seen' | 'observed'>,
+  durationMs: number,
+): ProposalMeasures {
+  const longest = (work: 'reads' | 'writes') =>
+    statements
+      .flatMap(({ locks }) => locks ?? [])
+      .filter(({ blocks }) => blocks.includes(work))
+      .reduce((most, { heldMs }) => Math.max(most, heldMs ?? 0), 0);
+  return {
+    durationMs,
+    readsBlockedMs: longest('reads'),
+    writesBlockedMs: longest('writes'),
+    walBytes: observed.data?.walBytes ?? null,
+    load: null,
+  };
+}
+
+function loadOf({ someWaitedMs, longestWaitMs, during, after }: LoadedRunSection): ProposalMeasures['load'] {
+  return { someWaitedMs, longestWaitMs, failures: during.failures + after.failures };
+}

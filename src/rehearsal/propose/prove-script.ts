@@ -1,0 +1,108 @@
+import { findHazards } from '../../hazards/find-hazards.ts';
+import type { HazardFacts } from '../../model/hazard-facts.ts';
+import type { Hazard } from '../../model/report.ts';
+import {
+  type Contents,
+  type ContentsComparison,
+  compareContents,
+  compareEffects,
+  type Effect,
+} from '../../observe/checks/contents.ts';
+import { differencesOfSchemas } from '../../observe/checks/schema-again.ts';
+import { contentsOf } from '../clone-again.ts';
+import type { AfterCommand } from '../clone-steps.ts';
+import type { CloneSetup } from '../run-on-clone.ts';
+
+// Whether the script does what the command did, without the hazards that it is to take away.
+
+/** One run, and the clone that it ran on. */
+export interface Run extends Pick<AfterCommand, 'observed' | 'seen'> {
+  readonly setup: CloneSetup;
+  readonly exitCode: number | null;
+  /** What the tables held before it; null if that was not read. */
+  readonly before: Contents | null;
+}
+
+export interface Proof extends Pick<ContentsComparison, 'tablesCompared' | 'tablesSkipped'> {
+  /** Why it is none; empty if it is one. */
+  readonly reasons: readonly string[];
+  readonly tolerated: readonly string[];
+}
+
+const ALL = { withoutMoments: false } as const;
+
+/** The facts of one run that hazards of its statements are found in. */
+export function hazardFactsOf({ observed, seen, exitCode }: Omit<Run, 'setup' | 'before'>): HazardFacts {
+  const { schema, data, catalogue } = observed;
+  return {
+    ...{ command: { exitCode }, schema, data, catalogue },
+    ...{ statements: seen.statements, transactions: seen.transactions, parsed: seen.parsed },
+    sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
+    sessionsOfPsql: seen.sessionsOfPsql,
+    // Rates make a hazard more or less severe. Which there are, follows from the rest.
+    ...{ queries: null, rerun: null, traffic: null },
+  };
+}
+
+/** Compares what both left. @param taken the hazards that the script is to take away */
+export async function prove(
+  original: Run,
+  safer: Run,
+  found: readonly Hazard[],
+  taken: readonly Hazard[],
+): Promise<Proof> {
+  const rows = await compareRows(original, safer);
+  const counts = rows.dataDifferences.filter(({ bookkeeping }) => !bookkeeping);
+  const { reasons, tolerated } = await withoutMoments(original, safer, counts);
+  const own = rows.dataDifferences.filter(({ bookkeeping }) => bookkeeping);
+  return {
+    reasons: [...schemaReasons(original, safer), ...reasons, ...hazardReasons(safer, found, taken)],
+    tolerated: [...tolerated, ...own.map(({ relation, what }) => `${relation}: ${what}`)],
+    ...{ tablesCompared: rows.tablesCompared, tablesSkipped: rows.tablesSkipped },
+  };
+}
+
+function schemaReasons({ observed: first }: Run, { observed: other }: Run): string[] {
+  if (!first.schema || !other.schema) return ['the schemas could not be compared'];
+  const { differences } = differencesOfSchemas(first.schema, other.schema);
+  return differences.map(({ what }) => `it leaves another schema: ${what}`);
+}
+
+async function compareRows(original: Run, safer: Run): Promise<ContentsComparison> {
+  if (!original.before || !safer.before) throw new Error('the tables were not read before the first run');
+  const one: Effect = { before: original.before, after: await contentsOf(original.setup, ALL) };
+  return compareEffects(one, { before: safer.before, after: await contentsOf(safer.setup, ALL) });
+}
+
+/** Times and UUIDs differ between any two runs. */
+async function withoutMoments(
+  original: Run,
+  safer: Run,
+  differences: ContentsComparison['dataDifferences'],
+): Promise<{ reasons: string[]; tolerated: string[] }> {
+  if (differences.length === 0) return { reasons: [], tolerated: [] };
+  const left = compareContents(
+    await contentsOf(original.setup, { withoutMoments: true }),
+    await contentsOf(safer.setup, { withoutMoments: true }),
+  ).dataDifferences;
+  const remains = ({ relation }: { relation: string }) => left.some((each) => each.relation === relation);
+  const words = (list: typeof differences) => list.map(({ relation, what }) => `${relation}: ${what}`);
+  return {
+    reasons: words(differences.filter(remains)).map((what) => `it leaves other rows: ${what}`),
+    tolerated: words(differences.filter((each) => !remains(each))),
+  };
+}
+
+function hazardReasons(safer: Run, found: readonly Hazard[], taken: readonly Hazard[]): string[] {
+  const now = findHazards(hazardFactsOf(safer));
+  const isIn = (list: readonly Hazard[], { code, relation }: Hazard) =>
+    list.some((each) => each.code === code && each.relation === relation);
+  const kept = now.filter((hazard) => isIn(taken, hazard));
+  const added = now.filter(
+    ({ code, severity }) => severity !== 'notice' && !found.some((each) => each.code === code),
+  );
+  return [
+    ...kept.map(({ code, message }) => `it still has ${code}: ${message}`),
+    ...added.map(({ code, message }) => `it has a hazard of its own, ${code}: ${message}`),
+  ];
+}

@@ -1,0 +1,45 @@
+import { messageOf } from '../../errors.ts';
+import { openSession } from '../../postgres/connection/connect.ts';
+import type { CloneRun, CloneSetup, OpenWire } from '../run-on-clone.ts';
+
+/** As a session of psql begins. */
+const OWN_SETTINGS = 'RESET ALL';
+
+/** A run of statements, with the message of the one that failed. */
+export interface ScriptRun extends CloneRun {
+  readonly failure: string | null;
+}
+
+/** Runs statements in one session through the proxy, which it closes, as a command is run; the first failure ends it. */
+export async function runScript(
+  { life: { stop }, context }: CloneSetup,
+  statements: readonly string[],
+  { gate, accessGate, wire, sandbox }: OpenWire,
+): Promise<ScriptRun> {
+  const [route] = wire.routes;
+  if (!route) throw new Error('there is no route into the clone');
+  const { run, audit } = context;
+  const session = await openSession(route.entry, { run, audit, purpose: 'proposal', signal: stop.signal });
+  const startedMs = performance.now();
+  let failure: string | null = null;
+  try {
+    await session.query(OWN_SETTINGS);
+    for (const sql of statements) await session.query(sql);
+  } catch (error) {
+    if (stop.signal.aborted) throw error;
+    failure = messageOf(error);
+  } finally {
+    await session.close();
+  }
+  const durationMs = performance.now() - startedMs;
+  await wire.end();
+  await accessGate?.finish();
+  const exitCode = failure === null ? 0 : 1;
+  return {
+    ...{ gate, accessGate, wire, sandbox, failure },
+    rewritten: { argv: [], env: {}, rewritten: [], undecided: [] },
+    result: { exitCode, signal: null, timedOut: false, durationMs, pid: process.pid, leftRunning: [] },
+    // It runs no program.
+    ...{ targetConnections: [], others: [], elsewhere: [], dialled: false, caveats: [] },
+  };
+}

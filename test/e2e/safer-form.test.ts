@@ -1,0 +1,88 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+beforeAll(() => useOwnServers(18));
+
+const TABLES = `CREATE TABLE orders (id bigint PRIMARY KEY, status text, at timestamptz);
+  INSERT INTO orders SELECT n, 'open', now() FROM generate_series(1, 12000) AS n;
+  CREATE TABLE customers (id bigint PRIMARY KEY);
+  ANALYZE;`;
+const MIGRATION = `BEGIN; ALTER TABLE customers ADD note text;
+  UPDATE orders SET status = 'paid', at = clock_timestamp(); CREATE INDEX orders_status ON orders (status); COMMIT`;
+
+test('a safer form is written if a second clone proves it, and psql runs it with the same result', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const folder = temporaryFolder();
+  const [file, page, note] = ['safer.sql', 'report.html', 'report.md'].map((name) => path.join(folder, name));
+  const args = ['--propose', file, '--report', page, '--report', note] as string[];
+  const { report, exitCode } = await rehearse(target.url, sqlCommand(MIGRATION), { args });
+  expect(exitCode).toBe(0);
+  const { proposal } = report;
+  expect(proposal, JSON.stringify(proposal?.reasons)).toMatchObject({
+    ...{ outcome: 'proved', file, reasons: [], left: [], tablesCompared: 2, tablesSkipped: 0 },
+    tolerated: ['public.orders: other values in at'],
+  });
+  expect(proposal?.safer?.readsBlockedMs).toBeLessThan(proposal?.original.readsBlockedMs ?? 0);
+  expect(statSync(file ?? '').mode & 0o777).toBe(0o600);
+  expect(readFileSync(page ?? '', 'utf8')).toMatch(
+    /Safer form[\s\S]*As it is[\s\S]*CREATE INDEX CONCURRENTLY/,
+  );
+  expect(readFileSync(note ?? '', 'utf8')).toMatch(
+    /Safer form \(--propose\): proved[\s\S]*\| reads blocked, at most \|/,
+  );
+  const safer = await rehearse(target.url, psqlCommand('-f', file ?? ''));
+  expect(safer.report.schema?.after).toBe(report.schema?.after);
+  expect(safer.report.hazards.map(({ code }) => code)).not.toContain('BACKFILL_WITH_DDL');
+  expect(report.target.changes).toEqual([]);
+});
+
+test('what cannot be proved is not proposed, with what differs', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const file = path.join(temporaryFolder(), 'random.sql');
+  const { report, stderr } = await rehearse(
+    target.url,
+    sqlCommand('ALTER TABLE orders ADD luck double precision DEFAULT random()'),
+    { args: ['--propose', file] },
+  );
+  expect(report.proposal).toMatchObject({
+    outcome: 'refused',
+    reasons: ['it leaves other rows: public.orders: other values in luck'],
+  });
+  expect(stderr).not.toMatch(/A safer form exists/);
+  expect(existsSync(file)).toBe(false);
+});
+
+test('a file that exists is not overwritten, and nothing is touched', async () => {
+  const file = path.join(temporaryFolder(), 'mine.sql');
+  writeFileSync(file, 'SELECT 1;');
+  const { exitCode, stderr } = await safemigrate(['--propose', file, '--', 'true'], {
+    env: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' },
+  });
+  expect(exitCode).toBe(2);
+  expect(stderr).toMatch(/mine\.sql exists, and is not overwritten/);
+  expect(readFileSync(file, 'utf8')).toBe('SELECT 1;');
+});
+
+test('parameters of prepared statements are values in the script', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const file = path.join(temporaryFolder(), 'parameters.sql');
+  const program = `
+    const pg = require(${JSON.stringify(createRequire(import.meta.url).resolve('pg'))});
+    const client = new pg.Client(process.env.DATABASE_URL);
+    await client.connect();
+    await client.query('UPDATE orders SET status = $1 WHERE id > $2', ["it's", 100]);
+    await client.end();`;
+  const command = [process.execPath, '-e', `(async () => {${program}})()`];
+  const { report } = await rehearse(target.url, command, { args: ['--propose', file] });
+  expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
+    ...{ outcome: 'proved', tolerated: [] },
+    changes: [{ codes: ['BACKFILL_IN_ONE_TRANSACTION'] }],
+  });
+  expect(readFileSync(file, 'utf8')).toContain("SET status = 'it''s'");
+});
