@@ -69,10 +69,10 @@ export function inClone<T>(
 /** For reading the contents of many tables at once. */
 const CONTENTS_TIMEOUT_MS = 300_000;
 
-/** Digests what the tables of a clone hold. @param options.withoutMoments leaves out times and UUIDs, which differ between any two runs. */
+/** Digests what the tables of a clone hold. */
 export function contentsOf(
   { clone, context }: Pick<CloneSetup, 'clone' | 'context'>,
-  options: { readonly withoutMoments: boolean },
+  options: Parameters<typeof readContents>[1],
 ): Promise<Contents> {
   const { run, audit, signal, target } = context;
   const session = openSession(forOwnSessions(clone, target), {

@@ -30,7 +30,7 @@ export async function readBeforeOneRun(setup: CloneSetup): Promise<Contents | nu
 const NOT_ASKED: AtOnceOutcome = { section: null, runs: [], caveats: [] };
 const DEADLOCK_DETECTED = '40P01';
 /** Times and UUIDs differ between any two runs, so that columns of these types do not count. */
-const NO_MOMENTS = { withoutMoments: true } as const;
+const NO_MOMENTS = { moments: 'left out' } as const;
 
 /**
  * Starts the command several times together on a second clone (`--at-once`), and compares what they leave with what one run has left

@@ -29,12 +29,16 @@ select n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid
     and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) as readable,
   array(select a.attname::text from pg_catalog.pg_attribute a
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-      and not ($1 and a.atttypid::regtype::text in ('timestamp without time zone', 'timestamp with time zone', 'date',
-        'time without time zone', 'time with time zone', 'uuid'))
-    order by a.attname) as columns
+    order by a.attname) as columns,
+  array(select a.attname::text from pg_catalog.pg_attribute a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      and a.atttypid::regtype::text in ('timestamp without time zone', 'timestamp with time zone', 'date',
+        'time without time zone', 'time with time zone')) as times,
+  array(select a.attname::text from pg_catalog.pg_attribute a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.atttypid = 'uuid'::regtype) as uuids
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.relkind = 'r' and c.relpersistence <> 't'
+where (c.relkind = 'r' or c.relkind = 'm' and c.relispopulated and $1) and c.relpersistence <> 't'
   and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'
 order by 3, 1, 2`;
 
@@ -44,25 +48,34 @@ interface Row {
   bytes: string | null;
   readable: boolean | null;
   columns: string[];
+  /** Those of them with times, and with UUIDs. */
+  times: string[];
+  uuids: string[];
+}
+
+/** Times and UUIDs differ between any two runs: they may count by their values, by their number only, or not at all. */
+export type Moments = 'compared' | 'counted' | 'left out';
+
+interface ReadOptions {
+  /** Up to which a table is read. */
+  readonly tableBytes?: number;
+  readonly moments?: Moments;
+  /** Materialized views as well. */
+  readonly views?: boolean;
 }
 
 /**
  * Digests the rows of every table of the session's database, the small ones first, up to 64 MB each and 512 MB in all.
  * Digests of one server can be compared with each other only.
- * @param options.tableBytes up to which a table is read.
- * @param options.withoutMoments leaves out columns with times and UUIDs, which differ between any two runs.
  */
 export async function readContents(
   session: Session,
-  {
-    tableBytes = TABLE_BYTES,
-    withoutMoments = false,
-  }: { readonly tableBytes?: number; readonly withoutMoments?: boolean } = {},
+  { tableBytes = TABLE_BYTES, moments = 'compared', views = false }: ReadOptions = {},
 ): Promise<Contents> {
   const skipped = new Set<string>();
   const wanted: Row[] = [];
   let bytes = 0;
-  for (const table of await session.query<Row>(TABLES, [withoutMoments])) {
+  for (const table of await session.query<Row>(TABLES, [views])) {
     const size = Number(table.bytes ?? Number.POSITIVE_INFINITY);
     bytes += size;
     if (!table.readable || size > tableBytes || bytes > ALL_BYTES) skipped.add(nameOf(table));
@@ -70,7 +83,8 @@ export async function readContents(
   }
   const tables = new Map<string, TableContents>();
   for (let start = 0; start < wanted.length; start += AT_ONCE)
-    for (const read of await readTables(session, wanted.slice(start, start + AT_ONCE))) tables.set(...read);
+    for (const read of await readTables(session, wanted.slice(start, start + AT_ONCE), moments))
+      tables.set(...read);
   return { tables, skipped };
 }
 
@@ -82,9 +96,10 @@ const nameOf = ({ schema, name }: Row) => displayName(schema, name);
 async function readTables(
   session: Session,
   tables: readonly Row[],
+  moments: Moments,
 ): Promise<(readonly [string, TableContents])[]> {
   const found = await session.query<{ place: number; rows: string; digest: string; columns: string[] }>(
-    tables.map(digestSql).join(' union all '),
+    tables.map((table, place) => digestSql(withMoments(table, moments), place)).join(' union all '),
   );
   return found.flatMap(({ place, rows, digest, columns }) => {
     const table = tables[place];
@@ -92,17 +107,35 @@ async function readTables(
     const contents = {
       rows: Number(rows),
       digest,
-      columns: new Map(table.columns.map((column, index) => [column, columns[index] ?? ''])),
+      columns: new Map(
+        withMoments(table, moments).columns.map((column, index) => [column, columns[index] ?? '']),
+      ),
     };
     return [[nameOf(table), contents] as const];
   });
 }
 
-function digestSql({ schema, name, columns }: Row, place: number): string {
-  const quoted = columns.map((column) => `t.${identifier(column)}`);
-  const whole = columns.length === 0 ? "''" : `row(${quoted.join(', ')})::text`;
-  // NULL is counted apart: hashed, it would be nothing.
-  const each = quoted.map((column) => `${hashed(`${column}::text`)} || '/' || pg_catalog.count(${column})`);
+type Read = Row & { readonly counted: ReadonlySet<string> };
+
+function withMoments(table: Row, moments: Moments): Read {
+  const all = new Set([...table.times, ...table.uuids]);
+  if (moments === 'left out')
+    return { ...table, columns: table.columns.filter((column) => !all.has(column)), counted: new Set() };
+  return { ...table, counted: moments === 'counted' ? all : new Set() };
+}
+
+function digestSql({ schema, name, columns, counted, uuids }: Read, place: number): string {
+  const valued = columns.filter((column) => !counted.has(column)).map((column) => `t.${identifier(column)}`);
+  const whole = valued.length === 0 ? "''" : `row(${valued.join(', ')})::text`;
+  // NULL is counted apart: hashed, it would be nothing. One UUID in all rows is another result than one in each.
+  const digestOf = (column: string, quoted: string) => {
+    if (!counted.has(column)) return `${hashed(`${quoted}::text`)} || '/' ||`;
+    return uuids.includes(column) ? `pg_catalog.count(distinct ${quoted}) || '/' ||` : "'' ||";
+  };
+  const each = columns.map((column) => {
+    const quoted = `t.${identifier(column)}`;
+    return `${digestOf(column, quoted)} pg_catalog.count(${quoted})`;
+  });
   return `select ${place} as place, pg_catalog.count(*) as rows, ${hashed(whole)} as digest,
     array[${each.join(', ')}]::text[] as columns from only ${identifier(schema)}.${identifier(name)} t`;
 }
@@ -156,9 +189,9 @@ export function compareContents(before: Contents, after: Contents): ContentsComp
 function difference(then: TableContents, now: TableContents): string | null {
   const common = [...then.columns.keys()].filter((column) => now.columns.has(column));
   const sameColumns = common.length === then.columns.size && common.length === now.columns.size;
-  if (sameColumns && then.rows === now.rows && then.digest === now.digest) return null;
   if (then.rows !== now.rows) return `${then.rows} → ${now.rows} rows`;
   const changed = common.filter((column) => then.columns.get(column) !== now.columns.get(column));
+  if (sameColumns && changed.length === 0 && then.digest === now.digest) return null;
   if (changed.length > 0) return `other values in ${changed.map((column) => displayName(column)).join(', ')}`;
   return sameColumns ? 'the same values in other rows' : null;
 }

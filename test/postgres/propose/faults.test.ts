@@ -1,0 +1,149 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { rehearse } from '../../../src/index.ts';
+import type { ScriptPart } from '../../../src/propose/write-script.ts';
+import { plainEnvironment } from '../../helpers/cli.ts';
+import { withClient } from '../../helpers/client.ts';
+import { temporaryDatabase } from '../../helpers/database.ts';
+import { hazardFixtures } from '../../helpers/hazard-fixtures.ts';
+import { serverUrl, useOwnServers } from '../../helpers/servers.ts';
+
+/** What is wrong with the script that is tried; no test runs beside another. */
+const injected = vi.hoisted(() => ({ fault: (script: string[]): string[] => script }));
+
+vi.mock('../../../src/propose/write-script.ts', async (original) => {
+  const actual = await original<typeof import('../../../src/propose/write-script.ts')>();
+  return {
+    ...actual,
+    statementsOfScript: (parts: readonly ScriptPart[]) => injected.fault(actual.statementsOfScript(parts)),
+  };
+});
+
+const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
+
+const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-faults-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+beforeAll(async () => {
+  await useOwnServers(18);
+  await withClient(serverUrl(18), async (client) => {
+    await client.query('SET allow_in_place_tablespaces = on');
+    await client.query("CREATE TABLESPACE elsewhere LOCATION ''");
+  });
+});
+
+type Fault = (script: string[]) => string[];
+
+const without =
+  (text: string): Fault =>
+  (script) =>
+    script.filter((sql) => !sql.includes(text));
+const replaced =
+  (from: string, to: string): Fault =>
+  (script) =>
+    script.map((sql) => sql.replace(from, to));
+const inOneTransaction: Fault = ([timeout = '', ...rest]) => [timeout, 'BEGIN', ...rest, 'COMMIT'];
+
+const SCHEMA = /it leaves another schema/;
+const ROWS = /it leaves other rows/;
+const STILL = /it still has [A-Z_]+/;
+const OWN = /it has a hazard of its own, [A-Z_]+/;
+
+/** Beside its setup: what the view has to be refreshed for. */
+const CHANGED: Readonly<Record<string, string>> = { REFRESH_NOT_CONCURRENT: 'UPDATE orders SET total = 1' };
+
+const FAULTS: readonly [what: string, fixture: string, fault: Fault, reason: RegExp][] = [
+  ['an index of another column', 'INDEX_NOT_CONCURRENT', replaced('(status)', '(total)'), SCHEMA],
+  ['a plain build', 'INDEX_NOT_CONCURRENT', replaced(' CONCURRENTLY', ''), STILL],
+  [
+    'another index that is dropped',
+    'DROP_INDEX_NOT_CONCURRENT',
+    replaced('CONCURRENTLY ', 'CONCURRENTLY IF EXISTS no_'),
+    SCHEMA,
+  ],
+  ['a plain REINDEX', 'REINDEX_NOT_CONCURRENT', replaced(' CONCURRENTLY', ''), STILL],
+  ['a plain REFRESH', 'REFRESH_NOT_CONCURRENT', replaced(' CONCURRENTLY', ''), STILL],
+  ['no REFRESH', 'REFRESH_NOT_CONCURRENT', without('REFRESH'), ROWS],
+  ['an index that stays where it is', 'TABLESPACE_REWRITES-index', without('REINDEX'), SCHEMA],
+  ['a unique index and no constraint', 'CONSTRAINT_BUILDS_INDEX', without('USING INDEX'), SCHEMA],
+  ['a primary key over columns that are not proved', 'PRIMARY_KEY_SETS_NOT_NULL', without('id_proven'), OWN],
+  ['a CHECK that is not validated', 'CHECK_SCANS_TABLE', without('VALIDATE'), SCHEMA],
+  ['another CHECK', 'CHECK_SCANS_TABLE', replaced('1000', '10000'), SCHEMA],
+  ['a foreign key that is not validated', 'FOREIGN_KEY_SCANS_TABLE', without('VALIDATE'), SCHEMA],
+  [
+    'a foreign key that cascades',
+    'FOREIGN_KEY_SCANS_TABLE',
+    replaced(' NOT VALID', ' ON DELETE CASCADE NOT VALID'),
+    SCHEMA,
+  ],
+  ['a proof that stays', 'SET_NOT_NULL_SCANS_TABLE', without('DROP CONSTRAINT'), SCHEMA],
+  ['SET NOT NULL without a proof', 'SET_NOT_NULL_SCANS_TABLE', without('_proven'), STILL],
+  [
+    'a proof of other bounds',
+    'ATTACH_PARTITION_SCANS_TABLE',
+    replaced("< '2027-01-01'", "< '2026-02-01'"),
+    /it failed/,
+  ],
+  ['a partition without a proof', 'ATTACH_PARTITION_SCANS_TABLE', without('_fits'), STILL],
+  ['bounds that stay as a CHECK', 'DETACH_PARTITION_NOT_CONCURRENT', without('DROP CONSTRAINT'), SCHEMA],
+  ['old rows that are not filled', 'VOLATILE_DEFAULT_REWRITES', without('safemigrate_low'), ROWS],
+  [
+    'one value for all rows',
+    'VOLATILE_DEFAULT_REWRITES',
+    replaced('= DEFAULT', "= '00000000-0000-0000-0000-000000000000'"),
+    ROWS,
+  ],
+  [
+    'a column without its default',
+    'VOLATILE_DEFAULT_REWRITES',
+    replaced(', ALTER COLUMN "token" SET DEFAULT gen_random_uuid()', ''),
+    SCHEMA,
+  ],
+  [
+    'a loop that ends too early',
+    'BACKFILL_IN_ONE_TRANSACTION',
+    (script) => replaced('COMMIT;', 'COMMIT; EXIT;')(replaced('LIMIT 5000', 'LIMIT 500')(script)),
+    ROWS,
+  ],
+  [
+    'a loop that changes a row twice',
+    'BACKFILL_IN_ONE_TRANSACTION',
+    replaced('upper(status)', "status || 'x'"),
+    ROWS,
+  ],
+  ['batches in one transaction', 'BACKFILL_WITH_DDL', without('safemigrate_low'), ROWS],
+  ['one transaction for two locks', 'SEVERAL_STRONG_LOCKS', inOneTransaction, STILL],
+  [
+    'one transaction for a lock and a build',
+    'TRIGGER_IN_LONG_TRANSACTION',
+    (script) => inOneTransaction(replaced(' CONCURRENTLY', '')(script)),
+    STILL,
+  ],
+  [
+    'work under a lock',
+    'WORK_AFTER_STRONG_LOCK',
+    (script) => inOneTransaction(replaced(' CONCURRENTLY', '')(script)),
+    STILL,
+  ],
+  ['a key that is validated at once', 'FOREIGN_KEY_VALIDATED_AT_ONCE', inOneTransaction, STILL],
+  ['no ANALYZE', 'STATISTICS_MISSING', without('ANALYZE'), STILL],
+];
+
+test.each(FAULTS)('%s (%s) is not proved', async (_what, name, fault, reason) => {
+  const fixture = hazardFixtures().find((each) => each.name === name);
+  if (!fixture?.files.bad) throw new Error(`no fixture ${name}`);
+  const target = await temporaryDatabase(18, { sql: `${fixture.setup}; ${CHANGED[name] ?? ''}` });
+  const script = path.join(folder, `${name}.sql`);
+  injected.fault = fault;
+  const { proposal } = await rehearse({
+    command: [process.execPath, COMMAND, JSON.stringify([{ schema: 'public', file: fixture.files.bad }])],
+    env: { ...plainEnvironment(), DATABASE_URL: target.url },
+    clone: 'template',
+    propose: script,
+  });
+  expect(proposal?.outcome).toBe('refused');
+  expect(proposal?.reasons.join('\n')).toMatch(reason);
+  expect(existsSync(script)).toBe(false);
+});
