@@ -6,6 +6,7 @@ import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
+import { startTraffic } from '../helpers/traffic.ts';
 
 beforeAll(() => useOwnServers(18));
 
@@ -86,3 +87,29 @@ test('parameters of prepared statements are values in the script', async () => {
   });
   expect(readFileSync(file, 'utf8')).toContain("SET status = 'it''s'");
 });
+
+test('both are measured under the same load', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const held = sqlCommand(
+    'BEGIN; ALTER TABLE orders ADD w int; ALTER TABLE customers ADD w int; DO $$ BEGIN PERFORM pg_sleep(1); END $$; COMMIT',
+  );
+  const traffic = await startTraffic(target.url, 4, ['UPDATE orders SET status = status WHERE id = $1']);
+  try {
+    const { report } = await rehearse(target.url, held, {
+      env: { SAFEMIGRATE_CLONE: 'cluster' },
+      args: [
+        ...['--load', '--load-window', '4s', '--load-warmup', '1s'],
+        ...['--propose', path.join(temporaryFolder(), 'safer.sql')],
+      ],
+    });
+    const { proposal } = report;
+    expect(proposal, JSON.stringify(proposal?.reasons)).toMatchObject({ outcome: 'proved' });
+    expect(report.caveats.filter(({ path: at }) => at.startsWith('proposal'))).toEqual([]);
+    expect(proposal?.original.load?.longestWaitMs).toBe(report.load?.longestWaitMs);
+    expect(proposal?.original.load?.longestWaitMs).toBeGreaterThan(700);
+    expect(proposal?.safer?.load?.longestWaitMs).toBeLessThan(500);
+    expect(report.target.changes).toEqual([]);
+  } finally {
+    await traffic.stop();
+  }
+}, 60_000);

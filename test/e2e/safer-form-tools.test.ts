@@ -1,0 +1,83 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { runProgram } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { copyProject, type ProjectId, project } from '../helpers/projects.ts';
+import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { useOwnServers } from '../helpers/servers.ts';
+
+beforeAll(() => useOwnServers(18));
+
+const SQL = [
+  'UPDATE customers SET name = upper(name)',
+  'CREATE INDEX customers_name_idx ON customers (name)',
+  'ALTER TABLE customers ADD CONSTRAINT customers_named CHECK (length(name) > 0)',
+];
+const FULL = `INSERT INTO customers (email, name) SELECT 'u' || n || '@example.com', 'User ' || n FROM generate_series(1, 3000) AS n`;
+
+/** Adds one migration to a copy of the project. */
+const ADD: Readonly<Partial<Record<ProjectId, (folder: string) => void>>> = {
+  knex: (folder) =>
+    writeFileSync(
+      path.join(folder, 'migrations/20260301_names.js'),
+      `export const up = (knex) => knex.raw(\`${SQL.join('; ')}\`);\nexport const down = () => {};\n`,
+    ),
+  'node-pg-migrate': (folder) =>
+    writeFileSync(
+      path.join(folder, 'migrations/1772355600000_names.js'),
+      `export const up = (pgm) => ${JSON.stringify(SQL)}.forEach((sql) => pgm.sql(sql));\nexport const down = false;\n`,
+    ),
+  dbmate: (folder) =>
+    writeFileSync(
+      path.join(folder, 'db/migrations/20260301090000_names.sql'),
+      `-- migrate:up\n${SQL.join(';\n')};\n-- migrate:down\n`,
+    ),
+  drizzle: (folder) => {
+    const at = path.join(folder, 'drizzle/meta/_journal.json');
+    const journal = JSON.parse(readFileSync(at, 'utf8')) as { entries: Record<string, unknown>[] };
+    const last = journal.entries.at(-1) ?? {};
+    const entry = { ...last, idx: journal.entries.length, when: Number(last.when) + 1000, tag: '0004_names' };
+    writeFileSync(at, JSON.stringify({ ...journal, entries: [...journal.entries, entry] }));
+    writeFileSync(path.join(folder, 'drizzle/0004_names.sql'), SQL.join(';\n--> statement-breakpoint\n'));
+  },
+};
+
+describe.each(Object.keys(ADD) as ProjectId[])('%s', (id) => {
+  const available = project(id).available();
+  test.skipIf(skipReason(available === true ? null : available))(
+    'gets a safer form, after which it finds its migration applied',
+    async () => {
+      const { command, environment } = project(id);
+      const target = await temporaryDatabase(18);
+      const { folder, remove } = await copyProject(id);
+      const env = environment(target.url);
+      try {
+        expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
+        await withClient(target.url, (client) => client.query(FULL));
+        ADD[id]?.(folder);
+        const file = path.join(folder, 'safer.sql');
+        const { report } = await rehearse(target.url, command, { folder, env, args: ['--propose', file] });
+        expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
+          ...{ outcome: 'proved', left: [] },
+        });
+        const codes = report.proposal?.changes.flatMap((change) => change.codes);
+        expect(codes).toEqual(
+          expect.arrayContaining([
+            'BACKFILL_IN_ONE_TRANSACTION',
+            'INDEX_NOT_CONCURRENT',
+            'CHECK_SCANS_TABLE',
+          ]),
+        );
+        const ran = await runProgram(psqlCommand('-f', file), { env: { ...env, DATABASE_URL: target.url } });
+        expect(ran.exitCode, ran.stderr + readFileSync(file, 'utf8')).toBe(0);
+        const after = await runProgram(command, { folder, env });
+        expect(after.exitCode, after.stdout + after.stderr).toBe(0);
+      } finally {
+        await remove();
+      }
+    },
+  );
+});
