@@ -54,10 +54,9 @@ export async function keptStatements(
     if (read === null) continue;
     if (roleOf(read.node) === 'begin') begins.set(transaction, read.sql);
     const actions = recording.context.actions(section);
-    const timeout = actions.find(({ does }) => does === 'set lock_timeout');
+    const timeout = actions.find((action) => action.does === 'set lock_timeout');
     // The script has one of its own.
-    const isReplaced = timeout?.does === 'set lock_timeout' && (timeout.off || timeout.local);
-    if (isReplaced || leavesNothing(read.node)) continue;
+    if (timeout?.off || isOwnTimeout(read.node) || leavesNothing(read.node)) continue;
     refuseUnwritable(read, section);
     const subject = subjectOf(recording, section, read, codes.get(index) ?? new Set());
     const setsLockTimeout = timeout !== undefined;
@@ -78,8 +77,17 @@ function codesByStatement(
     if (!statement || !isScripted(code)) continue;
     const others = OF_ROWS.has(code) ? context.inTransactionOf(statement).filter(changesMany) : [statement];
     for (const each of others.length > 0 ? others : [statement]) add(each.index, code);
+    // Once its transaction is divided, a lock that an earlier statement took does not cover it any more.
+    for (const each of context.inTransactionOf(statement))
+      if (dropsIndex(context, each)) add(each.index, 'DROP_INDEX_NOT_CONCURRENT');
   }
   return codes;
+}
+
+function dropsIndex(context: HazardContext, statement: StatementSection): boolean {
+  return context
+    .actionsIn(statement, 'drop')
+    .some(({ action }) => action.kind === 'index' && !action.concurrently && !action.cascade);
 }
 
 function changesMany({ rows, tag }: StatementSection): boolean {
@@ -126,6 +134,12 @@ function subjectOf(
 }
 
 const unquoted = (name: string) => (name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name);
+
+/** A limit of one transaction, `SET LOCAL statement_timeout`, which has no meaning once its statements are divided. */
+function isOwnTimeout(node: Node): boolean {
+  const { name = '', is_local: isLocal = false } = fieldsIf(node, 'VariableSetStmt') ?? {};
+  return isLocal && name.endsWith('_timeout');
+}
 
 const READING: ReadonlySet<string> = new Set([
   ...[

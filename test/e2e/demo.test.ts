@@ -12,7 +12,9 @@ test('the demo shows a rehearsal that passes and one that is stopped, and leaves
   const file = path.join(reports, 'demo.json');
   const { exitCode, stderr } = await safemigrate(['demo', '--report', file], { env: { TMPDIR: folder } });
   expect(exitCode, stderr).toBe(0);
-  const [first = '', second = ''] = stderr.split('$ safemigrate -- node migrate.js\n');
+  const [first = '', second = '', third = ''] = stderr.split(
+    /^\$ safemigrate (?:-- node migrate\.js|--propose safer\.sql .*)\n/m,
+  );
   expect(first).toContain('$ safemigrate -- node migrate.js --to 003_index_orders\n');
   expect(first).toContain('✓ PASSED: the command succeeded on a full-size clone');
   expect(first).toMatch(/HAZARDS {2}\d warnings?, \d notices/);
@@ -20,7 +22,10 @@ test('the demo shows a rehearsal that passes and one that is stopped, and leaves
   expect(first).not.toContain('DID NOT PASS');
   expect(second).toContain('✗ DID NOT PASS: COLUMN_DROPPED on public.customers');
   expect(second).toContain('20,000 of 20,000 rows had a value');
-  expect(second).toContain('with exit code 1. The shop itself was touched by neither.');
+  expect(second).toContain('A pipeline would end here, with exit code 1.');
+  expect(third).toMatch(/SAFER FORM {2}proved/);
+  expect(third).toMatch(/reads blocked, at most +[\d.]+ m?s +[\d.]+ m?s/);
+  expect(third).toContain('The shop itself was touched by none of them.');
   expect(stderr).not.toMatch(/postgresql:\/\/postgres:/);
   const report: Report = JSON.parse(readFileSync(file, 'utf8'));
   expect(report.verdict.pass).toBe(true);

@@ -1,3 +1,4 @@
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +9,7 @@ import { makeWorkFolder } from '../../local-server/work-folder.ts';
 import type { Report } from '../../model/report.ts';
 import { builtFile } from '../../package.ts';
 import { hazardsText } from '../../report/text/hazards-text.ts';
+import { proposalText } from '../../report/text/proposal-text.ts';
 import { verdictText } from '../../report/text/verdict-text.ts';
 import { Scope } from '../../scope.ts';
 import { LAST_SAFE, SHOP } from '../demo/shop.ts';
@@ -19,11 +21,12 @@ import { gatherOptions } from '../read-options.ts';
 import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
+const SAFER = 'safer.sql';
 const MIGRATE = fileURLToPath(builtFile('cli/demo/migrate.js'));
 
 /**
- * Starts a private PostgreSQL with a shop of 120,000 rows, and rehearses on it twice: once with migrations that pass, once with
- * one that is stopped. Nothing is left behind. @returns 0 if both went as they should.
+ * Starts a private PostgreSQL with a shop of 120,000 rows, and rehearses on it: migrations that pass, one that is stopped, and a safer
+ * form of the first ones. Nothing is left behind. @returns 0 if all went as it should.
  */
 export async function demoCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
   const options = await gatherOptions(DEMO_OPTIONS, flags);
@@ -57,7 +60,21 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
     for (const line of hazardsText({ ...stopped, hazards: errors }, style)) say(line);
     const stoppedWith = exitCodeOfReport(stopped, signals.received);
     if (stoppedWith !== EXIT.failed || stopped.command.exitCode !== 0) return stoppedWith;
-    say('\nA pipeline would end here, with exit code 1. The shop itself was touched by neither.');
+    say('\nA pipeline would end here, with exit code 1.');
+
+    say('\nLast the first three once more, in a form that blocks others less: a second clone proves it.\n');
+    const folder = await scope.own(
+      'the safer form',
+      () => mkdtemp(path.join(tmpdir(), 'safemigrate-demo-')),
+      async (made) => {
+        if (made) await rm(made, { recursive: true });
+      },
+    );
+    const safer = await rehearsal(['--to', LAST_SAFE], url, signals, path.join(folder, SAFER));
+    say('');
+    for (const line of proposalText(safer, style)) say(line);
+    if (safer.proposal?.outcome !== 'proved') return EXIT.failed;
+    say('\nThe shop itself was touched by none of them.');
     say('Now yours:  safemigrate -- <your migration command>');
     return EXIT.passed;
   } finally {
@@ -69,8 +86,14 @@ function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-async function rehearsal(words: readonly string[], url: string, signals: SignalWatch): Promise<Report> {
-  say(`$ ${['safemigrate -- node migrate.js', ...words].join(' ')}\n`);
+async function rehearsal(
+  words: readonly string[],
+  url: string,
+  signals: SignalWatch,
+  propose?: string,
+): Promise<Report> {
+  const asked = propose === undefined ? '' : `--propose ${SAFER} `;
+  say(`$ ${[`safemigrate ${asked}-- node migrate.js`, ...words].join(' ')}\n`);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
   try {
     return await rehearse({
@@ -80,6 +103,7 @@ async function rehearsal(words: readonly string[], url: string, signals: SignalW
       emit: display.emit,
       signal: signals.abort,
       interrupts: signals.interrupts,
+      ...(propose === undefined ? {} : { propose }),
     });
   } finally {
     display.finish();

@@ -187,6 +187,28 @@ describe('a transaction', () => {
     ]);
   });
 
+  test('drops an index concurrently that it dropped under the lock of another statement', async () => {
+    const texts = [
+      'BEGIN',
+      'ALTER TABLE orders ADD a int',
+      'DROP INDEX x',
+      'ALTER TABLE b ADD a int',
+      'COMMIT',
+    ];
+    const sql = await sqlOf(texts, { codes: { 4: ['SEVERAL_STRONG_LOCKS'] }, block: true });
+    expect(sql).toContain('DROP INDEX CONCURRENTLY x');
+  });
+
+  test('loses the limits that it set for itself', async () => {
+    const texts = [
+      ...['BEGIN', "SET LOCAL statement_timeout = '5s'", "SET LOCAL lock_timeout = '1s'"],
+      ...['CREATE INDEX orders_note ON orders (note)', 'COMMIT'],
+    ];
+    const sql = await sqlOf(texts, { codes: { 4: ['INDEX_NOT_CONCURRENT'] }, block: true });
+    expect(sql.filter((each) => each.startsWith('SET LOCAL'))).toEqual([]);
+    expect(sql).toContain('CREATE INDEX CONCURRENTLY orders_note ON orders (note)');
+  });
+
   test('stays as it is if it holds a lock for itself', async () => {
     const texts = ['BEGIN', 'LOCK TABLE orders', 'CREATE INDEX ON orders (note)', 'COMMIT'];
     const { changes, left } = await written(texts, { codes: { 3: ['INDEX_NOT_CONCURRENT'] }, block: true });
