@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { explainStrategy } from './cluster/cluster-reason.ts';
@@ -7,7 +6,7 @@ import { estimateClusterMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';
 import { codeOf } from './cluster/reflink.ts';
-import { zfsCommands } from './cluster/snapshot.ts';
+import { placesIn, snapshotCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import { assessContainment, type PrivateServer, startPrivateCluster } from './private-cluster.ts';
@@ -71,15 +70,25 @@ async function create(context: CloneContext, assessment: Possible, scope: Scope)
 function whereabouts(
   context: CloneContext,
   survey: Survey,
-): Pick<PrivateServer, 'folder' | 'owner' | 'programs' | 'release' | 'files'> {
+): Pick<
+  PrivateServer,
+  'folder' | 'owner' | 'programs' | 'release' | 'rollback' | 'places' | 'space' | 'files'
+> {
   const folder = clusterFolder(context, survey);
-  const { directory, programs, dataset } = survey;
+  const { directory, programs, snapshots } = survey;
+  const commands = snapshots && snapshotCommands(snapshots, context.run, folder);
   return {
     folder,
     owner: directory.owner,
     programs,
     files: survey.files,
-    ...(dataset ? { release: zfsCommands(dataset, context.run, path.join(folder, 'data')).release } : {}),
+    ...(snapshots
+      ? {
+          ...commands,
+          places: placesIn(folder, snapshots),
+          space: survey.layout.data,
+        }
+      : {}),
   };
 }
 

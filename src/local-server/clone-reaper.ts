@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
+import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { SafemigrateError } from '../errors.ts';
 import { shippedFile } from '../package.ts';
@@ -24,8 +25,12 @@ export interface ReaperOrder {
   /** 0: at once. */
   readonly ttlMs: number;
   readonly floorBytes: number;
+  /** A folder whose file system's free space is watched. Default: the parent of the folder. */
+  readonly space?: string;
   /** A shell command that gives back what removing the folder does not. */
   readonly release: string | null;
+  /** It only ends the server, and leaves the folder. */
+  readonly stopsOnly?: boolean;
 }
 
 /** Why it ended the server: `owner` where the owner wanted it or died. */
@@ -52,10 +57,21 @@ export interface CloneReaper {
 
 /** @throws SafemigrateError `SERVER` where no process can be started. */
 export async function startCloneReaper(order: ReaperOrder): Promise<CloneReaper> {
-  const { folder, run, entry, socketFolder, ttlMs, floorBytes, release } = order;
+  const { folder, run, entry, socketFolder, ttlMs, floorBytes, release, stopsOnly } = order;
+  const space = order.space ?? path.dirname(folder);
   const deadline = ttlMs <= 0 ? 0 : Math.ceil((Date.now() + ttlMs) / 1000);
   const floor = Math.ceil(floorBytes / 1024);
-  const words = [folder, run, entry, socketFolder, deadline, floor, release ?? ''].map(String);
+  const words = [
+    folder,
+    run,
+    entry,
+    socketFolder,
+    deadline,
+    floor,
+    release ?? '',
+    stopsOnly ? 'yes' : '',
+    space,
+  ].map(String);
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'safemigrate-watchdog', ...words], {
     cwd: '/',
     detached: true,

@@ -9,9 +9,10 @@
 # end of its parent: every process that works in the folder is ended, except those of people who have gone there to look, on
 # their terminals.
 #
-# folder: without symbolic links, need not exist yet; deadline: seconds since 1970; floor: KiB; release: a shell command.
+# folder: without symbolic links, need not exist yet; deadline: seconds since 1970; floor: KiB; release: a shell command;
+# stops: not empty if it only ends the server, and leaves the folder; space: a folder with the free space that matters.
 trap '' HUP INT PIPE
-folder=$1 run=$2 entry=$3 sockets=$4 deadline=$5 floor=$6 release=$7
+folder=$1 run=$2 entry=$3 sockets=$4 deadline=$5 floor=$6 release=$7 stops=$8 space=$9
 watchdog=$$
 reason=
 trap 'reason=owner' USR1
@@ -35,14 +36,24 @@ is_server() {
     place=$(ps -o command= -p "$1")
     case $place in *"$folder/data"*) place=$folder ;; esac
   fi
-  [ "$place" = "$folder" ] || [ "$place" = "$folder/data" ]
+  case $place in "$folder" | "$folder/data" | "$folder"/parts/*) ;; *) false ;; esac
 }
 server_lives() { [ -n "$pid" ] && kill -s 0 "$pid" && is_server "$pid"; }
+
+# The name of a file system may have spaces: the free space stands before the capacity.
+free_of() {
+  # shellcheck disable=SC2086 # It is split into words.
+  set -- ${1%%%*}
+  if [ $# -gt 2 ]; then
+    shift $(($# - 2))
+    echo "$1"
+  fi
+}
 
 born=
 while [ -z "$reason" ]; do
   if [ -e "$folder" ]; then born=yes; elif [ -n "$born" ]; then reason=gone; fi
-  free=$(df -Pk "${folder%/*}" | { read -r _; read -r _ _ _ free _; echo "$free"; })
+  free=$(df -Pk "$space" | { read -r _; read -r line; free_of "$line"; })
   if [ -n "$free" ] && [ "$free" -lt "$floor" ]; then reason="space $free"; fi
   if [ "$(date +%s)" -ge "$deadline" ]; then reason='time'; fi
   [ -n "$reason" ] && break
@@ -61,7 +72,7 @@ if server_lives; then
 fi
 if [ -e /proc/self/cwd ]; then
   # shellcheck disable=SC2044 # These paths hold no spaces: /proc/<number>/cwd.
-  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 '(' -lname "$folder" -o -lname "$folder/data*" ')'); do
+  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 '(' -lname "$folder" -o -lname "$folder/data*" -o -lname "$folder/parts/*" ')'); do
     number=${place#/proc/}
     number=${number%/cwd}
     case $(ps -o tty= -p "$number") in
@@ -71,11 +82,17 @@ if [ -e /proc/self/cwd ]; then
 fi
 # From here on nothing runs any more, and its owner need not wait for what may be a million files.
 echo stopped
-if [ -n "$release" ]; then sh -c "$release"; fi
+[ -z "$stops" ] || exit 0
+tries=0
+# A dataset may be busy for a moment after its server has ended.
+until [ -z "$release" ] || sh -c "$release" || [ $tries -ge 50 ]; do
+  sleep 0.1
+  tries=$((tries + 1))
+done
 tries=0
 while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do
   if grep -qF "$run" "$folder/mark.json"; then
-    rm -rf "$folder/data" "$folder/tablespaces" && rm -rf "$folder"
+    rm -rf "$folder/data" "$folder/tablespaces" "$folder/parts" "$folder/first" "$folder/reset" && rm -rf "$folder"
   else
     rm -f "$folder/mark.json.new"
     rmdir "$folder" || break

@@ -31,8 +31,12 @@ export async function findPlace(data: string, wished: string | null): Promise<Cl
       'name a folder on the same file system, where this user may write, with --clone-dir',
     );
   }
-  const { bavail, blocks, bsize } = await statfs(parent);
-  return { parent, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  return { parent, ...(await spaceIn(parent)) };
+}
+
+export async function spaceIn(folder: string): Promise<Pick<CloneFolder, 'freeBytes' | 'totalBytes'>> {
+  const { bavail, blocks, bsize } = await statfs(folder);
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
 async function resolve(wished: string): Promise<string> {

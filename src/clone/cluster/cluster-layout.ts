@@ -1,4 +1,4 @@
-import { readdir, readlink, realpath, stat, statfs } from 'node:fs/promises';
+import { readdir, readlink, realpath, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { CopyObstacle } from './obstacle.ts';
 import { codeOf } from './reflink.ts';
@@ -22,8 +22,6 @@ export interface Layout {
   readonly replaced: ReadonlySet<string>;
   /** OIDs of the databases whose files are copied. */
   readonly databases: ReadonlySet<string>;
-  /** WAL, tablespaces and all folders are on the same file system (btrfs: subvolume) as the data directory. */
-  readonly onOneDevice: boolean;
 }
 
 /** Reads the layout. @throws Obstacle for a link at the top of the data directory that points out of it and is not named by a setting. */
@@ -45,9 +43,8 @@ export async function readLayout(data: string, server: SourceServer, targetOid: 
   }
   const wal = await realpath(path.join(data, 'pg_wal'));
   const tablespaces = await readTablespaces(data);
-  const onOneDevice = await areOnOneDevice(data, [wal, ...tablespaces.map(({ folder }) => folder)]);
   const databases = new Set([String(targetOid), ...Object.values(server.neededDatabases)]);
-  return { data, wal, tablespaces, logFolder, replaced, databases, onOneDevice };
+  return { data, wal, tablespaces, logFolder, replaced, databases };
 }
 
 /** A tablespace created with allow_in_place_tablespaces is a folder, and is copied as one. */
@@ -85,29 +82,6 @@ export function inside(folder: string, place: string): string | undefined {
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? undefined : relative;
 }
 
-/** Compares device numbers. Each btrfs subvolume has its own, so this also finds subvolumes inside the data directory. */
-async function areOnOneDevice(data: string, others: readonly string[]): Promise<boolean> {
-  const folders: string[] = [];
-  for (const parent of [data, path.join(data, 'base')]) {
-    const entries = await readdir(parent, { withFileTypes: true });
-    folders.push(
-      ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(parent, name)),
-    );
-  }
-  const { dev } = await stat(data);
-  const devices = await Promise.all(
-    [...folders, ...others].map((folder) =>
-      stat(folder).then(
-        (found) => found.dev,
-        () => dev,
-      ),
-    ),
-  );
-  return devices.every((device) => device === dev);
-}
-
-/** Only the root of a btrfs subvolume has this inode number. */
-const SUBVOLUME_ROOT = 256;
 const BTRFS = 0x9123683e;
 const ZFS = 0x2fc12fc1;
 const XFS = 0x58465342;
@@ -120,8 +94,4 @@ export async function fileSystemOf(folder: string): Promise<FileSystem> {
   // Some machines report the number as signed.
   const known: Record<number, FileSystem> = { [BTRFS]: 'btrfs', [ZFS]: 'zfs', [XFS]: 'xfs' };
   return known[type >>> 0] ?? 'other';
-}
-
-export async function isSubvolume(folder: string): Promise<boolean> {
-  return (await fileSystemOf(folder)) === 'btrfs' && (await stat(folder)).ino === SUBVOLUME_ROOT;
 }

@@ -10,8 +10,8 @@ export function explainStrategy(survey: Survey): string {
 }
 
 const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
-  'btrfs snapshot': () => 'it is one btrfs subvolume, of which a snapshot is one call',
-  'zfs snapshot': () => 'it is one ZFS dataset, of which a snapshot is one call',
+  'btrfs snapshot': (survey) => bySnapshots(survey, 'btrfs subvolume'),
+  'zfs snapshot': (survey) => bySnapshots(survey, 'ZFS dataset'),
   reflink: ({ files, unshared, bytes }) =>
     `its ${plural(files, 'file')} share their blocks with the copy` +
     (unshared.length > 0
@@ -20,6 +20,13 @@ const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
   copy: ({ fileSystem, bytes, place }) =>
     `${formatBytes(bytes)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
 };
+
+function bySnapshots({ snapshots }: Survey, volume: string): string {
+  const { volumes = [], atomic = true } = snapshots ?? {};
+  const roots = volumes.map(({ root, dataset }) => dataset ?? root).join(', ');
+  const how = atomic ? 'at one moment' : 'in a backup, since not all of it is in one snapshot';
+  return `it lies in ${plural(volumes.length, volume)} (${roots}), of which snapshots are taken ${how}`;
+}
 
 const WHY_NOT: Record<Survey['fileSystem'], (parent: string) => string> = {
   xfs: (parent) =>

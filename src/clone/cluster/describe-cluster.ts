@@ -3,7 +3,7 @@ import { literal } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
 import { backupStatements, slotName } from './backup.ts';
 import { hurriesCheckpoint } from './fill.ts';
-import { zfsCommands } from './snapshot.ts';
+import { snapshotCommands } from './snapshot.ts';
 import type { Survey } from './survey.ts';
 
 /** The folder that holds everything of the clone. */
@@ -20,50 +20,49 @@ export function describeCluster(context: CloneContext, survey: Survey): string[]
   ];
   return [
     ...made,
-    ...(isSnapshot(survey) ? bySnapshot(context, survey, folder) : byBackup(context, survey, folder)),
+    ...(survey.snapshots ? bySnapshot(context, survey, folder) : byBackup(context, survey, folder)),
     ...started,
   ];
 }
 
-function isSnapshot({ strategy }: Survey): boolean {
-  return strategy === 'btrfs snapshot' || strategy === 'zfs snapshot';
-}
-
-function bySnapshot(context: CloneContext, survey: Survey, folder: string): string[] {
-  const { layout, dataset } = survey;
-  const data = `${folder}/data`;
-  const zfs = dataset && zfsCommands(dataset, context.run, data);
+function bySnapshot(context: CloneContext, { snapshots, ...survey }: Survey, folder: string): string[] {
+  if (!snapshots) return [];
+  const { take, release } = snapshotCommands(snapshots, context.run, folder);
+  const taken = take.map((words) => `-- ${words.join(' ')}`);
+  const { start, stop } = backupLines(context, survey);
   return [
-    ...(hurriesCheckpoint(context, survey) ? ['CHECKPOINT'] : []),
-    ...(zfs
-      ? [
-          `-- zfs ${zfs.snapshot.join(' ')}`,
-          `-- zfs ${zfs.clone.join(' ')}`,
-          `-- after the run: ${zfs.release}`,
-        ]
-      : [`-- btrfs subvolume snapshot ${layout.data} ${data}`]),
+    ...(snapshots.atomic ? (hurriesCheckpoint(context, survey) ? ['CHECKPOINT'] : []) : start),
+    ...taken,
+    ...(snapshots.atomic
+      ? []
+      : [...stop, `-- share or copy the WAL of the backup, from ${survey.layout.wal}`]),
+    `-- after the run: ${release}`,
   ];
 }
 
-function byBackup(context: CloneContext, survey: Survey, folder: string): string[] {
-  const { server, layout, strategy, files } = survey;
+function backupLines(
+  context: CloneContext,
+  { server }: Pick<Survey, 'server'>,
+): Record<'start' | 'stop', string[]> {
   const { start, stop } = backupStatements(server);
-  const copied = strategy === 'reflink' ? 'share the blocks of' : 'copy';
+  const slot = `SELECT slot_name FROM pg_create_physical_replication_slot(${literal(slotName(context))}, true, true)`;
   const label = start
     .replace('$1', literal(`safemigrate ${context.run}`))
     .replace('$2', String(context.options.checkpoint === 'fast'));
+  return { start: [...(server.mayReserve ? [slot] : []), label], stop: [stop] };
+}
+
+function byBackup(context: CloneContext, survey: Survey, folder: string): string[] {
+  const { layout, strategy, files } = survey;
+  const { start, stop } = backupLines(context, survey);
+  const copied = strategy === 'reflink' ? 'share the blocks of' : 'copy';
   return [
-    ...(server.mayReserve
-      ? [
-          `SELECT slot_name FROM pg_create_physical_replication_slot(${literal(slotName(context))}, true, true)`,
-        ]
-      : []),
-    label,
+    ...start,
     `-- ${copied} ${files} files of ${layout.data}, but for WAL, logs and what belongs to the running server`,
     ...layout.tablespaces.map(
       ({ oid, folder: from }) => `-- ${copied} the tablespace ${from}, as ${folder}/tablespaces/${oid}`,
     ),
-    stop,
+    ...stop,
     `-- ${copied} the WAL from the start of the backup to its end, from ${layout.wal}`,
   ];
 }

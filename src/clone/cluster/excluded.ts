@@ -30,6 +30,8 @@ const AT_TOP = new Set([
   'standby.signal',
   'recovery.signal',
   'lost+found',
+  // The folder of snapshots, if a dataset shows it.
+  '.zfs',
 ]);
 
 const TEMPORARY_RELATION = /^t\d+_\d+(_(fsm|vm|init))?(\.\d+)?$/;

@@ -14,8 +14,9 @@ import { copyCluster } from './copy-tree.ts';
 import { copyWal } from './copy-wal.ts';
 import { Reflinker } from './reflink.ts';
 import { ReflinkThreads } from './reflink-threads.ts';
-import { pruneSnapshot, snapshotBtrfs, snapshotZfs } from './snapshot.ts';
+import { arrangeSnapshots, takeSnapshots } from './snapshot.ts';
 import type { Survey } from './survey.ts';
+import type { Snapshots } from './volumes.ts';
 
 /** Creates `data` and `tablespaces/<oid>` in the folder, ready for recovery. */
 export async function fillFolder(
@@ -24,9 +25,11 @@ export async function fillFolder(
   folder: string,
   scope: Scope,
 ): Promise<FilledFolder> {
-  return survey.strategy === 'reflink' || survey.strategy === 'copy'
-    ? fillByBackup(context, survey, folder, scope)
-    : fillBySnapshot(context, survey, folder);
+  const { snapshots } = survey;
+  if (!snapshots) return fillByBackup(context, survey, folder, scope);
+  return snapshots.atomic
+    ? fillBySnapshot(context, survey, snapshots, folder)
+    : fillBySnapshotsInBackup(context, survey, snapshots, folder, scope);
 }
 
 async function fillByBackup(
@@ -43,13 +46,7 @@ async function fillByBackup(
   try {
     const copier = makeCopier(context, survey, backup, { reflinker, owner, threads });
     await copyCluster(survey.layout, folder, copier, progress(context, survey));
-    const end = await backup.stop();
-    await refuseNewTablespaces(survey);
-    const label = path.join(folder, 'data', 'backup_label');
-    await writeFile(label, end.label, { mode: 0o600, flag: 'wx' });
-    copier.own(label);
-    await copyWal(survey.layout, survey.server, end, folder, copier);
-    await backup.refusePromoted();
+    await completeBackup(survey, backup, folder, copier);
     return {
       touched: backupTraces(context, survey, backup),
       caveats: [...leftOutCaveats(survey), ...standbyCaveats(context)],
@@ -62,6 +59,17 @@ async function fillByBackup(
   }
 }
 
+/** Ends the backup, and adds to the copy what its recovery needs. */
+async function completeBackup(survey: Survey, backup: Backup, folder: string, copier: Copier): Promise<void> {
+  const end = await backup.stop();
+  await refuseNewTablespaces(survey);
+  const label = path.join(folder, 'data', 'backup_label');
+  await writeFile(label, end.label, { mode: 0o600, flag: 'wx' });
+  copier.own(label);
+  await copyWal(survey.layout, survey.server, end, folder, copier);
+  await backup.refusePromoted();
+}
+
 function makeCopier(
   { options }: CloneContext,
   { strategy, bytes }: Survey,
@@ -70,7 +78,7 @@ function makeCopier(
 ): Copier {
   return new Copier({
     ...parts,
-    share: strategy === 'reflink',
+    share: strategy !== 'copy',
     // A database grows while it is copied.
     maxCopyBytes: Math.max(options.maxCopyBytes, bytes * GROWTH),
     signal,
@@ -107,23 +115,56 @@ async function refuseNewTablespaces({ layout }: Survey): Promise<void> {
   });
 }
 
-async function fillBySnapshot(context: CloneContext, survey: Survey, folder: string): Promise<FilledFolder> {
-  const { layout, strategy, dataset } = survey;
-  const data = path.join(folder, 'data');
+async function fillBySnapshot(
+  context: CloneContext,
+  survey: Survey,
+  snapshots: Snapshots,
+  folder: string,
+): Promise<FilledFolder> {
+  const { owner } = survey.directory;
   const checkpoint = hurriesCheckpoint(context, survey);
   if (checkpoint) await runCheckpoint(context, survey);
   context.signal.throwIfAborted();
-  if (dataset) await snapshotZfs(dataset, context.run, data);
-  else await snapshotBtrfs(layout.data, data);
-  await pruneSnapshot(data, layout);
+  await takeSnapshots(snapshots, context.run, folder, owner);
+  await arrangeSnapshots(folder, snapshots, survey.layout, owner);
   return {
     touched: [
       ...(checkpoint ? ['a checkpoint, so that recovery of the copy is short'] : []),
-      `a ${strategy} of its data directory`,
+      snapshotTrace(survey, snapshots),
     ],
     caveats: standbyCaveats(context),
     databases: null,
   };
+}
+
+/** The snapshots are of different moments, or without WAL. */
+async function fillBySnapshotsInBackup(
+  context: CloneContext,
+  survey: Survey,
+  snapshots: Snapshots,
+  folder: string,
+  scope: Scope,
+): Promise<FilledFolder> {
+  const { owner } = survey.directory;
+  const backup = await startBackup(context, survey, scope);
+  const reflinker = new Reflinker(path.join(folder, 'nodatacow'));
+  const owned = process.getuid?.() === 0 ? owner : null;
+  try {
+    await takeSnapshots(snapshots, context.run, folder, owner);
+    backup.signal.throwIfAborted();
+    await arrangeSnapshots(folder, snapshots, survey.layout, owner);
+    const copier = makeCopier(context, survey, backup, { reflinker, owner: owned, threads: null });
+    await completeBackup(survey, backup, folder, copier);
+    const touched = [...backupTraces(context, survey, backup), snapshotTrace(survey, snapshots)];
+    return { touched, caveats: standbyCaveats(context), databases: null };
+  } finally {
+    await backup.close();
+    await reflinker.dispose();
+  }
+}
+
+function snapshotTrace({ strategy }: Survey, { volumes }: Snapshots): string {
+  return `a ${strategy} of ${volumes.map(({ root, dataset }) => dataset ?? root).join(', ')}`;
 }
 
 /** Runs a checkpoint: otherwise recovery of the copy would start at the server's last automatic one. */

@@ -1,79 +1,163 @@
 import { execFile } from 'node:child_process';
-import { readdir, rm } from 'node:fs/promises';
+import { chown, mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf, SafemigrateError } from '../../errors.ts';
+import type { Owner } from '../../ownership/folder-mark.ts';
 import type { RunId } from '../../ownership/run-id.ts';
 import type { Layout } from './cluster-layout.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
+import type { Snapshots, VolumePlace } from './volumes.ts';
 
 /**
- * Snapshots of a whole file system: one call, whatever the number of files. A snapshot has the state that a crash would leave, from
- * which PostgreSQL recovers without a backup.
+ * Snapshots of whole volumes: a call for each, whatever the number of files. They lie in `<folder>/parts/<number>`, and may hold
+ * more than the server's files; `<folder>/data` is a link to its data directory there.
  *
- * A btrfs snapshot is removed like a folder: `rm -rf` by its owner works (Linux 4.18).
- * A ZFS clone is mounted in its folder, and must be destroyed before the folder is removed: `release` does that.
+ * A btrfs snapshot can also be removed like a folder by its owner (Linux 4.18). A ZFS clone is mounted in its folder, and must be
+ * destroyed before the folder is removed: `release` does that.
  */
 const execute = promisify(execFile);
 
-export async function hasBtrfs(): Promise<boolean> {
-  return execute('btrfs', ['--version']).then(
-    () => true,
-    () => false,
-  );
+const PARTS = 'parts';
+
+export interface SnapshotCommands {
+  /** Programs with their arguments, in order. */
+  readonly take: readonly (readonly [program: string, ...words: string[]])[];
+  /** A shell command that gives back what `take` took, or a part of it. */
+  readonly release: string;
+  /** Shell commands that save the first state of a clone, and go back to it; undefined if its folder has to be copied. */
+  readonly rollback?: { readonly save: string; readonly restore: string };
 }
 
-export async function snapshotBtrfs(data: string, to: string): Promise<void> {
-  await command('btrfs', ['subvolume', 'snapshot', data, to]);
-}
-
-export interface ZfsDataset {
-  readonly name: string;
-}
-
-/** Finds the dataset that is mounted at the folder. @returns undefined if there is none, or no `zfs` program. */
-export async function zfsDatasetOf(folder: string): Promise<ZfsDataset | undefined> {
-  try {
-    const { stdout } = await execute('zfs', ['list', '-H', '-o', 'name,mountpoint', folder]);
-    const [name, mountpoint] = stdout.trimEnd().split('\t');
-    return name !== undefined && mountpoint === folder ? { name } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-export function zfsCommands(
-  { name }: ZfsDataset,
+/** @param folder of the clone. */
+export function snapshotCommands(
+  { kind, volumes, atomic }: Snapshots,
   run: RunId,
-  to: string,
-): Readonly<Record<'snapshot' | 'clone', string[]>> & { readonly release: string } {
-  const snapshot = `${name}@safemigrate_${run}`;
-  const quoted = `'${snapshot.replaceAll("'", `'\\''`)}'`;
+  folder: string,
+): SnapshotCommands {
+  const parts = volumes.map((volume, index) => ({
+    ...volume,
+    part: path.join(folder, PARTS, String(index)),
+  }));
+  if (kind === 'btrfs')
+    return {
+      take: parts.map(({ root, part }) => ['btrfs', 'subvolume', 'snapshot', root, part]),
+      release: parts
+        .map(
+          ({ part }) =>
+            `[ ! -e ${quoted(part)} ] || btrfs subvolume delete ${quoted(part)} > /dev/null 2>&1 || :`,
+        )
+        .join('; '),
+    };
+  const named = parts.map(({ dataset, part }) => ({
+    part,
+    snapshot: `${dataset}@safemigrate_${run}`,
+    // In the dataset it has the dataset's settings, and the key of an encrypted one.
+    clone: cloneName(dataset, run),
+  }));
+  const names = named.map(({ snapshot }) => snapshot);
+  const snapshots: string[][] = atomic ? [names] : names.map((name) => [name]);
   return {
-    snapshot: ['snapshot', snapshot],
-    clone: ['clone', '-o', `mountpoint=${to}`, snapshot, `${name}/safemigrate_${run}`],
-    release: `! zfs list -t snapshot ${quoted} > /dev/null 2>&1 || zfs destroy -R ${quoted}`,
+    take: [
+      ...snapshots.map((words) => ['zfs', 'snapshot', ...words] as const),
+      ...named.map(
+        ({ part, snapshot, clone }) => ['zfs', 'clone', ...options(part), snapshot, clone] as const,
+      ),
+    ],
+    // Others may have taken snapshots of the clone, as services do that take them of everything: these go with it.
+    release: named
+      .flatMap(({ clone, snapshot }) => [destroys(clone, '-r '), destroys(snapshot, '')])
+      .join(' && '),
+    rollback: {
+      save: named.map(({ clone }) => `zfs snapshot ${quoted(`${clone}@first`)}`).join(' && '),
+      restore: named.map(({ clone }) => `zfs rollback -r ${quoted(`${clone}@first`)}`).join(' && '),
+    },
   };
 }
 
-/** @param to becomes the mount point of the clone. */
-export async function snapshotZfs(dataset: ZfsDataset, run: RunId, to: string): Promise<void> {
-  const commands = zfsCommands(dataset, run, to);
-  await command('zfs', commands.snapshot);
-  await command('zfs', commands.clone);
+function cloneName(dataset: string | null, run: RunId): string {
+  return `${dataset}/safemigrate_${run}`;
 }
 
-/** Removes from a snapshot what a copy excludes. */
-export async function pruneSnapshot(data: string, { logFolder, replaced }: Layout): Promise<void> {
+/** What the dataset may have, and a clone must not have. */
+function options(mountpoint: string): string[] {
+  return [`mountpoint=${mountpoint}`, 'readonly=off', 'snapdir=hidden'].flatMap((option) => ['-o', option]);
+}
+
+function destroys(name: string, how: string): string {
+  return `{ ! zfs list -t all ${quoted(name)} > /dev/null 2>&1 || zfs destroy ${how}${quoted(name)}; }`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Takes the snapshots. @throws SafemigrateError `CLONE` */
+export async function takeSnapshots(
+  snapshots: Snapshots,
+  run: RunId,
+  folder: string,
+  owner: Owner,
+): Promise<void> {
+  await makeOwned(path.join(folder, PARTS), owner);
+  for (const [program, ...words] of snapshotCommands(snapshots, run, folder).take)
+    await command(program, words);
+  if (snapshots.kind === 'zfs' || process.getuid?.() !== 0) return;
+  // Only the owner of a subvolume may take a snapshot of it, as a reset of the clone does.
+  for (const index of snapshots.volumes.keys())
+    await chown(path.join(folder, PARTS, String(index)), owner.uid, owner.gid);
+}
+
+/** Lists the folders of the server's files in the snapshots: the data directory comes first. */
+export function placesIn(folder: string, { data, wal, tablespaces }: Snapshots): string[] {
+  const places = [data, ...(wal ? [wal] : []), ...tablespaces.values()].map((each) => placeIn(folder, each));
+  return places.filter(
+    (place, index) => !places.slice(0, index).some((outer) => `${place}/`.startsWith(`${outer}/`)),
+  );
+}
+
+function placeIn(folder: string, { volume, relative }: VolumePlace): string {
+  return path.join(folder, PARTS, String(volume), relative);
+}
+
+/** Links the parts of the server to one another, as they lie in the snapshots, and removes what a copy excludes. */
+export async function arrangeSnapshots(
+  folder: string,
+  snapshots: Snapshots,
+  layout: Layout,
+  owner: Owner,
+): Promise<void> {
+  const data = path.join(folder, 'data');
+  await symlink(path.relative(folder, placeIn(folder, snapshots.data)), data);
+  await prune(data, layout);
+  const wal = path.join(data, 'pg_wal');
+  if (!snapshots.atomic || snapshots.wal) await rm(wal, { recursive: true, force: true });
+  if (!snapshots.atomic) await makeOwned(wal, owner);
+  else if (snapshots.wal) await symlink(placeIn(folder, snapshots.wal), wal);
+  // The list of segments to archive is the original's.
+  await emptyFolder(path.join(wal, 'archive_status'));
+  for (const [oid, place] of snapshots.tablespaces) {
+    const link = path.join(data, 'pg_tblspc', oid);
+    await rm(link, { force: true });
+    await symlink(placeIn(folder, place), link);
+  }
+}
+
+async function makeOwned(folder: string, { uid, gid }: Owner): Promise<void> {
+  await mkdir(folder, { mode: 0o700 });
+  if (process.getuid?.() === 0) await chown(folder, uid, gid);
+}
+
+async function prune(data: string, { logFolder, replaced }: Layout): Promise<void> {
   const entries = await readdir(data, { withFileTypes: true });
   for (const { name } of entries) {
     if (isExcluded('', name) || replaced.has(name))
       await rm(path.join(data, name), { recursive: true, force: true });
   }
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  // Recovery needs the WAL; the list of segments to archive is the original's.
-  const emptied = folders.filter((name) => name !== 'pg_wal' && isEmptied(name, logFolder));
-  for (const name of [...emptied, 'pg_wal/archive_status']) await emptyFolder(path.join(data, name));
+  // Recovery needs the WAL.
+  for (const name of folders)
+    if (name !== 'pg_wal' && isEmptied(name, logFolder)) await emptyFolder(path.join(data, name));
   if (logFolder !== undefined) await emptyFolder(path.join(data, logFolder));
 }
 

@@ -8,8 +8,14 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { withSession } from '../../postgres/session-helpers.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import type { CloneContext } from '../method.ts';
-import { type CloneFolder, findPlace, refuseMountPoint, refuseWithoutSpace } from './choose-folder.ts';
-import { type FileSystem, fileSystemOf, isSubvolume, type Layout, readLayout } from './cluster-layout.ts';
+import {
+  type CloneFolder,
+  findPlace,
+  refuseMountPoint,
+  refuseWithoutSpace,
+  spaceIn,
+} from './choose-folder.ts';
+import { type FileSystem, fileSystemOf, type Layout, readLayout } from './cluster-layout.ts';
 import type { ClusterStrategy } from './estimate-cluster.ts';
 import { databaseOfFolder, isLeftOut } from './kept-databases.ts';
 import { measureFolder } from './measure.ts';
@@ -17,8 +23,8 @@ import { CopyObstacle } from './obstacle.ts';
 import { programsOf } from './postmaster.ts';
 import { type DataDirectory, recogniseDataDirectory } from './recognise.ts';
 import { probeReflink } from './reflink.ts';
-import { hasBtrfs, type ZfsDataset, zfsDatasetOf } from './snapshot.ts';
 import { grantBackup, readSourceServer, type SourceServer } from './source-server.ts';
+import { findSnapshots, type Snapshots } from './volumes.ts';
 
 /** The facts needed before a cluster is copied, found without changing anything. */
 export interface Survey {
@@ -32,8 +38,8 @@ export interface Survey {
   readonly place: CloneFolder;
   readonly fileSystem: FileSystem;
   readonly strategy: ClusterStrategy;
-  /** For a ZFS snapshot. */
-  readonly dataset?: ZfsDataset;
+  /** For the strategies that take snapshots. */
+  readonly snapshots?: Snapshots;
   readonly files: number;
   /** Bytes to copy in full, because they cannot share blocks with the clone's folder. */
   readonly bytes: number;
@@ -71,7 +77,8 @@ export async function surveyCluster(context: CloneContext): Promise<Survey> {
   const programs = await findPrograms(directory.postmasterPid, server.versionNum);
   const found = { ground, server, directory, programs, layout, place };
   const survey = { ...found, ...(await findStrategy(context, found)) };
-  refuseWithoutSpace(place, survey.bytes);
+  const space = survey.snapshots ? { ...place, ...(await spaceIn(layout.data)) } : place;
+  refuseWithoutSpace(space, survey.bytes);
   return survey;
 }
 
@@ -96,7 +103,7 @@ async function findPrograms(postmasterPid: number, versionNum: number): Promise<
 
 type Found = Omit<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshared'>;
 type Way = Pick<Survey, 'strategy' | 'fileSystem' | 'files' | 'bytes' | 'unshared'> & {
-  dataset?: ZfsDataset;
+  snapshots?: Snapshots;
 };
 
 async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
@@ -104,8 +111,16 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   const fileSystem = await fileSystemOf(layout.data);
   const probe = (file: string) => probeReflink(file, place.parent, context.run);
   const shares = await probe(path.join(layout.data, 'PG_VERSION'));
-  const snapshot = await findSnapshot(found, fileSystem, shares);
-  if (snapshot) return { ...snapshot, fileSystem, files: 0, bytes: 0, unshared: [] };
+  const snapshots = await findSnapshots(layout, server, place.parent);
+  if (snapshots && (snapshots.atomic || mayBackUp(server)))
+    return {
+      strategy: `${snapshots.kind} snapshot`,
+      snapshots,
+      fileSystem,
+      files: 0,
+      bytes: 0,
+      unshared: [],
+    };
   refuseWithoutBackup(server);
   const { database } = found.ground;
   const notCopied = ['pg_wal', layout.logFolder ?? ''].map((name) => path.join(layout.data, name));
@@ -135,25 +150,8 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
   };
 }
 
-/**
- * Says why no snapshot can be taken. A snapshot is the state that a crash would leave: WAL must have been flushed before the data
- * that depends on it (fsync), and the snapshot must be of everything at the same moment.
- */
-async function findSnapshot(
-  { layout, server }: Found,
-  fileSystem: FileSystem,
-  shares: boolean,
-): Promise<{ strategy: ClusterStrategy; dataset?: ZfsDataset } | undefined> {
-  if (!server.fsync || !layout.onOneDevice) return undefined;
-  if (fileSystem === 'zfs') {
-    // On Linux only root may mount.
-    if (process.getuid?.() !== 0) return undefined;
-    const dataset = await zfsDatasetOf(layout.data);
-    return dataset && { strategy: 'zfs snapshot', dataset };
-  }
-  return shares && (await isSubvolume(layout.data)) && (await hasBtrfs())
-    ? { strategy: 'btrfs snapshot' }
-    : undefined;
+function mayBackUp(server: SourceServer): boolean {
+  return server.mayBackUp && server.walLevel !== 'minimal';
 }
 
 function refuseWithoutBackup(server: SourceServer): void {

@@ -29,8 +29,8 @@ export function floorOf(sizeBytes: number): number {
 
 /** Checks the place. @throws SafemigrateError `PRIVILEGE` for another user's cluster, `DISK` if there is too little space. */
 export async function placeFor(
-  { run }: CloneContext,
-  { folder, owner }: PrivateServer,
+  { run }: Pick<CloneContext, 'run'>,
+  { folder, owner, space }: PrivateServer,
 ): Promise<FolderLocation> {
   const uid = process.getuid?.();
   if (uid !== 0 && uid !== owner.uid) {
@@ -45,7 +45,7 @@ export async function placeFor(
   const parent = path.dirname(folder);
   if ((await realpath(parent)) !== parent || (await lstat(folder).catch(() => undefined)))
     throw new Error(`${folder} must have no symbolic links in it, and must not exist`);
-  const { bsize, blocks, bavail } = await statfs(parent);
+  const { bsize, blocks, bavail } = await statfs(space ?? parent);
   const floorBytes = floorOf(blocks * bsize);
   if (bavail * bsize < floorBytes) {
     const [free, floor] = [bavail * bsize, floorBytes].map(formatBytes);

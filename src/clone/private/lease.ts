@@ -13,6 +13,7 @@ import {
   nameTarget,
   ourStamp,
   removeEntry,
+  type StartOrder,
   writeEntry,
 } from '../../ownership/folder-records.ts';
 import { stampOf } from '../../ownership/process-stamp.ts';
@@ -33,19 +34,23 @@ function stillRemoving(folder: string, files: number): string {
 
 /** A lease on a folder and its space: the scope gives it back, or the watchdog revokes it. */
 export interface Lease {
+  readonly socketFolder: string;
   /** Works on the folder. If the watchdog removes the folder in the meantime, the failure says so. */
   during<T>(work: () => Promise<T>): Promise<T>;
   /** Ends the run when this server ends. */
   watch(server: CopiedServer): void;
   /** Ends the run, with the watchdog's reason if there is one. */
   lost(reason: string): void;
-  keep(): Promise<void>;
+  /** From now on no end of a server, or of its connection, ends the run. */
+  unwatch(): void;
+  /** @param start for a clone that can be reset. */
+  keep(start?: StartOrder): Promise<FolderEntry>;
 }
 
 /** Records, watches, creates and marks the folder, in this order, each step owned by the scope. */
 export async function takeLease(
   context: CloneContext,
-  { folder, owner, release, files = 0 }: PrivateServer,
+  { folder, owner, release, space, files = 0 }: PrivateServer,
   place: FolderLocation,
   scope: Scope,
 ): Promise<Lease> {
@@ -73,7 +78,11 @@ export async function takeLease(
   );
   const watchdog = await scope.own(
     `clone in ${folder}`,
-    () => startCloneReaper({ ...common, entry: entryFile(run), ttlMs: options.ttlMs, floorBytes }),
+    () =>
+      startCloneReaper({
+        ...{ ...common, entry: entryFile(run), ttlMs: options.ttlMs, floorBytes },
+        space: space ?? path.dirname(folder),
+      }),
     async (started: CloneReaper | undefined) => {
       over = true;
       if (kept) return;
@@ -101,6 +110,7 @@ export async function takeLease(
     lost('its watchdog was lost');
   });
   return {
+    socketFolder,
     async during(work) {
       const [result] = await Promise.allSettled([work()]);
       if (ending) throw endedEarly(ending, folder, place, 'its watchdog was lost');
@@ -111,12 +121,16 @@ export async function takeLease(
       server.ended.then((log) => lost(`its server ended:\n  ${log}`));
     },
     lost,
-    async keep() {
+    unwatch() {
+      over = true;
+    },
+    async keep(start) {
       // In this order a kill in between leaves a clone that ends by itself, never a kept one that `list` does not know.
-      entry = { ...entry, kept: true };
+      entry = { ...entry, kept: true, ...(start ? { start } : {}) };
       await writeEntry(entry);
       await watchdog.keep();
       kept = true;
+      return entry;
     },
   };
 }

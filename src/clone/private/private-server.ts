@@ -17,10 +17,16 @@ export interface PrivateServer {
   /** The folder of the original's programs (`postgres`). */
   readonly programs: string;
   /**
-   * A shell command that releases what removing the folder does not (`zfs destroy …`), harmless if there is nothing yet. The watchdog
-   * runs it after the server has ended, before the folder is removed.
+   * A shell command that releases what removing the folder does not (`zfs destroy …`), harmless if there is nothing yet, and
+   * repeated if it fails. The watchdog runs it after the server has ended, before the folder is removed.
    */
   readonly release?: string;
+  /** Shell commands that save the first state of a clone that can be reset, and go back to it. Default: its folder is copied. */
+  readonly rollback?: { readonly save: string; readonly restore: string };
+  /** The folders of the server's files, if they lie among others in the folder. */
+  readonly places?: readonly string[];
+  /** A folder that has the space that the clone takes. Default: the parent of its folder. */
+  readonly space?: string;
   /**
    * Creates `<folder>/data` (and `<folder>/tablespaces/<oid>`), ready for crash or backup recovery.
    */

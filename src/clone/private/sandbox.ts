@@ -26,6 +26,8 @@ export interface Sandbox {
 export interface OwnFolders {
   readonly folder: string;
   readonly socketFolder: string;
+  /** If its files lie in snapshots, among others that it must not see: their folders in there. */
+  readonly places?: readonly string[] | undefined;
 }
 
 /** Everything that the server may see, besides its own folders, and what it must not see. All without symbolic links. */
@@ -150,6 +152,8 @@ export function cageArguments({ programs, libraries, hidden }: View, own?: OwnFo
   for (const folder of hidden) operations.set(folder, 'hide');
   for (const folder of own ? [own.folder, own.socketFolder] : [])
     if (folder === own?.folder || !isWithin(folder, own?.folder ?? '')) operations.set(folder, 'rw');
+  if (own?.places) operations.set(path.join(own.folder, 'parts'), 'hide');
+  for (const place of own?.places ?? []) operations.set(place, 'rw');
   const places = [...operations.keys()].sort();
   const shows = places.filter((place) => operations.get(place) !== 'hide');
   const mountpoint = MOUNTPOINTS.find((place) => !shows.some((folder) => isWithin(folder, place))) ?? '/mnt';

@@ -1,4 +1,4 @@
-import { chown, readdir, readlink, realpath, rm, truncate, writeFile } from 'node:fs/promises';
+import { chown, readdir, readlink, realpath, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
@@ -62,25 +62,37 @@ export async function sanitizeDataDirectory(
   await write(path.join(folder, 'pg_ident.conf'), '');
 }
 
-/** Checks links: through one that points out, the second server would write to the first one's files. */
+/**
+ * Checks the links of the data directory and of what they lead to: through one that points out of the folder, the second server would
+ * write to the first one's files.
+ */
 async function refuseWaysOut(folder: string): Promise<void> {
   const root = await realpath(folder);
+  const visited = new Set<string>();
   const visit = async (at: string): Promise<void> => {
+    if (visited.has(at)) return;
+    visited.add(at);
     const entries = await readdir(at, { withFileTypes: true });
     for (const entry of entries) {
       const place = path.join(at, entry.name);
       if (entry.isDirectory()) await visit(place);
-      else if (entry.isSymbolicLink()) await refuseWayOut(place, root);
+      else if (entry.isSymbolicLink()) await enter(place);
     }
   };
-  await visit(root);
+  const enter = async (link: string): Promise<void> => {
+    const end = await refuseWayOut(link, root);
+    if ((await stat(end).catch(() => undefined))?.isDirectory()) await visit(end);
+  };
+  await enter(path.join(root, 'data'));
 }
 
-async function refuseWayOut(place: string, root: string): Promise<void> {
+/** Returns where it leads to. */
+async function refuseWayOut(place: string, root: string): Promise<string> {
   const end = await realpath(place).catch(async () =>
     path.resolve(path.dirname(place), await readlink(place)),
   );
   if (end !== root && !end.startsWith(`${root}/`)) throw wayOut(place, end);
+  return end;
 }
 
 function wayOut(place: string, end: string): SafemigrateError {

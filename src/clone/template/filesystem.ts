@@ -1,4 +1,5 @@
 import { freeSpace, resolveHere } from '../../database/data-folders.ts';
+import { mountOf, parseMounts } from '../../database/mounts.ts';
 import type { Target } from '../../database/target.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 
@@ -88,41 +89,13 @@ export function judgeMounts(
   mountinfo: string,
   folders: string[],
 ): Pick<FileSystems, 'canShare' | 'description' | 'types'> {
-  const mounts = mountinfo
-    .split('\n')
-    .map(parseMount)
-    .filter((mount) => mount !== undefined);
-  const types = [...new Set(folders.map((folder) => typeOf(folder, mounts) ?? 'unknown file system'))];
+  const mounts = parseMounts(mountinfo);
+  const types = [...new Set(folders.map((folder) => mountOf(folder, mounts)?.type ?? 'unknown file system'))];
   const abilities = types.map((type) => SHARING[type] ?? 'unknown');
   const order: FileSystems['canShare'][] = ['no', 'unknown', 'perhaps', 'yes'];
   const canShare = order.find((ability) => abilities.includes(ability)) ?? 'unknown';
   // Blocks are not shared across file systems; that is no obstacle, since each relation stays in its own tablespace.
   return { canShare, description: types.join(' and '), types };
-}
-
-interface Mount {
-  folder: string;
-  type: string;
-}
-
-/** `42 27 7:0 / /var/lib rw,relatime shared:1 - xfs /dev/loop0 rw`: type and source follow the lone dash. */
-function parseMount(line: string): Mount | undefined {
-  const [before, after] = line.split(' - ');
-  const folder = before
-    ?.split(' ')[4]
-    ?.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)));
-  const type = after?.split(' ')[0];
-  return folder !== undefined && type !== undefined ? { folder, type } : undefined;
-}
-
-/** Finds the mount of the folder: the longest that is a prefix of it; of equal ones, the last. */
-function typeOf(folder: string, mounts: Mount[]): string | undefined {
-  let best: Mount | undefined;
-  for (const mount of mounts) {
-    const holds = mount.folder === '/' || folder === mount.folder || folder.startsWith(`${mount.folder}/`);
-    if (holds && mount.folder.length >= (best?.folder.length ?? 0)) best = mount;
-  }
-  return best?.type;
 }
 
 async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {

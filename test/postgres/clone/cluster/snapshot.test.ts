@@ -1,20 +1,31 @@
 import { execFile } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chown, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { snapshotZfs, zfsCommands, zfsDatasetOf } from '../../../../src/clone/cluster/snapshot.ts';
-import { newRunId } from '../../../../src/ownership/run-id.ts';
 import { withClient } from '../../../helpers/client.ts';
 import { queryClone, withClusterCloning } from '../../../helpers/cluster-cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
 import { type PlacedServer, placedServer, SERVER_UID } from '../../../helpers/placed-server.ts';
 import { skipReason } from '../../../helpers/requirements.ts';
-import { BALANCES, makeAccounts, startTransfers } from '../../../helpers/transfers.ts';
+import { BALANCES, makeAccounts } from '../../../helpers/transfers.ts';
+import { expectHotClone, LAYOUTS, serverIn, type Volumes } from '../../../helpers/volumes.ts';
 
 const MB = 1024 * 1024;
 const run = promisify(execFile);
+
+function btrfsVolumes(folder: string): Volumes {
+  return {
+    strategy: 'btrfs snapshot',
+    shared: folder,
+    together: false,
+    make: async (volume) => void (await run('btrfs', ['subvolume', 'create', volume])),
+    list: async () => {
+      const { stdout } = await run('btrfs', ['subvolume', 'list', folder]);
+      return [...stdout.matchAll(/ path (.*)$/gm)].map(([, name = '']) => name);
+    },
+  };
+}
 
 describe('PostgreSQL on btrfs', async () => {
   const obstacle = skipReason(await loopFileSystemObstacle('btrfs'));
@@ -30,51 +41,39 @@ describe('PostgreSQL on btrfs', async () => {
     await place?.destroy();
   });
 
-  test.skipIf(obstacle)(
-    'in a subvolume of its own is copied by a snapshot, which needs no backup and is consistent',
-    async () => {
-      server = await placedServer(18, {
-        parent: place?.folder ?? '',
-        make: async (folder, initdb) => {
-          const data = path.join(folder, 'data');
-          await run('btrfs', ['subvolume', 'create', data]);
-          await chown(data, SERVER_UID ?? 0, SERVER_UID ?? 0);
-          await initdb('--data-checksums');
-        },
-        settings: { logging_collector: 'on' },
-      });
-      await makeAccounts(server.url);
-      const transfers = await startTransfers(server.url, 3);
-      try {
-        await withClusterCloning(server.url, {}, async ({ assessment, create, sent }) => {
-          expect(assessment).toMatchObject({ strategy: 'btrfs snapshot', bytes: 0 });
-          const clone = await create();
-          expect(sent.some(({ sql }) => sql.includes('pg_backup_start'))).toBe(false);
-          expect(sent.filter(({ sql }) => sql === 'CHECKPOINT')).toHaveLength(1);
-          expect(clone.touched.join()).toMatch(/a checkpoint.*btrfs snapshot/);
-          expect(await queryClone(clone, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
-          await queryClone(clone, 'UPDATE account SET balance = 7');
-          const folders = await readdir(server?.folder ?? '');
-          const data = path.join(
-            server?.folder ?? '',
-            folders.find((name) => name.startsWith('safemigrate_')) ?? '',
-            'data',
-          );
-          expect(await readdir(path.join(data, 'log'))).toEqual([]);
-        });
-      } finally {
-        await transfers.end();
-      }
-      const { failed } = await transfers.end();
-      expect(failed).toBe(0);
-      await withClient(server.url, async (client) => {
-        expect((await client.query(BALANCES)).rows).toEqual([{ sum: 0, count: 2000 }]);
-      });
-      const { stdout } = await run('btrfs', ['subvolume', 'list', place?.folder ?? '']);
-      expect(stdout).not.toContain('safemigrate_');
+  test.skipIf(obstacle).each(LAYOUTS)(
+    'is copied by snapshots if %s, and the copy is consistent',
+    async (layout) => {
+      const volumes = btrfsVolumes(place?.folder ?? '');
+      server = await serverIn(layout, volumes, layout === LAYOUTS[0] ? 14 : 18);
+      await expectHotClone(layout, volumes, server);
       await server.stop();
     },
     30_000,
+  );
+
+  test.skipIf(obstacle)(
+    'has no log in the copy, and its superuser sees nothing else of the subvolume',
+    async () => {
+      const volumes = btrfsVolumes(place?.folder ?? '');
+      const secret = path.join(volumes.shared, 'secret');
+      await writeFile(secret, 'of others', { mode: 0o644 });
+      server = await serverIn(LAYOUTS[1], volumes, 18, { settings: { logging_collector: 'on' } });
+      await withClusterCloning(server.url, {}, async ({ create }) => {
+        const clone = await create();
+        expect(await readdir(path.join(server?.folder ?? '', 'data', 'log'))).not.toEqual([]);
+        const inside = await queryClone<{ name: string }>(
+          clone,
+          `SELECT pg_ls_dir(current_setting('data_directory') || '/log') AS name`,
+        );
+        expect(inside).toEqual([]);
+        const folder = `left(current_setting('data_directory'), -5)`;
+        const beside = await queryClone(clone, `SELECT pg_ls_dir(${folder} || '/parts/0') AS name`);
+        expect(beside).not.toContainEqual({ name: 'secret' });
+      });
+      await rm(secret);
+      await server.stop();
+    },
   );
 
   test.skipIf(obstacle)(
@@ -113,53 +112,4 @@ describe('PostgreSQL on btrfs', async () => {
     },
     30_000,
   );
-});
-
-/**
- * ZFS cannot be had where these tests run: a script stands in for the command, so that its words are tested, and nothing
- * of ZFS itself.
- */
-describe('the zfs command', () => {
-  const PATH = process.env.PATH;
-  let folder: string;
-
-  beforeAll(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-zfs-'));
-    const script = `#!/bin/sh
-echo "$*" >> ${folder}/calls
-case "$1 $2" in
-"list -H") printf 'tank/pg data\\t${folder}/data\\n' ;;
-"list -t") grep -q "^snapshot $4" ${folder}/calls ;;
-esac`;
-    await mkdir(path.join(folder, 'bin'));
-    await writeFile(path.join(folder, 'bin', 'zfs'), script);
-    await chmod(path.join(folder, 'bin', 'zfs'), 0o755);
-    process.env.PATH = `${folder}/bin:${PATH}`;
-  });
-
-  afterAll(async () => {
-    process.env.PATH = PATH;
-    await rm(folder, { recursive: true });
-  });
-
-  test('is asked whose mount point the data directory is, makes the snapshot and the clone, and destroys both', async () => {
-    const id = newRunId();
-    expect(await zfsDatasetOf(path.join(folder, 'other'))).toBeUndefined();
-    const dataset = await zfsDatasetOf(path.join(folder, 'data'));
-    expect(dataset).toEqual({ name: 'tank/pg data' });
-    if (!dataset) return;
-    const { release } = zfsCommands(dataset, id, '/clone/data');
-    await writeFile(path.join(folder, 'calls'), '');
-    await run('sh', ['-c', release]);
-    await snapshotZfs(dataset, id, '/clone/data');
-    await run('sh', ['-c', release]);
-    const calls = (await readFile(path.join(folder, 'calls'), 'utf8')).trimEnd().split('\n');
-    expect(calls).toEqual([
-      `list -t snapshot tank/pg data@safemigrate_${id}`,
-      `snapshot tank/pg data@safemigrate_${id}`,
-      `clone -o mountpoint=/clone/data tank/pg data@safemigrate_${id} tank/pg data/safemigrate_${id}`,
-      `list -t snapshot tank/pg data@safemigrate_${id}`,
-      `destroy -R tank/pg data@safemigrate_${id}`,
-    ]);
-  });
 });

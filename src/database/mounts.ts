@@ -1,0 +1,51 @@
+import { readFile } from 'node:fs/promises';
+
+/** A mount, as the kernel lists it in mountinfo. */
+export interface Mount {
+  readonly folder: string;
+  /** `fuse.zfs`, of a ZFS in user space, counts as `zfs`. */
+  readonly type: string;
+  /** What is mounted: a device, or the name of a ZFS dataset. */
+  readonly source: string;
+  /** Number of the file system, the same for all mounts and subvolumes of it. */
+  readonly device: string;
+}
+
+/** Lists the mounts of this machine; none where the kernel is not Linux. */
+export async function readMounts(): Promise<Mount[]> {
+  return parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''));
+}
+
+/** Parses a mountinfo file. */
+export function parseMounts(mountinfo: string): Mount[] {
+  return mountinfo
+    .split('\n')
+    .map(parseMount)
+    .filter((mount) => mount !== undefined);
+}
+
+/** `42 27 7:0 / /var/lib rw,relatime shared:1 - xfs /dev/loop0 rw`: type and source follow the lone dash. */
+function parseMount(line: string): Mount | undefined {
+  const [before, after] = line.split(' - ');
+  const [, , device, , folder] = before?.split(' ') ?? [];
+  const [type, source = ''] = after?.split(' ') ?? [];
+  if (folder === undefined || device === undefined || type === undefined) return undefined;
+  return {
+    ...{ device, folder: unescaped(folder), source: unescaped(source) },
+    type: type === 'fuse.zfs' ? 'zfs' : type,
+  };
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)));
+}
+
+/** Finds the mount of the folder: the longest that is a prefix of it; of equal ones, the last. */
+export function mountOf(folder: string, mounts: readonly Mount[]): Mount | undefined {
+  let best: Mount | undefined;
+  for (const mount of mounts) {
+    const holds = mount.folder === '/' || folder === mount.folder || folder.startsWith(`${mount.folder}/`);
+    if (holds && mount.folder.length >= (best?.folder.length ?? 0)) best = mount;
+  }
+  return best;
+}

@@ -1,0 +1,124 @@
+import { execFile } from 'node:child_process';
+import { chown, mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import { withClient } from './client.ts';
+import { queryClone, withClusterCloning } from './cluster-cloning.ts';
+import { ownFolder, type PlacedServer, type Placing, placedServer, SERVER_UID } from './placed-server.ts';
+import { BALANCES, makeAccounts, startTransfers } from './transfers.ts';
+
+const run = promisify(execFile);
+const MB = 2 ** 20;
+
+/** btrfs subvolumes or ZFS datasets of a test. */
+export interface Volumes {
+  readonly strategy: 'btrfs snapshot' | 'zfs snapshot';
+  /** A folder in a volume that holds other things as well. */
+  readonly shared: string;
+  /** Makes a volume whose root is this folder. */
+  make(folder: string): Promise<void>;
+  /** All volumes and snapshots there are. */
+  list(): Promise<string[]>;
+  /** Several volumes of this kind are snapshotted at one moment here. */
+  readonly together: boolean;
+}
+
+/** The ways people lay out a cluster over volumes. */
+export const LAYOUTS = [
+  'the data directory is a volume',
+  'the data directory is a folder in a volume, and so is WAL',
+  'WAL is in a volume of its own',
+  'WAL is a volume within the data directory',
+  'a tablespace is in a volume of its own',
+] as const;
+export type VolumeLayout = (typeof LAYOUTS)[number];
+
+/** Says whether all parts are in one volume. */
+export function isOneVolume(layout: VolumeLayout): boolean {
+  return layout === LAYOUTS[0] || layout === LAYOUTS[1];
+}
+
+/** A server in this layout, with the accounts of transfers.ts; in the last one the table is in the tablespace. */
+export async function serverIn(
+  layout: VolumeLayout,
+  volumes: Volumes,
+  version: ServerVersion,
+  more: Partial<Placing> = {},
+): Promise<PlacedServer> {
+  const owned = async (folder: string) => {
+    await volumes.make(folder);
+    await chown(folder, SERVER_UID ?? 0, SERVER_UID ?? 0);
+  };
+  const server = await placedServer(version, {
+    ...more,
+    parent: volumes.shared,
+    make: async (folder, initdb) => {
+      const data = path.join(folder, 'data');
+      const wal = path.join(folder, 'wal');
+      if (layout !== LAYOUTS[1]) await owned(data);
+      if (layout === LAYOUTS[1]) await ownFolder(wal);
+      if (layout === LAYOUTS[2]) await owned(wal);
+      await initdb(...(layout === LAYOUTS[1] || layout === LAYOUTS[2] ? ['--waldir', wal] : []));
+      if (layout !== LAYOUTS[3]) return;
+      await run('mv', [path.join(data, 'pg_wal'), path.join(data, 'moved')]);
+      await owned(path.join(data, 'pg_wal'));
+      await run('sh', ['-c', 'mv "$1"/moved/* "$1"/pg_wal && rmdir "$1"/moved', 'sh', data]);
+      await run('chmod', ['700', path.join(data, 'pg_wal')]);
+    },
+  });
+  await makeAccounts(server.url);
+  if (layout === LAYOUTS[4]) {
+    const apart = path.join(server.folder, 'apart');
+    await mkdir(apart, { recursive: true }).catch(() => {});
+    await run('rmdir', [apart]);
+    await owned(apart);
+    await withClient(server.url, async (client) => {
+      await client.query(`CREATE TABLESPACE apart LOCATION '${apart}'`);
+      await client.query('ALTER TABLE account SET TABLESPACE apart');
+    });
+  }
+  return server;
+}
+
+/** Clones it while transfers go on: nobody notices, the clone is consistent and the server's own, and nothing is left. */
+export async function expectHotClone(
+  layout: VolumeLayout,
+  volumes: Volumes,
+  server: PlacedServer,
+): Promise<void> {
+  const before = await volumes.list();
+  const transfers = await startTransfers(server.url, 3);
+  try {
+    await withClusterCloning(server.url, {}, async ({ assessment, create, sent }) => {
+      expect(assessment).toMatchObject({ strategy: volumes.strategy, bytes: 0 });
+      const clone = await create();
+      const inBackup = !isOneVolume(layout) && !volumes.together;
+      expect(sent.some(({ sql }) => sql.includes('pg_backup_start'))).toBe(inBackup);
+      expect(await queryClone(clone, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
+      await queryClone(clone, 'UPDATE account SET balance = 7');
+      const unique = await clone.uniqueBytes();
+      expect(unique).toBeLessThan(120 * MB);
+      await expectSound(clone);
+    });
+  } finally {
+    await transfers.end();
+  }
+  const { failed, committed } = await transfers.end();
+  expect(failed).toBe(0);
+  expect(committed).toBeGreaterThan(0);
+  await withClient(server.url, async (client) => {
+    expect((await client.query(BALANCES)).rows).toEqual([{ sum: 0, count: 2000 }]);
+  });
+  expect(await volumes.list()).toEqual(before);
+}
+
+/** Checks tables and indexes with amcheck, if the server has it. */
+async function expectSound(clone: Parameters<typeof queryClone>[0]): Promise<void> {
+  const known = await queryClone(clone, `SELECT FROM pg_available_extensions WHERE name = 'amcheck'`);
+  if (known.length === 0) return;
+  await queryClone(clone, 'CREATE EXTENSION amcheck');
+  expect(await queryClone(clone, `SELECT * FROM verify_heapam('account')`)).toEqual([]);
+  await queryClone(clone, `SELECT bt_index_check('account_pkey', true)`);
+}
