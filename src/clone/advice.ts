@@ -38,8 +38,7 @@ const BY_TYPE: Readonly<Record<string, readonly string[]>> = {
       'and tablespaces are in one subvolume.',
   ],
   zfs: [
-    'ZFS: block cloning needs OpenZFS 2.2 (zfs_bclone_enabled=1); a snapshot needs `zfs allow`, or root. Settings that suit PostgreSQL ' +
-      'there: recordsize 8k to 32k for the data, `wal_init_zero = off`, `wal_recycle = off`. full_page_writes may be off only ' +
-      'where recordsize is 8k or more, and everything that holds data is on ZFS.',
+    'ZFS: snapshots need root, since on Linux only root may mount a clone. Block cloning needs OpenZFS 2.2 (zfs_bclone_enabled=1). With ' +
+      "the server's files on this machine, doctor run as root also checks the settings of the datasets.",
   ],
 };

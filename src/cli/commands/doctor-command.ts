@@ -31,7 +31,8 @@ function asJson({ target, methods, ...rest }: Diagnosis): string {
 }
 
 function asText(diagnosis: Diagnosis, style: TextStyle): string {
-  const { target, methods, taken, privileges, differences, advice, sandbox, swapObstacles } = diagnosis;
+  const { target, methods, taken, privileges, differences, advice, copyOnWrite, sandbox, swapObstacles } =
+    diagnosis;
   const { server, database, role } = target;
   const lines = [
     ...flow(style, [
@@ -58,6 +59,13 @@ function asText(diagnosis: Diagnosis, style: TextStyle): string {
   if (advice.length > 0) {
     lines.push('', ...heading(style, 'The file system'));
     for (const line of advice) lines.push(...flow(style, [line], 4, ['  ']));
+  }
+  if (copyOnWrite.length > 0) {
+    lines.push('', ...heading(style, 'Settings that do not suit copy-on-write; nothing was changed'));
+    for (const { found, change, why } of copyOnWrite) {
+      lines.push(...flow(style, [tone('strong', found), `: ${why}`], 4, ['  ']));
+      lines.push(...flow(style, [change], 6, ['    ']));
+    }
   }
   if (swapObstacles.length > 0) {
     lines.push('', ...heading(style, 'What stands against --swap'));

@@ -1,5 +1,7 @@
 import { fileSystemAdvice } from '../../clone/advice.ts';
 import { assessMethods } from '../../clone/choose.ts';
+import { examineCopyOnWrite } from '../../clone/cluster/cow-facts.ts';
+import type { CowFinding } from '../../clone/cluster/cow-rules.ts';
 import { type Difference, readDifferences } from '../../clone/differences.ts';
 import type { Assessment } from '../../clone/method.ts';
 import type { MethodId } from '../../clone/method-id.ts';
@@ -26,6 +28,8 @@ export interface Diagnosis {
   readonly privileges: readonly Privilege[];
   readonly differences: readonly Difference[];
   readonly advice: readonly string[];
+  /** Settings of the server and its file system that do not suit copy-on-write. */
+  readonly copyOnWrite: readonly CowFinding[];
   /** Whether the command could be sandboxed here (`--sandbox required`). */
   readonly sandbox: Sandboxing;
   /** What stands against `--swap`. */
@@ -67,6 +71,7 @@ export async function diagnose(plan: RehearsalPlan): Promise<Diagnosis> {
           (await inspectFileSystems(claim.control, target)).types,
           target.server.versionNum,
         ),
+        copyOnWrite: await examineCopyOnWrite(context),
       };
     } finally {
       await inTarget.close();

@@ -15,7 +15,7 @@ describe('advice on file systems', () => {
   test.each([
     ['xfs', 'reflink=1'],
     ['btrfs', 'nodatacow'],
-    ['zfs', 'recordsize'],
+    ['zfs', 'only root may mount a clone'],
   ])('%s is told what it depends on there', (type, what) => {
     expect(fileSystemAdvice([type], 180000)).toEqual([expect.stringContaining(what)]);
   });
