@@ -20,7 +20,12 @@ const PROGRAMS = [
   'swap/reopen-agent-process.ts',
 ];
 
-const SHELL_PROGRAMS = ['clone/private/cage.sh', 'local-server/folder-cleaner.sh', 'local-server/reaper.sh'];
+const SHELL_PROGRAMS = [
+  'clone/private/cage.sh',
+  'local-server/first-state.sh',
+  'local-server/folder-cleaner.sh',
+  'local-server/reaper.sh',
+];
 
 const root = import.meta.dirname;
 const dist = path.join(root, 'dist');

@@ -46,6 +46,14 @@ async function run(asked: ParsedArguments, words: SplitArguments, signals: Signa
       const { cleanCommand } = await import('./commands/clean-command.ts');
       return cleanCommand(asked.values, signals.abort);
     }
+    case 'clone': {
+      const { cloneCommand } = await import('./commands/clone-command.ts');
+      return cloneCommand(asked.values, signals.abort);
+    }
+    case 'reset': {
+      const { resetCommand } = await import('./commands/clone-command.ts');
+      return resetCommand(asked.subject, signals.abort);
+    }
     case 'rollback': {
       const { rollbackCommand } = await import('./commands/rollback-command.ts');
       return rollbackCommand(asked.values, asked.subject, signals.abort);

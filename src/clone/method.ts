@@ -2,6 +2,7 @@ import type { Target } from '../database/target.ts';
 import type { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import type { Caveat, CloneSection } from '../model/report.ts';
+import type { FolderEntry } from '../ownership/folder-records.ts';
 import type { MadeDatabases } from '../ownership/made-databases.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
@@ -140,4 +141,10 @@ export interface Clone {
   uniqueBytes(): Promise<number | { readonly unmeasured: string }>;
   /** From now on the end of the run leaves it where it is. */
   keep(): Promise<void>;
+  /**
+   * Makes its state the first one, to which `safemigrate reset` brings it back, makes more clones of that state, and keeps them all.
+   * Its control session is closed. Only a clone on a server of its own has this.
+   * @returns the records of all, its own first.
+   */
+  keepResettable?(count: number): Promise<FolderEntry[]>;
 }

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
 import { startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
@@ -13,13 +14,14 @@ import { namesOfLeftOut, refuseInvalidPages, removeRemains } from './private/lef
 import { type Original, readOriginal } from './private/original.ts';
 import { prepareStartedServer } from './private/post-start.ts';
 import type { PrivateServer } from './private/private-server.ts';
+import { keepResettable } from './private/resettable.ts';
 import { findSandbox, libraryFoldersIn, type Sandbox } from './private/sandbox.ts';
 import {
   endRecoverySettings,
   hasInPlaceTablespaces,
   sanitizeDataDirectory,
 } from './private/sanitize-data-directory.ts';
-import { serverSettings } from './private/server-settings.ts';
+import { placeSettings, serverSettings } from './private/server-settings.ts';
 import { refuseUnsandboxed, unwantedAccess } from './refuse-unsandboxed.ts';
 
 export type { PrivateServer } from './private/private-server.ts';
@@ -85,7 +87,7 @@ export async function startPrivateCluster(
   const server = await lease.during(() =>
     startCopied({
       ...{ folder, programs, user: sandbox.user, settings: settings.fixed, signal },
-      through: sandbox.through({ folder, socketFolder: place.socketFolder }),
+      through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
     }),
   );
   lease.watch(server);
@@ -107,6 +109,8 @@ export async function startPrivateCluster(
   const { databases: others } = context.options;
   const settled = await prepareStartedServer(control, target.database.name, databases, others, enter);
   const { strategy, reason } = cluster.assessment;
+  const placesOf = (own: string) =>
+    cluster.places?.map((inner) => path.join(own, path.relative(folder, inner)));
   return {
     ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },
     containment: sandbox.containment,
@@ -124,7 +128,23 @@ export async function startPrivateCluster(
     touched,
     caveats: [...caveats, ...sandbox.caveats, ...settings.caveats, ...settled, ...notCompared(others)],
     uniqueBytes: () => uniqueBytesOf(folder, target.database.oid),
-    keep: () => lease.keep(),
+    keep: async () => void (await lease.keep()),
+    keepResettable: (count) =>
+      keepResettable(
+        { context, cluster, lease, server, control },
+        ({ folder: own, socketFolder }) => ({
+          ...{
+            owner,
+            programs,
+            through: sandbox.through({ folder: own, socketFolder, places: placesOf(own) }),
+          },
+          ...(cluster.rollback ? { rollback: cluster.rollback } : {}),
+          ...(sandbox.user ? { user: sandbox.user } : {}),
+          settings: { ...settings.fixed, ...placeSettings({ folder: own, socketFolder }) },
+        }),
+        count,
+        scope,
+      ),
   };
 }
 

@@ -17,6 +17,22 @@ export const processStampSchema = z.object({
 
 export const absolutePath = z.string().check(z.startsWith('/'));
 
+const userSchema = z.object({ uid: z.int(), gid: z.int() });
+
+/** How the server of a clone that can be reset is started: see CopiedOptions. */
+const startOrder = z.object({
+  /** Owner of its files. */
+  owner: userSchema,
+  user: z.optional(userSchema),
+  programs: absolutePath,
+  through: z.array(z.string()),
+  settings: z.record(z.string(), z.string()),
+  /** Shell commands, if the file system itself keeps the first state: one saves it, the other one goes back to it. */
+  rollback: z.optional(z.object({ save: z.string(), restore: z.string() })),
+});
+
+export type StartOrder = Readonly<z.infer<typeof startOrder>>;
+
 /**
  * Private servers and dumps have folders anywhere on the machine, so the user's state folder has a record of each, written before the
  * folder is created and removed after the folder.
@@ -38,6 +54,8 @@ const folderEntry = z.object({
   watchdog: z.nullable(processStampSchema),
   /** A shell command that releases what removing the folder does not. */
   release: z.nullable(z.string()),
+  /** For a clone that can be reset to its first state. */
+  start: z.optional(startOrder),
 });
 
 export type FolderEntry = Readonly<z.infer<typeof folderEntry>>;

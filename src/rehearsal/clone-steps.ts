@@ -50,7 +50,7 @@ export interface AfterCommand {
 
 /** Makes the clone by the method that was chosen, and prepares it as --after-clone says. */
 export function makeClone(
-  { context, choice, afterClone }: RehearsalContext,
+  { context, choice, afterClone }: Pick<RehearsalContext, 'context' | 'choice' | 'afterClone'>,
   { scope }: Lifetime,
   { proxy }: RehearsalPlan,
 ): Promise<Clone> {

@@ -2,7 +2,7 @@ import type { OptionSpec, OptionTable } from './option-spec.ts';
 import { REHEARSAL_TABLE } from './rehearsal-table.ts';
 import { PROGRAM_TABLE } from './run-table.ts';
 import { SWAP_TABLE } from './swap-table.ts';
-import { AGE, choiceOf, SECONDS, SWITCH, TEXT } from './value-types.ts';
+import { AGE, COUNT, choiceOf, DURATION, SECONDS, SWITCH, TEXT } from './value-types.ts';
 
 interface Subcommand {
   readonly options: OptionTable;
@@ -71,6 +71,33 @@ export const CLEAN_OPTIONS = {
     summary:
       'console of a PgBouncer whose clients still wait after a swap that was cut off: they go on; repeatable',
   },
+} as const satisfies OptionTable;
+
+/** `safemigrate clone`: clones of the whole cluster that stay. */
+export const CLONE_OPTIONS = {
+  ...TARGET,
+  keepForMs: {
+    flag: '--keep-for <duration>',
+    summary: 'how long the clones stay',
+    group: 'Clone',
+    type: DURATION,
+    default: 7_200_000,
+  },
+  count: {
+    flag: '--count <count>',
+    summary: 'how many clones of the same state to make',
+    group: 'Clone',
+    type: COUNT,
+    default: 1,
+  },
+  source: REHEARSAL_TABLE.source,
+  checkpoint: REHEARSAL_TABLE.checkpoint,
+  cloneDir: REHEARSAL_TABLE.cloneDir,
+  databases: { ...REHEARSAL_TABLE.databases, summary: 'another database that the clones have; repeatable' },
+  afterClone: { ...REHEARSAL_TABLE.afterClone, summary: 'SQL, or a file of it, to run before; repeatable' },
+  allowExternalAccess: REHEARSAL_TABLE.allowExternalAccess,
+  audit,
+  format: { ...TABLE_FORMAT, summary: 'text (a URL a line) or json' },
 } as const satisfies OptionTable;
 
 export const ROLLBACK_OPTIONS = {
@@ -151,14 +178,24 @@ export const SUBCOMMANDS = {
   doctor: { options: DOCTOR_OPTIONS, summary: 'show which ways to clone work here, and why not' },
   list: { options: LIST_OPTIONS, summary: 'show the clones and originals that safemigrate made' },
   clean: { options: CLEAN_OPTIONS, summary: 'drop what dead runs left behind, and nothing else' },
+  clone: { options: CLONE_OPTIONS, summary: 'make clones that stay, for tests, and print their URLs' },
+  reset: {
+    options: {},
+    summary: 'bring a clone back to its first state, by copy-on-write',
+    argument: '[clone]',
+  },
   rollback: {
     options: ROLLBACK_OPTIONS,
     summary: 'swap back to the original that a swap has kept',
     argument: '[run]',
   },
-  pause: { options: {}, summary: 'hold an apply before its next statement', argument: '[run]' },
-  resume: { options: {}, summary: 'let a paused apply continue', argument: '[run]' },
-  abort: { options: {}, summary: 'end an apply between two statements', argument: '[run]' },
+  pause: {
+    options: {},
+    summary: 'hold an apply before its next statement; resume, abort',
+    argument: '[run]',
+  },
+  resume: { options: {}, summary: 'let a paused apply continue', argument: '[run]', common: false },
+  abort: { options: {}, summary: 'end an apply between two statements', argument: '[run]', common: false },
   show: {
     options: SHOW_OPTIONS,
     summary: 'print the report of a run, or write it to a file',

@@ -15,7 +15,8 @@ shift 2
 enter() {
   # This is still the /proc of outside: there the server is known by this number.
   read -r number _ </proc/self/stat
-  if [ -n "$home" ]; then echo "$number" >"$home/server.pid"; fi
+  # A clone's own server could have put a link there before a reset.
+  if [ -n "$home" ]; then (rm -f "$home/server.pid" && set -C && echo "$number" >"$home/server.pid"); fi
   # PostgreSQL 14 needs a loopback device for its statistics.
   ip link set lo up 2>/dev/null || ifconfig lo up 2>/dev/null || :
   mount -t tmpfs -o size=64m,mode=755 safemigrate "$mountpoint"

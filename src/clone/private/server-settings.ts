@@ -111,15 +111,25 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
   };
 }
 
-function caged({ folder, socketFolder, run }: SettingsPlace): Record<string, string> {
+/** Settings that name the folders. */
+export function placeSettings({
+  folder,
+  socketFolder,
+}: Pick<SettingsPlace, 'folder' | 'socketFolder'>): Record<string, string> {
   return {
     data_directory: path.join(folder, 'data'),
     hba_file: path.join(folder, 'pg_hba.conf'),
     ident_file: path.join(folder, 'pg_ident.conf'),
+    unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
+  };
+}
+
+function caged({ run, ...place }: SettingsPlace): Record<string, string> {
+  return {
+    ...placeSettings(place),
     external_pid_file: '',
     listen_addresses: '',
     port: String(CLONE_PORT),
-    unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     ssl: 'off',
     archive_mode: 'off',
