@@ -1,0 +1,100 @@
+import { execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { access, chmod, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { until } from './cutting.ts';
+import type { PlacedServer } from './placed-server.ts';
+import type { Volumes } from './volumes.ts';
+
+const run = promisify(execFile);
+
+/** @returns why there is no ZFS here, for skipReason(); null if there is one, in the kernel or in user space. */
+export async function zfsObstacle(): Promise<string | null> {
+  if (process.getuid?.() !== 0) return 'ZFS needs root';
+  if (await answers()) return null;
+  for (const needed of ['/usr/sbin/zfs-fuse', '/dev/fuse']) {
+    const missing = await access(needed).then(
+      () => false,
+      () => true,
+    );
+    if (missing) return `${needed} is missing (package zfs-fuse), and the kernel has no ZFS`;
+  }
+  return null;
+}
+
+async function answers(): Promise<boolean> {
+  return run('zpool', ['list', '-H']).then(
+    () => true,
+    () => false,
+  );
+}
+
+export interface Pool extends Volumes {
+  readonly name: string;
+  /** Runs `zfs` with these words. */
+  zfs(...words: string[]): Promise<string>;
+  /** Runs `zpool` with these words, and the name of the pool. */
+  zpool(...words: string[]): Promise<string>;
+  /** Stops a server, and destroys all that was made in the pool. */
+  stop(server: PlacedServer): Promise<void>;
+  destroy(): Promise<void>;
+}
+
+/** A pool in a file, of a ZFS in user space unless the kernel has one; names of datasets have spaces. */
+export async function zfsPool(sizeBytes: number): Promise<Pool> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-zfs-'));
+  await chmod(folder, 0o755);
+  const daemon = (await answers()) ? undefined : spawn('zfs-fuse', ['--no-daemon'], { stdio: 'ignore' });
+  await until('ZFS answers', answers);
+  const name = `safemigrate${process.pid}${randomBytes(2).toString('hex')}`;
+  const image = path.join(folder, 'image');
+  const shared = path.join(folder, 'shared');
+  await writeFile(image, '');
+  await truncate(image, sizeBytes);
+  await run('zpool', ['create', '-m', shared, name, image]);
+  await chmod(shared, 0o1777);
+  const zfs = async (...words: string[]) => (await run('zfs', words)).stdout.trim();
+  let count = 0;
+  return {
+    ...{ name, shared, strategy: 'zfs snapshot', zfs },
+    zpool: async (...words) => (await run('zpool', [...words, name])).stdout.trim(),
+    together: await zfs('version').then(
+      () => true,
+      () => false,
+    ),
+    make: async (volume) => {
+      count += 1;
+      await mkdir(volume, { recursive: true });
+      await zfs('create', '-o', `mountpoint=${volume}`, `${name}/volume ${count}`);
+    },
+    list: async () => (await zfs('list', '-H', '-t', 'all', '-o', 'name', '-r', name)).split('\n'),
+    stop: async (server) => {
+      // Its folder cannot be removed while volumes are mounted there, and these are busy until it has ended.
+      const stopping = server.stop();
+      await until('its volumes are destroyed', async () => {
+        const names = await zfs('list', '-H', '-o', 'name', '-r', name);
+        const volumes = names.split('\n').filter((each) => /^[^/]*\/volume \d+$/.test(each));
+        for (const each of volumes) await zfs('destroy', '-r', each).catch(() => {});
+        return volumes.length === 0;
+      });
+      await stopping;
+    },
+    destroy: async () => {
+      await until('the pool is destroyed', () =>
+        run('zpool', ['destroy', '-f', name]).then(
+          () => true,
+          () => false,
+        ),
+      );
+      if (daemon) {
+        const ended = once(daemon, 'exit');
+        daemon.kill('SIGTERM');
+        await ended;
+      }
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { readEntries } from '../../src/ownership/folder-records.ts';
+import { CLI, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { until } from '../helpers/cutting.ts';
+import type { PlacedServer } from '../helpers/placed-server.ts';
+import { rehearse } from '../helpers/rehearse.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { expectHotClone, LAYOUTS, serverIn } from '../helpers/volumes.ts';
+import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
+
+const GB = 2 ** 30;
+
+describe.skipIf(skipReason(await zfsObstacle()))('PostgreSQL on ZFS', () => {
+  let pool: Pool;
+  let server: PlacedServer | undefined;
+
+  beforeAll(async () => {
+    pool = await zfsPool(3 * GB);
+  }, 60_000);
+  afterEach(async () => {
+    if (server) await pool.stop(server);
+    server = undefined;
+  });
+  afterAll(async () => {
+    await pool?.destroy();
+  });
+
+  test.each(LAYOUTS)(
+    'is copied by snapshots if %s, and the copy is consistent',
+    async (layout) => {
+      server = await serverIn(layout, pool, 18);
+      await expectHotClone(layout, pool, server);
+    },
+    60_000,
+  );
+
+  test('is copied with a dataset that is read-only by inheritance, has a quota, and shows its snapshots', async () => {
+    server = await serverIn(LAYOUTS[0], pool, 15);
+    const dataset = (await pool.list()).findLast((name) => name.includes('/volume')) ?? '';
+    await pool.zfs('set', 'snapdir=visible', dataset);
+    await pool.zfs('set', 'quota=2G', dataset);
+    await pool.zfs('snapshot', `${dataset}@of the user`);
+    await pool.zfs('create', '-o', 'mountpoint=none', `${dataset}/child`);
+    await expectHotClone(LAYOUTS[0], pool, server);
+  }, 60_000);
+
+  test('has nothing left in the pool after a run was killed, or interrupted', async () => {
+    server = await serverIn(LAYOUTS[1], pool, 18);
+    const before = await pool.list();
+    for (const signal of ['SIGKILL', 'SIGINT'] as const) {
+      let pid = 0;
+      await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...SLEEP], {
+        env: { DATABASE_URL: server.url },
+        started: (number) => {
+          pid = number;
+        },
+        typed: [
+          [
+            /at work/,
+            async () => {
+              expect((await pool.list()).length).toBeGreaterThan(before.length);
+              process.kill(pid, signal);
+              return '';
+            },
+          ],
+        ],
+      });
+      await until('its watchdog has removed everything', async () => {
+        const left = await pool.list();
+        return left.length === before.length && (await readEntries()).length === 0;
+      });
+    }
+  }, 60_000);
+
+  test('is cleaned up by `clean` after the watchdog was killed, too', async () => {
+    server = await serverIn(LAYOUTS[0], pool, 18);
+    const before = await pool.list();
+    let pid = 0;
+    await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...SLEEP], {
+      env: { DATABASE_URL: server.url },
+      started: (number) => {
+        pid = number;
+      },
+      typed: [
+        [
+          /at work/,
+          async () => {
+            const [entry] = await readEntries();
+            if (!entry || 'unreadable' in entry) throw new Error('the clone is recorded');
+            process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
+            process.kill(pid, 'SIGKILL');
+            return '';
+          },
+        ],
+      ],
+    });
+    const { stdout } = await safemigrate(['clean']);
+    expect(stdout).toMatch(/^removed .*safemigrate_/m);
+    expect(await pool.list()).toEqual(before);
+  }, 60_000);
+
+  test('is rehearsed, and the report says how', async () => {
+    server = await serverIn(LAYOUTS[2], pool, 18);
+    const { report } = await rehearse(server.url, sqlCommand('ALTER TABLE account ADD COLUMN note text'), {
+      env: { SAFEMIGRATE_CLONE: 'auto' },
+    });
+    expect(report.clone).toMatchObject({
+      method: 'cluster',
+      strategy: 'zfs snapshot',
+      containment: 'sandbox',
+    });
+    expect(report.clone.uniqueBytes).toBeGreaterThan(0);
+    expect(report.target.touched.join()).toContain('a zfs snapshot of');
+    expect(report.target.changes).toEqual([]);
+  }, 60_000);
+
+  test('has clones that stay and are reset by a rollback', async () => {
+    server = await serverIn(LAYOUTS[1], pool, 18);
+    const before = await pool.list();
+    const env = { DATABASE_URL: server.url };
+    const made = await safemigrate(['clone', '--count', '2'], { env });
+    const [url = '', other = ''] = made.stdout.trim().split('\n');
+    const count = (of: string) =>
+      runProgram(['psql', '-qXAt', of, '-c', 'SELECT count(*) FROM account']).then(({ stdout }) =>
+        stdout.trim(),
+      );
+    await runProgram(['psql', '-qX', url, '-c', 'DROP TABLE account; CREATE TABLE new ()']);
+    expect(await count(other)).toBe('2000');
+    const { exitCode, stderr } = await safemigrate(['reset', url]);
+    expect(exitCode, stderr).toBe(0);
+    expect(await count(url)).toBe('2000');
+    await safemigrate(['clean', '--kept']);
+    expect(await pool.list()).toEqual(before);
+  }, 60_000);
+});
+
+/** It ends with its connection. */
+const SLEEP = ['sh', '-c', 'echo at work; exec psql -c "SELECT pg_sleep(60)" "$DATABASE_URL"'];
