@@ -153,9 +153,13 @@ const READING: ReadonlySet<string> = new Set([
   ...['ListenStmt', 'UnlistenStmt', 'DiscardStmt', 'CheckPointStmt'],
 ]);
 
+/** Functions of PostgreSQL's own with a lasting effect. */
+const WRITING =
+  /^(?:set_config|setval|nextval|lo_.*|lowrite|pg_notify|pg_logical_emit_message|query_to_xml.*)$/;
+
 /** The statement only reads, or controls its transaction or session. A function that is not PostgreSQL's own may do anything. */
 function leavesNothing(node: Node): boolean {
   if (roleOf(node) !== 'ordinary' || READING.has(kindOf(node))) return true;
   if (!isQuery(node) || writesWithin(node)) return false;
-  return calledFunctions(node).every((name) => isSystemFunction(name) && name.name !== 'set_config');
+  return calledFunctions(node).every((name) => isSystemFunction(name) && !WRITING.test(name.name));
 }

@@ -76,7 +76,7 @@ export function readBefore(
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     const contents = await readContentsBefore(setup, { down });
     const beforeOneRun = await readBeforeOneRun(setup);
-    const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { views: true });
+    const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { all: true });
     const start = await readTargetState(uninterrupted(context));
     const open = await openWire(setup, command);
     return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { readScripts, type Script } from '../clone/after-clone.ts';
 import { type Choice, chooseMethod } from '../clone/choose.ts';
 import type { CloneContext } from '../clone/method.ts';
@@ -102,9 +102,13 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
 
 /** The file of a safer form may be somebody's work by now. */
 function refuseToOverwrite({ propose, command }: RehearsalPlan): void {
-  if (propose === null || !existsSync(resolve(command.folder, propose))) return;
-  throw new SafemigrateError('CONFIGURATION', `--propose: ${propose} exists, and is not overwritten.`, {
-    hint: 'Name another file, or remove this one. Nothing was touched.',
+  if (propose === null) return;
+  const file = resolve(command.folder, propose);
+  const isThere = existsSync(file);
+  if (!isThere && existsSync(dirname(file))) return;
+  const why = isThere ? `${propose} exists, and is not overwritten` : `there is no folder ${dirname(file)}`;
+  throw new SafemigrateError('CONFIGURATION', `--propose: ${why}.`, {
+    hint: 'Name another file. Nothing was touched.',
   });
 }
 

@@ -28,7 +28,7 @@ select n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') and pg_catalog.has_table_privilege(c.oid, 'SELECT')
     and not (c.relrowsecurity and pg_catalog.row_security_active(c.oid)) as readable,
   array(select a.attname::text from pg_catalog.pg_attribute a
-    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and not (c.relkind = 'S' and a.attname = 'log_cnt')
     order by a.attname) as columns,
   array(select a.attname::text from pg_catalog.pg_attribute a
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -38,7 +38,7 @@ select n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.atttypid = 'uuid'::regtype) as uuids
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where (c.relkind = 'r' or c.relkind = 'm' and c.relispopulated and $1) and c.relpersistence <> 't'
+where (c.relkind = 'r' or $1 and (c.relkind = 'm' and c.relispopulated or c.relkind = 'S')) and c.relpersistence <> 't'
   and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%'
 order by 3, 1, 2`;
 
@@ -60,8 +60,8 @@ interface ReadOptions {
   /** Up to which a table is read. */
   readonly tableBytes?: number;
   readonly moments?: Moments;
-  /** Materialized views as well. */
-  readonly views?: boolean;
+  /** Materialized views and sequences as well. */
+  readonly all?: boolean;
 }
 
 /**
@@ -70,12 +70,12 @@ interface ReadOptions {
  */
 export async function readContents(
   session: Session,
-  { tableBytes = TABLE_BYTES, moments = 'compared', views = false }: ReadOptions = {},
+  { tableBytes = TABLE_BYTES, moments = 'compared', all = false }: ReadOptions = {},
 ): Promise<Contents> {
   const skipped = new Set<string>();
   const wanted: Row[] = [];
   let bytes = 0;
-  for (const table of await session.query<Row>(TABLES, [views])) {
+  for (const table of await session.query<Row>(TABLES, [all])) {
     const size = Number(table.bytes ?? Number.POSITIVE_INFINITY);
     bytes += size;
     if (!table.readable || size > tableBytes || bytes > ALL_BYTES) skipped.add(nameOf(table));

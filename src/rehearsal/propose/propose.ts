@@ -111,7 +111,7 @@ async function tryScript(
 ): Promise<ProposalSection> {
   const watch = watchClone(second.clone, { ...second.context, schema: second.schema });
   await watch.before();
-  const before = await contentsOf(second, { views: true });
+  const before = await contentsOf(second, { all: true });
   const ran = await runScript(second, statementsOfScript(parts), await openWire(second, prepared.command));
   runs.push(ran);
   const observed = await watch.after(ran.wire.lockedRelations());

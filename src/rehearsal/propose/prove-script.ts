@@ -30,7 +30,7 @@ export interface Proof extends Pick<ContentsComparison, 'tablesCompared' | 'tabl
   readonly tolerated: readonly string[];
 }
 
-const ALL = { views: true } as const;
+const ALL = { all: true } as const;
 
 /** The facts of one run that hazards of its statements are found in. */
 export function hazardFactsOf({ observed, seen, exitCode }: Omit<Run, 'setup' | 'before'>): HazardFacts {
@@ -83,8 +83,8 @@ async function tolerable(
 ): Promise<{ reasons: string[]; tolerated: string[] }> {
   if (differences.length === 0) return { reasons: [], tolerated: [] };
   const left = compareContents(
-    await contentsOf(original.setup, { moments: 'counted', views: true }),
-    await contentsOf(safer.setup, { moments: 'counted', views: true }),
+    await contentsOf(original.setup, { moments: 'counted', all: true }),
+    await contentsOf(safer.setup, { moments: 'counted', all: true }),
   ).dataDifferences;
   const remains = ({ relation }: { relation: string }) => left.some((each) => each.relation === relation);
   const words = (list: typeof differences) => list.map(({ relation, what }) => `${relation}: ${what}`);

@@ -52,7 +52,10 @@ const STILL = /it still has [A-Z_]+/;
 const OWN = /it has a hazard of its own, [A-Z_]+/;
 
 /** Beside its setup: what the view has to be refreshed for. */
-const CHANGED: Readonly<Record<string, string>> = { REFRESH_NOT_CONCURRENT: 'UPDATE orders SET total = 1' };
+const CHANGED: Readonly<Record<string, string>> = {
+  REFRESH_NOT_CONCURRENT: 'UPDATE orders SET total = 1',
+  CHECK_SCANS_TABLE: 'CREATE SEQUENCE numbers',
+};
 
 const FAULTS: readonly [what: string, fixture: string, fault: Fault, reason: RegExp][] = [
   ['an index of another column', 'INDEX_NOT_CONCURRENT', replaced('(status)', '(total)'), SCHEMA],
@@ -71,6 +74,12 @@ const FAULTS: readonly [what: string, fixture: string, fault: Fault, reason: Reg
   ['a primary key over columns that are not proved', 'PRIMARY_KEY_SETS_NOT_NULL', without('id_proven'), OWN],
   ['a CHECK that is not validated', 'CHECK_SCANS_TABLE', without('VALIDATE'), SCHEMA],
   ['another CHECK', 'CHECK_SCANS_TABLE', replaced('1000', '10000'), SCHEMA],
+  [
+    'a sequence that goes on',
+    'CHECK_SCANS_TABLE',
+    (script) => [...script, "SELECT setval('numbers', 7)"],
+    ROWS,
+  ],
   ['a foreign key that is not validated', 'FOREIGN_KEY_SCANS_TABLE', without('VALIDATE'), SCHEMA],
   [
     'a foreign key that cascades',

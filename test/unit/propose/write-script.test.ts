@@ -141,6 +141,16 @@ describe('a statement gets its safer form', () => {
       AND (b.id = o.id OR o.note IS NULL)`);
   });
 
+  test('queries are left out, unless they write', async () => {
+    const writing = [
+      "SELECT pg_catalog.setval('orders_id_seq', 7)",
+      "SELECT set_config('a.b', '1', false)",
+      'SELECT f()',
+    ];
+    const texts = ['SELECT count(*) FROM orders', 'SELECT pg_try_advisory_lock(1)', ...writing];
+    expect(await sqlOf(texts, { codes: {} })).toEqual(writing);
+  });
+
   test('parameters are written as values', async () => {
     const sql = await sqlOf(["UPDATE orders SET note = $1 WHERE id = $2 AND note <> '$1'"], {
       codes: {},
