@@ -81,8 +81,7 @@ function rewriteCommand(alter: AlterTable, command: AlterCommand): Rewriting | u
     case 'AT_SetNotNull':
       return codes.has('SET_NOT_NULL_SCANS_TABLE') ? setNotNull(alter, name) : undefined;
     case 'AT_AddColumn':
-      if (!codes.has('VOLATILE_DEFAULT_REWRITES') || !def || !('ColumnDef' in def)) return undefined;
-      return addColumn(alter, command, def.ColumnDef);
+      return def && 'ColumnDef' in def ? addColumn(alter, command, def.ColumnDef) : undefined;
     case 'AT_AttachPartition':
       return codes.has('ATTACH_PARTITION_SCANS_TABLE') ? attach(alter, command) : undefined;
     case 'AT_DetachPartition':
@@ -96,6 +95,12 @@ const SCANNING: Readonly<Partial<Record<Tree.ConstrType, string>>> = {
   CONSTR_CHECK: 'CHECK_SCANS_TABLE',
   CONSTR_FOREIGN: 'FOREIGN_KEY_SCANS_TABLE',
   CONSTR_NOTNULL: 'SET_NOT_NULL_SCANS_TABLE',
+};
+
+/** Constraints that are taken out of the definition of a new column. */
+const ON_COLUMNS: Readonly<Partial<Record<Tree.ConstrType, string>>> = {
+  CONSTR_CHECK: 'CHECK_SCANS_TABLE',
+  CONSTR_UNIQUE: 'CONSTRAINT_BUILDS_INDEX',
 };
 
 function addConstraint(
@@ -171,31 +176,45 @@ const shortened = (name: string) =>
     .toString()
     .replace(/^\uFFFD+/, '');
 
-const FILLABLE: ReadonlySet<string | undefined> = new Set([
-  'CONSTR_DEFAULT',
-  'CONSTR_NOTNULL',
-  'CONSTR_NULL',
-]);
-
-function addColumn(alter: AlterTable, { from, to }: AlterCommand, column: Tree.ColumnDef): Rewriting {
+/** Takes out of the definition what has to read or fill the table. Returns undefined if that is nothing. */
+function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.ColumnDef): Rewriting | undefined {
   const { subject, table, written } = alter;
   const { colname = '', collClause } = column;
   const constraints = itemsOf<Tree.Constraint>(column.constraints, 'Constraint');
   const starts = constraints.map(({ location }) => location ?? 0);
-  const at = constraints.findIndex(({ contype }) => contype === 'CONSTR_DEFAULT');
+  const parts = constraints.map((constraint, index) => {
+    const [from, to] = [starts[index] ?? command.to, starts[index + 1] ?? command.to];
+    return { constraint, to, type: constraint.contype, text: slice(subject.sql, from, to) };
+  });
+  const value = parts.find(({ type }) => type === 'CONSTR_DEFAULT')?.text;
+  const fills = value !== undefined && subject.codes.has('VOLATILE_DEFAULT_REWRITES');
+  const isFilled = (type: Tree.ConstrType | undefined) =>
+    fills && (type === 'CONSTR_DEFAULT' || type === 'CONSTR_NOTNULL');
+  const checked = parts.filter(({ type }) => subject.codes.has(ON_COLUMNS[type ?? 'CONSTR_NULL'] ?? ''));
+  if (!fills && checked.length === 0) return undefined;
+  if (
+    parts.some(({ type }) => type?.startsWith('CONSTR_ATTR')) ||
+    (collClause?.location ?? 0) > (starts[0] ?? 0)
+  )
+    return left('the constraints of the column have attributes of their own');
+  const kept = parts.filter((part) => !isFilled(part.type) && !checked.includes(part));
+  const definition = [slice(subject.sql, command.from, starts[0]), ...kept.map(({ text }) => text)].join(' ');
+  const isRequired = parts.some(({ type }) => fills && type === 'CONSTR_NOTNULL');
   const key = subject.before(table)?.key;
-  if (!key) return left('its table has no key to fill the column by');
-  const isPlain = constraints.every(({ contype, conname }) => FILLABLE.has(contype) && conname === undefined);
-  if (at < 0 || !isPlain || (collClause?.location ?? 0) > (starts[0] ?? 0))
-    return left('the column has more than a default and NOT NULL');
-  const filled = fillInBatches(written, key, colname);
-  if (isLeft(filled)) return filled;
-  const definition = slice(subject.sql, from, starts[0]);
-  const value = slice(subject.sql, starts[at] ?? to, starts[at + 1] ?? to);
-  const isRequired = constraints.some(({ contype }) => contype === 'CONSTR_NOTNULL');
+  if (fills && !key) return left('its table has no key to fill the column by');
+  const apart: ScriptStep[] = [];
+  for (const { constraint, to } of checked) {
+    const keys = [{ String: { sval: colname } }];
+    const added = addConstraint(alter, { ...command, to }, { ...constraint, keys });
+    if (!added || isLeft(added)) return added;
+    apart.push(...added);
+  }
   return [
-    step(`ALTER TABLE ${written} ${definition}, ALTER COLUMN ${identifier(colname)} SET ${value}`),
-    ...filled,
+    step(
+      `ALTER TABLE ${written} ${definition}${fills ? `, ALTER COLUMN ${identifier(colname)} SET ${value}` : ''}`,
+    ),
+    ...(fills && key ? fillInBatches(written, key, colname) : []),
     ...(isRequired ? setNotNull(alter, colname) : []),
+    ...apart,
   ];
 }

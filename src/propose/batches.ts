@@ -2,7 +2,7 @@ import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { isWord, slice } from '../postgres/sql/tokens.ts';
 import { itemsOf, nodesWithin } from '../postgres/sql/tree.ts';
-import { left, type Rewriting, type Subject, step, writtenName } from './subject.ts';
+import { left, type Rewriting, type ScriptStep, type Subject, waiting, writtenName } from './subject.ts';
 
 // UPDATE and DELETE of many rows, as a loop over ranges of the table's key that commits after each.
 
@@ -34,7 +34,7 @@ export function inBatches(subject: Subject): Rewriting {
 }
 
 /** Fills a new column with its default. */
-export function fillInBatches(table: string, key: readonly string[], column: string): Rewriting {
+export function fillInBatches(table: string, key: readonly string[], column: string): ScriptStep[] {
   const name = identifier(column);
   return batches(
     table,
@@ -49,7 +49,7 @@ function batches(
   table: string,
   key: readonly string[],
   change: (range: (alias: string) => string) => string,
-): Rewriting {
+): ScriptStep[] {
   const columns = (alias = '') => row(key.map((column) => `${alias}${identifier(column)}`));
   const variables = (prefix: string) => key.map((_, index) => `safemigrate_${prefix}_${index + 1}`);
   const [low, high] = [variables('low'), variables('high')];
@@ -60,7 +60,8 @@ function batches(
   const declare = (names: readonly string[]) =>
     names.map((name, index) => `  ${name} ${table}.${identifier(key[index] ?? '')}%TYPE;`).join('\n');
   return [
-    step(`DO $safemigrate$
+    // Repeated as a whole, it might change rows twice: it must not give up, and says how far it came.
+    waiting(`DO $safemigrate$
 #variable_conflict use_column
 DECLARE
 ${declare(low)}
@@ -73,6 +74,7 @@ BEGIN
     ) AS batch ORDER BY ${descending} LIMIT 1;
     ${change(range)};
     COMMIT;
+    RAISE NOTICE 'committed up to %', ${row(high)};
     PERFORM pg_sleep(${PAUSE_S});
     SELECT ${list} INTO ${low.join(', ')} FROM ${table} WHERE ${columns()} > ${row(high)} ORDER BY ${list} LIMIT 1;
   END LOOP;

@@ -1,6 +1,6 @@
 import type { Hazard, StatementSection } from '../model/report.ts';
-import { inBlock } from '../postgres/sql/classify-statement.ts';
-import { kindOf } from '../postgres/sql/tree.ts';
+import { fieldsIf, inBlock } from '../postgres/sql/classify-statement.ts';
+import { kindOf, type Node } from '../postgres/sql/tree.ts';
 import { type KeptStatement, keptStatements, type Recording } from './kept-statements.ts';
 import { DIVIDING, hasForm, rewriteStatement } from './safer-forms.ts';
 import { wordsOfForm } from './scripted-hazards.ts';
@@ -73,7 +73,7 @@ class ScriptWriter implements WrittenScript {
     const [first] = unit;
     if (!first) return;
     this.#enter(first.section);
-    const mustStay = unit.some(({ subject }) => inBlock(subject.node) === 'required');
+    const mustStay = unit.some(({ subject: { node } }) => inBlock(node) === 'required' && !isCheckNow(node));
     const divided = unit.filter(({ subject }) => [...subject.codes].some((code) => DIVIDING.has(code)));
     const isDivided = divided.length > 0 && unit.length > 1 && !mustStay;
     let together: KeptStatement[] = [];
@@ -125,6 +125,7 @@ class ScriptWriter implements WrittenScript {
   }
 
   #keep(statements: readonly KeptStatement[]): void {
+    if (statements.length === 1 && statements.every(({ subject }) => isCheckNow(subject.node))) return;
     for (const { subject, setsLockTimeout } of statements) {
       if (kindOf(subject.node) === 'VariableSetStmt' || kindOf(subject.node) === 'SelectStmt')
         this.#hasSettings = true;
@@ -157,6 +158,12 @@ class ScriptWriter implements WrittenScript {
       begin: null,
     });
   }
+}
+
+/** SET CONSTRAINTS … IMMEDIATE means what the end of a transaction does anyway. */
+function isCheckNow(node: Node): boolean {
+  const set = fieldsIf(node, 'ConstraintsSetStmt');
+  return set !== undefined && set.deferred !== true;
 }
 
 function changeOf(section: StatementSection, codes: Iterable<string>, reason?: string): ScriptChange {

@@ -41,6 +41,9 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(safer.report.schema?.after).toBe(report.schema?.after);
   expect(safer.report.hazards.map(({ code }) => code)).not.toContain('BACKFILL_WITH_DDL');
   expect(report.target.changes).toEqual([]);
+  const applied = await rehearse(target.url, psqlCommand('-f', file ?? ''), { args: ['--apply', '--yes'] });
+  expect(applied.exitCode, applied.stderr).toBe(0);
+  expect(applied.report.apply?.outcome).toBe('applied');
 });
 
 test('what cannot be proved is not proposed, with what differs', async () => {

@@ -123,13 +123,27 @@ describe('a statement gets its safer form', () => {
     expect(sql[0]).toBe(
       'ALTER TABLE orders ADD token uuid, ALTER COLUMN "token" SET DEFAULT gen_random_uuid()',
     );
-    expect(sql[1]).toMatch(/UPDATE orders AS filled SET "token" = DEFAULT/);
-    expect(sql[1]).toMatch(/filled\."id" >= safemigrate_low_1 AND filled\."id" <= safemigrate_high_1/);
-    expect(sql[4]).toBe('ALTER TABLE orders ALTER COLUMN "token" SET NOT NULL');
+    expect(sql[2]).toMatch(/UPDATE orders AS filled SET "token" = DEFAULT/);
+    expect(sql[2]).toMatch(/filled\."id" >= safemigrate_low_1 AND filled\."id" <= safemigrate_high_1/);
+    expect(sql[6]).toBe('ALTER TABLE orders ALTER COLUMN "token" SET NOT NULL');
+  });
+
+  test('a CHECK and UNIQUE of a new column come after it', async () => {
+    const sql = await sqlOf(['ALTER TABLE orders ADD a int DEFAULT 1 CHECK (a > 0) NOT NULL UNIQUE'], {
+      codes: { 1: ['CHECK_SCANS_TABLE', 'CONSTRAINT_BUILDS_INDEX'] },
+    });
+    expect(sql.slice(0, 3)).toEqual([
+      'ALTER TABLE orders ADD a int DEFAULT 1 NOT NULL',
+      'ALTER TABLE orders ADD CONSTRAINT "orders_a_check" CHECK (a > 0) NOT VALID',
+      'ALTER TABLE orders VALIDATE CONSTRAINT "orders_a_check"',
+    ]);
+    expect(sql.at(-1)).toBe(
+      'ALTER TABLE orders ADD CONSTRAINT "orders_a_key" UNIQUE USING INDEX "orders_a_key"',
+    );
   });
 
   test('an UPDATE goes through the ranges of a key of several columns, with its own condition in parentheses', async () => {
-    const [sql] = await sqlOf(
+    const [, sql] = await sqlOf(
       ["UPDATE orders o SET note = 'a' FROM b WHERE b.id = o.id OR o.note IS NULL -- all"],
       {
         codes: { 1: ['BACKFILL_IN_ONE_TRANSACTION'] },
@@ -197,6 +211,19 @@ describe('a transaction', () => {
     ]);
   });
 
+  test('has no SET CONSTRAINTS IMMEDIATE any more if it is divided', async () => {
+    const texts = [
+      'BEGIN',
+      'SET CONSTRAINTS fk IMMEDIATE',
+      'ALTER TABLE orders DROP CONSTRAINT fk',
+      'ALTER TABLE b ADD a int',
+    ];
+    expect(await sqlOf(texts, { codes: { 4: ['SEVERAL_STRONG_LOCKS'] }, block: true })).toEqual([
+      'ALTER TABLE orders DROP CONSTRAINT fk',
+      'ALTER TABLE b ADD a int',
+    ]);
+  });
+
   test('drops an index concurrently that it dropped under the lock of another statement', async () => {
     const texts = [
       'BEGIN',
@@ -248,10 +275,10 @@ describe('is left as it was, with the reason,', () => {
     ['REFRESH MATERIALIZED VIEW orders', 'REFRESH_NOT_CONCURRENT', { key: null }, /unique index/],
     ['ALTER TABLE orders SET TABLESPACE x', 'TABLESPACE_REWRITES', {}, /as a copy/],
     [
-      'ALTER TABLE orders ADD a int DEFAULT f() UNIQUE',
+      'ALTER TABLE orders ADD a int DEFAULT f() UNIQUE DEFERRABLE',
       'VOLATILE_DEFAULT_REWRITES',
       {},
-      /more than a default/,
+      /attributes of their own/,
     ],
     ['ALTER TABLE orders ADD UNIQUE (note) WITH (fillfactor = 70)', 'CONSTRAINT_BUILDS_INDEX', {}, /options/],
   ] as const)('%s', async (sql, code, orders, reason) => {
