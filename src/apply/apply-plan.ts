@@ -1,4 +1,4 @@
-import { fillDefaults, makeRehearsalPlan, type RehearsalPlan } from '../rehearsal/plan.ts';
+import { asOfNow, fillDefaults, makeRehearsalPlan, type RehearsalPlan } from '../rehearsal/plan.ts';
 import { APPLY_DEFAULTS, type ApplyOptions, type ApplySettings } from './apply-options.ts';
 import {
   GUARDRAIL_DEFAULTS,
@@ -21,7 +21,7 @@ export interface ApplyPlan extends RehearsalPlan {
 /** @throws SafemigrateError `CONFIGURATION` for options that do not fit together. */
 export function makeApplyPlan(options: ApplyOptions): ApplyPlan {
   return {
-    ...makeRehearsalPlan(options),
+    ...asOfNow(makeRehearsalPlan(options)),
     ...fillDefaults<ApplySettings, typeof APPLY_DEFAULTS>(APPLY_DEFAULTS, options),
     guardrails: fillDefaults<GuardrailSettings, typeof GUARDRAIL_DEFAULTS>(
       GUARDRAIL_DEFAULTS,

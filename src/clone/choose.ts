@@ -1,5 +1,6 @@
 import { SafemigrateError } from '../errors.ts';
 import { formatDuration } from '../format.ts';
+import { archive } from './archive.ts';
 import { basebackup } from './basebackup.ts';
 import { cluster } from './cluster.ts';
 import { dump } from './dump.ts';
@@ -14,6 +15,11 @@ import { template } from './template.ts';
  * clone is the user's wish, and files are copied sooner than rows are sent. Looking for client programs takes 0.1 s of 0.2 s.
  */
 const STAGES: readonly (readonly CloneMethod[])[] = [[external], [cluster, template], [dump, basebackup]];
+
+/** Only one method clones as of another time. */
+function stagesOf({ options }: CloneContext): typeof STAGES {
+  return options.at === null ? STAGES : [[archive]];
+}
 
 export interface Choice {
   readonly method: CloneMethod;
@@ -33,7 +39,7 @@ export interface Considered {
  */
 export async function chooseMethod(context: CloneContext, wanted: 'auto' | MethodId): Promise<Choice> {
   const considered: Considered[] = [];
-  for (const stage of STAGES) {
+  for (const stage of stagesOf(context)) {
     considered.push(...(await assessStage(stage, context, wanted)));
     if (considered.some(({ assessment }) => assessment.possible && !assessment.endsSessions)) break;
   }
@@ -76,7 +82,7 @@ function whyNotIsolated({ method: { id }, assessment }: Assessed): string[] {
 
 /** Assesses all of the wanted methods, one after the other, and returns them in the order of preference. */
 export async function assessMethods(context: CloneContext, wanted: 'auto' | MethodId): Promise<Considered[]> {
-  return byPreference(await assessStage(STAGES.flat(), context, wanted));
+  return byPreference(await assessStage(stagesOf(context).flat(), context, wanted));
 }
 
 async function assessStage(

@@ -1,3 +1,4 @@
 /** The clone methods, as --clone names them. */
 export const METHOD_IDS = ['cluster', 'template', 'external', 'dump', 'basebackup'] as const;
-export type MethodId = (typeof METHOD_IDS)[number];
+/** `archive` is that of --clone-at. */
+export type MethodId = (typeof METHOD_IDS)[number] | 'archive';

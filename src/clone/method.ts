@@ -70,8 +70,20 @@ export interface CloneOptions {
   readonly allowExternalAccess: boolean;
   /** The clone stays after the run. */
   readonly keep: boolean;
+  /** The time as of which the target is cloned, from a base backup and archived WAL; null: now. */
+  readonly at: PointInTime | null;
   /** Shell commands that make a clone elsewhere and print its URL, and that remove it. */
   readonly external: { readonly create: string; readonly destroy: string } | null;
+}
+
+/** What a clone as of another time is made of. */
+export interface PointInTime {
+  /** As PostgreSQL reads it, with a time zone; `latest`: as far as the archive goes. */
+  readonly time: string;
+  /** The folder of a base backup, or a data directory in a snapshot of a file system. */
+  readonly baseBackup: string;
+  /** As PostgreSQL's restore_command; null: the target's own. */
+  readonly restoreCommand: string | null;
 }
 
 export type Assessment = Possible | Impossible;

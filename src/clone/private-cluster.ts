@@ -77,19 +77,20 @@ export async function startPrivateCluster(
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const lease = await takeLease(context, cluster, place, scope);
-  const { touched, caveats, databases } = await lease.during(() => cluster.fill(folder));
+  const { touched, caveats, databases, recovery } = await lease.during(() => cluster.fill(folder));
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
     ignoreInvalidPages: databases !== null,
   });
-  await sanitizeDataDirectory(folder, settings.file, owner);
-  const server = await lease.during(() =>
+  await sanitizeDataDirectory(folder, settings.file, owner, recovery !== undefined);
+  const start = () =>
     startCopied({
-      ...{ folder, programs, user: sandbox.user, settings: settings.fixed, signal },
+      ...{ folder, programs, user: sandbox.user, signal },
+      settings: { ...settings.fixed, ...recovery?.settings },
       through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
-    }),
-  );
+    });
+  const server = await lease.during(() => (recovery ? recovery.during(start) : start()));
   lease.watch(server);
   if (databases) {
     await refuseInvalidPages(folder, databases);

@@ -232,8 +232,40 @@ function makeClonePlan(
     method: given.clone ?? (settings.from === null ? settings.clone : 'template'),
     ...{ disconnect, waitMs, maxStallMs, maxCopyBytes, ttlMs, checkpoint, folder, schemaOnly },
     ...{ excludeTableData, databases, allowExternalAccess, keep, rehearsalUrl, source, afterClone },
+    at: makePointInTime(settings),
     external: create === null || destroy === null ? null : { create, destroy },
   };
+}
+
+function makePointInTime({
+  cloneAt: time,
+  baseBackup,
+  restoreCommand,
+  clone,
+  from,
+  receipt,
+}: Filled<RehearsalSettings, typeof REHEARSAL_DEFAULTS>): ClonePlan['at'] {
+  if (time === null && baseBackup === null && restoreCommand === null) return null;
+  // What holds for other data must not permit an apply.
+  if (time !== null && baseBackup !== null && clone === 'auto' && from === null && receipt === null)
+    return { time, baseBackup, restoreCommand };
+  throw new SafemigrateError(
+    'CONFIGURATION',
+    '--clone-at needs --base-backup, and goes with none of --clone, --from and --receipt.',
+    {
+      hint: 'safemigrate --clone-at latest --base-backup DIR [--restore-command COMMAND] -- <command>. Nothing was touched.',
+    },
+  );
+}
+
+/** For plans of what changes the target. @throws SafemigrateError `CONFIGURATION` for a rehearsal as of another time */
+export function asOfNow(plan: RehearsalPlan): RehearsalPlan {
+  if (plan.clone.at === null) return plan;
+  throw new SafemigrateError(
+    'CONFIGURATION',
+    'An apply or a swap needs a rehearsal on the target as it is now, and --clone-at names another time.',
+    { hint: 'Leave --clone-at (SAFEMIGRATE_CLONE_AT, cloneAt) out. Nothing was touched.' },
+  );
 }
 
 function halfOfAPair(): SafemigrateError {

@@ -40,6 +40,12 @@ export interface RehearsalSettings {
   readonly databases?: readonly string[];
   /** Lets a clone run even if foreign servers or untrusted languages in it could reach other systems. */
   readonly allowExternalAccess?: boolean;
+  /** Rehearses on the target as of this time (`2026-11-22 10:00+00`), or `latest`: as far as the archive goes. */
+  readonly cloneAt?: string;
+  /** The folder of a base backup to begin with, or a data directory in a snapshot. */
+  readonly baseBackup?: string;
+  /** Shell command that fetches a WAL file (`%f`) from the archive to `%p`; without it: the target's own. */
+  readonly restoreCommand?: string;
   /** Shell command that makes a clone elsewhere and prints its URL, for `clone: 'external'`. */
   readonly cloneCreate?: string;
   /** Shell command that removes that clone. */
@@ -134,6 +140,9 @@ export const REHEARSAL_DEFAULTS = {
   excludeTableData: [],
   databases: [],
   allowExternalAccess: false,
+  cloneAt: null,
+  baseBackup: null,
+  restoreCommand: null,
   cloneCreate: null,
   cloneDestroy: null,
   afterClone: [],

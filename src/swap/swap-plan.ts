@@ -1,4 +1,5 @@
 import {
+  asOfNow,
   fillDefaults,
   makeRehearsalPlan,
   makeRunPlan,
@@ -47,7 +48,7 @@ export function makeSwapPlan(options: SwapOptions): SwapPlan {
   const settings = fillDefaults<SwapSettings, typeof SWAP_DEFAULTS>(SWAP_DEFAULTS, options);
   const { pgbouncer, keepOriginalMs, verify, allowStandbys } = settings;
   return {
-    ...makeRehearsalPlan(options),
+    ...asOfNow(makeRehearsalPlan(options)),
     window: { pgbouncer, keepOriginalMs, maxClosedMs: options.maxClosedMs ?? Number.POSITIVE_INFINITY },
     ...{ verify, allowStandbys, confirm: options.confirm },
   };

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { statfs } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
@@ -53,7 +54,7 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('clones that st
       const { ms, stdout } = await timed(['clone']);
       times['clone of 1.5 GB']?.push(ms);
       const url = stdout.trim();
-      await withClient(url, (client) => client.query('DELETE FROM t WHERE id % 10 = 0'));
+      await execute(url, 'DELETE FROM t WHERE id % 10 = 0');
       times.reset?.push((await timed(['reset', url])).ms);
       await timed(['clean', '--kept']);
     }
@@ -77,3 +78,13 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('clones that st
     expect(more).toBeLessThan(200 * MB);
   }, 120_000);
 });
+
+async function execute(url: string, sql: string): Promise<void> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}

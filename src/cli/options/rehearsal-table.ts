@@ -8,6 +8,7 @@ import {
   DURATION,
   FACTOR,
   listOf,
+  MOMENT,
   SECONDS,
   SIZE,
   SWITCH,
@@ -119,6 +120,30 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: 'let a clone without a sandbox have foreign servers, dblink, untrusted languages, subscriptions',
     group: 'Clone',
     type: SWITCH,
+    notInFile: true,
+  },
+  cloneAt: {
+    flag: '--clone-at <time>',
+    summary: 'rehearse on the target as of this time (2026-11-22 10:00+00), or as of the archive: latest',
+    group: 'Clone',
+    type: MOMENT,
+    modes: ['rehearse'],
+  },
+  baseBackup: {
+    flag: '--base-backup <folder>',
+    summary: 'with --clone-at: base backup, or data directory in a snapshot, to begin with',
+    group: 'Clone',
+    type: TEXT,
+    modes: ['rehearse'],
+    notInFile: true,
+  },
+  restoreCommand: {
+    flag: '--restore-command <command>',
+    summary:
+      "with --clone-at: shell command that fetches %f from the archive to %p; without it: the target's",
+    group: 'Clone',
+    type: TEXT,
+    modes: ['rehearse'],
     notInFile: true,
   },
   cloneCreate: {

@@ -110,6 +110,18 @@ export const AGE: ValueType<number> = {
   format: (age) => (age % DAY_MS === 0 && age > 0 ? `${age / DAY_MS}d` : DURATION.format(age)),
 };
 
+/** A time with its zone, as PostgreSQL reads it, or `latest`. */
+export const MOMENT: ValueType<string> = {
+  parse: (text) => {
+    const time = text.trim();
+    if (time === 'latest') return time;
+    const written = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)? ?(Z|[+-]\d\d(:?\d\d)?)$/.test(time);
+    if (!written) throw new Error(`is "${text}", and is written like 2026-11-22 10:00+00, or latest.`);
+    return time;
+  },
+  format: (time) => time,
+};
+
 /** `500MB`, `1.5 GB`, with PostgreSQL's units: bytes. */
 export const SIZE: ValueType<number> = {
   parse: (text) => {

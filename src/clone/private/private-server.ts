@@ -40,4 +40,13 @@ export interface FilledFolder {
   readonly caveats: Caveat[];
   /** OIDs of the databases whose files were copied; null for all. */
   readonly databases: ReadonlySet<string> | null;
+  /** For a copy that recovers from an archive. */
+  readonly recovery?: Recovery;
+}
+
+export interface Recovery {
+  /** Settings of the server in addition to the others. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Does what it takes that the server can recover, while it starts. */
+  during<T>(start: () => Promise<T>): Promise<T>;
 }

@@ -39,12 +39,14 @@ export async function hasInPlaceTablespaces(folder: string): Promise<boolean> {
 /**
  * Prepares a copied data directory so that a second server can be started on it without danger to the original.
  * @param configuration the text of its postgresql.conf.
+ * @param fromArchive whether it recovers from an archive.
  * @throws SafemigrateError `CLONE` for a symbolic link that points out of the clone.
  */
 export async function sanitizeDataDirectory(
   folder: string,
   configuration: string,
   owner: Owner,
+  fromArchive = false,
 ): Promise<void> {
   const data = path.join(folder, 'data');
   await Promise.all(FOREIGN.map((name) => rm(path.join(data, name), { recursive: true, force: true })));
@@ -58,6 +60,7 @@ export async function sanitizeDataDirectory(
   };
   await write(path.join(data, 'postgresql.conf'), configuration);
   await write(path.join(data, 'postgresql.auto.conf'), WHILE_RECOVERING);
+  if (fromArchive) await write(path.join(data, 'recovery.signal'), '');
   await write(path.join(folder, 'pg_hba.conf'), HBA);
   await write(path.join(folder, 'pg_ident.conf'), '');
 }

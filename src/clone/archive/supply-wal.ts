@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process';
+import { access, readdir, rename } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { Owner } from '../../ownership/folder-mark.ts';
+
+const execute = promisify(execFile);
+
+/**
+ * A server in a sandbox reaches no archive. So its restore_command asks in a folder for each file, by `<name>.wanted`, and waits
+ * for `<name>.done` or `<name>.missing`; this process fetches the file with the user's command.
+ */
+const POLL_MS = 20;
+
+/** What recovery asks for: segments, the label of a backup, histories of timelines. */
+const WAL_FILE = /^([0-9A-F]{24}(\.[0-9A-F]{8}\.backup)?|[0-9A-F]{8}\.history)$/;
+
+/** Returns the server's restore_command. @param spool the folder. */
+export function restoreCommandFor(spool: string): string {
+  const file = `'${spool.replaceAll("'", `'\\''`).replaceAll('%', '%%')}'/%f`;
+  return [
+    `: > ${file}.wanted`,
+    `until [ -e ${file}.done ] || [ -e ${file}.missing ]; do sleep 0.02; done`,
+    `if [ -e ${file}.missing ]; then rm ${file}.missing; exit 1; fi`,
+    `rm ${file}.done && mv ${file} "%p"`,
+  ].join('; ');
+}
+
+export interface WalSupply {
+  /** Segments that the archive did not have, in the order in which they were asked for. */
+  readonly missing: readonly string[];
+  /** Ends after the request that it is at. @throws the error of what it could not do in its folder. */
+  end(): Promise<void>;
+}
+
+/**
+ * Supplies a server with WAL until it is ended.
+ * @param command the user's, with %f and %p.
+ * @param owner who runs it, if we are root.
+ */
+export function supplyWal(spool: string, command: string, owner: Owner): WalSupply {
+  const missing: string[] = [];
+  let ended = false;
+  const work = async () => {
+    while (!ended) {
+      for (const wanted of await readdir(spool)) {
+        const name = wanted.replace(/\.wanted$/, '');
+        if (name === wanted) continue;
+        const place = path.join(spool, name);
+        const found = WAL_FILE.test(name) && (await fetchFile(command, name, place, owner));
+        if (!found && /^[0-9A-F]{24}$/.test(name)) missing.push(name);
+        // The request becomes the answer: a second one comes after it only.
+        await rename(path.join(spool, wanted), `${place}.${found ? 'done' : 'missing'}`);
+      }
+      await delay(POLL_MS);
+    }
+  };
+  const working = work();
+  // Its error is that of end().
+  working.catch(() => {});
+  return {
+    missing,
+    async end() {
+      ended = true;
+      await working;
+    },
+  };
+}
+
+async function fetchFile(command: string, name: string, place: string, owner: Owner): Promise<boolean> {
+  const values: Record<string, string> = { '%f': name, '%p': place, '%r': name, '%%': '%' };
+  const words = command.replace(/%[fpr%]/g, (mark) => values[mark] ?? mark);
+  try {
+    await execute('/bin/sh', ['-c', words], {
+      cwd: path.dirname(place),
+      ...(process.getuid?.() === 0 ? owner : {}),
+    });
+    await access(place);
+    return true;
+  } catch {
+    return false;
+  }
+}

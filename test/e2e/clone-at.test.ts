@@ -1,0 +1,133 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { until } from '../helpers/cutting.ts';
+import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
+import { enterableFolder } from '../helpers/private-clone.ts';
+import { rehearse } from '../helpers/rehearse.ts';
+
+const run = promisify(execFile);
+const ROWS = sqlCommand("SELECT string_agg(note, ',' ORDER BY id) AS notes FROM event");
+
+describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d', (version) => {
+  let place: Awaited<ReturnType<typeof enterableFolder>>;
+  let server: PlacedServer;
+  let archive: string;
+  let backup: string;
+  /** Between the rows `early` and `late`. */
+  let moment: string;
+
+  beforeAll(async () => {
+    place = await enterableFolder();
+    archive = path.join(place.path, 'archive');
+    backup = path.join(place.path, 'backup');
+    await ownFolder(archive);
+    server = await placedServer(version, {
+      parent: place.path,
+      settings: { archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
+    });
+    await withClient(server.url, async (client) => {
+      const add = (note: string) => client.query('INSERT INTO event (note) VALUES ($1)', [note]);
+      await client.query('CREATE TABLE event (id serial PRIMARY KEY, note text)');
+      await add('before');
+      await client.query("SELECT pg_backup_start('test', true)");
+      await run('cp', ['-a', server.data, backup]);
+      const { rows } = await client.query<{ label: string }>(
+        'SELECT labelfile AS label FROM pg_backup_stop(false)',
+      );
+      await run('sh', ['-c', 'rm -rf "$1"/postmaster.* "$1"/pg_wal/*', 'sh', backup]);
+      await writeFile(path.join(backup, 'backup_label'), rows[0]?.label ?? '');
+      if (SERVER_UID !== undefined)
+        await run('chown', [`${SERVER_UID}:${SERVER_UID}`, path.join(backup, 'backup_label')]);
+      await add('early');
+      await client.query('SELECT pg_switch_wal()');
+      await add('early too');
+      const now = await client.query<{ now: string }>('SELECT clock_timestamp()::text AS now');
+      moment = now.rows[0]?.now ?? '';
+      await add('late');
+      const last = await client.query<{ file: string }>('SELECT pg_walfile_name(pg_switch_wal()) AS file');
+      await until('all WAL is archived', async () =>
+        (await readdir(archive)).includes(last.rows[0]?.file ?? ''),
+      );
+    });
+  }, 60_000);
+
+  afterAll(async () => {
+    await server?.stop();
+    await place?.remove();
+  });
+
+  const at = (time: string, ...more: string[]) => [
+    ...['--clone-at', time, '--base-backup', backup, '--restore-command', `cp ${archive}/%f "%p"`],
+    ...more,
+  ];
+  const AUTO = { SAFEMIGRATE_CLONE: 'auto' };
+
+  test('sees the rows of that time and no later ones, and says so', async () => {
+    const { report, stderr } = await rehearse(server.url, ROWS, { args: at(moment), env: AUTO });
+    expect(stderr).toContain('before,early,early too');
+    expect(stderr).not.toContain(',late');
+    expect(report.clone).toMatchObject({
+      method: 'archive',
+      isolation: 'own-cluster',
+    });
+    expect(report.caveats.map(({ reason }) => reason).join()).toContain(`as of ${moment}`);
+    expect(report.target).toMatchObject({ changes: [], touched: [] });
+  }, 30_000);
+
+  test('goes as far as the archive with `latest`', async () => {
+    const { report, stderr } = await rehearse(server.url, ROWS, { args: at('latest'), env: AUTO });
+    expect(stderr).toContain('before,early,early too,late');
+    expect(report.clone.method).toBe('archive');
+  }, 30_000);
+
+  test.each([['the moment'], ['latest']])(
+    'names the WAL file that is missing for %s',
+    async (time) => {
+      const files = (await readdir(archive)).filter((name) => /^[0-9A-F]{24}$/.test(name)).sort();
+      const gone = files.at(-1) ?? '';
+      await rename(path.join(archive, gone), path.join(place.path, gone));
+      try {
+        const words = at(time === 'latest' ? time : moment, '--', ...ROWS);
+        const { exitCode, stderr } = await safemigrate(words, { env: { DATABASE_URL: server.url, ...AUTO } });
+        expect(exitCode).toBe(3);
+        expect(stderr).toContain(`The archive has no WAL file ${gone}`);
+        expect((await readdir(place.path)).filter((name) => name.startsWith('safemigrate_'))).toEqual([]);
+      } finally {
+        await rename(path.join(place.path, gone), path.join(archive, gone));
+      }
+    },
+    30_000,
+  );
+
+  test('is refused on what is no base backup of the target, and without a command', async () => {
+    const other = path.join(place.path, 'other');
+    await mkdir(path.join(other, 'global'), { recursive: true });
+    await writeFile(path.join(other, 'PG_VERSION'), `${version}\n`);
+    await writeFile(path.join(other, 'global', 'pg_control'), Buffer.alloc(8192, 7));
+    const env = { DATABASE_URL: server.url, ...AUTO };
+    const strange = await safemigrate(
+      [...at('latest', '--base-backup', other).slice(4), '--clone-at', 'latest', '--', ...ROWS],
+      { env },
+    );
+    expect(strange.exitCode, strange.stderr).toBe(3);
+    expect(strange.stderr).toContain('is of another cluster than the target');
+    const without = await safemigrate(['--clone-at', 'latest', '--base-backup', backup, '--', ...ROWS], {
+      env,
+    });
+    expect(without.stderr).toContain("--restore-command 'cp /archive/%f %p'");
+    const alone = await safemigrate(['--clone-at', 'latest', '--', ...ROWS], { env });
+    expect(alone.exitCode).toBe(2);
+    expect(alone.stderr).toContain('--clone-at needs --base-backup');
+    const applied = await safemigrate(['--apply', '--yes', '--', ...ROWS], {
+      env: { ...env, SAFEMIGRATE_CLONE_AT: 'latest', SAFEMIGRATE_BASE_BACKUP: backup },
+    });
+    expect(applied.exitCode).toBe(2);
+    expect(applied.stderr).toContain('needs a rehearsal on the target as it is now');
+    await rm(other, { recursive: true });
+  }, 30_000);
+});
