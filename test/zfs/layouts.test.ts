@@ -1,10 +1,14 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readEntries } from '../../src/ownership/folder-records.ts';
 import { CLI, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { queryClone, withClusterCloning } from '../helpers/cluster-cloning.ts';
 import { until } from '../helpers/cutting.ts';
-import type { PlacedServer } from '../helpers/placed-server.ts';
+import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { BALANCES, startTransfers } from '../helpers/transfers.ts';
 import { expectHotClone, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
 
@@ -112,6 +116,32 @@ describe.skipIf(skipReason(await zfsObstacle()))('PostgreSQL on ZFS', () => {
     expect(report.clone.uniqueBytes).toBeGreaterThan(0);
     expect(report.target.touched.join()).toContain('a zfs snapshot of');
     expect(report.target.changes).toEqual([]);
+  }, 60_000);
+
+  test('is sent to another pool while it is written, and a server on what arrives can be cloned', async () => {
+    server = await serverIn(LAYOUTS[0], pool, 18);
+    const other = await zfsPool(GB);
+    const [dataset = ''] = (await pool.list()).filter((name) => name.includes('/volume'));
+    const transfers = await startTransfers(server.url, 2);
+    await pool.zfs('snapshot', `${dataset}@copy`);
+    const words = ['-c', 'zfs send "$1" | zfs receive -u "$2"', 'sh', `${dataset}@copy`];
+    await runProgram(['sh', ...words, `${other.name}/volume 1`]);
+    const received = await placedServer(18, {
+      parent: other.shared,
+      make: async (folder) => {
+        const data = path.join(folder, 'data');
+        await other.zfs('set', `mountpoint=${data}`, `${other.name}/volume 1`);
+        await other.zfs('mount', `${other.name}/volume 1`).catch(() => {});
+        await rm(path.join(data, 'postmaster.pid'));
+      },
+    });
+    expect((await transfers.end()).failed).toBe(0);
+    await withClusterCloning(received.url, {}, async ({ assessment, create }) => {
+      expect(assessment.strategy).toBe('zfs snapshot');
+      expect(await queryClone(await create(), BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
+    });
+    await other.stop(received);
+    await other.destroy();
   }, 60_000);
 
   test('has clones that stay and are reset by a rollback', async () => {

@@ -8,7 +8,7 @@ import { queryClone, withClusterCloning } from '../../../helpers/cluster-cloning
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
 import { type PlacedServer, placedServer, SERVER_UID } from '../../../helpers/placed-server.ts';
 import { skipReason } from '../../../helpers/requirements.ts';
-import { BALANCES, makeAccounts } from '../../../helpers/transfers.ts';
+import { BALANCES, makeAccounts, startTransfers } from '../../../helpers/transfers.ts';
 import { expectHotClone, LAYOUTS, serverIn, type Volumes } from '../../../helpers/volumes.ts';
 
 const MB = 1024 * 1024;
@@ -74,6 +74,36 @@ describe('PostgreSQL on btrfs', async () => {
       await rm(secret);
       await server.stop();
     },
+  );
+
+  test.skipIf(obstacle)(
+    'is sent to another file system while it is written, and a server on what arrives can be cloned',
+    async () => {
+      const other = await loopFileSystem('btrfs', 600 * MB);
+      server = await serverIn(LAYOUTS[0], btrfsVolumes(place?.folder ?? ''), 18);
+      const transfers = await startTransfers(server.url, 2);
+      const source = path.join(place?.folder ?? '', 'copy');
+      await run('btrfs', ['subvolume', 'snapshot', '-r', server.data, source]);
+      await run('sh', ['-c', 'btrfs send "$1" | btrfs receive "$2"', 'sh', source, other.folder]);
+      const received = await placedServer(18, {
+        parent: other.folder,
+        make: async (folder) => {
+          const data = path.join(folder, 'data');
+          await run('btrfs', ['subvolume', 'snapshot', path.join(other.folder, 'copy'), data]);
+          await rm(path.join(data, 'postmaster.pid'));
+        },
+      });
+      expect((await transfers.end()).failed).toBe(0);
+      await withClusterCloning(received.url, {}, async ({ assessment, create }) => {
+        expect(assessment.strategy).toBe('btrfs snapshot');
+        expect(await queryClone(await create(), BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
+      });
+      await received.stop();
+      await server.stop();
+      await run('btrfs', ['subvolume', 'delete', source]);
+      await other.destroy();
+    },
+    60_000,
   );
 
   test.skipIf(obstacle)(
