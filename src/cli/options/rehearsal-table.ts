@@ -287,9 +287,10 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   },
   propose: {
     flag: '--propose <file>',
-    summary: 'write a safer form of what the command did as SQL, if it is proved on a second clone',
+    summary: 'write a safer form of it as SQL, if a second clone proves it',
     group: 'Checks',
     type: TEXT,
+    common: true,
     modes: ['rehearse'],
     notInFile: true,
   },
