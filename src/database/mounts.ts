@@ -3,6 +3,8 @@ import { readFile } from 'node:fs/promises';
 /** A mount, as the kernel lists it in mountinfo. */
 export interface Mount {
   readonly folder: string;
+  /** The part of the file system that is mounted: `/`, or a folder of a bind mount. */
+  readonly root: string;
   /** `fuse.zfs`, of a ZFS in user space, counts as `zfs`. */
   readonly type: string;
   /** What is mounted: a device, or the name of a ZFS dataset. */
@@ -27,11 +29,12 @@ export function parseMounts(mountinfo: string): Mount[] {
 /** `42 27 7:0 / /var/lib rw,relatime shared:1 - xfs /dev/loop0 rw`: type and source follow the lone dash. */
 function parseMount(line: string): Mount | undefined {
   const [before, after] = line.split(' - ');
-  const [, , device, , folder] = before?.split(' ') ?? [];
+  const [, , device, root, folder] = before?.split(' ') ?? [];
   const [type, source = ''] = after?.split(' ') ?? [];
-  if (folder === undefined || device === undefined || type === undefined) return undefined;
+  if (folder === undefined || device === undefined || root === undefined || type === undefined)
+    return undefined;
   return {
-    ...{ device, folder: unescaped(folder), source: unescaped(source) },
+    ...{ device, root: unescaped(root), folder: unescaped(folder), source: unescaped(source) },
     type: type === 'fuse.zfs' ? 'zfs' : type,
   };
 }

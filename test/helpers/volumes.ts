@@ -25,6 +25,20 @@ export interface Volumes {
   readonly together: boolean;
 }
 
+/** Subvolumes of a btrfs that is mounted there. */
+export function btrfsVolumes(folder: string): Volumes {
+  return {
+    strategy: 'btrfs snapshot',
+    shared: folder,
+    together: false,
+    make: async (volume) => void (await run('btrfs', ['subvolume', 'create', volume])),
+    list: async () => {
+      const { stdout } = await run('btrfs', ['subvolume', 'list', folder]);
+      return [...stdout.matchAll(/ path (.*)$/gm)].map(([, name = '']) => name);
+    },
+  };
+}
+
 /** The ways people lay out a cluster over volumes. */
 export const LAYOUTS = [
   'the data directory is a volume',

@@ -33,6 +33,7 @@ const WHY_NOT: Record<Survey['fileSystem'], (parent: string) => string> = {
     `files in ${parent} cannot share blocks with it: the XFS was created without reflink=1, or it is another file system`,
   btrfs: (parent) => `files in ${parent} cannot share blocks with it: it is another file system`,
   zfs: (parent) =>
-    `files in ${parent} cannot share blocks with it: that needs OpenZFS 2.2 with block cloning, and the same dataset`,
+    `files in ${parent} cannot share blocks with it: that needs OpenZFS 2.2 with block cloning, and the same dataset; ` +
+    'snapshots need root (on Linux only root may mount a clone, whatever `zfs allow` permits), and all parts on ZFS',
   other: () => 'its file system cannot share blocks between files (XFS, btrfs and ZFS 2.2 can)',
 };

@@ -68,17 +68,19 @@ export async function findSnapshots(
   const together = [...needed, ...(wal && fits(wal) ? [wal] : [])];
   const atomic = together.length > needed.length && (await areAtomic(together));
   const volumes = unique(atomic ? together : needed);
-  if (data.kind === 'btrfs' && !(await ownsAll(volumes))) return undefined;
   const placeOf = (folder: string, { root }: Volume): VolumePlace => ({
     volume: volumes.findIndex((volume) => volume.root === root),
     relative: path.relative(root, folder),
   });
+  const placed = layout.tablespaces.map(
+    ({ oid, folder }, index) => [oid, placeOf(folder, tablespaces[index] ?? data)] as const,
+  );
+  const places = [placeOf(layout.data, data), ...placed.map(([, place]) => place)];
+  if (data.kind === 'btrfs' && !(await ownsAll(volumes, places))) return undefined;
   return {
     ...{ kind: data.kind, volumes, atomic, data: placeOf(layout.data, data) },
     wal: atomic && isApart && wal ? placeOf(layout.wal, wal) : null,
-    tablespaces: new Map(
-      layout.tablespaces.map(({ oid, folder }, index) => [oid, placeOf(folder, tablespaces[index] ?? data)]),
-    ),
+    tablespaces: new Map(placed),
   };
 }
 
@@ -87,7 +89,9 @@ const SUBVOLUME_ROOT = 256;
 
 async function locate(folder: string, mounts: readonly Mount[]): Promise<Located | undefined> {
   const mount = mountOf(folder, mounts);
-  if (mount?.type === 'zfs') return { kind: 'zfs', mount, root: mount.folder, dataset: mount.source };
+  if (mount?.type === 'zfs')
+    // Of a dataset that is mounted in part the other paths are not known.
+    return mount.root === '/' ? { kind: 'zfs', mount, root: mount.folder, dataset: mount.source } : undefined;
   if (mount?.type !== 'btrfs') return undefined;
   for (let root = folder; ; root = path.dirname(root)) {
     const { ino } = await stat(root);
@@ -130,10 +134,12 @@ async function mayTake(kind: Snapshots['kind']): Promise<boolean> {
   return works('btrfs', ['--version']);
 }
 
-async function ownsAll(volumes: readonly Volume[]): Promise<boolean> {
+/** A user could not remove files of others that a snapshot holds beside the server's. */
+async function ownsAll(volumes: readonly Volume[], places: readonly VolumePlace[]): Promise<boolean> {
   const uid = process.getuid?.();
+  if (uid === 0) return true;
   const owners = await Promise.all(volumes.map(({ root }) => stat(root)));
-  return uid === 0 || owners.every((owner) => owner.uid === uid);
+  return owners.every((owner) => owner.uid === uid) && places.every(({ relative }) => relative === '');
 }
 
 /** ZFS takes several snapshots at one moment within a pool, from the version on that has `zfs version`. */

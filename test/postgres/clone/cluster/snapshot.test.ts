@@ -9,23 +9,10 @@ import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../
 import { type PlacedServer, placedServer, SERVER_UID } from '../../../helpers/placed-server.ts';
 import { skipReason } from '../../../helpers/requirements.ts';
 import { BALANCES, makeAccounts, startTransfers } from '../../../helpers/transfers.ts';
-import { expectHotClone, LAYOUTS, serverIn, type Volumes } from '../../../helpers/volumes.ts';
+import { btrfsVolumes, expectHotClone, LAYOUTS, serverIn } from '../../../helpers/volumes.ts';
 
 const MB = 1024 * 1024;
 const run = promisify(execFile);
-
-function btrfsVolumes(folder: string): Volumes {
-  return {
-    strategy: 'btrfs snapshot',
-    shared: folder,
-    together: false,
-    make: async (volume) => void (await run('btrfs', ['subvolume', 'create', volume])),
-    list: async () => {
-      const { stdout } = await run('btrfs', ['subvolume', 'list', folder]);
-      return [...stdout.matchAll(/ path (.*)$/gm)].map(([, name = '']) => name);
-    },
-  };
-}
 
 describe('PostgreSQL on btrfs', async () => {
   const obstacle = skipReason(await loopFileSystemObstacle('btrfs'));
