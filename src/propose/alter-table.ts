@@ -32,25 +32,20 @@ export function alterTable(subject: Subject): Rewriting {
   const prefix = slice(subject.sql, 0, commands[0]?.from);
   const alter: AlterTable = { subject, table: tree.relation, written: writtenName(tree.relation) };
   const steps: ScriptStep[] = [];
-  let together: string[] = [];
+  const together: string[] = [];
   const reasons: string[] = [];
-  const flush = () => {
-    if (together.length > 0) steps.push(step(`${prefix} ${together.join(', ')}`));
-    together = [];
-  };
   for (const command of commands) {
     const rewriting = rewriteCommand(alter, command);
-    if (rewriting && !isLeft(rewriting)) {
-      flush();
-      steps.push(...rewriting);
-    } else {
-      together.push(command.text);
-      if (rewriting) reasons.push(rewriting.reason);
-    }
+    if (rewriting && !isLeft(rewriting)) steps.push(...altering(prefix, together.splice(0)), ...rewriting);
+    else together.push(command.text);
+    if (rewriting && isLeft(rewriting)) reasons.push(rewriting.reason);
   }
   if (steps.length === 0) return left(reasons[0] ?? 'none of its commands has a safer form');
-  flush();
-  return steps;
+  return [...steps, ...altering(prefix, together)];
+}
+
+function altering(prefix: string, commands: readonly string[]): ScriptStep[] {
+  return commands.length === 0 ? [] : [step(`${prefix} ${commands.join(', ')}`)];
 }
 
 function commandsOf({ sql, tokens }: Subject, { relation, cmds = [] }: Tree.AlterTableStmt) {

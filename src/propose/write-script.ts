@@ -75,25 +75,21 @@ class ScriptWriter implements WrittenScript {
     this.#enter(first.section);
     const mustStay = unit.some(({ subject: { node } }) => inBlock(node) === 'required' && !isCheckNow(node));
     const divided = unit.filter(({ subject }) => [...subject.codes].some((code) => DIVIDING.has(code)));
-    const isDivided = divided.length > 0 && unit.length > 1 && !mustStay;
-    let together: KeptStatement[] = [];
-    const flush = () => {
-      if (together.length > 0) this.#keep(together);
-      together = [];
-    };
+    const isDivided = divided.length > 0 && !mustStay;
+    const together: KeptStatement[] = [];
     for (const kept of unit) {
       const rewriting = mustStay ? stays(kept) : rewriteStatement(kept.subject);
       if (rewriting && !isLeft(rewriting)) {
-        flush();
+        this.#keep(together.splice(0));
         this.#replace(kept, rewriting);
         continue;
       }
-      if (rewriting && isLeft(rewriting))
-        this.left.push(changeOf(kept.section, kept.subject.codes, rewriting.reason));
+      const codes = [...kept.subject.codes].filter((code) => mustStay || hasForm(code));
+      if (rewriting) this.left.push(changeOf(kept.section, codes, rewriting.reason));
       together.push(kept);
-      if (isDivided) flush();
+      if (isDivided) this.#keep(together.splice(0));
     }
-    flush();
+    this.#keep(together);
     if (!isDivided) return;
     for (const { section, subject } of divided) {
       const codes = [...subject.codes].filter((code) => DIVIDING.has(code) && !hasForm(code));
@@ -125,7 +121,8 @@ class ScriptWriter implements WrittenScript {
   }
 
   #keep(statements: readonly KeptStatement[]): void {
-    if (statements.length === 1 && statements.every(({ subject }) => isCheckNow(subject.node))) return;
+    // Alone, it warns and does nothing.
+    if (statements.length <= 1 && statements.every(({ subject }) => isCheckNow(subject.node))) return;
     for (const { subject, setsLockTimeout } of statements) {
       if (kindOf(subject.node) === 'VariableSetStmt' || kindOf(subject.node) === 'SelectStmt')
         this.#hasSettings = true;

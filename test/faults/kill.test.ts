@@ -1,6 +1,9 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { CLI, plainEnvironment, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { changedUrl } from '../helpers/cloning.ts';
 import {
@@ -121,5 +124,43 @@ test.each(['fast', 'immediate'] as const)(
       stderr: expect.stringMatching(/was lost.*The target is as it was before/s),
     });
     expect(await databases(server)).toEqual(before);
+  },
+);
+
+test.each(['SIGTERM', 'SIGKILL'] as const)(
+  '%s while a safer form is tried leaves nothing that clean does not find',
+  {
+    timeout: 60_000,
+  },
+  async (signal) => {
+    const before = await databases(server);
+    const folder = temporaryFolder();
+    const url = withDatabase(server, 'app 1');
+    await withClient(url, async (client) => {
+      await client.query('DROP TABLE IF EXISTS filled; CREATE TABLE filled (id int PRIMARY KEY, v int)');
+      await client.query('INSERT INTO filled SELECT n, n FROM generate_series(1, 2000) n');
+    });
+    // On the first clone it ends at once: only a script is in a session of this name.
+    const slow = `DO $$ BEGIN IF current_setting('application_name') LIKE '%proposal' THEN PERFORM pg_sleep(60); END IF; END $$`;
+    const args = ['--clone', 'template', '--propose', path.join(folder, 'safer.sql'), '--'];
+    const command = sqlCommand(`UPDATE filled SET v = v + 1; ${slow}`);
+    const run = execa(process.execPath, [CLI, ...args, ...command], {
+      ...{ env: { ...plainEnvironment(), DATABASE_URL: url }, extendEnv: false, reject: false },
+    });
+    const sleeping =
+      "SELECT FROM pg_stat_activity WHERE application_name LIKE '% proposal' AND wait_event = 'PgSleep'";
+    await until('the script runs', () =>
+      withClient(server.url, async (client) => (await client.query(sleeping)).rowCount === 1),
+    );
+    run.kill(signal);
+    await run;
+    await until('its sessions have ended', () =>
+      withClient(server.url, async (client) => (await client.query(OURS)).rowCount === 0),
+    );
+    if (signal === 'SIGKILL')
+      expect((await safemigrate(['clean'], { env: { DATABASE_URL: url } })).exitCode).toBe(0);
+    expect(await databases(server)).toEqual(before);
+    expect(readdirSync(folder)).toEqual([]);
+    await withClient(url, (client) => client.query('DROP TABLE filled'));
   },
 );

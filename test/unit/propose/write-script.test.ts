@@ -211,6 +211,15 @@ describe('a transaction', () => {
     ]);
   });
 
+  test('ends with the one statement that is left of it', async () => {
+    const texts = ['BEGIN', 'ALTER TABLE orders ADD a int', 'SELECT pg_sleep(5)', 'COMMIT'];
+    const given = { codes: { 2: ['WORK_AFTER_STRONG_LOCK'] }, block: true };
+    expect(await sqlOf(texts, given)).toEqual(['ALTER TABLE orders ADD a int']);
+    expect((await written(texts, given)).changes).toMatchObject([
+      { statement: 2, codes: ['WORK_AFTER_STRONG_LOCK'] },
+    ]);
+  });
+
   test('has no SET CONSTRAINTS IMMEDIATE any more if it is divided', async () => {
     const texts = [
       'BEGIN',
