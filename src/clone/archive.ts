@@ -5,7 +5,7 @@ import { embeddedBinaries, type ServerVersion } from '../local-server/binaries.t
 import { needsReplica, usableInstallation } from '../local-server/installation.ts';
 import { makeFolder, type Owner } from '../ownership/folder-mark.ts';
 import type { Scope } from '../scope.ts';
-import { restoreCommandFor, supplyWal } from './archive/supply-wal.ts';
+import { type MissingWal, restoreCommandFor, supplyWal } from './archive/supply-wal.ts';
 import { findPlace, refuseWithoutSpace } from './cluster/choose-folder.ts';
 import { readTablespaces, type Tablespace } from './cluster/cluster-layout.ts';
 import { Copier } from './cluster/copier.ts';
@@ -236,20 +236,20 @@ function recoveryFrom(
 }
 
 /** Recovery to the end of the archive ends at the first gap as well: what comes after it would be missing in the clone. */
-async function refuseGap({ control }: CloneContext, lacking: string | undefined): Promise<void> {
+async function refuseGap({ control }: CloneContext, lacking: MissingWal | undefined): Promise<void> {
   const [row] = await control.query<{ last: string | null }>(
     'SELECT last_archived_wal AS last FROM pg_stat_archiver',
   );
   const last = row?.last?.slice(0, 24) ?? '';
-  if (lacking !== undefined && lacking.slice(0, 8) === last.slice(0, 8) && lacking <= last)
+  if (lacking && lacking.name.slice(0, 8) === last.slice(0, 8) && lacking.name <= last)
     throw missingWal(lacking, `the last file that the target has archived, ${last}`);
 }
 
-function missingWal(file: string, until: string, cause?: unknown): SafemigrateError {
+function missingWal({ name, said }: MissingWal, until: string, cause?: unknown): SafemigrateError {
   const log = cause instanceof Error ? `\n  ${cause.message}` : '';
   return new SafemigrateError(
     'CLONE',
-    `The archive has no WAL file ${file}, which recovery to ${until} needs.${log}`,
+    `The archive has no WAL file ${name}, which recovery to ${until} needs${said === '' ? '' : ` (${said})`}.${log}`,
     {
       hint: 'Correct --restore-command or the archive; or take an earlier time, if the WAL of that one is not archived yet (pg_switch_wal() on the target). The target was not touched.',
       cause,

@@ -96,6 +96,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
         const { exitCode, stderr } = await safemigrate(words, { env: { DATABASE_URL: server.url, ...AUTO } });
         expect(exitCode).toBe(3);
         expect(stderr).toContain(`The archive has no WAL file ${gone}`);
+        expect(stderr).toContain('No such file or directory');
         expect((await readdir(place.path)).filter((name) => name.startsWith('safemigrate_'))).toEqual([]);
       } finally {
         await rename(path.join(place.path, gone), path.join(archive, gone));

@@ -12,7 +12,8 @@ import {
   loopFileSystem,
   loopFileSystemObstacle,
 } from '../helpers/file-system.ts';
-import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
+import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
+import { enterableFolder } from '../helpers/private-clone.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { BALANCES, makeAccounts } from '../helpers/transfers.ts';
 
@@ -136,6 +137,62 @@ describe.for<FileSystemKind>(['xfs', 'btrfs'])('clones that stay, on %s', async 
       for (const { stderr } of results.filter(({ exitCode }) => exitCode !== 0))
         expect(stderr).toContain('is being reset by the process');
       expect(await query(url, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
+    },
+    60_000,
+  );
+
+  test.skipIf(obstacle)(
+    'leave nothing if their making is killed',
+    async () => {
+      const ours = async () => {
+        const names = await readdir(server.folder);
+        return names.filter((name) => name.startsWith('safemigrate_'));
+      };
+      let pid = 0;
+      const killed = runProgram([process.execPath, CLI, 'clone', '--count', '3'], {
+        env,
+        started: (number) => {
+          pid = number;
+        },
+      });
+      await until('the first state is saved', async () => {
+        const folders = (await ours()).map((name) => path.join(server.folder, name));
+        const inside = await Promise.all(folders.map((folder) => readdir(folder).catch((): string[] => [])));
+        return inside.flat().includes('first');
+      });
+      process.kill(pid, 'SIGKILL');
+      await killed;
+      await until('its watchdogs have removed them', async () => (await ours()).length === 0);
+      await until('they are forgotten', async () =>
+        (await safemigrate(['list'])).stdout.includes('Nothing of'),
+      );
+    },
+    30_000,
+  );
+
+  test.skipIf(obstacle)(
+    "are made and reset by the server's own user just as by root",
+    async () => {
+      const home = await enterableFolder();
+      try {
+        const state = path.join(home.path, 'state');
+        await ownFolder(state);
+        const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
+        const asUser = (...words: string[]) =>
+          runProgram(['setpriv', ...ids, process.execPath, CLI, ...words], {
+            env: { ...env, HOME: state, XDG_STATE_HOME: state },
+          });
+        const made = await asUser('clone', '--count', '2');
+        expect(made.exitCode, made.stderr).toBe(0);
+        const [, url = ''] = made.stdout.trim().split('\n');
+        await query(url, 'DROP TABLE account');
+        const reset = await asUser('reset', url);
+        expect(reset.exitCode, reset.stderr).toBe(0);
+        expect(await query(url, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
+        expect((await asUser('clean', '--kept')).stdout.match(/^removed /gm)).toHaveLength(2);
+      } finally {
+        await home.remove();
+      }
     },
     60_000,
   );

@@ -3,6 +3,7 @@ import { access, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { messageOf } from '../../errors.ts';
 import type { Owner } from '../../ownership/folder-mark.ts';
 
 const execute = promisify(execFile);
@@ -27,9 +28,15 @@ export function restoreCommandFor(spool: string): string {
   ].join('; ');
 }
 
+export interface MissingWal {
+  readonly name: string;
+  /** What the command printed. */
+  readonly said: string;
+}
+
 export interface WalSupply {
   /** Segments that the archive did not have, in the order in which they were asked for. */
-  readonly missing: readonly string[];
+  readonly missing: readonly MissingWal[];
   /** Ends after the request that it is at. @throws the error of what it could not do in its folder. */
   end(): Promise<void>;
 }
@@ -40,7 +47,7 @@ export interface WalSupply {
  * @param owner who runs it, if we are root.
  */
 export function supplyWal(spool: string, command: string, owner: Owner): WalSupply {
-  const missing: string[] = [];
+  const missing: MissingWal[] = [];
   let ended = false;
   const work = async () => {
     while (!ended) {
@@ -48,10 +55,10 @@ export function supplyWal(spool: string, command: string, owner: Owner): WalSupp
         const name = wanted.replace(/\.wanted$/, '');
         if (name === wanted) continue;
         const place = path.join(spool, name);
-        const found = WAL_FILE.test(name) && (await fetchFile(command, name, place, owner));
-        if (!found && /^[0-9A-F]{24}$/.test(name)) missing.push(name);
+        const failure = WAL_FILE.test(name) ? await fetchFile(command, name, place, owner) : '';
+        if (failure !== null && /^[0-9A-F]{24}$/.test(name)) missing.push({ name, said: failure });
         // The request becomes the answer: a second one comes after it only.
-        await rename(path.join(spool, wanted), `${place}.${found ? 'done' : 'missing'}`);
+        await rename(path.join(spool, wanted), `${place}.${failure === null ? 'done' : 'missing'}`);
       }
       await delay(POLL_MS);
     }
@@ -68,17 +75,17 @@ export function supplyWal(spool: string, command: string, owner: Owner): WalSupp
   };
 }
 
-async function fetchFile(command: string, name: string, place: string, owner: Owner): Promise<boolean> {
+/** Returns null if the file is there then, else what the command printed. */
+async function fetchFile(command: string, name: string, place: string, owner: Owner): Promise<string | null> {
   const values: Record<string, string> = { '%f': name, '%p': place, '%r': name, '%%': '%' };
   const words = command.replace(/%[fpr%]/g, (mark) => values[mark] ?? mark);
+  const user = process.getuid?.() === 0 ? owner : {};
   try {
-    await execute('/bin/sh', ['-c', words], {
-      cwd: path.dirname(place),
-      ...(process.getuid?.() === 0 ? owner : {}),
-    });
+    await execute('/bin/sh', ['-c', words], { cwd: path.dirname(place), ...user });
     await access(place);
-    return true;
-  } catch {
-    return false;
+    return null;
+  } catch (error) {
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr) : messageOf(error);
+    return said.trim().split('\n').slice(-2).join('; ');
   }
 }
