@@ -30,7 +30,7 @@ export function alterTable(subject: Subject): Rewriting {
   const commands = tree && commandsOf(subject, tree);
   if (!commands) return left('it is not an ALTER TABLE that can be taken apart');
   const prefix = slice(subject.sql, 0, commands[0]?.from);
-  const alter: AlterTable = { subject, table: tree.relation, written: writtenName(tree.relation) };
+  const alter: AlterTable = { subject, table: tree.relation, written: writtenName(subject, tree.relation) };
   const steps: ScriptStep[] = [];
   const together: string[] = [];
   const reasons: string[] = [];

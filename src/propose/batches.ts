@@ -30,7 +30,11 @@ export function inBatches(subject: Subject): Rewriting {
   const where = tokens.findLast((token) => isWord(token, 'WHERE'));
   const condition = whereClause && where ? `\n      AND (${slice(sql, where.to)})` : '';
   const head = whereClause && where ? slice(sql, 0, where.from) : sql;
-  return batches(writtenName(relation), key, (range) => `${head}\n    WHERE ${range(alias)}${condition}`);
+  return batches(
+    writtenName(subject, relation),
+    key,
+    (range) => `${head}\n    WHERE ${range(alias)}${condition}`,
+  );
 }
 
 /** Fills a new column with its default. */

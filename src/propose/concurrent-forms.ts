@@ -1,10 +1,19 @@
 import type * as Tree from 'libpg-query';
 import { withoutLastPart } from '../hazards/kinds/names.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
-import { displayName, identifier, literal } from '../postgres/sql/quote.ts';
+import { identifier, literal } from '../postgres/sql/quote.ts';
 import { isWord, slice } from '../postgres/sql/tokens.ts';
 import { strings } from '../postgres/sql/tree.ts';
-import { columnList, left, type Rewriting, type ScriptStep, type Subject, step, waiting } from './subject.ts';
+import {
+  columnList,
+  left,
+  type Rewriting,
+  type ScriptStep,
+  type Subject,
+  step,
+  waiting,
+  writtenName,
+} from './subject.ts';
 
 // What PostgreSQL can do while others read and write, if it is asked outside of a transaction: CONCURRENTLY.
 
@@ -58,14 +67,15 @@ export function reindexConcurrently(subject: Subject): Rewriting {
 }
 
 /** ALTER INDEX … SET TABLESPACE. */
-export function moveIndex({ node }: Subject): Rewriting {
-  const { relation, objtype, cmds = [] } = fieldsIf(node, 'AlterTableStmt') ?? {};
+export function moveIndex(subject: Subject): Rewriting {
+  const { relation, objtype, cmds = [] } = fieldsIf(subject.node, 'AlterTableStmt') ?? {};
   const [command] = cmds;
   const { subtype, name } = command && 'AlterTableCmd' in command ? command.AlterTableCmd : {};
   if (objtype !== 'OBJECT_INDEX' || cmds.length !== 1 || subtype !== 'AT_SetTableSpace' || !name)
     return left('a table can only be moved as a copy, or in a maintenance window');
-  const index = [relation?.schemaname, relation?.relname].flatMap((part) => part ?? []);
-  return [waiting(`REINDEX (TABLESPACE ${identifier(name)}) INDEX CONCURRENTLY ${displayName(...index)}`)];
+  return [
+    waiting(`REINDEX (TABLESPACE ${identifier(name)}) INDEX CONCURRENTLY ${writtenName(subject, relation)}`),
+  ];
 }
 
 export function refreshConcurrently(subject: Subject): Rewriting {

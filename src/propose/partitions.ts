@@ -21,7 +21,7 @@ export function attach({ subject, table, written }: AlterTable, command: AlterCo
   if (column === undefined || columns?.length !== 1 || !bound || bound.is_default) return left(ONE_COLUMN);
   const conditions = conditionsOf(command, bound, subject.sql, subject.tokens, identifier(column));
   if (!conditions) return left(ONE_COLUMN);
-  const child = writtenName(partition);
+  const child = writtenName(subject, partition);
   const name = identifier(`${partition?.relname}_fits`);
   const check = [`${identifier(column)} IS NOT NULL`, ...conditions].join(' AND ');
   return [
@@ -37,7 +37,7 @@ export function detach({ subject, table, written }: AlterTable, command: AlterCo
   const { name: partition } = partitionOf(command);
   const columns = subject.before(table)?.partitionedBy;
   if (columns?.length !== 1) return left(ONE_COLUMN);
-  const child = writtenName(partition);
+  const child = writtenName(subject, partition);
   const check = identifier(`${partition?.relname}_${columns[0]}_check`);
   return [
     waiting(`ALTER TABLE ${written} ${command.text} CONCURRENTLY`),

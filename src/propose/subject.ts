@@ -1,7 +1,7 @@
 import type * as Tree from 'libpg-query';
 import type { RelationBefore } from '../observe/relations-before.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import { displayName, identifier } from '../postgres/sql/quote.ts';
+import { identifier } from '../postgres/sql/quote.ts';
 import { slice, type Token, tokensOf } from '../postgres/sql/tokens.ts';
 import type { Node } from '../postgres/sql/tree.ts';
 
@@ -86,10 +86,12 @@ function withValues(text: string, tokens: readonly Token[], values: readonly str
   return [...parts, bytes.toString('utf8', from)].join('');
 }
 
-/** The name of a relation as the statement writes it, without an alias. */
-export function writtenName(range: Tree.RangeVar | undefined): string {
-  const { schemaname: schema, relname = '' } = range ?? {};
-  return schema === undefined ? displayName(relname) : displayName(schema, relname);
+/** The name of a relation as the statement writes it, without an alias: it may be a word of the language in quotes. */
+export function writtenName({ sql, tokens }: Subject, range: Tree.RangeVar | undefined): string {
+  const first = tokens.findIndex(({ from }) => from === (range?.location ?? 0));
+  let last = first;
+  while (tokens[last + 1]?.text === '.') last += 2;
+  return slice(sql, tokens[first]?.from ?? 0, tokens[last]?.to);
 }
 
 /** In SQL, quoted if it has to be. A word of the language may be a name as well, so that such words are quoted. */

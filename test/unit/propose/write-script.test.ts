@@ -90,14 +90,14 @@ describe('a statement gets its safer form', () => {
       }),
     ).toEqual([
       'ALTER TABLE IF EXISTS ONLY "public"."orders" ADD COLUMN a int DEFAULT f(1, 2)',
-      'ALTER TABLE public.orders ADD CONSTRAINT "orders_total_check" CHECK (total > 0) NOT VALID',
-      'ALTER TABLE public.orders VALIDATE CONSTRAINT "orders_total_check"',
-      'ALTER TABLE public.orders ADD CONSTRAINT "Fk" FOREIGN KEY (a, total) REFERENCES b (x, y) DEFERRABLE NOT VALID',
-      'ALTER TABLE public.orders VALIDATE CONSTRAINT "Fk"',
-      'ALTER TABLE public.orders ADD CONSTRAINT "orders_note_proven" CHECK ("note" IS NOT NULL) NOT VALID',
-      'ALTER TABLE public.orders VALIDATE CONSTRAINT "orders_note_proven"',
-      'ALTER TABLE public.orders ALTER COLUMN "note" SET NOT NULL',
-      'ALTER TABLE public.orders DROP CONSTRAINT "orders_note_proven"',
+      'ALTER TABLE "public"."orders" ADD CONSTRAINT "orders_total_check" CHECK (total > 0) NOT VALID',
+      'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT "orders_total_check"',
+      'ALTER TABLE "public"."orders" ADD CONSTRAINT "Fk" FOREIGN KEY (a, total) REFERENCES b (x, y) DEFERRABLE NOT VALID',
+      'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT "Fk"',
+      'ALTER TABLE "public"."orders" ADD CONSTRAINT "orders_note_proven" CHECK ("note" IS NOT NULL) NOT VALID',
+      'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT "orders_note_proven"',
+      'ALTER TABLE "public"."orders" ALTER COLUMN "note" SET NOT NULL',
+      'ALTER TABLE "public"."orders" DROP CONSTRAINT "orders_note_proven"',
       'ALTER TABLE IF EXISTS ONLY "public"."orders" DROP COLUMN "b,c"',
     ]);
   });
@@ -126,6 +126,14 @@ describe('a statement gets its safer form', () => {
     expect(sql[2]).toMatch(/UPDATE orders AS filled SET "token" = DEFAULT/);
     expect(sql[2]).toMatch(/filled\."id" >= safemigrate_low_1 AND filled\."id" <= safemigrate_high_1/);
     expect(sql[6]).toBe('ALTER TABLE orders ALTER COLUMN "token" SET NOT NULL');
+  });
+
+  test('a name stays in its quotes', async () => {
+    expect(
+      await sqlOf(['ALTER TABLE "order" ALTER note SET NOT NULL'], {
+        codes: { 1: ['SET_NOT_NULL_SCANS_TABLE'] },
+      }),
+    ).toContain('ALTER TABLE "order" VALIDATE CONSTRAINT "order_note_proven"');
   });
 
   test('a CHECK and UNIQUE of a new column come after it', async () => {
