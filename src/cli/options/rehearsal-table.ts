@@ -192,7 +192,6 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     summary: 'keep the clone, and print how to connect to it',
     group: 'Clone',
     type: SWITCH,
-    common: true,
   },
   profile: {
     flag: '--profile <file>',
@@ -287,7 +286,7 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
   },
   propose: {
     flag: '--propose <file>',
-    summary: 'write a safer form of it as SQL, if a second clone proves it',
+    summary: 'write a safer form as SQL, if a second clone proves it',
     group: 'Checks',
     type: TEXT,
     common: true,

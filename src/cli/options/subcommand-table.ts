@@ -178,11 +178,13 @@ export const SUBCOMMANDS = {
   doctor: { options: DOCTOR_OPTIONS, summary: 'show which ways to clone work here, and why not' },
   list: { options: LIST_OPTIONS, summary: 'show the clones and originals that safemigrate made' },
   clean: { options: CLEAN_OPTIONS, summary: 'drop what dead runs left behind, and nothing else' },
-  clone: { options: CLONE_OPTIONS, summary: 'make clones that stay, for tests, and print their URLs' },
+  clone: { options: CLONE_OPTIONS, summary: 'make clones that stay, and that `reset` brings back' },
   reset: {
     options: {},
     summary: 'bring a clone back to its first state, by copy-on-write',
     argument: '[clone]',
+    // `clone` names it.
+    common: false,
   },
   rollback: {
     options: ROLLBACK_OPTIONS,
@@ -191,8 +193,10 @@ export const SUBCOMMANDS = {
   },
   pause: {
     options: {},
-    summary: 'hold an apply before its next statement; resume, abort',
+    summary: 'hold an apply before its next statement',
     argument: '[run]',
+    // The page about applies names it, resume and abort.
+    common: false,
   },
   resume: { options: {}, summary: 'let a paused apply continue', argument: '[run]', common: false },
   abort: { options: {}, summary: 'end an apply between two statements', argument: '[run]', common: false },
