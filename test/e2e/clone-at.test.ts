@@ -6,9 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
+import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
+import { skipReason } from '../helpers/requirements.ts';
+import { btrfsVolumes, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 
 const run = promisify(execFile);
 const ROWS = sqlCommand("SELECT string_agg(note, ',' ORDER BY id) AS notes FROM event");
@@ -131,4 +134,55 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     expect(applied.stderr).toContain('needs a rehearsal on the target as it is now');
     await rm(other, { recursive: true });
   }, 30_000);
+});
+
+describe('a snapshot of a file system instead of a base backup', async () => {
+  const obstacle = skipReason(await loopFileSystemObstacle('btrfs'));
+
+  test.skipIf(obstacle)(
+    'is recovered to a later time',
+    async () => {
+      const disk = await loopFileSystem('btrfs', 900 * 2 ** 20);
+      const volumes = btrfsVolumes(disk.folder);
+      const archive = path.join(disk.folder, 'archive');
+      await ownFolder(archive);
+      const server = await serverIn(LAYOUTS[0], volumes, 18, {
+        settings: { archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
+      });
+      try {
+        const snapshot = path.join(disk.folder, 'snapshot');
+        await withClient(server.url, async (client) => {
+          await client.query('CREATE TABLE event (id serial PRIMARY KEY, note text)');
+          await run('btrfs', ['subvolume', 'snapshot', '-r', server.data, snapshot]);
+          await client.query("INSERT INTO event (note) VALUES ('early')");
+          const { rows } = await client.query<{ now: string }>('SELECT clock_timestamp()::text AS now');
+          await client.query("INSERT INTO event (note) VALUES ('late')");
+          const last = await client.query<{ file: string }>(
+            'SELECT pg_walfile_name(pg_switch_wal()) AS file',
+          );
+          await until('all WAL is archived', async () =>
+            (await readdir(archive)).includes(last.rows[0]?.file ?? ''),
+          );
+          const args = [
+            '--clone-at',
+            rows[0]?.now ?? '',
+            '--base-backup',
+            snapshot,
+            '--clone-dir',
+            disk.folder,
+          ];
+          const { stderr } = await rehearse(server.url, ROWS, {
+            args: [...args, '--restore-command', `cp ${archive}/%f "%p"`],
+            env: { SAFEMIGRATE_CLONE: 'auto' },
+          });
+          expect(stderr).toMatch(/early(?!,late)/);
+          expect(stderr).not.toContain('early,late');
+        });
+      } finally {
+        await server.stop();
+        await disk.destroy();
+      }
+    },
+    60_000,
+  );
 });
