@@ -103,8 +103,9 @@ export async function recordShapes(
   }
   await session.query(`DEALLOCATE ${PREPARED}`);
   await delay(COUNTERS_LATE_MS, undefined, { signal }).catch(() => {});
-  const last = await readCounters(session);
+  // The end of this statement reports our own transactions, which are subtracted below: a session does that once a second, and not while it is idle.
   const lastCalls = await readStatementCounts(session);
+  const last = await readCounters(session);
   const called = await calledBetween(session, firstCalls, lastCalls, last.atMs - first.atMs);
   const counted = countedBetween(first, last, readings, called);
   const shapes = foldShapes(seen, counted);

@@ -154,8 +154,8 @@ function rateOfRelation(relation: number, kinds: readonly RatedKind[]): number {
 }
 
 /**
- * Of transactions that take less time than their sighting, the ages say too much and the rates are too low. They are raised as far as the
- * counters of the transactions and of the tables know more.
+ * Ages of transactions that take less time than their sighting are too high, and a single sighting of a short one counts for too many. All
+ * together come no more often than the server counted transactions, and so often if its counters of their tables know as much.
  */
 function scaleToCounters(
   kinds: readonly RatedKind[],
@@ -164,14 +164,13 @@ function scaleToCounters(
 ): RatedKind[] {
   const sumOf = (some: readonly RatedKind[]) => some.reduce((sum, each) => sum + each.perSecond, 0);
   const short = kinds.filter(({ wholeMs }) => wholeMs === null);
-  const relations = new Set(short.flatMap(({ locks }) => [...locks.keys()]));
-  const factors = [...relations].flatMap((relation) => {
+  if (short.length === 0 || perSecond === 0) return [...kinds];
+  const known = [...new Set(short.flatMap(({ locks }) => [...locks.keys()]))].flatMap((relation) => {
     const uses = usesOf(relation, called);
     return uses > 0 ? uses / rateOfRelation(relation, kinds) : [];
   });
-  const unexplained = (perSecond - sumOf(kinds)) / sumOf(short);
-  const factor = Math.min(1 + unexplained, ...factors);
-  if (factors.length === 0 || !(factor > 1)) return [...kinds];
+  const more = Math.min(1 + (perSecond - sumOf(kinds)) / sumOf(short), ...(known.length > 0 ? known : [1]));
+  const factor = Math.min(perSecond / sumOf(kinds), 1) * Math.max(more, 1);
   return kinds.map((kind) =>
     kind.wholeMs === null
       ? { ...kind, perSecond: kind.perSecond * factor, holdMs: Math.max(kind.holdMs / factor, SHORTEST_MS) }

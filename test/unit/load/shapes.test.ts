@@ -182,6 +182,12 @@ test('transactions that are too short for their ages come as often as their tabl
   expect(foldShapes(short, counted())[0]?.perSecond).toBeCloseTo(20);
 });
 
+test('one sighting of a short transaction does not make more of them than there were', () => {
+  const [shape] = foldShapes([seen('t', [A], [], 0.1)], counted({ transactions: 100 }));
+  expect(shape?.perSecond).toBeCloseTo(10);
+  expect(shape?.holdMs).toBeCloseTo(1);
+});
+
 test('a shape is played as one transaction that locks relations and existing rows, and changes nothing', () => {
   const text = transactionText(
     {
