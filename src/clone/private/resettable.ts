@@ -7,6 +7,7 @@ import type { FolderEntry, StartOrder } from '../../ownership/folder-records.ts'
 import { newRunId } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { Scope } from '../../scope.ts';
+import { worksIn } from '../cluster/postmaster.ts';
 import type { CloneContext } from '../method.ts';
 import { placeFor } from './folder-location.ts';
 import { type Lease, takeLease } from './lease.ts';
@@ -56,13 +57,23 @@ export async function keepResettable(
   return entries;
 }
 
-/** Ends the server with a checkpoint, so that starts on its files need no recovery. */
+/**
+ * Ends the server with a checkpoint, so that starts on its files need no recovery. The clone's user can write the file with its number:
+ * only a process that works in the data directory is signalled.
+ */
 async function stopServer({ cluster, lease, server, control }: Running): Promise<void> {
   lease.unwatch();
   await control.close();
-  const pid = Number((await readFile(path.join(cluster.folder, 'server.pid'), 'utf8')).trim());
-  if (!Number.isInteger(pid) || pid <= 1)
-    throw new SafemigrateError('CLONE', 'The number of the server of the clone is not known.');
+  const { folder } = cluster;
+  const pid = Number((await readFile(path.join(folder, 'server.pid'), 'utf8')).trim());
+  if (!Number.isInteger(pid) || pid <= 1 || !(await worksIn(pid, path.join(folder, 'data'))))
+    throw new SafemigrateError(
+      'CLONE',
+      `${folder}/server.pid does not have the number of the clone's server.`,
+      {
+        hint: 'Nothing was signalled; the clone is removed.',
+      },
+    );
   process.kill(pid, 'SIGINT');
   await server.ended;
 }
