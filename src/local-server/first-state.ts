@@ -1,22 +1,13 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { link, readFile, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { promisify } from 'node:util';
-import * as z from 'zod/mini';
 import { messageOf, SafemigrateError } from '../errors.ts';
 import { doubtOfFolder, type Owner } from '../ownership/folder-mark.ts';
-import {
-  entryFile,
-  type FolderEntry,
-  ourStamp,
-  processStampSchema,
-  type StartOrder,
-} from '../ownership/folder-records.ts';
-import { livenessOf } from '../ownership/process-stamp.ts';
+import { entryFile, type FolderEntry, type StartOrder } from '../ownership/folder-records.ts';
 import { shippedFile } from '../package.ts';
 import { startCloneReaper } from './clone-reaper.ts';
 import { type CopiedServer, startCopied } from './copied.ts';
+import { lockReset } from './reset-lock.ts';
 
 const execute = promisify(execFile);
 
@@ -68,7 +59,7 @@ export async function resetClone(entry: FolderEntry, signal: AbortSignal): Promi
     });
   const doubt = await doubtOfFolder(folder, run);
   if (doubt) throw new SafemigrateError('NOT_OURS', `${folder} was not reset: ${doubt}.`);
-  const unlock = await lock(folder);
+  const unlock = await lockReset(folder);
   try {
     await startFirstState(folder, start, signal, () => endServer(entry));
   } finally {
@@ -84,41 +75,6 @@ async function endServer({ folder, run, socketFolder }: FolderEntry): Promise<vo
   });
   if ((await reaper.end('gone')) !== 'gone')
     throw new SafemigrateError('CLONE', `The server in ${folder} could not be ended.`);
-}
-
-/** A lock is a file with the stamp of its process; one of a dead process is taken over. @returns what gives it back. */
-async function lock(folder: string): Promise<() => Promise<void>> {
-  const file = path.join(folder, 'reset.lock');
-  const own = `${file}.${process.pid}`;
-  await rm(own, { force: true });
-  await writeFile(own, JSON.stringify(await ourStamp()), { flag: 'wx' });
-  try {
-    await link(own, file).catch(async () => {
-      await refuseLiving(file, folder);
-      await rm(file, { force: true });
-      await link(own, file);
-    });
-  } finally {
-    await rm(own, { force: true });
-  }
-  return () => rm(file, { force: true });
-}
-
-async function refuseLiving(file: string, folder: string): Promise<void> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const stamp = z.safeParse(processStampSchema, parsed(text)).data;
-  if (!stamp || (await livenessOf(stamp)) === 'dead') return;
-  throw new SafemigrateError('CLONE', `The clone in ${folder} is being reset by the process ${stamp.pid}.`, {
-    hint: 'Nothing was changed. Wait for it to end.',
-  });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** @param owner who runs it, if we are root; undefined for us. */
