@@ -77,7 +77,7 @@ describe.skipIf(skip)('a base backup', () => {
     const url = changedUrl(shop, { user: 'copier', password: PASSWORD });
     await withCloning(url, options, async (cloning) => {
       const clone = await make(cloning);
-      expect(clone).toMatchObject({ method: 'basebackup', database: 'shop', sharesRoles: true });
+      expect(clone).toMatchObject({ method: 'basebackup', containment: 'sandbox', sharesRoles: true });
       expect(clone.touched.join()).toMatch(/a checkpoint \(fast\)/);
       expect(readdirSync(parent)).toEqual([`safemigrate_${cloning.context.run}`]);
       const session = await openSession(clone.connect, { purpose: 'test' });
