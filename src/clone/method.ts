@@ -80,7 +80,7 @@ export interface CloneOptions {
 export interface PointInTime {
   /** As PostgreSQL reads it, with a time zone; `latest`: as far as the archive goes. */
   readonly time: string;
-  /** The folder of a base backup, or a data directory in a snapshot of a file system. */
+  /** The folder of a base backup, a data directory in a snapshot of a file system, or the name of a ZFS snapshot. */
   readonly baseBackup: string;
   /** As PostgreSQL's restore_command; null: the target's own. */
   readonly restoreCommand: string | null;

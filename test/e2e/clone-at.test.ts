@@ -3,18 +3,18 @@ import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { until } from '../helpers/cutting.ts';
 import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { ownFolder, type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-server.ts';
+import { archivingIn, expectRowsOfThatTime, NOTES } from '../helpers/point-in-time.ts';
 import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { btrfsVolumes, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 
 const run = promisify(execFile);
-const ROWS = sqlCommand("SELECT string_agg(note, ',' ORDER BY id) AS notes FROM event");
 
 describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d', (version) => {
   let place: Awaited<ReturnType<typeof enterableFolder>>;
@@ -31,7 +31,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     await ownFolder(archive);
     server = await placedServer(version, {
       parent: place.path,
-      settings: { archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
+      settings: archivingIn(archive),
     });
     await withClient(server.url, async (client) => {
       const add = (note: string) => client.query('INSERT INTO event (note) VALUES ($1)', [note]);
@@ -71,19 +71,20 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
   const AUTO = { SAFEMIGRATE_CLONE: 'auto' };
 
   test('sees the rows of that time and no later ones, and says so', async () => {
-    const { report, stderr } = await rehearse(server.url, ROWS, { args: at(moment), env: AUTO });
+    const { report, stderr } = await rehearse(server.url, NOTES, { args: at(moment), env: AUTO });
     expect(stderr).toContain('before,early,early too');
     expect(stderr).not.toContain(',late');
     expect(report.clone).toMatchObject({
       method: 'archive',
       isolation: 'own-cluster',
+      containment: 'sandbox',
     });
     expect(report.caveats.map(({ reason }) => reason).join()).toContain(`as of ${moment}`);
     expect(report.target).toMatchObject({ changes: [], touched: [] });
   }, 30_000);
 
   test('goes as far as the archive with `latest`', async () => {
-    const { report, stderr } = await rehearse(server.url, ROWS, { args: at('latest'), env: AUTO });
+    const { report, stderr } = await rehearse(server.url, NOTES, { args: at('latest'), env: AUTO });
     expect(stderr).toContain('before,early,early too,late');
     expect(report.clone.method).toBe('archive');
   }, 30_000);
@@ -95,7 +96,7 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
       const gone = files.at(-1) ?? '';
       await rename(path.join(archive, gone), path.join(place.path, gone));
       try {
-        const words = at(time === 'latest' ? time : moment, '--', ...ROWS);
+        const words = at(time === 'latest' ? time : moment, '--', ...NOTES);
         const { exitCode, stderr } = await safemigrate(words, { env: { DATABASE_URL: server.url, ...AUTO } });
         expect(exitCode).toBe(3);
         expect(stderr).toContain(`The archive has no WAL file ${gone}`);
@@ -115,19 +116,19 @@ describe.each([15, 18] as const)('a rehearsal as of another time, PostgreSQL %d'
     await writeFile(path.join(other, 'global', 'pg_control'), Buffer.alloc(8192, 7));
     const env = { DATABASE_URL: server.url, ...AUTO };
     const strange = await safemigrate(
-      [...at('latest', '--base-backup', other).slice(4), '--clone-at', 'latest', '--', ...ROWS],
+      [...at('latest', '--base-backup', other).slice(4), '--clone-at', 'latest', '--', ...NOTES],
       { env },
     );
     expect(strange.exitCode, strange.stderr).toBe(3);
     expect(strange.stderr).toContain('is of another cluster than the target');
-    const without = await safemigrate(['--clone-at', 'latest', '--base-backup', backup, '--', ...ROWS], {
+    const without = await safemigrate(['--clone-at', 'latest', '--base-backup', backup, '--', ...NOTES], {
       env,
     });
     expect(without.stderr).toContain("--restore-command 'cp /archive/%f %p'");
-    const alone = await safemigrate(['--clone-at', 'latest', '--', ...ROWS], { env });
+    const alone = await safemigrate(['--clone-at', 'latest', '--', ...NOTES], { env });
     expect(alone.exitCode).toBe(2);
     expect(alone.stderr).toContain('--clone-at needs --base-backup');
-    const applied = await safemigrate(['--apply', '--yes', '--', ...ROWS], {
+    const applied = await safemigrate(['--apply', '--yes', '--', ...NOTES], {
       env: { ...env, SAFEMIGRATE_CLONE_AT: 'latest', SAFEMIGRATE_BASE_BACKUP: backup },
     });
     expect(applied.exitCode).toBe(2);
@@ -143,40 +144,16 @@ describe('a snapshot of a file system instead of a base backup', async () => {
     'is recovered to a later time',
     async () => {
       const disk = await loopFileSystem('btrfs', 900 * 2 ** 20);
-      const volumes = btrfsVolumes(disk.folder);
       const archive = path.join(disk.folder, 'archive');
       await ownFolder(archive);
-      const server = await serverIn(LAYOUTS[0], volumes, 18, {
-        settings: { archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
+      const server = await serverIn(LAYOUTS[0], btrfsVolumes(disk.folder), 18, {
+        settings: archivingIn(archive),
       });
       try {
-        const snapshot = path.join(disk.folder, 'snapshot');
-        await withClient(server.url, async (client) => {
-          await client.query('CREATE TABLE event (id serial PRIMARY KEY, note text)');
+        await expectRowsOfThatTime(server, archive, async () => {
+          const snapshot = path.join(disk.folder, 'snapshot');
           await run('btrfs', ['subvolume', 'snapshot', '-r', server.data, snapshot]);
-          await client.query("INSERT INTO event (note) VALUES ('early')");
-          const { rows } = await client.query<{ now: string }>('SELECT clock_timestamp()::text AS now');
-          await client.query("INSERT INTO event (note) VALUES ('late')");
-          const last = await client.query<{ file: string }>(
-            'SELECT pg_walfile_name(pg_switch_wal()) AS file',
-          );
-          await until('all WAL is archived', async () =>
-            (await readdir(archive)).includes(last.rows[0]?.file ?? ''),
-          );
-          const args = [
-            '--clone-at',
-            rows[0]?.now ?? '',
-            '--base-backup',
-            snapshot,
-            '--clone-dir',
-            disk.folder,
-          ];
-          const { stderr } = await rehearse(server.url, ROWS, {
-            args: [...args, '--restore-command', `cp ${archive}/%f "%p"`],
-            env: { SAFEMIGRATE_CLONE: 'auto' },
-          });
-          expect(stderr).toMatch(/early(?!,late)/);
-          expect(stderr).not.toContain('early,late');
+          return ['--base-backup', snapshot, '--clone-dir', disk.folder];
         });
       } finally {
         await server.stop();

@@ -130,8 +130,9 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     modes: ['rehearse'],
   },
   baseBackup: {
-    flag: '--base-backup <folder>',
-    summary: 'with --clone-at: base backup, or data directory in a snapshot, to begin with',
+    flag: '--base-backup <place>',
+    summary:
+      'with --clone-at: base backup, data directory in a snapshot, or dataset@snapshot of ZFS, to begin with',
     group: 'Clone',
     type: TEXT,
     modes: ['rehearse'],

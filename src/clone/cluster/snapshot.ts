@@ -31,7 +31,7 @@ export interface SnapshotCommands {
 
 /** @param folder of the clone. */
 export function snapshotCommands(
-  { kind, volumes, atomic }: Snapshots,
+  { kind, volumes, atomic, existing }: Snapshots,
   run: RunId,
   folder: string,
 ): SnapshotCommands {
@@ -51,12 +51,13 @@ export function snapshotCommands(
     };
   const named = parts.map(({ dataset, part }) => ({
     part,
-    snapshot: `${dataset}@safemigrate_${run}`,
+    snapshot: existing ?? `${dataset}@safemigrate_${run}`,
     // In the dataset it has the dataset's settings, and the key of an encrypted one.
     clone: cloneName(dataset, run),
   }));
   const names = named.map(({ snapshot }) => snapshot);
-  const snapshots: string[][] = atomic ? [names] : names.map((name) => [name]);
+  const together: string[][] = atomic ? [names] : names.map((name) => [name]);
+  const snapshots = existing === undefined ? together : [];
   return {
     take: [
       ...snapshots.map((words) => ['zfs', 'snapshot', ...words] as const),
@@ -66,7 +67,10 @@ export function snapshotCommands(
     ],
     // Others may have taken snapshots of the clone, as services do that take them of everything: these go with it.
     release: named
-      .flatMap(({ clone, snapshot }) => [destroys(clone, '-r '), destroys(snapshot, '')])
+      .flatMap(({ clone, snapshot }) => [
+        destroys(clone, '-r '),
+        ...(existing === undefined ? [destroys(snapshot, '')] : []),
+      ])
       .join(' && '),
     rollback: {
       save: named.map(({ clone }) => `zfs snapshot ${quoted(`${clone}@first`)}`).join(' && '),

@@ -30,6 +30,8 @@ export interface Snapshots {
   /** null: WAL is in the data directory, or not part of the snapshots. */
   readonly wal: VolumePlace | null;
   readonly tablespaces: ReadonlyMap<string, VolumePlace>;
+  /** The name of a snapshot that is there already, of the only volume. Default: one is taken of each. */
+  readonly existing?: string;
   /**
    * The snapshots are of one moment and have all WAL: the state that a crash would leave, from which PostgreSQL recovers. Otherwise
    * they are taken in a backup, and WAL is copied after it.

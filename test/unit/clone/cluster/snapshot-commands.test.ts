@@ -44,6 +44,13 @@ describe('the commands of snapshots', () => {
     expect(release).toContain(`'tank/pg'\\''s data@safemigrate_${run}'`);
   });
 
+  test('clone a snapshot that is there already, and leave it', () => {
+    const volumes = [{ root: '/srv/pg', dataset: 'tank/pg' }];
+    const { take, release } = snapshotCommands(of({ volumes, existing: 'tank/pg@monday' }), run, '/c');
+    expect(take.map((words) => words.slice(-2))).toEqual([['tank/pg@monday', `tank/pg/safemigrate_${run}`]]);
+    expect(release).not.toContain('@');
+  });
+
   test('of btrfs lie in the folder of the clone', () => {
     const { take, rollback } = snapshotCommands(
       of({ kind: 'btrfs', volumes: [{ root: '/srv', dataset: null }] }),
