@@ -1,6 +1,12 @@
+import { execFile } from 'node:child_process';
 import { realpath, stat, statfs } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { DiskSpace } from '../model/hazard-facts.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { mountOf, readMounts } from './mounts.ts';
 import type { Target } from './target.ts';
+
+const execute = promisify(execFile);
 
 /**
  * Reads the data directory, and the folder of the database's default tablespace if that is elsewhere. Privileges are checked first,
@@ -14,11 +20,8 @@ SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setti
 /** Timestamps of the data directory, to recognize the same folder from here. */
 const FOLDER_TIMES = `SELECT extract(epoch FROM modification)::float8 AS modified FROM pg_stat_file('.')`;
 
-/**
- * Reads the bytes free for an ordinary user on the file system of the database's default tablespace, which new files will use.
- * null if this machine or this role cannot see it.
- */
-export async function freeDiskBytes(session: Session, target: Target): Promise<number | null> {
+/** Returns null if this machine or this role cannot see it. */
+export async function readDiskSpace(session: Session, target: Target): Promise<DiskSpace | null> {
   const [row] =
     (await attempt(() =>
       session.query<{ data_folder: string | null; reads_files: boolean; tablespace: string | null }>(
@@ -30,7 +33,10 @@ export async function freeDiskBytes(session: Session, target: Target): Promise<n
   const folders = [row.data_folder, ...(row.tablespace ? [row.tablespace] : [])];
   const here = await resolveHere(session, target, folders);
   const place = here?.at(-1);
-  return place === undefined ? null : freeSpace([place]);
+  const freeBytes = place === undefined ? null : await freeSpace([place]);
+  return place === undefined || freeBytes === null
+    ? null
+    : { freeBytes, compressRatio: await compressRatioOf(place) };
 }
 
 /**
@@ -55,6 +61,14 @@ export async function resolveHere(
 export async function freeSpace(folders: string[]): Promise<number | null> {
   const spaces = await attempt(() => Promise.all(folders.map((folder) => statfs(folder))));
   return spaces ? Math.min(...spaces.map(({ bavail, bsize }) => bavail * bsize)) : null;
+}
+
+async function compressRatioOf(folder: string): Promise<number> {
+  const mount = mountOf(folder, await readMounts());
+  if (mount?.type !== 'zfs') return 1;
+  const words = ['get', '-H', '-o', 'value', 'compressratio', mount.source];
+  const found = await attempt(() => execute('zfs', words));
+  return Math.max(1, Number.parseFloat(found?.stdout ?? '') || 1);
 }
 
 async function attempt<T>(query: () => Promise<T>): Promise<T | undefined> {

@@ -20,9 +20,11 @@ const DISK: HazardTexts = {
 export const DISK_HAZARDS: readonly HazardTexts[] = [DISK];
 
 export function findDiskHazards(forecast: Pick<ForecastSection, 'disk'> | null): Hazard[] {
-  const { neededBytes = null, freeBytes = null } = forecast?.disk ?? {};
+  const { neededBytes = null, freeBytes = null, compressRatio } = forecast?.disk ?? {};
   if (neededBytes === null || freeBytes === null || neededBytes <= freeBytes * NEARLY_ALL) return [];
   const isError = neededBytes > freeBytes;
+  const compression =
+    compressRatio === undefined ? '' : ` and compressed ${compressRatio}-fold, as the data is now`;
   return [
     {
       code: DISK.code,
@@ -32,7 +34,7 @@ export function findDiskHazards(forecast: Pick<ForecastSection, 'disk'> | null):
       message: isError
         ? "The target's disk does not have the space that is needed."
         : "The target's disk would be nearly full.",
-      evidence: `up to ${formatBytes(neededBytes)} needed at the peak, including WAL; ${formatBytes(freeBytes)} free on the target's file system`,
+      evidence: `up to ${formatBytes(neededBytes)} needed at the peak, including WAL${compression}; ${formatBytes(freeBytes)} free on the target's file system`,
       advice: DISK.safer,
       allowed: false,
     },

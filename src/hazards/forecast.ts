@@ -6,6 +6,7 @@ import {
   type TargetTraffic,
 } from '../database/traffic.ts';
 import { formatDuration } from '../format.ts';
+import type { DiskSpace } from '../model/hazard-facts.ts';
 import type {
   Caveat,
   DataSection,
@@ -25,8 +26,10 @@ export interface ForecastInput {
   readonly data: DataSection | null;
   /** Sizes on the target, with indexes and TOAST, of the relations that the command rewrites; null if they could not be read. */
   readonly rewrittenBytes: ReadonlyMap<string, number> | null;
-  /** Free bytes on the target's file system before the clone was made; null if that cannot be seen. */
-  readonly freeBytes: number | null;
+  /** Of the target's file system before the clone was made; null if that cannot be seen. */
+  readonly diskSpace: DiskSpace | null;
+  /** Bytes that a clone by snapshots does not share with the target after the command; null for other clones. */
+  readonly unsharedBytes: number | null;
   /** The clone could be made only while no other session was connected to the target. */
   readonly targetWasEmptied: boolean;
   /** Applies of earlier runs to the same target. */
@@ -75,7 +78,7 @@ export function forecast(measured: ForecastInput): Forecast {
       standbys: traffic.standbys?.map((standby) => behind(standby, walBytes)) ?? null,
       inactiveSlots: [...traffic.inactiveSlots],
     },
-    disk: { neededBytes: neededBytes(measured), freeBytes: measured.freeBytes },
+    disk: diskForecast(measured),
     earlierApplies: applyHistoryOf(measured.pastApplies),
   };
   return { section, rates, caveats: caveatsOf(measured, traffic, section) };
@@ -188,15 +191,28 @@ function behind(
   return { ...standby, behindBytes: known ? (standby.lagBytes ?? 0) + walBytes : null };
 }
 
-/** Bytes needed at the peak: the old files are kept until the commit, and the WAL at least until the next checkpoint. */
-function neededBytes({ data, rewrittenBytes }: ForecastInput): number | null {
+function diskForecast(measured: ForecastInput): ForecastSection['disk'] {
+  const { diskSpace, unsharedBytes } = measured;
+  const { freeBytes = null, compressRatio = 1 } = diskSpace ?? {};
+  return {
+    ...{ neededBytes: neededBytes(measured, compressRatio), freeBytes },
+    ...(compressRatio > 1 ? { compressRatio } : {}),
+    ...(unsharedBytes === null ? {} : { unsharedBytes }),
+  };
+}
+
+/**
+ * Bytes needed at the peak: the old files are kept until the commit, and the WAL at least until the next checkpoint. How well that
+ * compresses is not known.
+ */
+function neededBytes({ data, rewrittenBytes }: ForecastInput, compressRatio: number): number | null {
   if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
     return null;
   // The target does not know the new name of a renamed table; its size on the clone is used, without indexes.
   const rewritten = data.tables
     .filter((table) => table.rewritten)
     .reduce((sum, { relation, bytesBefore }) => sum + (rewrittenBytes.get(relation) ?? bytesBefore ?? 0), 0);
-  return rewritten + Math.max(0, data.sizeDeltaBytes) + data.walBytes;
+  return Math.round((rewritten + Math.max(0, data.sizeDeltaBytes)) / compressRatio) + data.walBytes;
 }
 
 function caveatsOf(measured: ForecastInput, traffic: TargetTraffic, section: ForecastSection): Caveat[] {

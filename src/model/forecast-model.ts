@@ -71,9 +71,16 @@ export const forecastSection = z.object({
   /**
    * Needed at the peak: old and new files of rewritten relations, the growth of the database, and the WAL. Free: for an ordinary
    * user, on the file system of the database's default tablespace, before the clone was made; null if the target's files are not
-   * on this machine, or the role may not see where they are.
+   * on this machine, or the role may not see where they are. compressRatio: of the data on a ZFS that compresses; needed assumes
+   * it for all but WAL. unsharedBytes: with a clone by snapshots, what the command wrote to new blocks at most, WAL of the clone
+   * included; as long as other snapshots or clones of the target share the old ones, they stay on the disk as well.
    */
-  disk: z.object({ neededBytes: bytes.nullable(), freeBytes: bytes.nullable() }),
+  disk: z.object({
+    neededBytes: bytes.nullable(),
+    freeBytes: bytes.nullable(),
+    compressRatio: z.number().positive().optional(),
+    unsharedBytes: bytes.nullable().optional(),
+  }),
   /**
    * For statements that earlier runs applied to this target: the time on the target divided by the rehearsed time. `low` and
    * `high` are the 10th and the 90th percentile. null: there are none yet.

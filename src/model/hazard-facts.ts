@@ -193,3 +193,11 @@ export interface RelationFacts {
   readonly rows: number | null;
   readonly exact: boolean;
 }
+
+/** The target's disk. */
+export interface DiskSpace {
+  /** For an ordinary user, on the file system of the database's default tablespace, which new files will use. */
+  readonly freeBytes: number;
+  /** How many times smaller the ZFS dataset stores what it holds now; 1 on other file systems. */
+  readonly compressRatio: number;
+}

@@ -10,12 +10,13 @@ import {
   coverTargetSockets,
   requireSandbox,
 } from '../command/sandbox/command-sandbox.ts';
-import { freeDiskBytes } from '../database/data-folders.ts';
+import { readDiskSpace } from '../database/data-folders.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
 import { comparer } from '../database/same-target.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
+import type { DiskSpace } from '../model/hazard-facts.ts';
 import { readTargetState, type TargetState } from '../observe/target-state.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
@@ -53,7 +54,7 @@ export interface RehearsalContext {
   readonly sandbox: CommandSandbox;
   readonly stateBefore: TargetState;
   /** Where the target's files lie, before anything was made; null if that cannot be seen from here. */
-  readonly freeBytes: number | null;
+  readonly diskSpace: DiskSpace | null;
 }
 
 /** What the options and files say, before any server was reached. */
@@ -157,11 +158,11 @@ async function inspect(
   refuseLoadInTarget(plan, choice);
   const asked = await askTarget(session, given, target.database.oid, plan.checks);
   const questions = { ...asked, caveats: [...place.caveats, ...asked.caveats] };
-  const freeBytes = isRestored ? null : await freeDiskBytes(session, target);
+  const diskSpace = isRestored ? null : await readDiskSpace(session, target);
   const stateBefore = await readTargetState(context, session);
   return {
     ...{ context, settings: located.settings, command, down, questions, profile },
-    ...{ afterClone, choice, sandbox, stateBefore, freeBytes },
+    ...{ afterClone, choice, sandbox, stateBefore, diskSpace },
   };
 }
 

@@ -160,7 +160,13 @@ export function resourceWords({
       ? []
       : [
           `up to ${formatBytes(disk.neededBytes)} of disk space needed at the peak` +
-            (disk.freeBytes === null ? '' : `, ${formatBytes(disk.freeBytes)} free`),
+            (disk.compressRatio === undefined
+              ? ''
+              : ` (compressed ${disk.compressRatio}-fold, as the data is now)`) +
+            (disk.freeBytes === null ? '' : `, ${formatBytes(disk.freeBytes)} free`) +
+            (disk.unsharedBytes
+              ? `; up to ${formatBytes(disk.unsharedBytes)} are not shared with snapshots`
+              : ''),
         ]),
     ...(count === 0
       ? []

@@ -127,7 +127,8 @@ function large(): RehearsalEvidence {
     data,
     rewrittenBytes: new Map(relations.map((each) => [each, 2 ** 30])),
     targetWasEmptied: false,
-    freeBytes: null,
+    diskSpace: null,
+    unsharedBytes: null,
     pastApplies: [],
     traffic: {
       sampledMs: 5_000,

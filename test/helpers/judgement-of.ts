@@ -16,7 +16,13 @@ export function judgementOf(
     ...{ target: report.target, command: report.command, schema: report.schema },
     ...{ targetConnections: [], queries: null, checks: [], rerun: null, down: null, interrupted: false },
     ...{ load: null, atOnce: null, loadRequested: false },
-    ...{ traffic: { unmeasured: 'test' }, rewrittenBytes: null, freeBytes: null, targetWasEmptied: false },
+    ...{
+      traffic: { unmeasured: 'test' },
+      rewrittenBytes: null,
+      diskSpace: null,
+      unsharedBytes: null,
+      targetWasEmptied: false,
+    },
     ...{ pastApplies: [], caveats: [] },
     ...more,
   };

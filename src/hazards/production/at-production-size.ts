@@ -11,7 +11,7 @@ import { Sizes } from './sizes.ts';
 
 /** The evidence that depends on how much there is. */
 export type SizedEvidence = Omit<HazardFacts, 'traffic'> &
-  Pick<ForecastInput, 'traffic' | 'rewrittenBytes' | 'freeBytes' | 'targetWasEmptied'> & {
+  Pick<ForecastInput, 'traffic' | 'rewrittenBytes' | 'diskSpace' | 'unsharedBytes' | 'targetWasEmptied'> & {
     readonly command: CommandSection;
     readonly data: DataSection | null;
   };
@@ -54,7 +54,8 @@ export function atProductionSize<E extends SizedEvidence>(
       catalogue: { ...evidence.catalogue, relations: sizes.relations() },
       data: evidence.data && dataAt(evidence.data, sizes, walFactor),
       rewrittenBytes: evidence.rewrittenBytes && rewrittenAt(evidence.rewrittenBytes, sizes),
-      freeBytes: profile.freeBytes,
+      diskSpace: profile.freeBytes === null ? null : { freeBytes: profile.freeBytes, compressRatio: 1 },
+      unsharedBytes: null,
       targetWasEmptied: false,
       traffic: trafficOf(profile, evidence.traffic),
     },

@@ -1,4 +1,4 @@
-import { freeDiskBytes } from '../../database/data-folders.ts';
+import { readDiskSpace } from '../../database/data-folders.ts';
 import { visitTarget } from '../../database/inspect.ts';
 import type { Located } from '../../database/locate.ts';
 import { readRelationSizes } from '../../database/read-relation-sizes.ts';
@@ -64,7 +64,7 @@ export async function takeProfile({
     });
   await visit.close();
   const first = await withSession(open(), async (session) => ({
-    freeBytes: await freeDiskBytes(session, target),
+    freeBytes: (await readDiskSpace(session, target))?.freeBytes ?? null,
     statements: await readStatements(session, target.database.oid, unread),
     settings: await readSettings(session),
     sizes: await readRelationSizes(session),

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freeDiskBytes } from '../../../src/database/data-folders.ts';
+import { readDiskSpace } from '../../../src/database/data-folders.ts';
 import { inspectTarget } from '../../../src/database/inspect.ts';
 import type { Server } from '../../../src/local-server/embedded.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
@@ -52,7 +52,7 @@ async function freeFor(url: string): Promise<number | null> {
   const target = await inspectTarget(settings, '--url');
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {
-    return await freeDiskBytes(session, target);
+    return (await readDiskSpace(session, target))?.freeBytes ?? null;
   } finally {
     await session.close();
   }
@@ -79,7 +79,7 @@ test('of a server that cannot be shown to be on this machine it is not known', a
   const session = await openSession(settings, { purpose: 'watch', readOnly: true });
   try {
     const elsewhere = { ...settings, hosts: [{ host: 'db.example', port: 5432 }] };
-    expect(await freeDiskBytes(session, { ...target, settings: elsewhere })).toBeNull();
+    expect(await readDiskSpace(session, { ...target, settings: elsewhere })).toBeNull();
   } finally {
     await session.close();
   }

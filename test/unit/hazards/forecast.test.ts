@@ -35,7 +35,8 @@ const of = (more: Partial<TargetTraffic> = {}, measured: Partial<ForecastInput> 
     data,
     schema,
     rewrittenBytes: new Map([['public.events', 24 * GB]]),
-    freeBytes: null,
+    diskSpace: null,
+    unsharedBytes: null,
     targetWasEmptied: false,
     pastApplies: [],
     ...measured,
@@ -219,10 +220,23 @@ test('a standby falls behind by its present lag and the WAL of the command', () 
 
 test('disk is needed for the old files with their indexes, the growth and the WAL', () => {
   expect(of().section?.disk).toEqual({ neededBytes: (24 + 1.5 + 20) * GB, freeBytes: null });
-  expect(of({}, { freeBytes: 40 * GB }).section?.disk.freeBytes).toBe(40 * GB);
+  const diskSpace = { freeBytes: 40 * GB, compressRatio: 1 };
+  expect(of({}, { diskSpace }).section?.disk.freeBytes).toBe(40 * GB);
   const renamed = of({}, { rewrittenBytes: new Map() });
   expect(renamed.section?.disk.neededBytes).toBe((18 + 1.5 + 20) * GB);
   expect(of({}, { rewrittenBytes: null }).section?.disk.neededBytes).toBeNull();
+});
+
+test('what a file system compresses needs less of it, but for WAL; and what snapshots do not share is named', () => {
+  const diskSpace = { freeBytes: 40 * GB, compressRatio: 3 };
+  const { section } = of({}, { diskSpace, unsharedBytes: 9 * GB });
+  expect(section?.disk).toEqual({
+    ...{ neededBytes: (25.5 / 3 + 20) * GB, freeBytes: 40 * GB },
+    ...{ compressRatio: 3, unsharedBytes: 9 * GB },
+  });
+  expect(
+    findDiskHazards({ disk: { neededBytes: 2, freeBytes: 1, compressRatio: 3 } })[0]?.evidence,
+  ).toContain('compressed 3-fold');
 });
 
 test('a short sample, an emptied target and hidden sessions are caveats', () => {
@@ -248,7 +262,8 @@ test('without traffic there is no forecast, and a caveat says why', () => {
 const MEASURED_NOTHING = {
   traffic: { unmeasured: 'the target is gone' },
   rewrittenBytes: null,
-  freeBytes: null,
+  diskSpace: null,
+  unsharedBytes: null,
   targetWasEmptied: false,
   pastApplies: [],
 };
