@@ -34,8 +34,9 @@ export async function pgbenchObstacle(): Promise<string | null> {
 }
 
 /** Each of `scale` is 100,000 accounts, 15 MB. */
-export async function fillForLoad(url: string, scale: number): Promise<void> {
-  await run('pgbench', ['--initialize', '--quiet', `--scale=${scale}`, url]);
+export async function fillForLoad(url: string, scale: number, tablespace?: string): Promise<void> {
+  const place = tablespace === undefined ? [] : [`--tablespace=${tablespace}`];
+  await run('pgbench', ['--initialize', '--quiet', `--scale=${scale}`, ...place, url]);
 }
 
 /** What every transaction keeps equal. */

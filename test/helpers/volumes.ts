@@ -5,9 +5,11 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
 import { withClient } from './client.ts';
+import type { CloningOptions } from './cloning.ts';
 import { queryClone, withClusterCloning } from './cluster-cloning.ts';
+import { fillForLoad, SUMS, startLoad } from './pgbench.ts';
 import { ownFolder, type PlacedServer, type Placing, placedServer, SERVER_UID } from './placed-server.ts';
-import { BALANCES, makeAccounts, startTransfers } from './transfers.ts';
+import { BALANCES, makeAccounts } from './transfers.ts';
 
 const run = promisify(execFile);
 const MB = 2 ** 20;
@@ -96,36 +98,44 @@ export async function serverIn(
   return server;
 }
 
-/** Clones it while transfers go on: nobody notices, the clone is consistent and the server's own, and nothing is left. */
+/** Clones it while pgbench works: no transaction fails, the clone is consistent and the server's own, and nothing is left. */
 export async function expectHotClone(
   layout: VolumeLayout,
   volumes: Volumes,
   server: PlacedServer,
+  options: CloningOptions = {},
 ): Promise<void> {
+  await fillForLoad(server.url, 1, layout === LAYOUTS[4] ? 'apart' : undefined);
   const before = await volumes.list();
-  const transfers = await startTransfers(server.url, 3);
+  const load = await startLoad(server.url, 3);
   try {
-    await withClusterCloning(server.url, {}, async ({ assessment, create, sent }) => {
+    await withClusterCloning(server.url, options, async ({ assessment, create, sent }) => {
       expect(assessment).toMatchObject({ strategy: volumes.strategy, bytes: 0 });
       const clone = await create();
       const inBackup = !isOneVolume(layout) && !volumes.together;
       expect(sent.some(({ sql }) => sql.includes('pg_backup_start'))).toBe(inBackup);
       expect(await queryClone(clone, BALANCES)).toEqual([{ sum: 0, count: 2000 }]);
-      await queryClone(clone, 'UPDATE account SET balance = 7');
+      expectBalanced(await queryClone(clone, SUMS));
+      await queryClone(clone, 'UPDATE pgbench_accounts SET abalance = 7 WHERE aid < 2000');
       const unique = await clone.uniqueBytes();
       expect(unique).toBeLessThan(120 * MB);
       await expectSound(clone);
     });
   } finally {
-    await transfers.end();
+    await load.end();
   }
-  const { failed, committed } = await transfers.end();
-  expect(failed).toBe(0);
-  expect(committed).toBeGreaterThan(0);
-  await withClient(server.url, async (client) => {
-    expect((await client.query(BALANCES)).rows).toEqual([{ sum: 0, count: 2000 }]);
-  });
+  const { transactions, errors } = await load.end();
+  expect(errors).toBe('');
+  expect(transactions.length).toBeGreaterThan(0);
+  await withClient(server.url, async (client) => expectBalanced((await client.query(SUMS)).rows));
   expect(await volumes.list()).toEqual(before);
+}
+
+/** Each transaction of pgbench adds the same to an account, a teller and a branch, and makes a row of it. */
+function expectBalanced([sums]: readonly Record<string, number>[]): void {
+  const { accounts, tellers, branches, history, moves } = sums ?? {};
+  expect(moves).toBeGreaterThan(0);
+  expect([tellers, branches, history]).toEqual([accounts, accounts, accounts]);
 }
 
 /** Checks tables and indexes with amcheck, if the server has it. */
@@ -133,6 +143,6 @@ async function expectSound(clone: Parameters<typeof queryClone>[0]): Promise<voi
   const known = await queryClone(clone, `SELECT FROM pg_available_extensions WHERE name = 'amcheck'`);
   if (known.length === 0) return;
   await queryClone(clone, 'CREATE EXTENSION amcheck');
-  expect(await queryClone(clone, `SELECT * FROM verify_heapam('account')`)).toEqual([]);
-  await queryClone(clone, `SELECT bt_index_check('account_pkey', true)`);
+  expect(await queryClone(clone, `SELECT * FROM verify_heapam('pgbench_accounts')`)).toEqual([]);
+  await queryClone(clone, `SELECT bt_index_check('pgbench_accounts_pkey', true)`);
 }

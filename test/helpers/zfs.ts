@@ -38,8 +38,8 @@ export interface Pool extends Volumes {
   zfs(...words: string[]): Promise<string>;
   /** Runs `zpool` with these words, and the name of the pool. */
   zpool(...words: string[]): Promise<string>;
-  /** Stops a server, and destroys all that was made in the pool. */
-  stop(server: PlacedServer): Promise<void>;
+  /** Stops these servers, and destroys all that was made in the pool. */
+  stop(...servers: PlacedServer[]): Promise<void>;
   destroy(): Promise<void>;
 }
 
@@ -71,9 +71,9 @@ export async function zfsPool(sizeBytes: number): Promise<Pool> {
       await zfs('create', '-o', `mountpoint=${volume}`, `${name}/volume ${count}`);
     },
     list: async () => (await zfs('list', '-H', '-t', 'all', '-o', 'name', '-r', name)).split('\n'),
-    stop: async (server) => {
-      // Its folder cannot be removed while volumes are mounted there, and these are busy until it has ended.
-      const stopping = server.stop();
+    stop: async (...servers) => {
+      // Their folders cannot be removed while volumes are mounted there, and these are busy until they have ended.
+      const stopping = Promise.all(servers.map((server) => server.stop()));
       await until('its volumes are destroyed', async () => {
         const names = await zfs('list', '-H', '-o', 'name', '-r', name);
         const volumes = names.split('\n').filter((each) => /^[^/]*\/volume \d+$/.test(each));

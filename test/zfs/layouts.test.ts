@@ -1,11 +1,14 @@
-import { rm } from 'node:fs/promises';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readEntries } from '../../src/ownership/folder-records.ts';
 import { CLI, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { queryClone, withClusterCloning } from '../helpers/cluster-cloning.ts';
 import { until } from '../helpers/cutting.ts';
-import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
+import { pgbenchObstacle } from '../helpers/pgbench.ts';
+import { ownFolder, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
+import { archivingIn, expectRowsOfThatTime } from '../helpers/point-in-time.ts';
+import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { BALANCES, startTransfers } from '../helpers/transfers.ts';
@@ -14,7 +17,7 @@ import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
 
 const GB = 2 ** 30;
 
-describe.skipIf(skipReason(await zfsObstacle()))('PostgreSQL on ZFS', () => {
+describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))('PostgreSQL on ZFS', () => {
   let pool: Pool;
   let server: PlacedServer | undefined;
 
@@ -38,37 +41,62 @@ describe.skipIf(skipReason(await zfsObstacle()))('PostgreSQL on ZFS', () => {
     60_000,
   );
 
-  test('is copied with a dataset that is read-only by inheritance, has a quota, and shows its snapshots', async () => {
+  test('is copied with a tablespace in another pool', async () => {
+    const other = await zfsPool(GB);
+    const both = {
+      ...pool,
+      together: false,
+      make: (folder: string) => (folder.endsWith('apart') ? other : pool).make(folder),
+      list: async () => [...(await pool.list()), ...(await other.list())],
+    };
+    server = await serverIn(LAYOUTS[4], both, 18);
+    await expectHotClone(LAYOUTS[4], both, server);
+    await Promise.all([pool.stop(server), other.stop()]);
+    server = undefined;
+    await other.destroy();
+  }, 60_000);
+
+  test('is copied with a dataset in one that is read-only; it has a quota, and shows its snapshots', async () => {
     server = await serverIn(LAYOUTS[0], pool, 15);
     const dataset = (await pool.list()).findLast((name) => name.includes('/volume')) ?? '';
-    await pool.zfs('set', 'snapdir=visible', dataset);
-    await pool.zfs('set', 'quota=2G', dataset);
+    const elsewhere = await enterableFolder();
+    for (const setting of ['readonly=off', 'snapdir=visible', 'quota=2G'])
+      await pool.zfs('set', setting, dataset);
     await pool.zfs('snapshot', `${dataset}@of the user`);
     await pool.zfs('create', '-o', 'mountpoint=none', `${dataset}/child`);
-    await expectHotClone(LAYOUTS[0], pool, server);
+    await pool.zfs('set', 'readonly=on', pool.name);
+    try {
+      await expect(writeFile(path.join(pool.shared, 'file'), '')).rejects.toThrow('EROFS');
+      await expectHotClone(LAYOUTS[0], pool, server, { folder: elsewhere.path });
+    } finally {
+      await pool.zfs('set', 'readonly=off', pool.name);
+      await elsewhere.remove();
+    }
   }, 60_000);
+
+  /** Calls `kill` with the process of a rehearsal, when its command is at work. */
+  async function interrupted(kill: (pid: number) => Promise<void>): Promise<void> {
+    let pid = 0;
+    const before = await pool.list();
+    const atWork = async () => {
+      expect((await pool.list()).length).toBeGreaterThan(before.length);
+      await kill(pid);
+      return '';
+    };
+    await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...SLEEP], {
+      env: { DATABASE_URL: server?.url },
+      started: (number) => {
+        pid = number;
+      },
+      typed: [[/at work/, atWork]],
+    });
+  }
 
   test('has nothing left in the pool after a run was killed, or interrupted', async () => {
     server = await serverIn(LAYOUTS[1], pool, 18);
     const before = await pool.list();
     for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-      let pid = 0;
-      await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...SLEEP], {
-        env: { DATABASE_URL: server.url },
-        started: (number) => {
-          pid = number;
-        },
-        typed: [
-          [
-            /at work/,
-            async () => {
-              expect((await pool.list()).length).toBeGreaterThan(before.length);
-              process.kill(pid, signal);
-              return '';
-            },
-          ],
-        ],
-      });
+      await interrupted(async (pid) => void process.kill(pid, signal));
       await until('its watchdog has removed everything', async () => {
         const left = await pool.list();
         return left.length === before.length && (await readEntries()).length === 0;
@@ -79,24 +107,11 @@ describe.skipIf(skipReason(await zfsObstacle()))('PostgreSQL on ZFS', () => {
   test('is cleaned up by `clean` after the watchdog was killed, too', async () => {
     server = await serverIn(LAYOUTS[0], pool, 18);
     const before = await pool.list();
-    let pid = 0;
-    await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...SLEEP], {
-      env: { DATABASE_URL: server.url },
-      started: (number) => {
-        pid = number;
-      },
-      typed: [
-        [
-          /at work/,
-          async () => {
-            const [entry] = await readEntries();
-            if (!entry || 'unreadable' in entry) throw new Error('the clone is recorded');
-            process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
-            process.kill(pid, 'SIGKILL');
-            return '';
-          },
-        ],
-      ],
+    await interrupted(async (pid) => {
+      const [entry] = await readEntries();
+      if (!entry || 'unreadable' in entry) throw new Error('the clone is recorded');
+      process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
+      process.kill(pid, 'SIGKILL');
     });
     const { stdout } = await safemigrate(['clean']);
     expect(stdout).toMatch(/^removed .*safemigrate_/m);
@@ -143,6 +158,31 @@ describe.skipIf(skipReason(await zfsObstacle()))('PostgreSQL on ZFS', () => {
     await other.stop(received);
     await other.destroy();
   }, 60_000);
+
+  test.each([LAYOUTS[0], LAYOUTS[1]])(
+    'is recovered to another time from a ZFS snapshot if %s',
+    async (layout) => {
+      const place = await enterableFolder();
+      const archive = path.join(place.path, 'archive');
+      await ownFolder(archive);
+      server = await serverIn(layout, pool, 18, { settings: archivingIn(archive) });
+      const dataset =
+        layout === LAYOUTS[1] ? pool.name : (await pool.list()).findLast((name) => name.includes('/volume'));
+      const snapshot = `${dataset}@of the user`;
+      const { clone, target } = await expectRowsOfThatTime(server, archive, async () => {
+        await pool.zfs('snapshot', snapshot);
+        return ['--base-backup', snapshot, '--clone-dir', place.path];
+      });
+      expect(clone).toMatchObject({ method: 'archive', containment: 'sandbox' });
+      expect(target.changes).toEqual([]);
+      const left = (await pool.list()).filter((name) => /safemigrate_|@/.test(name));
+      expect(left).toEqual([snapshot]);
+      expect((await readdir(place.path)).sort()).toEqual(['archive']);
+      await pool.zfs('destroy', snapshot);
+      await place.remove();
+    },
+    60_000,
+  );
 
   test('has clones that stay and are reset by a rollback', async () => {
     server = await serverIn(LAYOUTS[1], pool, 18);

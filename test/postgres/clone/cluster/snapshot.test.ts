@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withClient } from '../../../helpers/client.ts';
 import { queryClone, withClusterCloning } from '../../../helpers/cluster-cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
+import { pgbenchObstacle } from '../../../helpers/pgbench.ts';
 import { type PlacedServer, placedServer, SERVER_UID } from '../../../helpers/placed-server.ts';
 import { skipReason } from '../../../helpers/requirements.ts';
 import { BALANCES, makeAccounts, startTransfers } from '../../../helpers/transfers.ts';
@@ -15,7 +16,7 @@ const MB = 1024 * 1024;
 const run = promisify(execFile);
 
 describe('PostgreSQL on btrfs', async () => {
-  const obstacle = skipReason(await loopFileSystemObstacle('btrfs'));
+  const obstacle = skipReason((await loopFileSystemObstacle('btrfs')) ?? (await pgbenchObstacle()));
   let place: LoopFileSystem | undefined;
   let server: PlacedServer | undefined;
 
