@@ -13,6 +13,7 @@ import { type PlacedServer, placedServer, SERVER_UID } from '../helpers/placed-s
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { median, recordRatios } from './figures.ts';
+import { fillWide, recordReadyBySize } from './ready-by-size.ts';
 import { startOnCopy } from './server-on-copy.ts';
 
 /**
@@ -100,7 +101,6 @@ describe.skipIf(skipped).each([18, 15] as const)('under load, PostgreSQL %d', (v
 });
 
 describe.skipIf(skipped)('sizes', () => {
-  const ROUNDS = 5;
   const SIZES = { '0.1 GB': 0.1, '6 GB': 6 };
   let disk: LoopFileSystem;
   const servers = new Map<string, PlacedServer>();
@@ -110,12 +110,7 @@ describe.skipIf(skipped)('sizes', () => {
     for (const [name, gigabytes] of Object.entries(SIZES)) {
       const server = await placedServer(18, { parent: disk.folder, settings: { fsync: 'off' } });
       servers.set(name, server);
-      await withClient(server.url, async (client) => {
-        await client.query('CREATE TABLE t (id int, wide text STORAGE EXTERNAL)');
-        await client.query(
-          `INSERT INTO t SELECT n, repeat(md5(n::text), 32000) FROM generate_series(1, ${Math.round(gigabytes * 1000)}) n`,
-        );
-      });
+      await fillWide(server, gigabytes);
     }
   }, 600_000);
 
@@ -125,23 +120,7 @@ describe.skipIf(skipped)('sizes', () => {
   }, 60_000);
 
   test('a large database is ready as soon as a small one', async () => {
-    const ready: Record<string, number[]> = {};
-    for (let round = 0; round < ROUNDS; round++)
-      for (const [name, server] of servers) {
-        await withClient(server.url, (client) => client.query('CHECKPOINT'));
-        // The kernel writes what is dirty of a file before it shares its blocks.
-        await run('sync', ['--file-system', disk.folder]);
-        const { report } = await rehearse(server.url, sqlCommand('SELECT 1'), {
-          args: ['--clone', 'cluster'],
-        });
-        expect(report.clone.strategy).toBe('reflink');
-        ready[name] = [...(ready[name] ?? []), report.clone.durationMs];
-      }
-    recordRatios(
-      'ready, by size',
-      mapped(ready, (name) => median(ready[name] ?? [])),
-      '6 GB',
-    );
+    await recordReadyBySize('ready, by size', servers, { strategy: 'reflink', folder: disk.folder });
   }, 300_000);
 });
 

@@ -9,6 +9,7 @@ import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../
 import { type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { median, recordFigures, recordRatios } from './figures.ts';
+import { fillWide } from './ready-by-size.ts';
 
 /** Clones that stay, on XFS: a reset against a clone, and what eight of them take beside the target. */
 const GB = 2 ** 30;
@@ -25,13 +26,8 @@ describe.skipIf(skipReason(await loopFileSystemObstacle('xfs')))('clones that st
     disk = await loopFileSystem('xfs', 6 * GB);
     server = await placedServer(18, { parent: disk.folder, settings: { fsync: 'off' } });
     env = { DATABASE_URL: server.url };
-    await withClient(server.url, async (client) => {
-      await client.query('CREATE TABLE t (id int, wide text STORAGE EXTERNAL)');
-      await client.query(
-        'INSERT INTO t SELECT n, repeat(md5(n::text), 32000) FROM generate_series(1, 1500) n',
-      );
-      await client.query('CHECKPOINT');
-    });
+    await fillWide(server, 1.5);
+    await withClient(server.url, (client) => client.query('CHECKPOINT'));
     await run('sync', ['--file-system', disk.folder]);
   }, 300_000);
 

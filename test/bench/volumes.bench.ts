@@ -1,63 +1,71 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { sqlCommand } from '../helpers/cli.ts';
-import { withClient } from '../helpers/client.ts';
-import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
+import { loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import type { PlacedServer } from '../helpers/placed-server.ts';
-import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { btrfsVolumes, LAYOUTS, serverIn } from '../helpers/volumes.ts';
-import { median, recordRatios } from './figures.ts';
+import { btrfsVolumes, LAYOUTS, serverIn, type Volumes } from '../helpers/volumes.ts';
+import { zfsObstacle, zfsPool } from '../helpers/zfs.ts';
+import { fillWide, recordReadyBySize } from './ready-by-size.ts';
 
-/** Snapshots of btrfs in each layout: a large database against a small one. */
+/** Snapshots in each layout: a large database against a small one. */
 const GB = 2 ** 30;
-const ROUNDS = 5;
 const SIZES = { '0.1 GB': 0.1, '2 GB': 2 };
-const run = promisify(execFile);
 
-describe.skipIf(skipReason(await loopFileSystemObstacle('btrfs')))('snapshots', () => {
-  let disk: LoopFileSystem;
+interface Place {
+  readonly volumes: Volumes;
+  stop(...servers: PlacedServer[]): Promise<void>;
+  destroy(): Promise<void>;
+}
+
+const FILE_SYSTEMS: Record<string, { obstacle: string | null; make(): Promise<Place> }> = {
+  btrfs: {
+    obstacle: await loopFileSystemObstacle('btrfs'),
+    make: async () => {
+      const disk = await loopFileSystem('btrfs', 12 * GB);
+      const stop = async (...servers: PlacedServer[]) => {
+        for (const server of servers) await server.stop();
+      };
+      return { volumes: btrfsVolumes(disk.folder), stop, destroy: disk.destroy };
+    },
+  },
+  // In user space: its own speed is not that of a ZFS in the kernel.
+  'zfs-fuse': {
+    obstacle: await zfsObstacle(),
+    make: async () => {
+      const pool = await zfsPool(12 * GB);
+      return { volumes: pool, stop: pool.stop, destroy: pool.destroy };
+    },
+  },
+};
+
+describe.each(Object.entries(FILE_SYSTEMS))('snapshots of %s', (kind, { obstacle, make }) => {
+  const skipped = skipReason(obstacle);
   const servers = new Map<string, PlacedServer>();
+  let place: Place | undefined;
 
   beforeAll(async () => {
-    disk = await loopFileSystem('btrfs', 12 * GB);
-  });
+    if (!skipped) place = await make();
+  }, 60_000);
   afterEach(async () => {
-    for (const server of servers.values()) await server.stop();
+    await place?.stop(...servers.values());
     servers.clear();
   });
   afterAll(async () => {
-    await disk?.destroy();
+    await place?.destroy();
   });
 
-  test.each(LAYOUTS)(
+  test.skipIf(skipped).each(LAYOUTS)(
     'take as long for a large database: %s',
     async (layout) => {
+      if (!place) return;
+      const { volumes } = place;
       for (const [name, gigabytes] of Object.entries(SIZES)) {
-        const server = await serverIn(layout, btrfsVolumes(disk.folder), 18);
+        const server = await serverIn(layout, volumes, 18);
         servers.set(name, server);
-        await withClient(server.url, async (client) => {
-          await client.query('CREATE TABLE t (id int, wide text STORAGE EXTERNAL)');
-          await client.query(
-            `INSERT INTO t SELECT n, repeat(md5(n::text), 32000) FROM generate_series(1, ${Math.round(gigabytes * 1000)}) n`,
-          );
-        });
+        await fillWide(server, gigabytes);
       }
-      const ready: Record<string, number[]> = {};
-      for (let round = 0; round < ROUNDS; round++)
-        for (const [name, server] of servers) {
-          await withClient(server.url, (client) => client.query('CHECKPOINT'));
-          await run('sync', ['--file-system', disk.folder]);
-          const { report } = await rehearse(server.url, sqlCommand('SELECT 1'), {
-            args: ['--clone', 'cluster'],
-          });
-          expect(report.clone.strategy).toBe('btrfs snapshot');
-          ready[name] = [...(ready[name] ?? []), report.clone.durationMs];
-        }
-      const medians = Object.fromEntries(Object.entries(ready).map(([name, times]) => [name, median(times)]));
-      recordRatios(`btrfs, ready by size: ${layout}`, medians, '2 GB');
+      const { strategy, shared: folder } = volumes;
+      await recordReadyBySize(`${kind}, ready by size: ${layout}`, servers, { strategy, folder });
     },
-    300_000,
+    600_000,
   );
 });
