@@ -1,4 +1,5 @@
 import type * as Tree from 'libpg-query';
+import { notNullSteps } from '../hazards/kinds/builds.ts';
 import { fieldsIf } from '../postgres/sql/classify-statement.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { isWord, slice, type Token } from '../postgres/sql/tokens.ts';
@@ -155,21 +156,8 @@ function notNullFirst(alter: AlterTable, columns: readonly string[]): ScriptStep
 }
 
 function setNotNull({ table, written }: AlterTable, column: string): ScriptStep[] {
-  // Since version 18 the constraint that SET NOT NULL makes is called …_not_null.
-  const name = identifier(shortened(`${table?.relname}_${column}_proven`));
-  return [
-    step(`ALTER TABLE ${written} ADD CONSTRAINT ${name} CHECK (${identifier(column)} IS NOT NULL) NOT VALID`),
-    step(`ALTER TABLE ${written} VALIDATE CONSTRAINT ${name}`),
-    step(`ALTER TABLE ${written} ALTER COLUMN ${identifier(column)} SET NOT NULL`),
-    step(`ALTER TABLE ${written} DROP CONSTRAINT ${name}`),
-  ];
+  return notNullSteps(written, identifier(column), table?.relname).map(step);
 }
-
-const shortened = (name: string) =>
-  Buffer.from(name)
-    .subarray(-LONGEST_NAME)
-    .toString()
-    .replace(/^\uFFFD+/, '');
 
 /** Takes out of the definition what has to read or fill the table. Returns undefined if that is nothing. */
 function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.ColumnDef): Rewriting | undefined {

@@ -194,9 +194,13 @@ export function newlyNotNull(
     .map(({ object }) => lastPart(object));
 }
 
-/** SQL that makes a column NOT NULL without reading the table under a lock that blocks others. @param column as it is shown. */
-export function notNullSteps(relation: string, column: string): string[] {
-  const name = displayName(`${bare(relation)}_${column.replaceAll('"', '')}_not_null`);
+/**
+ * SQL that makes a column NOT NULL without reading the table under a lock that blocks others.
+ * @param column as SQL. @param relation as SQL; the name of the CHECK is made from both, or from `table`
+ */
+export function notNullSteps(relation: string, column: string, table = bare(relation)): string[] {
+  // Since version 18 the constraint that SET NOT NULL makes is called …_not_null.
+  const name = displayName(lastBytes(`${table}_${bare(column)}_proven`));
   return [
     `ALTER TABLE ${relation} ADD CONSTRAINT ${name} CHECK (${column} IS NOT NULL) NOT VALID`,
     `ALTER TABLE ${relation} VALIDATE CONSTRAINT ${name}`,
@@ -204,6 +208,13 @@ export function notNullSteps(relation: string, column: string): string[] {
     `ALTER TABLE ${relation} DROP CONSTRAINT ${name}`,
   ];
 }
+
+/** A name is at most so long, in bytes: the end of a longer one. */
+const lastBytes = (name: string) =>
+  Buffer.from(name)
+    .subarray(-63)
+    .toString()
+    .replace(/^\uFFFD+/, '');
 
 function indexName(name: string | null): string {
   return name === null ? 'an index' : displayName(name);

@@ -1,4 +1,3 @@
-import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { messageOf } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
@@ -8,6 +7,7 @@ import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { watchClone } from '../../observe/clone-watch.ts';
 import { readRelationsBefore } from '../../observe/relations-before.ts';
+import { nameTarget } from '../../ownership/folder-records.ts';
 import { isScripted } from '../../propose/scripted-hazards.ts';
 import {
   renderScript,
@@ -21,6 +21,7 @@ import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import type { LoadOutcome } from '../run-under-load.ts';
 import { openSchemaReader } from '../schema-reader.ts';
+import { writeFileWhole } from '../write-whole.ts';
 import { hazardFactsOf, prove, type Run } from './prove-script.ts';
 import { runScript } from './run-script.ts';
 
@@ -31,7 +32,7 @@ import { runScript } from './run-script.ts';
 //   runScript          on that clone, observed as the command is
 //   prove              the same schema, the same rows, and none of these hazards
 //   measureUnderLoad   with --load: once more on a third clone
-//   keepScript         the file is written
+//   writeFileWhole     the file is written
 
 /** What the proposal came to; `section` is null if it was not asked for. */
 export interface ProposalOutcome {
@@ -129,7 +130,7 @@ async function tryScript(
   const { reasons, tolerated, ...compared } = await prove(original, safer, found, taken);
   const section = { ...empty(original), ...own, ...compared, tolerated: [...tolerated] };
   if (reasons.length > 0) return { ...section, outcome: 'refused', reasons: [...reasons] };
-  keepScript(file, renderScript(parts, heading(tolerated)));
+  await writeFileWhole(file, renderScript(parts, heading(tolerated)), nameTarget(second.context.target));
   return { ...section, outcome: 'proved', file };
 }
 
@@ -168,17 +169,6 @@ export async function measureProposal(
     if (setup.life.stop.signal.aborted) throw error;
     const caveat: Caveat = { path: 'proposal.safer.load', kind: 'unmeasured', reason: messageOf(error) };
     return { ...proposed, runs, caveats: [caveat] };
-  }
-}
-
-/** Writes the file whole or not at all. @throws Error if there is one */
-function keepScript(file: string, text: string): void {
-  const draft = `${file}.${process.pid}.draft`;
-  try {
-    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
-    linkSync(draft, file);
-  } finally {
-    rmSync(draft, { force: true });
   }
 }
 

@@ -94,10 +94,10 @@ describe('a statement gets its safer form', () => {
       'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT "orders_total_check"',
       'ALTER TABLE "public"."orders" ADD CONSTRAINT "Fk" FOREIGN KEY (a, total) REFERENCES b (x, y) DEFERRABLE NOT VALID',
       'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT "Fk"',
-      'ALTER TABLE "public"."orders" ADD CONSTRAINT "orders_note_proven" CHECK ("note" IS NOT NULL) NOT VALID',
-      'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT "orders_note_proven"',
+      'ALTER TABLE "public"."orders" ADD CONSTRAINT orders_note_proven CHECK ("note" IS NOT NULL) NOT VALID',
+      'ALTER TABLE "public"."orders" VALIDATE CONSTRAINT orders_note_proven',
       'ALTER TABLE "public"."orders" ALTER COLUMN "note" SET NOT NULL',
-      'ALTER TABLE "public"."orders" DROP CONSTRAINT "orders_note_proven"',
+      'ALTER TABLE "public"."orders" DROP CONSTRAINT orders_note_proven',
       'ALTER TABLE IF EXISTS ONLY "public"."orders" DROP COLUMN "b,c"',
     ]);
   });
@@ -133,7 +133,7 @@ describe('a statement gets its safer form', () => {
       await sqlOf(['ALTER TABLE "order" ALTER note SET NOT NULL'], {
         codes: { 1: ['SET_NOT_NULL_SCANS_TABLE'] },
       }),
-    ).toContain('ALTER TABLE "order" VALIDATE CONSTRAINT "order_note_proven"');
+    ).toContain('ALTER TABLE "order" VALIDATE CONSTRAINT order_note_proven');
   });
 
   test('a CHECK and UNIQUE of a new column come after it', async () => {
