@@ -16,6 +16,7 @@ import {
   targetSection,
 } from './run-model.ts';
 import { schemaSection } from './schema-model.ts';
+import { scriptSection } from './script-model.ts';
 import { statementSection, transactionSection } from './statement-model.ts';
 import { swapSection } from './swap-model.ts';
 
@@ -51,6 +52,8 @@ export const report = z.object({
   load: loadSection.nullable(),
   /** Absent: not requested (`--propose`). */
   proposal: proposalSection.optional(),
+  /** Absent: not requested (`--script`). */
+  script: scriptSection.optional(),
   targetConnections: z.array(targetConnection),
   verdict: z.object({ pass: z.boolean(), reasons: z.array(z.string()) }),
   /** null: not requested (`--apply`). */
@@ -82,6 +85,7 @@ export type {
   TargetSection,
 } from './run-model.ts';
 export type { Rename, SchemaChange, SchemaObject, SchemaSection } from './schema-model.ts';
+export type { ScriptSection } from './script-model.ts';
 export type {
   ProductionTime,
   StatementNote,

@@ -7,8 +7,9 @@ import type { Caveat, DataSection, StatementSection, TransactionSection } from '
 import type { StatementFacts } from '../model/statement-actions.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { settingsAtStart } from '../postgres/protocol/startup-settings.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import type { Gate, Observe, Observer } from '../proxy/observed.ts';
+import type { Gate, Observe, Observed, Observer } from '../proxy/observed.ts';
 import { type ProxyOptions, startProxy, type WireProxy } from '../proxy/proxy.ts';
 import type { Scope } from '../scope.ts';
 import { LockReader } from './locks.ts';
@@ -91,8 +92,12 @@ export interface SeenStatements {
   readonly sessionsOfPsql: ReadonlySet<number>;
   /** By the index of the statement. */
   readonly sent: ReadonlyMap<number, SentText>;
+  readonly sessions: ReadonlyMap<number, SessionStart>;
   readonly caveats: Caveat[];
 }
+
+/** How the command began a session. */
+export type SessionStart = Pick<Extract<Observed, { type: 'session' }>, 'user' | 'database' | 'parameters'>;
 
 /** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
 const SECRET_BYTES = 24;
@@ -128,8 +133,7 @@ interface Observers {
   readonly log: StatementLog;
   readonly reader: LockReader;
   readonly transactions: OwnTransactions;
-  readonly withLockTimeout: ReadonlySet<number>;
-  readonly ofPsql: ReadonlySet<number>;
+  readonly sessions: ReadonlyMap<number, SessionStart>;
   readonly observe: Observer;
   close(): Promise<void>;
 }
@@ -141,8 +145,7 @@ async function openObservers(
   const log = new StatementLog();
   const slow = new SlowStatements(emit);
   const transactions = new OwnTransactions();
-  const withLockTimeout = new Set<number>();
-  const ofPsql = new Set<number>();
+  const sessions = new Map<number, SessionStart>();
   const reader = new LockReader(() => connect('locks'));
   const sampler = new Sampler({
     connect: () => connect('sampler'),
@@ -163,13 +166,11 @@ async function openObservers(
     close,
   );
   return {
-    ...{ log, reader, transactions, withLockTimeout, ofPsql, close },
+    ...{ log, reader, transactions, sessions, close },
     observe: (event) => {
       transactions.observe(event);
       log.observe(event);
-      if (event.type === 'session' && asksForLockTimeout(event.parameters))
-        withLockTimeout.add(event.session);
-      if (event.type === 'session' && isPsql(event.parameters)) ofPsql.add(event.session);
+      if (event.type === 'session') sessions.set(event.session, event);
       sampler.observe(event);
       observer?.(event);
     },
@@ -194,7 +195,7 @@ function proxyOptions(
 }
 
 async function statementsOf(
-  { log, withLockTimeout, ofPsql }: Observers,
+  { log, sessions }: Observers,
   { observe, cloneOid }: CommandWatchOptions,
   { tree, data = null, made = new Set(), searchPath = ['public'] }: KnownRelations,
 ): Promise<SeenStatements> {
@@ -207,9 +208,9 @@ async function statementsOf(
     statements,
     transactions: log.transactions(),
     parsed,
-    sessionsWithLockTimeout: withLockTimeout,
-    sessionsOfPsql: ofPsql,
-    sent: log.sent(),
+    sessionsWithLockTimeout: thoseWith(sessions, asksForLockTimeout),
+    sessionsOfPsql: thoseWith(sessions, isPsql),
+    ...{ sent: log.sent(), sessions },
     caveats: [
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
@@ -230,24 +231,28 @@ const NOTHING_SEEN: SeenStatements = {
   parsed: new Map(),
   sessionsWithLockTimeout: new Set(),
   sessionsOfPsql: new Set(),
-  sent: new Map(),
+  ...{ sent: new Map(), sessions: new Map() },
   caveats: [NOT_OBSERVED],
 };
 
 type Parameters = readonly (readonly [name: string, value: string])[];
+
+function thoseWith(
+  sessions: ReadonlyMap<number, SessionStart>,
+  has: (parameters: Parameters) => boolean,
+): ReadonlySet<number> {
+  return new Set([...sessions].filter(([, { parameters }]) => has(parameters)).map(([session]) => session));
+}
 
 /** By the name that psql gives its sessions unless PGAPPNAME has another. */
 function isPsql(parameters: Parameters): boolean {
   return parameters.some(([name, value]) => name === 'application_name' && value === 'psql');
 }
 
-/** `options` holds the switches of a backend: `-c lock_timeout=5s`, `--lock-timeout=5s`. */
 function asksForLockTimeout(parameters: Parameters): boolean {
-  return parameters.some(([name, value]) => {
-    const setting = name === 'options' ? /\block[_-]timeout\s*=\s*'?(\w+)/i.exec(value)?.[1] : undefined;
-    const wanted = name === 'lock_timeout' ? value : setting;
-    return wanted !== undefined && !/^0[a-z]*$/i.test(wanted);
-  });
+  return settingsAtStart(parameters).some(
+    ([name, value]) => name === 'lock_timeout' && !/^'?0[a-z]*'?$/i.test(value),
+  );
 }
 
 /** The proxy speaks plain on this machine: what the target's URL says of TLS would be refused. */

@@ -1,13 +1,15 @@
 import type { HazardContext } from '../hazards/hazard-context.ts';
 import { newlyNotNull } from '../hazards/kinds/builds.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
+import type { SessionStart } from '../observe/command-watch.ts';
 import type { RelationBefore } from '../observe/relations-before.ts';
 import { fieldsIf, isQuery, roleOf, writesWithin } from '../postgres/sql/classify-statement.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import { isSystemFunction } from '../postgres/sql/system-functions.ts';
-import { calledFunctions, kindOf, type Node, nameOf } from '../postgres/sql/tree.ts';
+import { calledFunctions, kindOf, type Node, nameOf, nodesWithin } from '../postgres/sql/tree.ts';
 import { BATCHED_FROM_ROWS } from './batches.ts';
 import { OF_ROWS } from './safer-forms.ts';
+import { Savepoints } from './savepoints.ts';
 import { isScripted } from './scripted-hazards.ts';
 import { readStatement, type Subject } from './subject.ts';
 
@@ -19,8 +21,12 @@ export interface Recording {
     number,
     { readonly sql: string | null; readonly values: readonly string[] | null | undefined }
   >;
+  readonly sessions: ReadonlyMap<number, SessionStart>;
   readonly before: ReadonlyMap<string, RelationBefore>;
 }
+
+/** A safer form has limits of its own in place of the command's. */
+type ScriptForm = 'safer' | 'verbatim';
 
 /** A statement that the script has to have, in one form or another. */
 export interface KeptStatement {
@@ -39,30 +45,36 @@ export interface KeptStatement {
 export async function keptStatements(
   recording: Recording,
   hazards: readonly Hazard[],
+  form: ScriptForm,
 ): Promise<KeptStatement[]> {
   const { facts } = recording.context;
-  const outcomes = new Map(facts.transactions.map(({ transaction, outcome }) => [transaction, outcome]));
+  const transactions = new Map(facts.transactions.map((each) => [each.transaction, each]));
   const codes = codesByStatement(recording.context, hazards);
   const begins = new Map<number, string>();
+  const savepoints = new Savepoints();
   const kept: KeptStatement[] = [];
   for (const section of facts.statements) {
-    const { index, error, transaction } = section;
-    if (facts.parsed.get(index)?.toSavepoint && error === null)
-      throw new Error('a transaction of the command goes back to a savepoint');
-    if (error !== null || outcomes.get(transaction) === 'rolled back') continue;
+    const { index, error, transaction, explicit } = section;
+    const outcome = transactions.get(transaction)?.outcome;
+    if (error !== null || outcome === 'rolled back') continue;
     const read = await readKept(recording, section);
     if (read === null) continue;
     if (roleOf(read.node) === 'begin') begins.set(transaction, read.sql);
+    savepoints.note(section, read.node);
     const actions = recording.context.actions(section);
     const timeout = actions.find((action) => action.does === 'set lock_timeout');
+    if (leavesNothing(read.node)) continue;
     // The script has one of its own.
-    if (timeout?.off || isOwnTimeout(read.node) || leavesNothing(read.node)) continue;
+    if (form === 'safer' && (timeout?.off || isOwnTimeout(read.node) || kindOf(read.node) === 'DiscardStmt'))
+      continue;
     refuseUnwritable(read, section);
+    if (explicit && outcome === 'unknown')
+      throw new Error(`the end of the transaction of statement ${index} was not seen`);
     const subject = subjectOf(recording, section, read, codes.get(index) ?? new Set());
     const setsLockTimeout = timeout !== undefined;
     kept.push({ section, subject, begin: begins.get(transaction), setsLockTimeout });
   }
-  return kept;
+  return kept.filter(({ section }) => !savepoints.undid(section));
 }
 
 /** The hazards that a script can take away, by statement; those of rows by every statement that changes many. */
@@ -100,8 +112,12 @@ type Read = NonNullable<Awaited<ReturnType<typeof readStatement>>>;
 async function readKept({ sent }: Recording, { index, note, tag, repeated }: StatementSection) {
   const { sql = null, values = [] } = sent.get(index) ?? {};
   if (note === 'implicit end' || tag === null) return null;
-  if (repeated || sql === null)
-    throw new Error(`statement ${index} is one of so many, or so large, that its text was not kept`);
+  if (repeated)
+    throw new Error(
+      'the command sent more than 2,000 statements, of which the report keeps loops as one statement each: a script of them could not be whole',
+    );
+  if (sql === null)
+    throw new Error(`the text of statement ${index} was too large to be kept, or was prepared elsewhere`);
   const read = await readStatement(sql, values ?? []);
   if (read === null) throw new Error(`statement ${index} was not read by the parser`);
   return { ...read, isExact: values !== null, hasSecret: statementWithoutSecrets(sql) !== sql };
@@ -114,6 +130,10 @@ function refuseUnwritable(
 ): void {
   if (hasSecret) throw new Error(`statement ${index} contains a password, which is not written to a file`);
   if (!isExact) throw new Error(`the parameters of statement ${index} came in a format that is not read`);
+  if (roleOf(node) === 'prepare-transaction')
+    throw new Error(`statement ${index} prepares a transaction (PREPARE TRANSACTION)`);
+  if (nodesWithin(node, 'CurrentOfExpr').length > 0)
+    throw new Error(`statement ${index} goes by a cursor of the command`);
   const copy = fieldsIf(node, 'CopyStmt');
   if (copy?.is_from && copy.filename === undefined)
     throw new Error(`statement ${index} copies rows from the command, which were not kept`);
@@ -150,7 +170,7 @@ const READING: ReadonlySet<string> = new Set([
     'ClosePortalStmt',
     'DeallocateStmt',
   ],
-  ...['ListenStmt', 'UnlistenStmt', 'DiscardStmt', 'CheckPointStmt'],
+  ...['ListenStmt', 'UnlistenStmt', 'CheckPointStmt'],
 ]);
 
 /** Functions of PostgreSQL's own with a lasting effect. */
@@ -159,7 +179,11 @@ const WRITING =
 
 /** The statement only reads, or controls its transaction or session. A function that is not PostgreSQL's own may do anything. */
 function leavesNothing(node: Node): boolean {
-  if (roleOf(node) !== 'ordinary' || READING.has(kindOf(node))) return true;
+  const role = roleOf(node);
+  if (role === 'prepare-transaction') return false;
+  if (role !== 'ordinary' || READING.has(kindOf(node))) return !writesWithin(node);
+  const copy = fieldsIf(node, 'CopyStmt');
+  if (copy && !copy.is_from && copy.filename === undefined) return !writesWithin(node);
   if (!isQuery(node) || writesWithin(node)) return false;
   return calledFunctions(node).every((name) => isSystemFunction(name) && !WRITING.test(name.name));
 }

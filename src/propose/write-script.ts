@@ -1,10 +1,12 @@
 import type { Hazard, StatementSection } from '../model/report.ts';
 import { fieldsIf, inBlock } from '../postgres/sql/classify-statement.ts';
-import { kindOf, type Node } from '../postgres/sql/tree.ts';
+import type { Node } from '../postgres/sql/tree.ts';
 import { type KeptStatement, keptStatements, type Recording } from './kept-statements.ts';
 import { DIVIDING, hasForm, rewriteStatement } from './safer-forms.ts';
 import { wordsOfForm } from './scripted-hazards.ts';
+import { SessionSettings } from './session-settings.ts';
 import { isLeft, left, type Rewriting, type ScriptStep } from './subject.ts';
+import { type Unit, unitsOf } from './units.ts';
 
 // From the statements that the command sent, a script that leaves the same schema and the same rows, and blocks others less.
 
@@ -39,40 +41,30 @@ const NO_LOCK_TIMEOUT = 'SET lock_timeout = 0';
  * @throws Error in words for the user if what the command sent cannot be written as a script
  */
 export async function writeScript(recording: Recording, hazards: readonly Hazard[]): Promise<WrittenScript> {
-  const writer = new ScriptWriter();
-  const units = unitsOf(await keptStatements(recording, hazards));
+  const writer = new ScriptWriter(recording);
+  const units = unitsOf(
+    await keptStatements(recording, hazards, 'safer'),
+    recording.context.facts.statements,
+  );
   for (const unit of units) writer.add(unit);
   const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
   for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
   return writer;
 }
 
-/** One transaction of the command. */
-type Unit = readonly KeptStatement[];
-
-function unitsOf(statements: readonly KeptStatement[]): Unit[] {
-  const units = new Map<number, KeptStatement[]>();
-  for (const each of statements) {
-    const unit = units.get(each.section.transaction);
-    if (unit) unit.push(each);
-    else units.set(each.section.transaction, [each]);
-  }
-  return [...units.values()];
-}
-
 class ScriptWriter implements WrittenScript {
   readonly parts: ScriptPart[] = [{ comment: null, statements: [LOCK_TIMEOUT], begin: null }];
   readonly changes: ScriptChange[] = [];
   readonly left: ScriptChange[] = [];
-  #session: number | undefined;
+  readonly #sessions: SessionSettings;
   #lockTimeout = LOCK_TIMEOUT;
-  /** The session has settings of its own. */
-  #hasSettings = false;
+
+  constructor({ sessions }: Recording) {
+    this.#sessions = new SessionSettings(sessions, (name) => !name.endsWith('_timeout'));
+  }
 
   add(unit: Unit): void {
-    const [first] = unit;
-    if (!first) return;
-    this.#enter(first.section);
+    this.#enter(unit[0].section);
     const mustStay = unit.some(({ subject: { node } }) => inBlock(node) === 'required' && !isCheckNow(node));
     const divided = unit.filter(({ subject }) => [...subject.codes].some((code) => DIVIDING.has(code)));
     const isDivided = divided.length > 0 && !mustStay;
@@ -110,23 +102,25 @@ class ScriptWriter implements WrittenScript {
     });
   }
 
-  /** Another session begins without the settings of the one before. */
   #enter({ session }: StatementSection): void {
-    if (this.#session !== undefined && this.#session !== session && this.#hasSettings) {
-      this.parts.push({ comment: null, statements: ['RESET ALL', LOCK_TIMEOUT], begin: null });
-      this.#lockTimeout = LOCK_TIMEOUT;
-      this.#hasSettings = false;
-    }
-    this.#session = session;
+    const { reset, settings } = this.#sessions.enter(session);
+    const statements = [
+      ...reset,
+      ...(reset.length > 0 ? [LOCK_TIMEOUT] : []),
+      ...settings.map(({ sql }) => sql),
+    ];
+    if (statements.length === 0) return;
+    this.parts.push({ comment: null, statements, begin: null });
+    const own = settings.findLast(({ setsLockTimeout }) => setsLockTimeout)?.sql;
+    if (reset.length > 0 || own !== undefined) this.#lockTimeout = own ?? LOCK_TIMEOUT;
   }
 
   #keep(statements: readonly KeptStatement[]): void {
     // Alone, it warns and does nothing.
     if (statements.length <= 1 && statements.every(({ subject }) => isCheckNow(subject.node))) return;
-    for (const { subject, setsLockTimeout } of statements) {
-      if (kindOf(subject.node) === 'VariableSetStmt' || kindOf(subject.node) === 'SelectStmt')
-        this.#hasSettings = true;
-      if (setsLockTimeout) this.#lockTimeout = subject.sql;
+    for (const each of statements) {
+      this.#sessions.note(each);
+      if (each.setsLockTimeout) this.#lockTimeout = each.subject.sql;
     }
     const [first] = statements;
     const begin = statements.length > 1 ? (first?.begin ?? 'BEGIN') : null;
@@ -182,12 +176,23 @@ export function statementsOfScript(parts: readonly ScriptPart[]): string[] {
   );
 }
 
-/** Returns the script as a file for psql. @param heading lines of its first comment */
-export function renderScript(parts: readonly ScriptPart[], heading: readonly string[]): string {
-  const comment = (text: string) => text.split('\n').map((line) => `-- ${line}`.trimEnd());
+/** Without it, psql takes a file to be in the encoding of its locale. */
+const ENCODING = "SET client_encoding = 'UTF8';";
+
+/**
+ * Returns the script as a file for psql.
+ * @param heading lines of its first comment @param commands of psql, before the first statement
+ */
+export function renderScript(
+  parts: readonly ScriptPart[],
+  heading: readonly string[],
+  commands: readonly string[] = [],
+): string {
+  const comment = (text: string) => text.split(/\r\n?|\n/).map((line) => `-- ${line}`.trimEnd());
   const blocks = parts.map((part) => [
     ...(part.comment === null ? [] : comment(part.comment)),
     ...statementsOfScript([part]).map((sql) => `${sql};`),
   ]);
-  return `${[heading.flatMap(comment), ...blocks].map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  const texts = [heading.flatMap(comment), [...commands, ENCODING], ...blocks];
+  return `${texts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }

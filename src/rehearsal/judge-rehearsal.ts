@@ -5,7 +5,7 @@ import { describeCommand } from '../command/command-section.ts';
 import { describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import { describeTarget } from '../database/target-section.ts';
 import { reachJudgement } from '../hazards/judgement.ts';
-import type { CommandSection, Report } from '../model/report.ts';
+import type { CommandSection, Report, ScriptSection } from '../model/report.ts';
 import type { TargetComparison } from '../observe/compare-target.ts';
 import type { DataLoss } from '../observe/data-loss.ts';
 import type { TargetState } from '../observe/target-state.ts';
@@ -38,6 +38,7 @@ export interface StepResults {
   readonly together: AtOnceOutcome;
   readonly loaded: LoadOutcome;
   readonly proposed: ProposalOutcome;
+  readonly script: ScriptSection | null;
   readonly target: TargetComparison;
   readonly loss: DataLoss;
   readonly uniqueBytes: Awaited<ReturnType<Clone['uniqueBytes']>>;
@@ -47,7 +48,7 @@ export interface StepResults {
 export async function judgeRehearsal(
   { plan, context, clone }: CloneSetup,
   prepared: RehearsalContext,
-  { ran, after, again, together, loaded, proposed, target: compared, loss, uniqueBytes }: StepResults,
+  { ran, after, again, together, loaded, proposed, script, target: compared, loss, uniqueBytes }: StepResults,
 ): Promise<RehearsalSections> {
   const { observed, seen, checked } = after;
   const { choice, questions, command } = prepared;
@@ -123,6 +124,7 @@ export async function judgeRehearsal(
     statements: [...judgement.statements],
     ...(profile && { profile }),
     ...(proposed.section && { proposal: proposed.section }),
+    ...(script && { script }),
   };
 }
 

@@ -36,6 +36,8 @@ export interface RehearsalPlan extends RunPlan {
   readonly redact: boolean;
   /** The file for a safer form; null: none is asked for. */
   readonly propose: string | null;
+  /** The file for what the command sent; null: it is not asked for. */
+  readonly script: string | null;
   readonly pastApplies: NonNullable<RehearseOptions['pastApplies']>;
 }
 
@@ -146,6 +148,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     receiptKey: key,
     redact,
     propose,
+    script,
   } = settings;
   return {
     ...makeRunPlan(options),
@@ -168,6 +171,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     receipt: { file, key },
     redact,
     propose,
+    script,
     pastApplies: options.pastApplies ?? (async () => []),
   };
 }

@@ -85,7 +85,8 @@ export async function prepare(scope: Scope, stop: Stop, plan: RehearsalPlan): Pr
 
 async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promise<Request> {
   const { target, command, clone } = plan;
-  refuseToOverwrite(plan);
+  refuseToOverwrite('--propose', plan.propose, plan);
+  refuseToOverwrite('--script', plan.script, plan);
   const outside = readEnvironment(command.env, command.folder);
   const located = target.from === null ? locateTarget(target, outside) : undefined;
   resolveCommand(command.argv, { path: outside.env.PATH ?? '', folder: outside.folder });
@@ -101,14 +102,14 @@ async function readRequest(scope: Scope, stop: Stop, plan: RehearsalPlan): Promi
   return { place, given, profile, afterClone, run: newRunId(), sandbox };
 }
 
-/** The file of a safer form may be somebody's work by now. */
-function refuseToOverwrite({ propose, command }: RehearsalPlan): void {
-  if (propose === null) return;
-  const file = resolve(command.folder, propose);
+/** What is to be written may be somebody's work by now. */
+function refuseToOverwrite(option: string, given: string | null, { command }: RehearsalPlan): void {
+  if (given === null) return;
+  const file = resolve(command.folder, given);
   const isThere = existsSync(file);
   if (!isThere && existsSync(dirname(file))) return;
-  const why = isThere ? `${propose} exists, and is not overwritten` : `there is no folder ${dirname(file)}`;
-  throw new SafemigrateError('CONFIGURATION', `--propose: ${why}.`, {
+  const why = isThere ? `${given} exists, and is not overwritten` : `there is no folder ${dirname(file)}`;
+  throw new SafemigrateError('CONFIGURATION', `${option}: ${why}.`, {
     hint: 'Name another file. Nothing was touched.',
   });
 }

@@ -9,6 +9,7 @@ import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
 import { measureProposal, proposeSaferForm } from './propose/propose.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
+import { recordScript } from './record-script.ts';
 import { runAgain } from './run-again.ts';
 import { runAtOnce } from './run-at-once.ts';
 import { type OpenGuarded, runMigration } from './run-on-clone.ts';
@@ -26,6 +27,7 @@ import { type Lifetime, withScope } from './with-scope.ts';
 //   readBefore           the clone's schema and data, queries and checks; the target once more; the proxy opens
 //   runMigration         the command, through the proxy, on the clone
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
+//   recordScript         --script: what the command sent, as a script
 //   runAtOnce            --at-once: the command several times together, on a second clone
 //   proposeSaferForm     --propose: a safer form of what the command did, on a second clone; under load at the end (measureProposal)
 //   runAgain             --rerun and --down
@@ -81,13 +83,15 @@ async function rehearseWithin(
   const ran = await runMigration(setup, prepared.command, before.open);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const after = await readAfter(setup, prepared, before, ran);
+  const { exitCode } = ran.result;
+  const script = await recordScript(setup, prepared, { ...after, exitCode });
   const together = await runAtOnce(setup, prepared, {
     before: before.beforeOneRun,
     schema: after.observed.schema,
   });
   const proposal = await proposeSaferForm(setup, prepared, {
     ...{ ...after, setup, before: before.beforeProposal },
-    ...{ exitCode: ran.result.exitCode, durationMs: ran.result.durationMs },
+    ...{ exitCode, durationMs: ran.result.durationMs },
   });
   const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
   const loaded = await runUnderLoad(setup, prepared, {
@@ -97,7 +101,7 @@ async function rehearseWithin(
   });
   const proposed = await measureProposal(setup, prepared, proposal, loaded);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const steps = { ran, after, again, together, loaded, proposed };
+  const steps = { ran, after, script, again, together, loaded, proposed };
   const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
   const uniqueBytes = await clone.uniqueBytes();

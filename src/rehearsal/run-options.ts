@@ -98,6 +98,8 @@ export interface RehearsalSettings {
   readonly atOnce?: number;
   /** A file that gets a safer form of what the command did, as SQL, if one is proved on a second clone. */
   readonly propose?: string;
+  /** A file that gets what the command sent, as one script for psql. */
+  readonly script?: string;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
   readonly load?: readonly string[];
   /** A shell command that makes the load instead. */
@@ -166,6 +168,7 @@ export const REHEARSAL_DEFAULTS = {
   down: null,
   atOnce: 0,
   propose: null,
+  script: null,
   load: [],
   loadCommand: null,
   loadRate: null,

@@ -7,6 +7,7 @@ import { loadHtml } from './html/load-html.ts';
 import { SCRIPT } from './html/page-script.ts';
 import { STYLE } from './html/page-style.ts';
 import { proposalHtml } from './html/proposal-html.ts';
+import { scriptHtml } from './html/script-html.ts';
 import {
   caveatSection,
   checksHtml,
@@ -37,6 +38,7 @@ export function renderHtml(report: Report): string {
     factSection(report),
     hazardsHtml(report),
     proposalHtml(report),
+    scriptHtml(report),
     lossSection(report),
     queriesHtml(report),
     checksHtml(report),

@@ -26,6 +26,7 @@ const SECTIONS = [
     'atOnce',
     'load',
     'proposal',
+    'script',
     'targetConnections',
     'verdict',
   ] as const),

@@ -9,6 +9,7 @@ import { caveatsText, cleanupSection, rollbackText } from './text/outcome-text.t
 import { proposalText } from './text/proposal-text.ts';
 import { runText } from './text/run-text.ts';
 import { schemaText } from './text/schema-text.ts';
+import { scriptText } from './text/script-text.ts';
 import { failureSection, statementsText } from './text/statements-text.ts';
 import { swapText } from './text/swap-text.ts';
 import { targetChangesSection, verdictText } from './text/verdict-text.ts';
@@ -29,6 +30,7 @@ export function renderText(report: Report, style: TextStyle): string {
     ...(report.verdict.pass ? [] : [failureSection(report, style)]),
     hazardsText(report, style),
     proposalText(report, style),
+    scriptText(report, style),
     queriesText(report, style),
     ...checkSections(report, style),
     schemaText(report, style),

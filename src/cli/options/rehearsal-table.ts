@@ -294,6 +294,14 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     modes: ['rehearse'],
     notInFile: true,
   },
+  script: {
+    flag: '--script <file>',
+    summary: 'write what the command sent as one script for psql, with its values',
+    group: 'Checks',
+    type: TEXT,
+    modes: ['rehearse'],
+    notInFile: true,
+  },
   down: {
     flag: '--down <command>',
     summary: 'down migration (shell command), run on the clone last: it must restore schema and data',

@@ -95,8 +95,8 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   if (!found.some(({ code }) => isScripted(code))) return without(empty(original));
   const second = await anotherClone(setup, prepared);
   const before = await inClone(second, readRelationsBefore);
-  const { sent } = original.seen;
-  const script = await writeScript({ context: new HazardContext(facts), sent, before }, found);
+  const { sent, sessions } = original.seen;
+  const script = await writeScript({ context: new HazardContext(facts), sent, sessions, before }, found);
   const [changes, left] = [[...script.changes], [...script.left]];
   if (changes.length === 0) return without({ ...empty(original), left });
   const section = await tryScript(second, prepared, request, { script, found });

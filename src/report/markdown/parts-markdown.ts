@@ -17,13 +17,14 @@ import {
 import { forecastPart } from './forecast-markdown.ts';
 import { loadPart } from './load-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
-import { proposalPart } from './proposal-markdown.ts';
+import { proposalPart, scriptPart } from './proposal-markdown.ts';
 
 export function parts(report: Report): Part[] {
   return [
     ...applyParts(report),
     hazardPart(report),
     proposalPart(report),
+    scriptPart(report),
     failurePart(report),
     queryPart(report),
     checkPart(report),

@@ -17,7 +17,9 @@ describe.each(OLDEST_AND_NEWEST)('on PostgreSQL %i', (version) => {
         "SELECT conname FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
       );
       expect(rows.map(({ conname }) => conname)).toEqual(version >= 18 ? [name] : []);
-      await expect(client.query(`INSERT INTO ${table} VALUES (NULL)`)).rejects.toMatchObject({ code: '23502' });
+      await expect(client.query(`INSERT INTO ${table} VALUES (NULL)`)).rejects.toMatchObject({
+        code: '23502',
+      });
     });
   });
 });

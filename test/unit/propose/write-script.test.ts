@@ -51,6 +51,7 @@ async function written(texts: readonly string[], { codes, orders = {}, block = f
     {
       context,
       sent: new Map(texts.map((sql, at) => [at + 1, { sql, values: values[at + 1] }])),
+      sessions: new Map(),
       before: new Map([['public.orders', { ...ORDERS, ...orders }]]),
     },
     hazards,

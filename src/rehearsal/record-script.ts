@@ -1,0 +1,52 @@
+import { resolve } from 'node:path';
+import { commandWithoutSecrets } from '../command/command-secrets.ts';
+import { messageOf } from '../errors.ts';
+import { HazardContext } from '../hazards/hazard-context.ts';
+import type { ScriptSection } from '../model/report.ts';
+import { nameTarget } from '../ownership/folder-records.ts';
+import { writeVerbatim } from '../propose/verbatim-script.ts';
+import { renderScript } from '../propose/write-script.ts';
+import type { RehearsalContext } from './prepare.ts';
+import { hazardFactsOf, type Run } from './propose/prove-script.ts';
+import type { CloneSetup } from './run-on-clone.ts';
+import { writeFileWhole } from './write-whole.ts';
+
+/** Writes what the command sent to a file (`--script`); null if that was not asked for. What cannot be written does not end the run. */
+export async function recordScript(
+  { plan, context, life: { stop } }: CloneSetup,
+  { command }: RehearsalContext,
+  run: Pick<Run, 'observed' | 'seen' | 'exitCode'>,
+): Promise<ScriptSection | null> {
+  if (plan.script === null) return null;
+  const none = { file: null, statements: 0, transactions: 0 };
+  if (run.exitCode !== 0) return { ...none, reason: 'the command did not succeed' };
+  if (plan.proxy.observe === 'off')
+    return { ...none, reason: 'statements were not observed (--observe off)' };
+  try {
+    const { sent, sessions } = run.seen;
+    const { parts, statements, transactions } = await writeVerbatim({
+      ...{ context: new HazardContext(hazardFactsOf(run)), sent, sessions, before: new Map() },
+    });
+    if (parts.length === 0) return { ...none, reason: 'the command sent nothing that leaves anything' };
+    const file = resolve(plan.command.folder, plan.script);
+    const words = commandWithoutSecrets(plan.command.argv, command.logins.logins).join(' ');
+    const user = [...sessions.values()][0]?.user ?? context.target.settings.user;
+    const text = renderScript(parts, heading(words, user), ['\\set ON_ERROR_STOP on']);
+    await writeFileWhole(file, text, nameTarget(context.target));
+    return { file, reason: null, statements, transactions };
+  } catch (error) {
+    if (stop.signal.aborted) throw error;
+    return { ...none, reason: messageOf(error) };
+  }
+}
+
+function heading(command: string, role: string): string[] {
+  return [
+    'What a migration command sent to PostgreSQL, recorded in a rehearsal by safemigrate --script.',
+    `Command: ${command}`,
+    '',
+    `Run it as the role ${role}, to which everything it makes then belongs: psql -f FILE, not in one transaction (-1).`,
+    'It has the values that the command sent, and what the migration tool records about itself: the tool will find its migration applied.',
+    'If it stops, what stands before the failed transaction is done.',
+  ];
+}
