@@ -205,7 +205,10 @@ function diskForecast(measured: ForecastInput): ForecastSection['disk'] {
  * Bytes needed at the peak: the old files are kept until the commit, and the WAL at least until the next checkpoint. How well that
  * compresses is not known.
  */
-function neededBytes({ data, rewrittenBytes }: ForecastInput, compressRatio: number): number | null {
+export function neededBytes(
+  { data, rewrittenBytes }: Pick<ForecastInput, 'data' | 'rewrittenBytes'>,
+  compressRatio = 1,
+): number | null {
   if (data === null || data.sizeDeltaBytes === null || data.walBytes === null || rewrittenBytes === null)
     return null;
   // The target does not know the new name of a renamed table; its size on the clone is used, without indexes.

@@ -10,6 +10,8 @@ const proposalMeasures = z.object({
   /** The same for writes. */
   writesBlockedMs: milliseconds.nullable(),
   walBytes: bytes.nullable(),
+  /** Needed at the peak: old and new files of rewritten tables, growth and WAL, without indexes of the old files. */
+  diskBytes: bytes.nullable(),
   /** With `--load`: what the traffic felt. null: not requested, or it could not be measured; `caveats` says why. */
   load: z
     .object({

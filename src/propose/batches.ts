@@ -8,6 +8,8 @@ import { left, type Rewriting, type ScriptStep, type Subject, waiting, writtenNa
 
 const ROWS = 5000;
 const PAUSE_S = 0.02;
+/** It pauses while a standby is further behind. */
+const LAG_BYTES = 64 * 2 ** 20;
 /** Statements that change fewer rows are left as they are. */
 export const BATCHED_FROM_ROWS = 1000;
 
@@ -80,6 +82,10 @@ BEGIN
     COMMIT;
     RAISE NOTICE 'committed up to %', ${row(high)};
     PERFORM pg_sleep(${PAUSE_S});
+    WHILE (SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)) FROM pg_stat_replication) > ${LAG_BYTES} LOOP
+      COMMIT;
+      PERFORM pg_sleep(0.1);
+    END LOOP;
     SELECT ${list} INTO ${low.join(', ')} FROM ${table} WHERE ${columns()} > ${row(high)} ORDER BY ${list} LIMIT 1;
   END LOOP;
 END $safemigrate$`),

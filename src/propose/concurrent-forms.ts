@@ -29,12 +29,17 @@ export function buildConcurrently(subject: Subject): Rewriting {
   return [...guard, waiting(inserted(subject, 'INDEX', 'CONCURRENTLY'))];
 }
 
+const GUARD = `DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(`;
+
+/** The statement is one of dropInvalid(). */
+export const isGuard = (sql: string) => sql.startsWith(GUARD);
+
 /** Drops what a failed attempt has left, so that the build can be tried again. */
 export function dropInvalid(subject: Subject, table: Tree.RangeVar | undefined, index: string): ScriptStep {
   const name = `${withoutLastPart(subject.relation(table))}.${identifier(index)}`;
-  return step(`DO $$
-BEGIN
-  IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(${literal(name).trim()}) AND NOT indisvalid) THEN
+  return step(`${GUARD}${literal(name).trim()}) AND NOT indisvalid) THEN
     DROP INDEX ${name};
   END IF;
 END $$`);

@@ -1,7 +1,7 @@
 import type { Hazard, StatementSection } from '../model/report.ts';
 import { fieldsIf, inBlock } from '../postgres/sql/classify-statement.ts';
 import type { Node } from '../postgres/sql/tree.ts';
-import { type KeptStatement, keptStatements, type Recording } from './kept-statements.ts';
+import type { KeptStatement, Recording } from './kept-statements.ts';
 import { DIVIDING, hasForm, rewriteStatement } from './safer-forms.ts';
 import { wordsOfForm } from './scripted-hazards.ts';
 import { SessionSettings } from './session-settings.ts';
@@ -33,20 +33,18 @@ export interface WrittenScript {
   readonly left: readonly ScriptChange[];
 }
 
-const LOCK_TIMEOUT = "SET lock_timeout = '2s'";
-const NO_LOCK_TIMEOUT = 'SET lock_timeout = 0';
+export const LOCK_TIMEOUT = "SET lock_timeout = '2s'";
+export const NO_LOCK_TIMEOUT = 'SET lock_timeout = 0';
+export const RESET_LOCK_TIMEOUT = 'RESET lock_timeout';
 
-/**
- * Writes the script; it has no changes if none of the hazards can be taken away.
- * @throws Error in words for the user if what the command sent cannot be written as a script
- */
-export async function writeScript(recording: Recording, hazards: readonly Hazard[]): Promise<WrittenScript> {
-  const writer = new ScriptWriter(recording);
-  const units = unitsOf(
-    await keptStatements(recording, hazards, 'safer'),
-    recording.context.facts.statements,
-  );
-  for (const unit of units) writer.add(unit);
+/** Writes these statements as a script; it has no changes if none of the hazards can be taken away. */
+export function writeScript(
+  recording: Pick<Recording, 'context' | 'sessions'>,
+  kept: readonly KeptStatement[],
+  hazards: readonly Hazard[],
+): WrittenScript {
+  const writer = new ScriptWriter(recording.sessions);
+  for (const unit of unitsOf(kept, recording.context.facts.statements)) writer.add(unit);
   const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
   for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
   return writer;
@@ -59,7 +57,7 @@ class ScriptWriter implements WrittenScript {
   readonly #sessions: SessionSettings;
   #lockTimeout = LOCK_TIMEOUT;
 
-  constructor({ sessions }: Recording) {
+  constructor(sessions: Recording['sessions']) {
     this.#sessions = new SessionSettings(sessions, (name) => !name.endsWith('_timeout'));
   }
 

@@ -8,6 +8,7 @@ import { SafemigrateError } from '../errors.ts';
 import type { Emit } from '../events.ts';
 import { DEFAULT_POLICY, type Policy } from '../hazards/policy.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
+import type { ProposalFormat } from '../propose/formats/proposal-format.ts';
 import type { Observe } from '../proxy/observed.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings, type RehearseOptions } from './run-options.ts';
 
@@ -36,6 +37,7 @@ export interface RehearsalPlan extends RunPlan {
   readonly redact: boolean;
   /** The file for a safer form; null: none is asked for. */
   readonly propose: string | null;
+  readonly proposeFormat: ProposalFormat;
   /** The file for what the command sent; null: it is not asked for. */
   readonly script: string | null;
   readonly pastApplies: NonNullable<RehearseOptions['pastApplies']>;
@@ -148,8 +150,13 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     receiptKey: key,
     redact,
     propose,
+    proposeFormat,
     script,
   } = settings;
+  if (proposeFormat !== 'plain' && propose === null)
+    throw new SafemigrateError('CONFIGURATION', '--propose-format needs --propose.', {
+      hint: 'Name a folder for the migration with --propose. Nothing was touched.',
+    });
   return {
     ...makeRunPlan(options),
     target: { url, urlEnv, from },
@@ -171,6 +178,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     receipt: { file, key },
     redact,
     propose,
+    proposeFormat,
     script,
     pastApplies: options.pastApplies ?? (async () => []),
   };

@@ -7,6 +7,7 @@ import type { EarlierApply } from '../hazards/apply-history.ts';
 import type { Policy } from '../hazards/policy.ts';
 import type { Report } from '../model/report.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
+import type { ProposalFormat } from '../propose/formats/proposal-format.ts';
 import type { Observe } from '../proxy/observed.ts';
 
 // The types of the package follow from this file: it names nothing that a user does not get.
@@ -98,6 +99,8 @@ export interface RehearsalSettings {
   readonly atOnce?: number;
   /** A file that gets a safer form of what the command did, as SQL, if one is proved on a second clone. */
   readonly propose?: string;
+  /** How it is written: SQL for psql, or a folder with a migration of this tool. */
+  readonly proposeFormat?: ProposalFormat;
   /** A file that gets what the command sent, as one script for psql. */
   readonly script?: string;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
@@ -168,6 +171,7 @@ export const REHEARSAL_DEFAULTS = {
   down: null,
   atOnce: 0,
   propose: null,
+  proposeFormat: 'plain',
   script: null,
   load: [],
   loadCommand: null,

@@ -47,6 +47,7 @@ export function proposalFigures({ original, safer }: ProposalSection): [string, 
     ...row('under load, failed', ({ load }) => load?.failures, formatCount),
     ...row('total time', ({ durationMs }) => durationMs),
     ...row('WAL', ({ walBytes }) => walBytes, formatBytes),
+    ...row('disk at the peak', ({ diskBytes }) => diskBytes, formatBytes),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runProgram } from '../helpers/cli.ts';
@@ -17,6 +17,9 @@ const SQL = [
   'ALTER TABLE customers ADD CONSTRAINT customers_named CHECK (length(name) > 0)',
 ];
 const FULL = `INSERT INTO customers (email, name) SELECT 'u' || n || '@example.com', 'User ' || n FROM generate_series(1, 3000) AS n`;
+
+/** What takes its hazards away is checked with them. */
+const CODES = ['BACKFILL_IN_ONE_TRANSACTION', 'INDEX_NOT_CONCURRENT', 'CHECK_SCANS_TABLE'];
 
 /** Adds one migration to a copy of the project. */
 const ADD: Readonly<Partial<Record<ProjectId, (folder: string) => void>>> = {
@@ -64,17 +67,50 @@ describe.each(Object.keys(ADD) as ProjectId[])('%s', (id) => {
           ...{ outcome: 'proved', left: [] },
         });
         const codes = report.proposal?.changes.flatMap((change) => change.codes);
-        expect(codes).toEqual(
-          expect.arrayContaining([
-            'BACKFILL_IN_ONE_TRANSACTION',
-            'INDEX_NOT_CONCURRENT',
-            'CHECK_SCANS_TABLE',
-          ]),
-        );
+        expect(codes).toEqual(expect.arrayContaining(CODES));
         const ran = await runProgram(psqlCommand('-f', file), { env: { ...env, DATABASE_URL: target.url } });
         expect(ran.exitCode, ran.stderr + readFileSync(file, 'utf8')).toBe(0);
         const after = await runProgram(command, { folder, env });
         expect(after.exitCode, after.stdout + after.stderr).toBe(0);
+      } finally {
+        await remove();
+      }
+    },
+  );
+});
+
+describe.each([
+  ['knex', '20260301_names.js'],
+  ['node-pg-migrate', '1772355600000_names.js'],
+] as const)('%s', (id, name) => {
+  const available = project(id).available();
+  test.skipIf(skipReason(available === true ? null : available))(
+    'runs its safer form as a migration of its own in the place of the original',
+    async () => {
+      const { command, environment, journal } = project(id);
+      const target = await temporaryDatabase(18);
+      const { folder, remove } = await copyProject(id);
+      const env = environment(target.url);
+      try {
+        expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
+        await withClient(target.url, (client) => client.query(FULL));
+        ADD[id]?.(folder);
+        const args = ['--propose', 'proposed', '--propose-format', id];
+        const { report, stderr } = await rehearse(target.url, command, { folder, env, args });
+        expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
+        expect(readdirSync(path.join(folder, 'proposed'))).toEqual([name]);
+        cpSync(path.join(folder, 'proposed'), path.join(folder, 'migrations'), { recursive: true });
+        const safer = await rehearse(target.url, command, { folder, env });
+        expect(safer.report.command.exitCode, safer.stderr).toBe(0);
+        expect(safer.report.schema?.after).toBe(report.schema?.after);
+        const codes = safer.report.hazards.map(({ code }) => code);
+        expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
+        const recorded = () =>
+          withClient(target.url, async (client) => (await client.query(`SELECT name FROM ${journal}`)).rows);
+        expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
+        const once = await recorded();
+        expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
+        expect(await recorded()).toEqual(once);
       } finally {
         await remove();
       }

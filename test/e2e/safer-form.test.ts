@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
@@ -89,6 +90,30 @@ test('parameters of prepared statements are values in the script', async () => {
     changes: [{ codes: ['BACKFILL_IN_ONE_TRANSACTION'] }],
   });
   expect(readFileSync(file, 'utf8')).toContain("SET status = 'it''s'");
+});
+
+test('the files for Prisma do the same as messages of one file each', async () => {
+  const journal = 'CREATE TABLE _prisma_migrations (id text, migration_name text);';
+  const [target, other] = await Promise.all(
+    [1, 2].map(() => temporaryDatabase(18, { sql: journal + TABLES })),
+  );
+  const folder = path.join(temporaryFolder(), 'proposed');
+  const recorded = "INSERT INTO _prisma_migrations (id, migration_name) VALUES ('1', '2026_paid')";
+  const migration = sqlCommand(`${MIGRATION.replace(', at = clock_timestamp()', '')}; ${recorded}`);
+  const { report } = await rehearse(target?.url ?? '', migration, {
+    args: ['--propose', folder, '--propose-format', 'prisma'],
+  });
+  expect(report.proposal).toMatchObject({ outcome: 'proved', reasons: [], file: folder });
+  const names = readdirSync(folder).sort();
+  expect(names).toEqual(['2026_paid_1', '2026_paid_2', '2026_paid_3']);
+  await withClient(other?.url ?? '', async (client) => {
+    for (const name of names)
+      await client.query(readFileSync(path.join(folder, name, 'migration.sql'), 'utf8'));
+    const { rows } = await client.query("SELECT count(*)::int FROM orders WHERE status = 'paid'");
+    expect(rows).toEqual([{ count: 12_000 }]);
+  });
+  const after = await rehearse(other?.url ?? '', ['true']);
+  expect(after.report.schema?.after).toBe(report.schema?.after);
 });
 
 test('both are measured under the same load', async () => {

@@ -1,4 +1,5 @@
 import { METHOD_IDS } from '../../clone/method-id.ts';
+import { PROPOSAL_FORMATS } from '../../propose/formats/proposal-format.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../../rehearsal/run-options.ts';
 import { declareOptions } from './option-spec.ts';
 import {
@@ -291,6 +292,14 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     group: 'Checks',
     type: TEXT,
     common: true,
+    modes: ['rehearse'],
+    notInFile: true,
+  },
+  proposeFormat: {
+    flag: '--propose-format <format>',
+    summary: `how it is written: plain, or in the folder that --propose names, as a migration of ${PROPOSAL_FORMATS.slice(1).join(', ')}`,
+    group: 'Checks',
+    type: choiceOf(...PROPOSAL_FORMATS),
     modes: ['rehearse'],
     notInFile: true,
   },

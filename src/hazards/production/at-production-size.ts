@@ -12,7 +12,7 @@ import { Sizes } from './sizes.ts';
 /** The evidence that depends on how much there is. */
 export type SizedEvidence = Omit<HazardFacts, 'traffic'> &
   Pick<ForecastInput, 'traffic' | 'rewrittenBytes' | 'diskSpace' | 'unsharedBytes' | 'targetWasEmptied'> & {
-    readonly command: CommandSection;
+    readonly command: Pick<CommandSection, 'exitCode' | 'durationMs'>;
     readonly data: DataSection | null;
   };
 

@@ -2,26 +2,23 @@ import { resolve } from 'node:path';
 import { messageOf } from '../../errors.ts';
 import { inPhase } from '../../events.ts';
 import { findHazards } from '../../hazards/find-hazards.ts';
+import { neededBytes } from '../../hazards/forecast.ts';
 import { HazardContext } from '../../hazards/hazard-context.ts';
 import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { watchClone } from '../../observe/clone-watch.ts';
 import { readRelationsBefore } from '../../observe/relations-before.ts';
-import { nameTarget } from '../../ownership/folder-records.ts';
+import { isOfTool } from '../../propose/formats/recorded-migration.ts';
+import { keptStatements } from '../../propose/kept-statements.ts';
 import { isScripted } from '../../propose/scripted-hazards.ts';
-import {
-  renderScript,
-  statementsOfScript,
-  type WrittenScript,
-  writeScript,
-} from '../../propose/write-script.ts';
+import { statementsOfScript, type WrittenScript, writeScript } from '../../propose/write-script.ts';
 import { cloneAgain, contentsOf, inClone } from '../clone-again.ts';
 import { measureUnderLoad } from '../measure-under-load.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import type { LoadOutcome } from '../run-under-load.ts';
 import { openSchemaReader } from '../schema-reader.ts';
-import { writeFileWhole } from '../write-whole.ts';
+import { keepProposal, migrationOf } from './keep-proposal.ts';
 import { hazardFactsOf, prove, type Run } from './prove-script.ts';
 import { runScript } from './run-script.ts';
 
@@ -32,7 +29,7 @@ import { runScript } from './run-script.ts';
 //   runScript          on that clone, observed as the command is
 //   prove              the same schema, the same rows, and none of these hazards
 //   measureUnderLoad   with --load: once more on a third clone
-//   writeFileWhole     the file is written
+//   keepProposal       the file is written, or the folder in a tool's own format
 
 /** What the proposal came to; `section` is null if it was not asked for. */
 export interface ProposalOutcome {
@@ -85,21 +82,35 @@ interface Request {
 }
 
 async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, request: Request): Promise<Made> {
-  const { original } = request;
+  const { original, file } = request;
   const without = (section: ProposalSection): Made => ({ section, statements: [] });
   if (original.exitCode !== 0) return without(refused(original, ['the command did not succeed']));
   if (setup.plan.proxy.observe !== 'exact')
     return without(refused(original, ['statements were not observed one by one (--observe exact)']));
-  const facts = hazardFactsOf(original);
+  const facts = hazardFactsOf(original, prepared.profile?.profile);
   const found = findHazards(facts);
   if (!found.some(({ code }) => isScripted(code))) return without(empty(original));
   const second = await anotherClone(setup, prepared);
   const before = await inClone(second, readRelationsBefore);
   const { sent, sessions } = original.seen;
-  const script = await writeScript({ context: new HazardContext(facts), sent, sessions, before }, found);
+  const recording = { context: new HazardContext(facts), sent, sessions, before };
+  const kept = await keptStatements(recording, found, 'safer');
+  const migration = migrationOf(setup.plan, kept);
+  const script = writeScript(recording, kept, found);
   const [changes, left] = [[...script.changes], [...script.left]];
   if (changes.length === 0) return without({ ...empty(original), left });
   const section = await tryScript(second, prepared, request, { script, found });
+  if (section.outcome === 'proved') {
+    const { parts } =
+      migration === null
+        ? script
+        : writeScript(
+            recording,
+            kept.filter((each) => !isOfTool(each)),
+            found,
+          );
+    await keepProposal(setup, { file, parts, tolerated: section.tolerated, migration });
+  }
   const statements = section.outcome === 'proved' ? statementsOfScript(script.parts) : [];
   return { section: { ...section, changes, left }, statements };
 }
@@ -127,10 +138,15 @@ async function tryScript(
   const taken = found.filter(({ code, statement }) =>
     changes.some((change) => change.statement === statement && change.codes.includes(code)),
   );
-  const { reasons, tolerated, ...compared } = await prove(original, safer, found, taken);
+  const { reasons, tolerated, ...compared } = await prove(
+    original,
+    safer,
+    found,
+    taken,
+    prepared.profile?.profile ?? null,
+  );
   const section = { ...empty(original), ...own, ...compared, tolerated: [...tolerated] };
   if (reasons.length > 0) return { ...section, outcome: 'refused', reasons: [...reasons] };
-  await writeFileWhole(file, renderScript(parts, heading(tolerated)), nameTarget(second.context.target));
   return { ...section, outcome: 'proved', file };
 }
 
@@ -172,18 +188,6 @@ export async function measureProposal(
   }
 }
 
-function heading(tolerated: readonly string[]): string[] {
-  return [
-    'A safer form of a migration, written by safemigrate --propose.',
-    'Run on a clone, it left the same schema and the same rows as the migration did on another.',
-    ...(tolerated.length > 0 ? [`Not compared, since any two runs differ: ${tolerated.join('; ')}`] : []),
-    '',
-    'Run it with: psql -v ON_ERROR_STOP=1 -f FILE, not in a transaction (-1).',
-    'If it stops, what stands before the failed statement is done: mend the cause, and go on from there.',
-    'What the migration tool records about itself is part of it: the tool will find the migration applied.',
-  ];
-}
-
 function empty(original: OriginalRun): ProposalSection {
   return {
     ...{ outcome: 'none', file: null, reasons: [], changes: [], left: [], tolerated: [] },
@@ -210,6 +214,7 @@ function measuresOf(
     readsBlockedMs: longest('reads'),
     writesBlockedMs: longest('writes'),
     walBytes: observed.data?.walBytes ?? null,
+    diskBytes: neededBytes({ data: observed.data, rewrittenBytes: new Map() }),
     load: null,
   };
 }

@@ -1,5 +1,7 @@
 import { findHazards } from '../../hazards/find-hazards.ts';
+import { atProductionSize } from '../../hazards/production/at-production-size.ts';
 import type { HazardFacts } from '../../model/hazard-facts.ts';
+import type { Profile } from '../../model/profile-model.ts';
 import type { Hazard } from '../../model/report.ts';
 import {
   type Contents,
@@ -32,17 +34,29 @@ export interface Proof extends Pick<ContentsComparison, 'tablesCompared' | 'tabl
 
 const ALL = { all: true } as const;
 
-/** The facts of one run that hazards of its statements are found in. */
-export function hazardFactsOf({ observed, seen, exitCode }: Omit<Run, 'setup' | 'before'>): HazardFacts {
+/** The facts of one run that hazards of its statements are found in, at the sizes of a profile if there is one. */
+export function hazardFactsOf(
+  { observed, seen, exitCode }: Omit<Run, 'setup' | 'before'>,
+  profile: Profile | null = null,
+): HazardFacts {
   const { schema, data, catalogue } = observed;
-  return {
-    ...{ command: { exitCode }, schema, data, catalogue },
+  const facts = {
+    ...{ command: { exitCode, durationMs: 0 }, schema, data, catalogue },
     ...{ statements: seen.statements, transactions: seen.transactions, parsed: seen.parsed },
     sessionsWithLockTimeout: seen.sessionsWithLockTimeout,
     sessionsOfPsql: seen.sessionsOfPsql,
     // Rates make a hazard more or less severe. Which there are, follows from the rest.
-    ...{ queries: null, rerun: null, traffic: null },
+    ...{ queries: null, rerun: null },
   };
+  if (profile === null) return { ...facts, traffic: null };
+  const unmeasured = {
+    traffic: { unmeasured: '' },
+    rewrittenBytes: null,
+    diskSpace: null,
+    unsharedBytes: null,
+  };
+  const sized = atProductionSize({ ...facts, ...unmeasured, targetWasEmptied: false }, profile);
+  return { ...sized.judged, traffic: null };
 }
 
 /** Compares what both left. @param taken the hazards that the script is to take away */
@@ -51,13 +65,18 @@ export async function prove(
   safer: Run,
   found: readonly Hazard[],
   taken: readonly Hazard[],
+  profile: Profile | null,
 ): Promise<Proof> {
   const rows = await compareRows(original, safer);
   const counts = rows.dataDifferences.filter(({ bookkeeping }) => !bookkeeping);
   const { reasons, tolerated } = await tolerable(original, safer, counts);
   const own = rows.dataDifferences.filter(({ bookkeeping }) => bookkeeping);
   return {
-    reasons: [...schemaReasons(original, safer), ...reasons, ...hazardReasons(safer, found, taken)],
+    reasons: [
+      ...schemaReasons(original, safer),
+      ...reasons,
+      ...hazardReasons(findHazards(hazardFactsOf(safer, profile)), found, taken),
+    ],
     tolerated: [...tolerated, ...own.map(({ relation, what }) => `${relation}: ${what}`)],
     ...{ tablesCompared: rows.tablesCompared, tablesSkipped: rows.tablesSkipped },
   };
@@ -94,8 +113,7 @@ async function tolerable(
   };
 }
 
-function hazardReasons(safer: Run, found: readonly Hazard[], taken: readonly Hazard[]): string[] {
-  const now = findHazards(hazardFactsOf(safer));
+function hazardReasons(now: readonly Hazard[], found: readonly Hazard[], taken: readonly Hazard[]): string[] {
   const isIn = (list: readonly Hazard[], { code, relation }: Hazard) =>
     list.some((each) => each.code === code && each.relation === relation);
   const kept = now.filter((hazard) => isIn(taken, hazard));

@@ -3,6 +3,7 @@ import { HazardContext } from '../../../src/hazards/hazard-context.ts';
 import type { Hazard, StatementSection } from '../../../src/model/report.ts';
 import type { RelationBefore } from '../../../src/observe/relations-before.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
+import { keptStatements } from '../../../src/propose/kept-statements.ts';
 import { statementsOfScript, writeScript } from '../../../src/propose/write-script.ts';
 import { facts, relation, statement } from '../../helpers/facts.ts';
 
@@ -47,15 +48,13 @@ async function written(texts: readonly string[], { codes, orders = {}, block = f
       catalogue: { relations: new Map([['public.orders', relation(1e9, 1e6)]]) },
     }),
   );
-  return writeScript(
-    {
-      context,
-      sent: new Map(texts.map((sql, at) => [at + 1, { sql, values: values[at + 1] }])),
-      sessions: new Map(),
-      before: new Map([['public.orders', { ...ORDERS, ...orders }]]),
-    },
-    hazards,
-  );
+  const recording = {
+    context,
+    sent: new Map(texts.map((sql, at) => [at + 1, { sql, values: values[at + 1] }])),
+    sessions: new Map(),
+    before: new Map([['public.orders', { ...ORDERS, ...orders }]]),
+  };
+  return writeScript(recording, await keptStatements(recording, hazards, 'safer'), hazards);
 }
 
 async function sqlOf(texts: readonly string[], given: Given): Promise<string[]> {

@@ -1,0 +1,20 @@
+import { alembicFiles, djangoFiles, knexFiles, nodePgMigrateFiles, railsFiles } from './code-formats.ts';
+import type { MigrationFiles, SaferMigration, ToolFormat } from './proposal-format.ts';
+import { flywayFiles, prismaFiles } from './sql-formats.ts';
+
+const WRITERS: Readonly<
+  Record<ToolFormat, (migration: SaferMigration) => MigrationFiles | Promise<MigrationFiles>>
+> = {
+  prisma: prismaFiles,
+  knex: knexFiles,
+  'node-pg-migrate': nodePgMigrateFiles,
+  flyway: flywayFiles,
+  alembic: alembicFiles,
+  django: djangoFiles,
+  rails: railsFiles,
+};
+
+/** Writes a migration in the format of a tool: the texts of its files, by their paths. */
+export async function migrationFiles(format: ToolFormat, migration: SaferMigration): Promise<MigrationFiles> {
+  return WRITERS[format](migration);
+}
