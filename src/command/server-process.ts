@@ -13,6 +13,15 @@ const UNIX_SOCKET_PORT = -1;
  * @returns undefined if the server is elsewhere, or its processes cannot be read by our user.
  */
 export async function postmasterOf(session: Session): Promise<number | undefined> {
+  const found = postmasters.get(session) ?? findPostmaster(session);
+  postmasters.set(session, found);
+  return found;
+}
+
+/** A backend keeps its postmaster as long as it lives, and the kernel takes some 10 ms to list its sockets. */
+const postmasters = new WeakMap<Session, Promise<number | undefined>>();
+
+async function findPostmaster(session: Session): Promise<number | undefined> {
   if (process.platform !== 'linux') return undefined;
   const { pid } = session;
   const [row] = await session.query<{ port: number | null }>(OUR_PORT);

@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import { listSockets, type ProcessSocket, socketInodes, socketsOf } from '../command/process-sockets.ts';
 import type { ProcessFamily } from '../command/process-tree.ts';
 import { type UnixPeer, unixPeers } from '../command/unix-peers.ts';
+import { ownPorts } from '../postgres/connection/own-backends.ts';
 import type { Session } from '../postgres/connection/session.ts';
 
 /** Where a session of the target's server came from, as the server sees it. */
@@ -45,7 +46,7 @@ const OUR_PORT = 'SELECT inet_client_port() AS port';
 /** Whether the server sees the ports of this machine as they are: no address is translated, and no pooler is in between. */
 export async function seesOurPorts(control: Session): Promise<boolean> {
   const [row] = await control.query<{ port: number | null }>(OUR_PORT);
-  return row?.port == null || (await socketsOf(process.pid)).some(({ port }) => port === row.port);
+  return row?.port == null || ownPorts().has(row.port);
 }
 
 /** Finds out whose sessions these are, all by one reading of the sockets. */
