@@ -1,4 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -35,10 +34,8 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
   const scope = new Scope();
   try {
     say('Starting a PostgreSQL 18 of its own, with a small shop in it …');
-    const server = await scope.own(
-      'demo server',
-      async () => startServer({ version: 18, place: await makeWorkFolder(tmpdir(), 'server', 'the demo') }),
-      async (started) => started?.stop(),
+    const { server, folder } = await scope.own('demo server', startDemoServer, async (started) =>
+      started?.server.stop(),
     );
     const url = server.url.replace(/\/postgres$/, '/shop');
     await fillShop(server.url, url);
@@ -63,13 +60,6 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
     say('\nA pipeline would end here, with exit code 1.');
 
     say('\nLast the first three once more, in a form that blocks others less: a second clone proves it.\n');
-    const folder = await scope.own(
-      'the safer form',
-      () => mkdtemp(path.join(tmpdir(), 'safemigrate-demo-')),
-      async (made) => {
-        if (made) await rm(made, { recursive: true });
-      },
-    );
     const safer = await rehearsal(['--to', LAST_SAFE], url, signals, path.join(folder, SAFER));
     say('');
     for (const line of proposalText(safer, style)) say(line);
@@ -80,6 +70,12 @@ export async function demoCommand(flags: Record<string, unknown>, signals: Signa
   } finally {
     await scope.release();
   }
+}
+
+/** Its folder goes with it. */
+async function startDemoServer() {
+  const place = await makeWorkFolder(tmpdir(), 'server', 'the demo');
+  return { server: await startServer({ version: 18, place }), folder: place.folder };
 }
 
 function say(text: string): void {
