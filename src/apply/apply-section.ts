@@ -34,11 +34,7 @@ export const NOT_STARTED = {
 /** The hazard of definitions that differ in every run. */
 const VARIES = 'DIFFERS_EVERY_RUN';
 
-export function refusedApply(
-  rehearsal: Rehearsal,
-  plan: ApplyPlan,
-  reasons: string[],
-): Pick<ApplyResult, 'section' | 'caveats'> {
+export function refusedApply(rehearsal: Rehearsal, plan: ApplyPlan, reasons: string[]): ApplyResult {
   const section = { ...NOT_STARTED, ...applyBasis(rehearsal, plan), outcome: 'refused' as const, reasons };
   return { section, caveats: [] };
 }

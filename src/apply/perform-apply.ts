@@ -1,13 +1,11 @@
-import { locateTarget } from '../database/locate.ts';
-import { SafemigrateError } from '../errors.ts';
 import type { Report } from '../model/report.ts';
-import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
-import { readEnvironment } from '../postgres/connection/environment.ts';
+import type { ChangeLock } from '../ownership/change-lock.ts';
+import { redactIfAsked } from '../rehearsal/assemble-report.ts';
+import { inTurn } from '../rehearsal/in-turn.ts';
 import { type Rehearsal, readRehearsal } from '../rehearsal/receipts/receipt-file.ts';
-import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
+import { rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { openSchemaReader } from '../rehearsal/schema-reader.ts';
 import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
-import type { Cleanup } from '../scope.ts';
 import type { ApplyPlan } from './apply-plan.ts';
 import { type ApplyResult, objectionToApply, refusedApply, withApply } from './apply-section.ts';
 import { changesSince, compareWithRehearsal } from './compare-with-rehearsal.ts';
@@ -33,14 +31,8 @@ const MAX_REHEARSALS = 3;
  *
  * @throws SafemigrateError what performRehearsal() throws; `REFUSED`; `TARGET_CHANGED` if the outcome of the command is not known.
  */
-export async function performApply(plan: ApplyPlan): Promise<Report> {
-  if (plan.target.from !== null)
-    throw new SafemigrateError('USAGE', '--apply and --from cannot be given together.', {
-      hint: '--from rehearses on a dump: there is no target to apply to. Nothing was touched.',
-    });
-  const { target, command, audit, signal } = plan;
-  const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
-  return withChangeLock(settings, { purpose: 'apply', audit, signal }, (lock) => applyInTurn(plan, lock));
+export function performApply(plan: ApplyPlan): Promise<Report> {
+  return inTurn(plan, 'apply', (lock) => applyInTurn(plan, lock));
 }
 
 async function applyInTurn(plan: ApplyPlan, lock: ChangeLock): Promise<Report> {
@@ -50,25 +42,17 @@ async function applyInTurn(plan: ApplyPlan, lock: ChangeLock): Promise<Report> {
     const rehearsal = await (file === null
       ? rehearseAndRemember(plan, guardedOnClone(plan.guardrails))
       : readRehearsal(file, key));
-    const { result, cleanup } = await applyRehearsal(rehearsal, plan, lock);
+    const objection = objectionToApply(rehearsal.report, plan.guardrails);
+    const { result, cleanup } =
+      objection === undefined || plan.force !== null
+        ? await withScope(plan, (scope, stop) => applyToTarget({ scope, stop }, rehearsal, plan, lock))
+        : { result: refusedApply(rehearsal, plan, [objection]), cleanup: { done: [], failed: [] } };
     const { outdated = [] } = result;
     if (outdated.length === 0 || rehearsals === MAX_REHEARSALS)
       return redactIfAsked(withApply(rehearsal.report, result, startedAt, cleanup), plan);
     const message = `the target changed while it was rehearsed on (${outdated.join(', ')}): rehearsing again`;
     plan.emit({ type: 'notice', message });
   }
-}
-
-async function applyRehearsal(
-  rehearsal: Rehearsal,
-  plan: ApplyPlan,
-  lock: ChangeLock,
-): Promise<{ result: ApplyResult; cleanup: Cleanup }> {
-  const objection = objectionToApply(rehearsal.report, plan.guardrails);
-  if (objection === undefined || plan.force !== null)
-    return withScope(plan, (scope, stop) => applyToTarget({ scope, stop }, rehearsal, plan, lock));
-  const result = refusedApply(rehearsal, plan, [objection]);
-  return { result, cleanup: { done: [], failed: [] } };
 }
 
 async function applyToTarget(

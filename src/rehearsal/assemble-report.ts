@@ -1,8 +1,10 @@
 import type { Report } from '../model/report.ts';
+import { redactReport } from '../observe/redact-report.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import { toolVersion } from '../package.ts';
 import type { Cleanup } from '../scope.ts';
 import type { RehearsalSections } from './judge-rehearsal.ts';
+import type { RehearsalPlan } from './plan.ts';
 import type { ReceiptIdentity } from './receipts/receipt.ts';
 
 /** What an apply or a swap needs to know of the rehearsal before it. */
@@ -35,4 +37,9 @@ export function assembleReport(
     cleanup,
   };
   return { report, before, identity };
+}
+
+/** Returns the report as its reader gets it: comparisons need the values, so redaction is the last step. */
+export async function redactIfAsked(report: Report, { redact }: RehearsalPlan): Promise<Report> {
+  return redact ? redactReport(report) : report;
 }

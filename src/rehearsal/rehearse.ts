@@ -1,19 +1,14 @@
 import type { Report } from '../model/report.ts';
 import { measureDataLoss } from '../observe/data-loss.ts';
 import { throwIfLost, untouched } from '../observe/lost-connection.ts';
-import { redactReport } from '../observe/redact-report.ts';
-import { assembleReport, type Remembered } from './assemble-report.ts';
+import { assembleReport, type Remembered, redactIfAsked } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
+import { runFurther } from './further-runs.ts';
 import { judgeRehearsal, type RehearsalSections } from './judge-rehearsal.ts';
 import type { RehearsalPlan } from './plan.ts';
 import { prepare } from './prepare.ts';
-import { measureProposal, proposeSaferForm } from './propose/propose.ts';
 import { keepReceipt } from './receipts/receipt-file.ts';
-import { recordScript } from './record-script.ts';
-import { runAgain } from './run-again.ts';
-import { runAtOnce } from './run-at-once.ts';
 import { type OpenGuarded, runMigration } from './run-on-clone.ts';
-import { runUnderLoad } from './run-under-load.ts';
 import { openSchemaReader } from './schema-reader.ts';
 import { withSizesCaveat } from './sizes-caveat.ts';
 import { uninterrupted } from './slices.ts';
@@ -27,11 +22,7 @@ import { type Lifetime, withScope } from './with-scope.ts';
 //   readBefore           the clone's schema and data, queries and checks; the target once more; the proxy opens
 //   runMigration         the command, through the proxy, on the clone
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
-//   recordScript         --script: what the command sent, as a script
-//   runAtOnce            --at-once: the command several times together, on a second clone
-//   proposeSaferForm     --propose: a safer form of what the command did, on a second clone; under load at the end (measureProposal)
-//   runAgain             --rerun and --down
-//   runUnderLoad         --load: the command on a second clone, under load
+//   runFurther           --script, --at-once, --propose, --rerun, --down and --load
 //   compareWithTarget    whether the target is as it was, and who changed it if not
 //   measureDataLoss      what of the target's data the command would lose
 //   judgeRehearsal       hazards, forecast, policy, verdict
@@ -63,11 +54,6 @@ export async function rehearseAndRemember(
   return assembleReport(result, cleanup, startedAt);
 }
 
-/** Returns the report as its reader gets it: comparisons need the values, so redaction is the last step. */
-export async function redactIfAsked(report: Report, { redact }: RehearsalPlan): Promise<Report> {
-  return redact ? redactReport(report) : report;
-}
-
 async function rehearseWithin(
   life: Lifetime,
   plan: RehearsalPlan,
@@ -83,25 +69,9 @@ async function rehearseWithin(
   const ran = await runMigration(setup, prepared.command, before.open);
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const after = await readAfter(setup, prepared, before, ran);
-  const { exitCode } = ran.result;
-  const script = await recordScript(setup, prepared, { ...after, exitCode });
-  const together = await runAtOnce(setup, prepared, {
-    before: before.beforeOneRun,
-    schema: after.observed.schema,
-  });
-  const proposal = await proposeSaferForm(setup, prepared, {
-    ...{ ...after, setup, before: before.beforeProposal },
-    ...{ exitCode, durationMs: ran.result.durationMs },
-  });
-  const again = await runAgain(setup, prepared, before.contents, { ...ran, schema: after.observed.schema });
-  const loaded = await runUnderLoad(setup, prepared, {
-    schema: after.observed.schema,
-    statements: after.seen.statements,
-    openGuarded,
-  });
-  const proposed = await measureProposal(setup, prepared, proposal, loaded);
+  const further = await runFurther(setup, prepared, { before, ran, after, openGuarded });
   await throwIfLost(stop, uninterrupted(context), stateBefore);
-  const steps = { ran, after, script, again, together, loaded, proposed };
+  const steps = { ran, after, ...further };
   const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
   const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
   const uniqueBytes = await clone.uniqueBytes();

@@ -1,11 +1,11 @@
-import { locateTarget } from '../database/locate.ts';
-import { SafemigrateError } from '../errors.ts';
 import type { Report, SwapSection } from '../model/report.ts';
 import type { TargetState } from '../observe/target-state.ts';
-import { type ChangeLock, withChangeLock } from '../ownership/change-lock.ts';
+import type { ChangeLock } from '../ownership/change-lock.ts';
 import { readEnvironment } from '../postgres/connection/environment.ts';
+import { redactIfAsked } from '../rehearsal/assemble-report.ts';
+import { inTurn } from '../rehearsal/in-turn.ts';
 import { prepare } from '../rehearsal/prepare.ts';
-import { redactIfAsked, rehearseAndRemember } from '../rehearsal/rehearse.ts';
+import { rehearseAndRemember } from '../rehearsal/rehearse.ts';
 import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
 import { readClusterProperties } from './cluster-properties.ts';
 import { openWindow } from './maintenance-window.ts';
@@ -36,12 +36,8 @@ import { refusedSwap, withSwap } from './swap-section.ts';
  *
  * @throws SafemigrateError what performRehearsal() throws; `TARGET_CHANGED` if the target could not be reopened.
  */
-export async function performSwap(plan: SwapPlan): Promise<Report> {
-  if (plan.target.from !== null)
-    throw new SafemigrateError('USAGE', '--swap and --from cannot be given together: a dump has no target.');
-  const { target, command, audit, signal } = plan;
-  const { settings } = locateTarget(target, readEnvironment(command.env, command.folder));
-  return withChangeLock(settings, { purpose: 'swap', audit, signal }, (lock) => swapInTurn(plan, lock));
+export function performSwap(plan: SwapPlan): Promise<Report> {
+  return inTurn(plan, 'swap', (lock) => swapInTurn(plan, lock));
 }
 
 async function swapInTurn(plan: SwapPlan, lock: ChangeLock): Promise<Report> {
@@ -74,9 +70,8 @@ async function exchangeTarget(
     const clone = await window.step('clone', () => cloneTarget(prepared, scope));
     requireSame(properties, await readClusterProperties(control, clone.oid), clone);
     await window.step('migrate', () => migrateClone(prepared, clone, { scope, stop }, plan));
-    const { verify } = plan;
-    if (verify !== null)
-      await window.step('verify', () => verifyClone(prepared, clone, verify, plan.command));
+    const { verify, command } = plan;
+    if (verify !== null) await window.step('verify', () => verifyClone(prepared, clone, verify, command));
     const successor = await sealClone(prepared, clone, properties);
     return await window.rename(original, { ...successor, comment: window.comment });
   } catch (error) {

@@ -1,6 +1,6 @@
 import { PROPOSAL_FORMATS } from '../../propose/formats/proposal-format.ts';
 import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../../rehearsal/run-options.ts';
-import { CLONE_OPTIONS } from './clone-options.ts';
+import { CLONING_OPTIONS } from './cloning-options.ts';
 import { declareOptions } from './option-spec.ts';
 import {
   AGE,
@@ -50,7 +50,7 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     type: TEXT,
     common: true,
   },
-  ...CLONE_OPTIONS,
+  ...CLONING_OPTIONS,
   profile: {
     flag: '--profile <file>',
     summary: "judge by production's sizes and rates, as `safemigrate profile` wrote them down",

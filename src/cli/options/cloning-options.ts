@@ -4,7 +4,7 @@ import type { OptionsFor } from './option-spec.ts';
 import { choiceOf, DURATION, listOf, MOMENT, SECONDS, SIZE, SWITCH, TEXT } from './value-types.ts';
 
 /** How the clone is made, and what becomes of it: a part of the rehearsal's table. */
-export const CLONE_OPTIONS = {
+export const CLONING_OPTIONS = {
   clone: {
     flag: '--clone <method>',
     summary: `how to make the clone: auto, ${METHOD_IDS.join(', ')}`,
