@@ -10,7 +10,7 @@ import { openSession } from '../../src/postgres/connection/connect.ts';
 import { parseSettings } from '../../src/postgres/connection/connection-url.ts';
 import { readEnvironment } from '../../src/postgres/connection/environment.ts';
 import { recordFigures } from '../bench/figures.ts';
-import { sqlCommand } from '../helpers/cli.ts';
+import { safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import {
@@ -29,7 +29,7 @@ import { useOwnServers } from '../helpers/servers.ts';
  * sessions wait longer than the 50 ms between two looks at them.
  */
 const REPEATS = Number(process.env.LOAD_REPEATS ?? 10);
-const ROWS = Number(process.env.LOAD_ROWS ?? 1_000_000);
+const ROWS = Number(process.env.LOAD_ROWS ?? 3_000_000);
 const WANTED = new RegExp(process.env.LOAD_KINDS ?? '');
 
 const SETUP = `
@@ -99,6 +99,24 @@ describe.each([14, 18] as const)('on PostgreSQL %i', (version) => {
   );
 });
 
+/** By a profile, so that the target's traffic does not take the machine's processors while the clone is measured. */
+async function profileUnderTraffic(url: string): Promise<string> {
+  const file = path.join(folder, 'profile.json');
+  await underTraffic(url, [script], async () => {
+    const { exitCode, stderr } = await safemigrate([
+      'profile',
+      '--url',
+      url,
+      '--out',
+      file,
+      '--window',
+      '6s',
+    ]);
+    expect(exitCode, stderr).toBe(0);
+  });
+  return file;
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   rewrite: 'ALTER TABLE hot ALTER COLUMN w TYPE bigint',
   'index build': 'CREATE INDEX ON hot (w)',
@@ -125,8 +143,12 @@ test(
       const truth = await feltReally(real.url, [script], [sql]);
       await real.drop();
       const target = await newTarget(18);
-      const shapes = await underTraffic(target.url, [script], () =>
-        loaded(target.url, sql, '--load', '--load-window', '6s'),
+      const shapes = await loaded(
+        target.url,
+        sql,
+        '--load',
+        '--profile',
+        await profileUnderTraffic(target.url),
       );
       const played = await loaded(
         target.url,
