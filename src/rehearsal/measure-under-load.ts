@@ -8,6 +8,7 @@ import {
 } from '../load/load-section.ts';
 import { TrafficLog } from '../load/traffic-log.ts';
 import { WaitMonitor } from '../load/wait-monitor.ts';
+import { warmTables } from '../load/warm-tables.ts';
 import type { LoadedRunSection } from '../model/load-model.ts';
 import type { SchemaSection } from '../model/report.ts';
 import { allRelations, namesOf } from '../observe/relation-names.ts';
@@ -30,6 +31,8 @@ export interface LoadedRunOptions {
   readonly source: LoadSource;
   /** The schema that the run without load left; null if it is not known. */
   readonly quiet: SchemaSection | null;
+  /** Names of what the command locked without load. */
+  readonly tables: readonly string[];
   /** Gets each run that was begun: what it did to the target counts, even if the rest fails. */
   readonly runs: CloneRun[];
 }
@@ -43,13 +46,14 @@ export interface LoadedRunOptions {
 export async function measureUnderLoad<Way extends OpenWire>(
   setup: CloneSetup,
   prepared: RehearsalContext,
-  { load, source, quiet, runs }: LoadedRunOptions,
+  { load, source, quiet, tables, runs }: LoadedRunOptions,
   open: (loaded: CloneSetup, observer: Observer) => Promise<Way>,
   runOne = (loaded: CloneSetup, way: Way): Promise<CloneRun> => runThroughWire(loaded, prepared.command, way),
 ): Promise<{ section: LoadedRunSection; opened: Way }> {
   const { scope, stop } = setup.life;
   const loaded = await cloneAgain(setup, prepared);
   const treeBefore = await inClone(loaded, allRelations);
+  await inClone(loaded, (session) => warmTables(session, tables));
   const log = new TrafficLog();
   const monitor = await scope.own(
     'load monitor',

@@ -20,6 +20,8 @@ export interface LoadOutcome {
   readonly section: LoadSection | null;
   /** What was played; null if there was no run. */
   readonly source: LoadSource | null;
+  /** Names of the tables that were in memory before it. */
+  readonly tables: readonly string[];
   /** The command's, and those of --load-command. */
   readonly runs: readonly CloneRun[];
   readonly caveats: readonly Caveat[];
@@ -34,7 +36,7 @@ export interface LoadRequest {
   readonly openGuarded: OpenGuarded | null;
 }
 
-const NOT_ASKED: LoadOutcome = { section: null, source: null, runs: [], caveats: [] };
+const NOT_ASKED: LoadOutcome = { section: null, source: null, tables: [], runs: [], caveats: [] };
 
 /** Runs the command under load (`--load`). What cannot be done does not end the run: the caveats say why. */
 export async function runUnderLoad(
@@ -53,7 +55,7 @@ export async function runUnderLoad(
         return await runAll(setup, prepared, { load, request, runs });
       } catch (error) {
         if (setup.life.stop.signal.aborted) throw error;
-        return { section: null, source: null, runs, caveats: [unmeasured('load', error)] };
+        return { ...NOT_ASKED, runs, caveats: [unmeasured('load', error)] };
       }
     },
     ({ section }) => section === null,
@@ -66,7 +68,8 @@ async function runAll(
   { load, request, runs }: { load: LoadPlan; request: LoadRequest; runs: CloneRun[] },
 ): Promise<LoadOutcome> {
   const source = await findSource(setup, prepared, load);
-  const options: LoadedRunOptions = { load, source, quiet: request.schema, runs };
+  const tables = lockedBy(request.statements);
+  const options: LoadedRunOptions = { load, source, quiet: request.schema, tables, runs };
   const { section } = await measureUnderLoad(setup, prepared, options, (loaded, observer) =>
     openWire(loaded, prepared.command, observer),
   );
@@ -76,7 +79,7 @@ async function runAll(
       ...{ source: source.kind, origin: originOf(source, prepared.profile?.profile ?? null), ...section },
       guarded: guarded.section,
     },
-    ...{ source, runs },
+    ...{ source, tables, runs },
     caveats: [...caveatsOf(source), ...guarded.caveats],
   };
 }
@@ -101,4 +104,9 @@ async function measureGuarded(
 
 function unmeasured(path: string, error: unknown): Caveat {
   return { path, kind: 'unmeasured', reason: messageOf(error) };
+}
+
+/** Names of the relations that statements locked. */
+function lockedBy(statements: readonly StatementSection[]): string[] {
+  return [...new Set(statements.flatMap(({ locks }) => (locks ?? []).map(({ relation }) => relation)))];
 }

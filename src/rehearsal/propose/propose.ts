@@ -161,7 +161,7 @@ export async function measureProposal(
   setup: CloneSetup,
   prepared: RehearsalContext,
   proposed: ProposalOutcome,
-  { section: loaded, source }: LoadOutcome,
+  { section: loaded, source, tables }: LoadOutcome,
 ): Promise<ProposalOutcome> {
   const { section, statements } = proposed;
   const { load } = setup.plan;
@@ -171,7 +171,7 @@ export async function measureProposal(
     const measured = await measureUnderLoad(
       { ...setup, sandbox: { kind: 'none' } },
       prepared,
-      { load, source, quiet: null, runs },
+      { load, source, quiet: null, tables, runs },
       (setupOfLoaded, observer) => openWire(setupOfLoaded, prepared.command, observer),
       (setupOfLoaded, wire) => runScript(setupOfLoaded, statements, wire),
     );
