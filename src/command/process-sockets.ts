@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 /** A TCP connection of a process of the command. */
@@ -32,7 +33,7 @@ export async function nameOfProcess(pid: number): Promise<string> {
  */
 export async function socketsOf(pid: number): Promise<ProcessSocket[]> {
   if (process.platform !== 'linux') return fromLsof([pid]);
-  const inodes = await socketInodes(pid);
+  const inodes = socketInodes(pid);
   if (inodes === undefined || inodes.size === 0) return [];
   const found = (await listSockets(pid)).filter(({ inode }) => inodes.has(inode));
   return found.map(({ address, port, peerPort }) => ({ pid, address, port, peerPort }));
@@ -47,16 +48,23 @@ export async function listSockets(pid: number): Promise<ListedSocket[]> {
 }
 
 /** Inodes of the sockets that a process has open; undefined if they cannot be read: another user's. None if it has ended. */
-export async function socketInodes(pid: number): Promise<Set<string> | undefined> {
+export function socketInodes(pid: number): Set<string> | undefined {
   const folder = `/proc/${pid}/fd`;
   try {
-    const links = await Promise.all(
-      (await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => '')),
-    );
+    const links = readdirSync(folder).map((name) => linkOrEmpty(`${folder}/${name}`));
     return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []));
   } catch (error) {
     const isDenied = error instanceof Error && 'code' in error && error.code === 'EACCES';
     return isDenied ? undefined : new Set();
+  }
+}
+
+/** A descriptor that was closed meanwhile has none. */
+function linkOrEmpty(file: string): string {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return '';
   }
 }
 

@@ -34,6 +34,6 @@ async function findPostmaster(session: Session): Promise<number | undefined> {
 }
 
 async function isUnixPeer(pid: number): Promise<boolean> {
-  const [peers, backend, own] = [await unixPeers(), await socketInodes(pid), await socketInodes(process.pid)];
+  const [peers, backend, own] = [await unixPeers(), socketInodes(pid), socketInodes(process.pid)];
   return [...(backend ?? [])].some((inode) => own?.has(peers?.get(inode)?.inode ?? ''));
 }

@@ -72,7 +72,7 @@ async function readSockets(
   ends: readonly ClientEnd[],
 ): Promise<SocketView> {
   const overUnix = ends.some(({ port }) => port === UNIX_SOCKET_PORT);
-  const inodes = await Promise.all(pids.map(async (pid) => ({ pid, open: await socketInodes(pid) })));
+  const inodes = pids.map((pid) => ({ pid, open: socketInodes(pid) }));
   return {
     command: (await Promise.all(pids.map(socketsOf))).flat(),
     holders: new Map(
@@ -80,9 +80,7 @@ async function readSockets(
     ),
     all: await listSockets(process.pid),
     peers: overUnix ? await unixPeers() : undefined,
-    ofStrangers: new Set(
-      (await Promise.all(strangers.map(socketInodes))).flatMap((open) => [...(open ?? [])]),
-    ),
+    ofStrangers: new Set(strangers.flatMap((pid) => [...(socketInodes(pid) ?? [])])),
     isComplete: inodes.every(({ open }) => open !== undefined),
   };
 }
@@ -108,7 +106,7 @@ function ofTcpSocket({ address, port }: ClientEnd, view: SocketView, isDirect: b
 async function ofUnixSocket({ pid }: ClientEnd, view: SocketView, targetPort: number): Promise<Origin> {
   const { peers, holders, ofStrangers } = view;
   if (peers === undefined) return { kind: 'unknown', why: 'it uses a Unix socket' };
-  const backend = (await socketInodes(pid)) ?? new Set<string>();
+  const backend = socketInodes(pid) ?? new Set<string>();
   for (const inode of backend) {
     const process = holders.get(peers.get(inode)?.inode ?? '');
     if (process !== undefined) return { kind: 'command', process, isExact: true };

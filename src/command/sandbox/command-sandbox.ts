@@ -155,7 +155,7 @@ export async function coverTargetSockets(
 async function socketsOfServer(control: Session): Promise<string[]> {
   const postmaster = await postmasterOf(control);
   if (postmaster === undefined) return [];
-  const inodes = (await socketInodes(postmaster)) ?? new Set();
+  const inodes = socketInodes(postmaster) ?? new Set();
   return (await listeningUnixSockets()).filter(({ inode }) => inodes.has(inode)).map((each) => each.path);
 }
 
