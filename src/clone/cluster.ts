@@ -54,17 +54,21 @@ async function assess(context: CloneContext): Promise<Assessment> {
 }
 
 async function create(context: CloneContext, assessment: Possible, scope: Scope): Promise<Clone> {
+  return startPrivateCluster(context, await copyOfCluster(context, assessment, scope), scope);
+}
+
+/** Describes the server on a copy of the cluster, which this assessment found possible. @throws SafemigrateError `CLONE` */
+export async function copyOfCluster(
+  context: CloneContext,
+  assessment: Possible,
+  scope: Scope,
+): Promise<PrivateServer> {
   const found = await survey(context, assessment);
-  return startPrivateCluster(
-    context,
-    {
-      method: 'cluster',
-      assessment,
-      ...whereabouts(context, found),
-      fill: (folder) => refusing(() => fillFolder(context, found, folder, scope)),
-    },
-    scope,
-  );
+  return {
+    ...{ method: 'cluster', assessment },
+    ...whereabouts(context, found),
+    fill: (folder) => refusing(() => fillFolder(context, found, folder, scope)),
+  };
 }
 
 function whereabouts(

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { SafemigrateError } from '../errors.ts';
-import { startCopied } from '../local-server/copied.ts';
+import { type CopiedServer, startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
 import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
@@ -8,12 +8,12 @@ import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
-import { loginThere, placeFor, targetThere } from './private/folder-location.ts';
-import { takeLease } from './private/lease.ts';
+import { type FolderLocation, loginThere, placeFor, targetThere } from './private/folder-location.ts';
+import { type Lease, takeLease } from './private/lease.ts';
 import { namesOfLeftOut, refuseInvalidPages, removeRemains } from './private/left-out-databases.ts';
 import { type Original, readOriginal } from './private/original.ts';
 import { prepareStartedServer } from './private/post-start.ts';
-import type { PrivateServer } from './private/private-server.ts';
+import type { FilledFolder, PrivateServer } from './private/private-server.ts';
 import { keepResettable } from './private/resettable.ts';
 import { findSandbox, libraryFoldersIn, type Sandbox } from './private/sandbox.ts';
 import {
@@ -21,7 +21,7 @@ import {
   hasInPlaceTablespaces,
   sanitizeDataDirectory,
 } from './private/sanitize-data-directory.ts';
-import { placeSettings, serverSettings } from './private/server-settings.ts';
+import { placeSettings, type ServerSettings, serverSettings } from './private/server-settings.ts';
 import { refuseUnsandboxed, unwantedAccess } from './refuse-unsandboxed.ts';
 
 export type { PrivateServer } from './private/private-server.ts';
@@ -40,10 +40,11 @@ export async function assessContainment(
 }
 
 function sandboxFor(
-  { owner, programs }: Pick<PrivateServer, 'owner' | 'programs'>,
+  { owner, programs, libraries = [] }: Pick<PrivateServer, 'owner' | 'programs' | 'libraries'>,
   { folders, settings }: Original,
 ): Promise<Sandbox> {
-  return findSandbox(owner, { programs, libraries: libraryFoldersIn(settings), hidden: folders });
+  const shown = [...libraryFoldersIn(settings), ...libraries];
+  return findSandbox(owner, { programs, libraries: shown, hidden: folders });
 }
 
 function obstacleOf(context: CloneContext, original: Original, { containment }: Sandbox) {
@@ -55,20 +56,31 @@ function obstacleOf(context: CloneContext, original: Original, { containment }: 
   return refuseUnsandboxed(where, unwanted, 'run as root with CAP_SYS_ADMIN and a superuser of the target');
 }
 
+/** A copy of a cluster that has recovered, and the server on it. */
+export interface StartedCopy {
+  readonly lease: Lease;
+  readonly place: FolderLocation;
+  readonly original: Original;
+  readonly sandbox: Sandbox;
+  readonly settings: ServerSettings;
+  readonly filled: FilledFolder;
+  readonly server: CopiedServer;
+}
+
 /**
- * Creates, marks, starts and sandboxes the private server. It ends with the run, by its watchdog, or by `safemigrate clean`.
+ * Creates, marks, fills and sandboxes the folder of a private server, and starts the server. It ends with the run, by its watchdog,
+ * or by `safemigrate clean`.
  *
  * Things are created in the order that makes each removable: an entry in the user's state folder, the watchdog, the folder with
  * its mark, the copy, the server. Once the watchdog runs, this process may die at any moment.
  * @throws SafemigrateError `PRIVILEGE`, `DISK`, `CLONE`, `CONFIGURATION`, `INTERRUPTED`; `LOST` if the watchdog ends it.
  */
-export async function startPrivateCluster(
+export async function startOnCopy(
   context: CloneContext,
   cluster: PrivateServer,
   scope: Scope,
-): Promise<Clone> {
-  const started = performance.now();
-  const { run, audit, signal, target: found } = context;
+): Promise<StartedCopy> {
+  const { run, signal, target: found } = context;
   const { folder, owner, programs } = cluster;
   const place = await placeFor(context, cluster);
   const original = await readOriginal(context);
@@ -77,7 +89,8 @@ export async function startPrivateCluster(
   if (obstacle) throw new SafemigrateError('CLONE', `${obstacle.reason}.`, { hint: obstacle.enable });
 
   const lease = await takeLease(context, cluster, place, scope);
-  const { touched, caveats, databases, recovery } = await lease.during(() => cluster.fill(folder));
+  const filled = await lease.during(() => cluster.fill(folder));
+  const { databases, recovery } = filled;
   const settings = await serverSettings(original, {
     ...{ ...place, folder, programs, run, versionNum: found.server.versionNum },
     inPlaceTablespaces: await hasInPlaceTablespaces(folder),
@@ -91,12 +104,29 @@ export async function startPrivateCluster(
       through: sandbox.through({ folder, socketFolder: place.socketFolder, places: cluster.places }),
     });
   const server = await lease.during(() => (recovery ? recovery.during(start) : start()));
-  lease.watch(server);
   if (databases) {
     await refuseInvalidPages(folder, databases);
     await removeRemains(folder, databases);
   }
+  return { lease, place, original, sandbox, settings, filled, server };
+}
 
+/** Turns a copy of the cluster into a clone of the target: see startOnCopy() for its life and its errors. */
+export async function startPrivateCluster(
+  context: CloneContext,
+  cluster: PrivateServer,
+  scope: Scope,
+): Promise<Clone> {
+  const started = performance.now();
+  const { run, audit, signal, target: found } = context;
+  const { folder, owner, programs } = cluster;
+  const { lease, place, original, sandbox, settings, filled, server } = await startOnCopy(
+    context,
+    cluster,
+    scope,
+  );
+  lease.watch(server);
+  const { touched, caveats, databases } = filled;
   const target = targetThere(found, place, original.superuser);
   const control = await scope.own(
     'connection to the clone',

@@ -5,15 +5,23 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
 
-export interface CopiedOptions {
-  /** Holds `data`; takes `server.pid` and `log`. */
+/** The way to start a program in a folder that a watchdog knows. */
+export interface WatchedFolder {
+  /** Takes `server.pid`, and is the program's working directory. */
   readonly folder: string;
-  /** The folder of `postgres`. */
-  readonly programs: string;
-  /** Words that the server is started with in front of its own: see clone/private/sandbox.ts. They may start it as their child. */
+  /** Words that the program is started with in front of its own: see clone/private/sandbox.ts. They may start it as their child. */
   readonly through: readonly string[];
   /** Of the operating system; undefined for our own. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+export interface CopiedOptions extends WatchedFolder {
+  /** The data directory. Default: `<folder>/data`. */
+  readonly data?: string;
+  /** A file for the server's log, which does not exist yet. Default: `<folder>/log`. */
+  readonly log?: string;
+  /** The folder of `postgres`. */
+  readonly programs: string;
   /** Settings that no file and no ALTER SYSTEM can change any more. */
   readonly settings: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -22,6 +30,8 @@ export interface CopiedOptions {
 export interface CopiedServer {
   /** Settles with the end of its log when the server ends, for whatever reason. */
   readonly ended: Promise<string>;
+  /** Shuts the server down, with a checkpoint. Its sessions are terminated. */
+  stop(): Promise<void>;
 }
 
 /**
@@ -41,10 +51,10 @@ const POLL_MS = 10;
  */
 export async function startCopied(options: CopiedOptions): Promise<CopiedServer> {
   const { folder, signal } = options;
-  const data = path.join(folder, 'data');
-  const server = await launch(options);
+  const { data = path.join(folder, 'data'), log = path.join(folder, 'log') } = options;
+  const server = await launch(options, data, log);
   const exited = once(server, 'exit');
-  const ended = exited.then(() => endOfLog(folder));
+  const ended = exited.then(() => endOfLog(log));
   let running = true;
   ended.finally(() => {
     running = false;
@@ -58,25 +68,29 @@ export async function startCopied(options: CopiedOptions): Promise<CopiedServer>
     signal.throwIfAborted();
     await delay(POLL_MS);
   }
+  // The next program in this folder writes its own.
+  const pid = Number(await readFile(path.join(folder, 'server.pid'), 'utf8'));
   server.unref();
-  return { ended };
+  return { ended, stop: () => stop(server, pid, exited) };
 }
 
-async function launch({ folder, programs, through, user, settings }: CopiedOptions): Promise<ChildProcess> {
-  const words = [...through, path.join(programs, 'postgres'), '-D', path.join(folder, 'data')];
+/** Sends SIGINT, PostgreSQL's fast shutdown. */
+async function stop(server: ChildProcess, pid: number, exited: Promise<unknown>): Promise<void> {
+  server.ref();
+  if (server.exitCode === null && server.signalCode === null) process.kill(pid, 'SIGINT');
+  await exited;
+}
+
+async function launch(
+  { programs, settings, ...place }: CopiedOptions,
+  data: string,
+  logFile: string,
+): Promise<ChildProcess> {
+  const words = [path.join(programs, 'postgres'), '-D', data];
   for (const [name, value] of Object.entries(settings)) words.push('-c', `${name}=${value}`);
-  const log = await open(path.join(folder, 'log'), 'wx', 0o600);
+  const log = await open(logFile, 'wx', 0o600);
   try {
-    const server = spawn('/bin/sh', ['-c', BEGINNING, 'safemigrate-server', ...words], {
-      cwd: folder,
-      detached: true,
-      // None of our PG* variables: the server would take some of them for its settings.
-      env: { PATH: process.env.PATH },
-      stdio: ['ignore', log.fd, log.fd],
-      ...user,
-    });
-    await once(server, 'spawn');
-    return server;
+    return await launchWatched(place, words, log.fd);
   } catch (error) {
     throw new SafemigrateError('CLONE', `The server of the clone could not be started: ${messageOf(error)}`, {
       cause: error,
@@ -84,6 +98,28 @@ async function launch({ folder, programs, through, user, settings }: CopiedOptio
   } finally {
     await log.close();
   }
+}
+
+/**
+ * Starts a program that the watchdog of the folder ends with us. It gets none of our PG* variables: a server would take some of
+ * them for its settings.
+ * @param output takes standard output and errors.
+ */
+export async function launchWatched(
+  { folder, through, user }: WatchedFolder,
+  words: readonly string[],
+  output: number | 'pipe',
+  variables: NodeJS.ProcessEnv = {},
+): Promise<ChildProcess> {
+  const started = spawn('/bin/sh', ['-c', BEGINNING, 'safemigrate-server', ...through, ...words], {
+    cwd: folder,
+    detached: true,
+    env: { PATH: process.env.PATH, ...variables },
+    stdio: ['ignore', output, output],
+    ...user,
+  });
+  await once(started, 'spawn');
+  return started;
 }
 
 /**
@@ -95,7 +131,7 @@ async function isReady(data: string): Promise<boolean> {
   return text.split('\n')[7]?.trim() === 'ready';
 }
 
-async function endOfLog(folder: string): Promise<string> {
-  const log = await readFile(path.join(folder, 'log'), 'utf8').catch(() => '');
+async function endOfLog(file: string): Promise<string> {
+  const log = await readFile(file, 'utf8').catch(() => '');
   return log.trim().split('\n').slice(-8).join('\n  ');
 }

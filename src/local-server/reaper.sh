@@ -34,9 +34,9 @@ is_server() {
     place=${place%' (deleted)'}
   else
     place=$(ps -o command= -p "$1")
-    case $place in *"$folder/data"*) place=$folder ;; esac
+    case $place in *"$folder/"*) place=$folder ;; esac
   fi
-  case $place in "$folder" | "$folder/data" | "$folder"/parts/*) ;; *) false ;; esac
+  case $place in "$folder" | "$folder"/*) ;; *) return 1 ;; esac
 }
 server_lives() { [ -n "$pid" ] && kill -s 0 "$pid" && is_server "$pid"; }
 
@@ -72,7 +72,7 @@ if server_lives; then
 fi
 if [ -e /proc/self/cwd ]; then
   # shellcheck disable=SC2044 # These paths hold no spaces: /proc/<number>/cwd.
-  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 '(' -lname "$folder" -o -lname "$folder/data*" -o -lname "$folder/parts/*" ')'); do
+  for place in $(find /proc/[0-9]*/cwd -maxdepth 0 '(' -lname "$folder" -o -lname "$folder/*" ')'); do
     number=${place#/proc/}
     number=${number%/cwd}
     case $(ps -o tty= -p "$number") in
@@ -92,7 +92,8 @@ done
 tries=0
 while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do
   if grep -qF "$run" "$folder/mark.json"; then
-    rm -rf "$folder/data" "$folder/tablespaces" "$folder/parts" "$folder/first" "$folder/reset" && rm -rf "$folder"
+    # The mark goes last: without it nobody could remove what is left.
+    find "$folder" -mindepth 1 -maxdepth 1 ! -name mark.json -exec rm -rf {} + && rm -rf "$folder"
   else
     rm -f "$folder/mark.json.new"
     rmdir "$folder" || break

@@ -16,6 +16,8 @@ export interface PrivateServer {
   readonly files?: number;
   /** The folder of the original's programs (`postgres`). */
   readonly programs: string;
+  /** Other folders that its sandbox shows: programs and libraries. */
+  readonly libraries?: readonly string[];
   /**
    * A shell command that releases what removing the folder does not (`zfs destroy …`), harmless if there is nothing yet, and
    * repeated if it fails. The watchdog runs it after the server has ended, before the folder is removed.

@@ -59,6 +59,8 @@ export interface ServerSettings {
   readonly file: string;
   /** Settings for the command line, where nothing can change them: they keep the copy from acting as the original. */
   readonly fixed: Readonly<Record<string, string>>;
+  /** Libraries that the original preloads, and that are not installed here. */
+  readonly missingLibraries: readonly string[];
   readonly caveats: Caveat[];
 }
 
@@ -107,6 +109,7 @@ export async function serverSettings(original: Original, place: SettingsPlace): 
       ...(place.inPlaceTablespaces ? { allow_in_place_tablespaces: 'on' } : {}),
       ...(place.ignoreInvalidPages ? { ignore_invalid_pages: 'on' } : {}),
     }),
+    missingLibraries: libraries.missing,
     caveats,
   };
 }
@@ -164,23 +167,21 @@ function quoted(value: string): string {
 async function preloadedLibraries(
   settings: ReadonlyMap<string, string>,
   programs: string,
-): Promise<{ loaded: string[]; caveats: Caveat[] }> {
+): Promise<{ loaded: string[]; missing: string[]; caveats: Caveat[] }> {
   const wanted = listed(settings.get('shared_preload_libraries') ?? '');
   const folders = await libraryFolders(settings.get('dynamic_library_path') ?? '$libdir', programs);
   // If the folder of the libraries is not known, none can be called missing.
-  if (wanted.length === 0 || folders === undefined) return { loaded: wanted, caveats: [] };
+  if (wanted.length === 0 || folders === undefined) return { loaded: wanted, missing: [], caveats: [] };
   const loaded: string[] = [];
-  const caveats: Caveat[] = [];
+  const missing: string[] = [];
   for (const name of wanted) {
-    if (await hasLibrary(name, folders)) loaded.push(name);
-    else
-      caveats.push({
-        path: 'statements',
-        kind: 'estimate',
-        reason: `the library ${name}, which the target preloads, is not installed here`,
-      });
+    ((await hasLibrary(name, folders)) ? loaded : missing).push(name);
   }
-  return { loaded, caveats };
+  const caveats = missing.map((name): Caveat => {
+    const reason = `the library ${name}, which the target preloads, is not installed here`;
+    return { path: 'statements', kind: 'estimate', reason };
+  });
+  return { loaded, missing, caveats };
 }
 
 /** Finds the library folder. @returns undefined if `$libdir`, which is compiled into the server, is not found. */
