@@ -68,9 +68,12 @@ const undeclared = inside.find(
 if (undeclared) throw new Error(`${undeclared} would be bundled: is its package missing in "dependencies"?`);
 for (const file of SHELL_PROGRAMS)
   cpSync(path.join(root, 'src', file), path.join(made, file), { recursive: true });
-const { reportJsonSchema, profileJsonSchema } = await import(path.join(made, 'report', 'report-schema.js'));
+const { reportJsonSchema, profileJsonSchema, upgradeJsonSchema } = await import(
+  path.join(made, 'report', 'report-schema.js')
+);
 writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'profile.schema.json'), `${JSON.stringify(profileJsonSchema(), null, 2)}\n`);
+writeFileSync(path.join(made, 'upgrade.schema.json'), `${JSON.stringify(upgradeJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), BUNDLED_PACKAGES.map(licence).join('\n'));
 
 rmSync(dist, { recursive: true, force: true });

@@ -25,6 +25,12 @@ export type Phase =
   | 'load'
   /** A safer form of what the command did, on another clone. */
   | 'propose'
+  /** A cluster of the new version is made. */
+  | 'initdb'
+  /** pg_upgrade --check. */
+  | 'check'
+  /** One mode of pg_upgrade, on a copy. */
+  | 'upgrade'
   | 'compare'
   | 'clean';
 
@@ -33,17 +39,20 @@ export type Emit = (event: RunEvent) => void;
 /**
  * Does the work of a phase, between the phase's two events.
  * @param hasFailed whether a result means that the phase failed, as an error does.
+ * @param detail what of it, for a phase that comes several times.
  */
 export async function inPhase<T>(
   emit: Emit,
   phase: Phase,
   work: () => Promise<T>,
   hasFailed: (result: T) => boolean = () => false,
+  detail?: string,
 ): Promise<T> {
   const started = performance.now();
-  emit({ type: 'phase', phase });
+  const what = detail === undefined ? { phase } : { phase, detail };
+  emit({ type: 'phase', ...what });
   const end = (more: { failed?: true } = {}) =>
-    emit({ type: 'phase-end', phase, durationMs: performance.now() - started, ...more });
+    emit({ type: 'phase-end', ...what, durationMs: performance.now() - started, ...more });
   let result: T;
   try {
     result = await work();

@@ -80,6 +80,10 @@ async function run(asked: ParsedArguments, words: SplitArguments, signals: Signa
       const { profileCommand } = await import('./commands/profile-command.ts');
       return profileCommand(asked.values, signals.abort);
     }
+    case 'upgrade': {
+      const { upgradeCommand } = await import('./commands/upgrade-command.ts');
+      return upgradeCommand(asked.values, signals);
+    }
     case 'explain': {
       const { explainCommand } = await import('./commands/explain-command.ts');
       return explainCommand(asked.subject);

@@ -39,6 +39,9 @@ const WORDS: Record<Phase, { doing: string; done: string }> = {
   propose: { doing: 'Writing and proving a safer form', done: 'Wrote and proved a safer form' },
   rerun: { doing: 'Running the command again', done: 'Ran the command again' },
   down: { doing: 'Running the way back', done: 'Ran the way back' },
+  initdb: { doing: 'Making a cluster of the new version', done: 'Made a cluster of the new version' },
+  check: { doing: 'Checking with pg_upgrade', done: 'Checked with pg_upgrade' },
+  upgrade: { doing: 'Upgrading a copy', done: 'Upgraded a copy' },
   compare: { doing: 'Comparing', done: 'Compared' },
   clean: { doing: 'Cleaning up', done: 'Cleaned up' },
 };

@@ -3,7 +3,21 @@ import { access, constants, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-export type ClientProgram = 'pg_dump' | 'pg_restore' | 'pg_basebackup' | 'psql' | 'pgbench';
+export type ClientProgram =
+  | 'pg_dump'
+  | 'pg_restore'
+  | 'pg_basebackup'
+  | 'psql'
+  | 'pgbench'
+  /** What pg_upgrade needs besides: programs of the server among them. */
+  | 'postgres'
+  | 'initdb'
+  | 'pg_ctl'
+  | 'pg_controldata'
+  | 'pg_resetwal'
+  | 'pg_dumpall'
+  | 'pg_upgrade'
+  | 'vacuumdb';
 
 export interface ClientPrograms {
   readonly folder: string;

@@ -35,10 +35,10 @@ export interface CopiedServer {
 }
 
 /**
- * It writes its process number for the watchdog, which cage.sh replaces by that of the server. When memory runs out the kernel is to take it, and
+ * It writes its process number for the watchdog, in place of that of the program before it, which cage.sh replaces by that of the server. When memory runs out the kernel is to take it, and
  * not the original: 800 of 1000 points more than it had.
  */
-const BEGINNING = `set -C && echo "$$" > server.pid && set +C || exit 1
+const BEGINNING = `rm -f server.pid && set -C && echo "$$" > server.pid && set +C || exit 1
 [ ! -e /proc/self/oom_score_adj ] || echo 800 > /proc/self/oom_score_adj
 exec "$@"`;
 

@@ -20,3 +20,7 @@ export function formatOfFile(path: string): ReportFormat | undefined {
 export function formatEndings(): string[] {
   return [...ENDINGS.keys()];
 }
+
+/** The formats that the report of an upgrade has. */
+export const UPGRADE_FORMATS = ['text', 'json'] as const satisfies readonly ReportFormat[];
+export type UpgradeFormat = (typeof UPGRADE_FORMATS)[number];

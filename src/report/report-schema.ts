@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { profileShape } from '../model/profile-model.ts';
 import { report } from '../model/report.ts';
+import { upgradeReport } from '../model/upgrade-model.ts';
 
 /** The JSON Schema (draft 2020-12) of the report. Unknown keys are allowed: later versions may add paths. */
 export function reportJsonSchema(): z.core.JSONSchema.JSONSchema {
@@ -18,5 +19,15 @@ export function profileJsonSchema(): z.core.JSONSchema.JSONSchema {
     title: 'safemigrate profile',
     description:
       'Sizes, rates and statements of a production database, without values. Durations are milliseconds, sizes bytes, times ISO 8601.',
+  };
+}
+
+/** The same for the report of `safemigrate upgrade`. */
+export function upgradeJsonSchema(): z.core.JSONSchema.JSONSchema {
+  return {
+    ...z.toJSONSchema(upgradeReport, { io: 'input' }),
+    title: 'safemigrate upgrade report',
+    description:
+      'What the rehearsal of a major upgrade measured. Durations are milliseconds, sizes bytes, times ISO 8601.',
   };
 }

@@ -183,10 +183,14 @@ async function backendsEnd(server: Server, but: number[]): Promise<void> {
   );
 }
 
-export async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 15_000;
+export async function until(
+  what: string,
+  condition: () => Promise<boolean>,
+  withinMs = 15_000,
+): Promise<void> {
+  const deadline = performance.now() + withinMs;
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not within 15 s: ${what}`);
+    if (performance.now() > deadline) throw new Error(`not within ${withinMs / 1000} s: ${what}`);
     await delay(10);
   }
 }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HAZARDS_BLOCK, HAZARDS_FOLDER, HAZARDS_PAGE, hazardPages, hazardTable } from './hazard-pages.ts';
 import { withBlock } from './marked-block.ts';
+import { OBSTACLES_BLOCK, OBSTACLES_PAGE, obstacleTable } from './obstacle-table.ts';
 import { OPTIONS_BLOCK, OPTIONS_PAGE, optionTables } from './option-tables.ts';
 import {
   CONFIGURATION_BLOCK,
@@ -25,6 +26,7 @@ export function generatedDocs(): ReadonlyMap<string, string> {
     [REPORT_PAGE, inPage(REPORT_PAGE, REPORT_BLOCK, reportPaths())],
     [CONFIGURATION_PAGE, inPage(CONFIGURATION_PAGE, CONFIGURATION_BLOCK, configurationTable())],
     [ERRORS_PAGE, inPage(ERRORS_PAGE, ERRORS_BLOCK, errorTable())],
+    [OBSTACLES_PAGE, inPage(OBSTACLES_PAGE, OBSTACLES_BLOCK, obstacleTable())],
     ...whole,
   ]);
 }

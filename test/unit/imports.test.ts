@@ -29,6 +29,7 @@ const LAYERS = [
   'propose',
   'report',
   'rehearsal',
+  'upgrade',
   'apply',
   'swap',
   'index.ts',

@@ -2,6 +2,7 @@ import type { OptionSpec, OptionTable } from './option-spec.ts';
 import { REHEARSAL_TABLE } from './rehearsal-table.ts';
 import { PROGRAM_TABLE } from './run-table.ts';
 import { SWAP_TABLE } from './swap-table.ts';
+import { UPGRADE_OPTIONS } from './upgrade-table.ts';
 import { AGE, COUNT, choiceOf, DURATION, SECONDS, SWITCH, TEXT } from './value-types.ts';
 
 interface Subcommand {
@@ -208,6 +209,12 @@ export const SUBCOMMANDS = {
   profile: {
     options: PROFILE_OPTIONS,
     summary: "write production's sizes and rates down, for --profile",
+    // `--profile` names it.
+    common: false,
+  },
+  upgrade: {
+    options: UPGRADE_OPTIONS,
+    summary: 'rehearse a major upgrade on copies of the server',
   },
   explain: {
     options: {},

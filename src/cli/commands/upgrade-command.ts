@@ -1,0 +1,66 @@
+import { writeFileSync } from 'node:fs';
+import { messageOf } from '../../errors.ts';
+import type { UpgradeReport } from '../../model/upgrade-model.ts';
+import { formatOfFile, type UpgradeFormat } from '../../report/formats.ts';
+import { renderUpgrade } from '../../report/render-upgrade.ts';
+import { rehearseUpgrade } from '../../upgrade/perform-upgrade.ts';
+import { makeUpgradePlan } from '../../upgrade/upgrade-plan.ts';
+import { auditTo } from '../audit-file.ts';
+import { withoutCommands } from '../ci/log-commands.ts';
+import { EXIT, exitCodeOfSignal } from '../exit-codes.ts';
+import { type OptionValues, settingsIn } from '../options/option-spec.ts';
+import { UPGRADE_OPTIONS, UPGRADE_TABLE } from '../options/upgrade-table.ts';
+import { visibleLines } from '../print.ts';
+import { progress } from '../progress.ts';
+import { checkWritable } from '../publish.ts';
+import { gatherOptions } from '../read-options.ts';
+import type { SignalWatch } from '../signals.ts';
+import { styleOf } from '../style.ts';
+
+/** Rehearses a major upgrade, and prints what it found. @returns the exit code. @throws SafemigrateError without a report */
+export async function upgradeCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
+  const values = await gatherOptions(UPGRADE_OPTIONS, flags);
+  for (const file of values.report ?? []) checkWritable(file);
+  const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
+  try {
+    const report = await rehearseUpgrade(
+      makeUpgradePlan({
+        ...settingsIn(UPGRADE_TABLE, values),
+        ...(values.audit === undefined ? {} : { audit: auditTo(values.audit) }),
+        emit: display.emit,
+        signal: signals.abort,
+      }),
+    );
+    display.finish();
+    publishUpgrade(report, values);
+    if (signals.received) return exitCodeOfSignal(signals.received);
+    return report.verdict.pass ? EXIT.passed : EXIT.failed;
+  } finally {
+    display.finish();
+  }
+}
+
+/** Writes the report to its files first: a terminal that is gone must not prevent that. */
+function publishUpgrade(
+  report: UpgradeReport,
+  { report: files = [], format }: Pick<OptionValues<typeof UPGRADE_OPTIONS>, 'report' | 'format'>,
+): void {
+  const plain = { columns: 100, colour: false, unicode: true };
+  const problems: string[] = [];
+  for (const file of files)
+    try {
+      const text = renderUpgrade(report, formatOfFile(file) as UpgradeFormat, plain);
+      writeFileSync(file, text, { mode: 0o600 });
+    } catch (error) {
+      problems.push(`The report could not be written to ${file}: ${messageOf(error)}.`);
+    }
+  if (format === undefined) {
+    const style = styleOf({ stream: process.stderr, env: process.env });
+    process.stderr.write(withoutCommands(`\n${renderUpgrade(report, 'text', style)}`));
+  } else {
+    const style = styleOf({ stream: process.stdout, env: process.env });
+    const text = renderUpgrade(report, format, style);
+    process.stdout.write(format === 'text' ? withoutCommands(text) : text);
+  }
+  for (const problem of problems) process.stderr.write(visibleLines(`safemigrate: ${problem}\n`));
+}

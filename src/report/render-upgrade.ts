@@ -1,0 +1,15 @@
+import type { UpgradeReport } from '../model/upgrade-model.ts';
+import type { UpgradeFormat } from './formats.ts';
+import type { TextStyle } from './text-layout.ts';
+import { renderUpgradeText } from './upgrade-text.ts';
+import { visibleJson } from './visible.ts';
+
+/** Renders the report of an upgrade. Only the text format uses the style. */
+export function renderUpgrade(report: UpgradeReport, format: UpgradeFormat, style: TextStyle): string {
+  switch (format) {
+    case 'text':
+      return renderUpgradeText(report, style);
+    case 'json':
+      return `${visibleJson(JSON.stringify(report, null, 2))}\n`;
+  }
+}

@@ -1,0 +1,168 @@
+import { formatBytes, formatDuration, plural } from '../format.ts';
+import type { ModeSection, UpgradeObstacle, UpgradePhase, UpgradeReport } from '../model/upgrade-model.ts';
+import { andMore, bullet, fact, heading, messageText } from './text/parts-text.ts';
+import { flow, layoutTable, marks, type Span, type TextRow, type TextStyle, tone } from './text-layout.ts';
+
+/** The report of an upgrade for a person at a terminal; ends in a newline. */
+export function renderUpgradeText(report: UpgradeReport, style: TextStyle): string {
+  const sections = [
+    verdictLines(report, style),
+    factLines(report, style),
+    obstacleLines(report, style),
+    checkLines(report, style),
+    modeLines(report, style),
+    stepLines(report, style),
+    caveatLines(report, style),
+  ];
+  const shown = sections.filter((lines) => lines.length > 0).map((lines) => lines.join('\n'));
+  return `${shown.join('\n\n')}\n`;
+}
+
+/** What the report says first: the recommendation, or that the upgrade is possible. */
+export function upgradeSummary({ recommendation, modes, to, verdict }: UpgradeReport): string {
+  const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
+  if (!verdict.pass || !recommendation || !chosen)
+    return verdict.reasons[0] ?? `the upgrade to PostgreSQL ${to.major} would succeed`;
+  return `users would wait ${formatDuration(chosen.downtimeMs ?? 0)} with pg_upgrade --${chosen.mode}`;
+}
+
+function verdictLines(report: UpgradeReport, style: TextStyle): string[] {
+  const { verdict, recommendation } = report;
+  const mark = verdict.pass ? marks(style).pass : marks(style).fail;
+  const title = tone(verdict.pass ? 'good' : 'bad', `${mark} ${verdict.pass ? 'PASSED' : 'DID NOT PASS'}`);
+  return [
+    ...flow(style, [': ', tone('strong', messageText(style, upgradeSummary(report)))], 2, [title]),
+    ...verdict.reasons.slice(1).flatMap((reason) => bullet(style, [messageText(style, reason)])),
+    ...(recommendation
+      ? fact(style, 'Choose', [tone('strong', `--${recommendation.mode}`), `: ${recommendation.reason}`])
+      : []),
+  ];
+}
+
+function factLines({ from, to, target, clone }: UpgradeReport, style: TextStyle): string[] {
+  const copied = `${plural(target.databases, 'database')}, ${formatBytes(target.sizeBytes)}`;
+  return [
+    ...fact(style, 'Upgrade', [
+      `PostgreSQL ${from.version} ${marks(style).arrow} ${to.version}, ${target.host}:${target.port}`,
+    ]),
+    ...fact(style, 'Copy', [
+      `${copied}, by ${clone.strategy}, recovered and shut down in ${formatDuration(clone.durationMs)}; the target went on working`,
+    ]),
+    ...target.touched.flatMap((what) => fact(style, 'Touched', [messageText(style, what)])),
+  ];
+}
+
+const SHOWN_OBJECTS = 5;
+
+function obstacleLines({ obstacles }: UpgradeReport, style: TextStyle): string[] {
+  if (obstacles.length === 0) return [];
+  return [
+    ...heading(style, 'In the way', plural(obstacles.length, 'finding')),
+    ...obstacles.flatMap((obstacle) => oneObstacle(obstacle, style)),
+  ];
+}
+
+function oneObstacle(
+  { severity, code, message, objects, count, remedy, sql }: UpgradeObstacle,
+  style: TextStyle,
+): string[] {
+  const { fail, warning, notice } = marks(style);
+  const mark = { error: tone('bad', fail), warning: tone('warning', warning), notice: tone('dim', notice) }[
+    severity
+  ];
+  const shown = objects.slice(0, SHOWN_OBJECTS);
+  return [
+    ...flow(style, [tone('strong', code), `  ${messageText(style, message)}`], 4, ['  ', mark, ' ']),
+    ...shown.flatMap((object) => flow(style, [messageText(style, object)], 8, ['      - '])),
+    ...andMore(style, count - shown.length),
+    ...flow(style, [messageText(style, remedy)], 6, [tone('dim', '    Do: ')]),
+    ...sql
+      .slice(0, SHOWN_OBJECTS)
+      .flatMap((statement) => flow(style, [messageText(style, statement)], 10, ['        '])),
+    ...andMore(style, sql.length - SHOWN_OBJECTS, ' statements'),
+  ];
+}
+
+const CHECK_LINES = 40;
+
+function checkLines({ check }: UpgradeReport, style: TextStyle): string[] {
+  if (check === null || check.passed) return [];
+  return [
+    ...heading(style, 'pg_upgrade --check'),
+    ...check.output.slice(-CHECK_LINES).flatMap((line) => flow(style, [line], 4, ['  '])),
+  ];
+}
+
+function modeLines(report: UpgradeReport, style: TextStyle): string[] {
+  if (report.modes.length === 0) return [];
+  const titles = ['mode', 'pg_upgrade', 'start', 'statistics', 'users wait', 'disk', 'way back'];
+  const align: TextRow['align'] = ['left', 'right', 'right', 'right', 'right', 'right', 'left'];
+  const rows = [
+    { columns: titles.map((title) => tone('dim', title)), align },
+    ...report.modes
+      .filter(({ outcome }) => outcome === 'passed')
+      .map((mode) => ({ columns: columnsOf(mode, report), align })),
+  ];
+  const others = report.modes.filter(({ outcome }) => outcome !== 'passed');
+  return [
+    ...heading(style, 'Modes'),
+    ...layoutTable(style, rows),
+    ...others.flatMap(({ mode, outcome, reason }) =>
+      flow(style, [`${mode} ${outcome === 'failed' ? 'failed' : 'was not tried'}: ${reason ?? ''}`], 4, [
+        '  ',
+      ]),
+    ),
+    ...(report.carriesStatistics
+      ? []
+      : flow(
+          style,
+          ['Users wait for the first stage of the statistics, too: without them plans are bad.'],
+          2,
+          ['  '],
+        )),
+  ];
+}
+
+function columnsOf(mode: ModeSection, { recommendation }: UpgradeReport): Span[] {
+  const of = (...names: UpgradePhase['name'][]) =>
+    formatDuration(
+      mode.phases
+        .filter(({ name }) => names.includes(name))
+        .reduce((sum, { durationMs }) => sum + durationMs, 0),
+    );
+  const chosen = mode.mode === recommendation?.mode;
+  return [
+    chosen ? tone('strong', `${mode.mode} *`) : mode.mode,
+    of('pg_upgrade'),
+    of('start'),
+    of('first statistics', 'statistics'),
+    tone('strong', formatDuration(mode.downtimeMs ?? 0)),
+    mode.peakBytes === null ? '?' : formatBytes(mode.peakBytes),
+    wayBackWords(mode),
+  ];
+}
+
+/** Whether the old cluster can be used again: after `link` until the new server has started, after `swap` not even before. */
+export function wayBackWords({ wayBack, mode }: ModeSection): string {
+  if (wayBack) return 'yes';
+  return mode === 'swap' ? 'none' : 'until started';
+}
+
+function stepLines({ modes, recommendation }: UpgradeReport, style: TextStyle): string[] {
+  const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
+  const steps = chosen?.phases.find(({ name }) => name === 'pg_upgrade')?.steps ?? [];
+  if (!chosen || steps.length === 0) return [];
+  const rows = steps.map(({ name, durationMs }) => ({
+    columns: [name, formatDuration(durationMs)],
+    align: ['left', 'right'] as ('left' | 'right')[],
+  }));
+  return [...heading(style, `The time of --${chosen.mode}`), ...layoutTable(style, rows)];
+}
+
+function caveatLines({ caveats }: UpgradeReport, style: TextStyle): string[] {
+  if (caveats.length === 0) return [];
+  return [
+    ...heading(style, 'Not exact'),
+    ...caveats.flatMap(({ reason }) => bullet(style, [messageText(style, reason)])),
+  ];
+}

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { messageOf, SafemigrateError } from '../errors.ts';
+import { launchWatched, type WatchedFolder } from '../local-server/copied.ts';
+
+/** Where programs of an upgrade run: in the sandbox of the copy, with its folder as the working directory. */
+export interface Cage extends WatchedFolder {
+  readonly signal: AbortSignal;
+}
+
+export interface CagedRun {
+  readonly exitCode: number | null;
+  readonly durationMs: number;
+  readonly lines: readonly OutputLine[];
+}
+
+export interface OutputLine {
+  readonly text: string;
+  /** When it was complete, since the start. */
+  readonly atMs: number;
+}
+
+/**
+ * Runs a program to its end. When the run is interrupted or killed, the watchdog of the folder ends the program.
+ * @param variables of its environment, besides PATH.
+ * @throws SafemigrateError `CLONE` if it cannot be started; the signal's reason.
+ */
+export async function runCaged(
+  { signal, ...place }: Cage,
+  argv: readonly string[],
+  variables: NodeJS.ProcessEnv = {},
+): Promise<CagedRun> {
+  signal.throwIfAborted();
+  const started = performance.now();
+  // Its messages are parsed.
+  const program = await launchWatched(place, argv, 'pipe', { LC_ALL: 'C', ...variables }).catch((cause) => {
+    throw new SafemigrateError('CLONE', `${argv[0]} could not be started: ${messageOf(cause)}.`, { cause });
+  });
+  const closed = once(program, 'close') as Promise<[number | null]>;
+  const lines: OutputLine[] = [];
+  const note = (text: string) => lines.push({ text, atMs: performance.now() - started });
+  for (const stream of [program.stdout, program.stderr]) if (stream) createInterface(stream).on('line', note);
+  const [exitCode] = await untilAborted(closed, signal);
+  return { exitCode, lines, durationMs: performance.now() - started };
+}
+
+/** Waits, but not beyond the end of the run. @throws the signal's reason. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const settled = new AbortController();
+  const aborted = once(signal, 'abort', { signal: settled.signal }).then(() => {
+    throw signal.reason;
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    settled.abort();
+  }
+}
+
+/** Runs a program that has to succeed. @throws SafemigrateError `CLONE` with the end of its output. */
+export async function runWell(cage: Cage, argv: readonly string[]): Promise<CagedRun> {
+  const done = await runCaged(cage, argv);
+  if (done.exitCode === 0) return done;
+  throw new SafemigrateError('CLONE', `${argv[0]} failed with exit code ${done.exitCode}: ${endOf(done)}`, {
+    hint: 'The target was not touched by it.',
+  });
+}
+
+/** The last lines of the output. */
+export function endOf({ lines }: CagedRun, count = 8): string {
+  const said = lines.map(({ text }) => text.trim()).filter((text) => text !== '');
+  return said.slice(-count).join('\n  ');
+}

@@ -1,0 +1,34 @@
+import { formatDuration } from '../format.ts';
+import type { ModeSection, UpgradeObstacle, UpgradeReport } from '../model/upgrade-model.ts';
+import { recommend } from './recommend.ts';
+import type { UpgradePlan } from './upgrade-plan.ts';
+
+/** What the verdict follows from. */
+export interface UpgradeFindings {
+  readonly check: Pick<NonNullable<UpgradeReport['check']>, 'passed'> | null;
+  readonly obstacles: readonly UpgradeObstacle[];
+  readonly modes: readonly ModeSection[];
+}
+
+/** Recommends a mode and gives the verdict: the upgrade passes if it can be done, in the time that there is. */
+export function judgeUpgrade(
+  { check, obstacles, modes }: UpgradeFindings,
+  { to, maxDowntimeMs }: Pick<UpgradePlan, 'to' | 'maxDowntimeMs'>,
+): Pick<UpgradeReport, 'recommendation' | 'verdict'> {
+  const recommendation = recommend(modes, maxDowntimeMs);
+  const reasons = obstacles
+    .filter(({ severity }) => severity === 'error')
+    .map(({ code, message }) => `${code}: ${message}`);
+  if (!check?.passed && reasons.length === 0)
+    reasons.push(`pg_upgrade refuses to upgrade this cluster to PostgreSQL ${to}`);
+  for (const { mode, outcome } of modes)
+    if (outcome === 'failed') reasons.push(`pg_upgrade --${mode} failed`);
+  if (check?.passed && recommendation === null && reasons.length === 0)
+    reasons.push('no mode could be tried');
+  const downtimeMs = modes.find(({ mode }) => mode === recommendation?.mode)?.downtimeMs ?? null;
+  if (maxDowntimeMs !== null && downtimeMs !== null && downtimeMs > maxDowntimeMs)
+    reasons.push(
+      `users would wait ${formatDuration(downtimeMs)} with ${recommendation?.mode}, longer than ${formatDuration(maxDowntimeMs)} (--max-downtime)`,
+    );
+  return { recommendation, verdict: { pass: reasons.length === 0, reasons } };
+}

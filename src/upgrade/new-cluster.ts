@@ -1,0 +1,133 @@
+import path from 'node:path';
+import { serverSettings } from '../clone/private/server-settings.ts';
+import { startCopied } from '../local-server/copied.ts';
+import type { Caveat } from '../model/report.ts';
+import { withSession } from '../postgres/session-helpers.ts';
+import { endOf, runCaged, runWell, untilAborted } from './caged-programs.ts';
+import { addSettings, type OldCluster, type OldFacts, serverIn, settingsText } from './old-cluster.ts';
+import type { PreparedUpgrade } from './prepare-upgrade.ts';
+
+/** An empty cluster of the new version, like the old one, that was started once and shut down. */
+export interface NewCluster {
+  readonly data: string;
+  /** For the command line of its server. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly initdbMs: number;
+  /** What initdb said if it could not make a cluster like the old one: this one is of its defaults, to see what is installed. */
+  readonly refusal: string | null;
+  readonly facts: NewFacts;
+  /** Libraries that the target preloads and this installation lacks. */
+  readonly missingLibraries: readonly string[];
+  readonly caveats: readonly Caveat[];
+}
+
+/** Both clusters, stopped, of which each mode gets a copy of its own. */
+export interface Clusters {
+  readonly prepared: PreparedUpgrade;
+  readonly old: OldCluster;
+  readonly fresh: NewCluster;
+}
+
+/** What the new installation has. */
+export interface NewFacts {
+  /** Defaults of settings, by name. */
+  readonly settings: ReadonlyMap<string, string>;
+  /** Default versions of extensions, by name. */
+  readonly extensions: ReadonlyMap<string, string>;
+  /** Whether it was built with ICU. */
+  readonly icu: boolean;
+}
+
+const SETTINGS = "SELECT name, coalesce(boot_val, '') AS value FROM pg_settings";
+// Without ICU there is one collation of its provider all the same, but none that initdb found.
+const ICU = "SELECT EXISTS (SELECT FROM pg_collation WHERE collname LIKE '%-x-icu') AS icu";
+const EXTENSIONS = 'SELECT name::text, default_version AS value FROM pg_available_extensions';
+
+/**
+ * Makes the cluster with the old one's properties, and reads what the installation has.
+ * @throws SafemigrateError `CLONE` if this installation can make no cluster.
+ */
+export async function makeNewCluster(
+  { context, newPrograms, copy: { folder } }: PreparedUpgrade,
+  old: OldCluster,
+): Promise<NewCluster> {
+  const data = path.join(folder, 'new');
+  const words = [path.join(newPrograms.folder, 'initdb'), '-D', data];
+  const initdb = await runCaged(old.cage, [...words, ...initdbOptions(old.facts, newPrograms.major)]);
+  const refusal = initdb.exitCode === 0 ? null : endOf(initdb);
+  if (refusal !== null) await runWell(old.cage, [...words, ...commonOptions(old.facts), '--locale=C']);
+  const { place, original } = old.copy;
+  const inPlace = {
+    folder,
+    socketFolder: place.socketFolder,
+    programs: newPrograms.folder,
+    run: context.run,
+  };
+  const shape = {
+    versionNum: newPrograms.major * 10_000,
+    inPlaceTablespaces: false,
+    ignoreInvalidPages: false,
+  };
+  // It starts with its own defaults first, since it may not know all settings of the old one.
+  const bare = await serverSettings({ ...original, settings: new Map() }, { ...inPlace, ...shape });
+  const facts = await readNewFacts(context, old, { folder: newPrograms.folder, data, settings: bare.fixed });
+  const known = [...original.settings].filter(([name]) => name.includes('.') || facts.settings.has(name));
+  const own = await serverSettings({ ...original, settings: new Map(known) }, { ...inPlace, ...shape });
+  await addSettings(data, own.file + settingsText(own.fixed));
+  return {
+    ...{ data, settings: { ...own.fixed, data_directory: '' }, initdbMs: initdb.durationMs, refusal, facts },
+    missingLibraries: own.missingLibraries,
+    caveats: own.caveats.map((caveat) => ({ ...caveat, path: 'modes' })),
+  };
+}
+
+/** The options of initdb that make a cluster to which pg_upgrade can upgrade one with these properties. */
+export function initdbOptions(facts: OldFacts, major: number): string[] {
+  const { checksums, walSegmentBytes, encoding, provider, collate, ctype, locale } = facts;
+  const providers: Record<string, string[]> = {
+    i: ['--locale-provider=icu', `--icu-locale=${locale ?? collate}`],
+    b: ['--locale-provider=builtin', `--builtin-locale=${locale ?? 'C'}`],
+  };
+  // Until version 17 without them was the default, and the option unknown.
+  const without = major >= 18 ? ['--no-data-checksums'] : [];
+  return [
+    ...commonOptions(facts),
+    ...[`--encoding=${encoding}`, `--lc-collate=${collate}`, `--lc-ctype=${ctype}`],
+    ...(providers[provider] ?? []),
+    `--wal-segsize=${walSegmentBytes / 2 ** 20}`,
+    ...(checksums ? ['--data-checksums'] : without),
+  ];
+}
+
+function commonOptions({ superuser }: OldFacts): string[] {
+  return ['-U', superuser, '--auth=trust', '--no-sync', '--no-instructions'];
+}
+
+interface Named {
+  name: string;
+  value: string;
+}
+
+async function readNewFacts(
+  context: PreparedUpgrade['context'],
+  { cage, copy, facts }: OldCluster,
+  { folder, data, settings }: { folder: string; data: string; settings: Readonly<Record<string, string>> },
+): Promise<NewFacts> {
+  const log = path.join(cage.folder, 'new.log');
+  const started = { ...settings, data_directory: data };
+  const server = await startCopied({ ...cage, programs: folder, data, log, settings: started });
+  const read = await withSession(
+    serverIn(copy.place.socketFolder, facts.superuser, context).enter('postgres'),
+    async (session) => ({
+      settings: await session.query<Named>(SETTINGS),
+      extensions: await session.query<Named>(EXTENSIONS),
+      icu: (await session.query<{ icu: boolean }>(ICU))[0]?.icu ?? false,
+    }),
+  );
+  await untilAborted(server.stop(), cage.signal);
+  return {
+    icu: read.icu,
+    settings: new Map(read.settings.map(({ name, value }) => [name, value])),
+    extensions: new Map(read.extensions.map(({ name, value }) => [name, value])),
+  };
+}

@@ -1,0 +1,66 @@
+import { messageOf, sqlstateOf } from '../../errors.ts';
+import type { Caveat } from '../../model/report.ts';
+import type { UpgradeObstacle } from '../../model/upgrade-model.ts';
+import type { Session } from '../../postgres/connection/session.ts';
+import { withSession } from '../../postgres/session-helpers.ts';
+import type { OldFacts, RunningServer } from '../old-cluster.ts';
+import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
+import { OBSTACLE_RULES } from './obstacle-rules.ts';
+
+/** What the rules' queries returned, by the code of the rule, and which of them failed. */
+export interface RuleRows {
+  readonly rows: ReadonlyMap<string, readonly Found[]>;
+  readonly caveats: readonly Caveat[];
+}
+
+/** Runs the queries of the rules on the copy of the old cluster, in all databases that can be entered. */
+export async function readRuleRows(
+  server: RunningServer,
+  { databases }: OldFacts,
+  versions: Pick<UpgradeFacts, 'from' | 'to'>,
+): Promise<RuleRows> {
+  const rows = new Map<string, Found[]>();
+  const caveats: Caveat[] = [];
+  const rules = rulesFor(versions);
+  const ask = async (session: Session, of: 'each database' | 'cluster') => {
+    for (const { code, query } of rules) {
+      if (query?.of !== of) continue;
+      try {
+        rows.set(code, [...(rows.get(code) ?? []), ...(await session.query<Found>(query.sql))]);
+      } catch (error) {
+        if (sqlstateOf(error) === undefined) throw error;
+        caveats.push({ path: 'obstacles', kind: 'unmeasured', reason: `${code}: ${messageOf(error)}` });
+      }
+    }
+  };
+  await withSession(server.enter('postgres'), (session) => ask(session, 'cluster'));
+  for (const { name, open } of databases)
+    if (open) await withSession(server.enter(name), (session) => ask(session, 'each database'));
+  return { rows, caveats };
+}
+
+function rulesFor({ from, to }: Pick<UpgradeFacts, 'from' | 'to'>): readonly ObstacleRule[] {
+  return OBSTACLE_RULES.filter(({ when }) => when?.(from, to) ?? true);
+}
+
+/** As many are named; all are counted. */
+const NAMED = 100;
+
+/** Applies the rules to what is known. What pg_upgrade listed counts where no query found it. */
+export function findObstacles(facts: UpgradeFacts): UpgradeObstacle[] {
+  return rulesFor(facts).flatMap((rule) => {
+    const { code, severity, message, remedy, query, file, find } = rule;
+    const own = find ? find(facts) : query ? (facts.rows.get(code) ?? []) : [];
+    const listed = file === undefined ? [] : (facts.files.get(file) ?? []).map((object) => ({ object }));
+    const found: readonly Found[] = own.length > 0 ? own : listed;
+    if (found.length === 0) return [];
+    return [
+      {
+        ...{ code, severity, message, remedy },
+        objects: found.slice(0, NAMED).map(({ object }) => object.trim()),
+        count: found.length,
+        sql: found.flatMap(({ sql }) => sql ?? []).slice(0, NAMED),
+      },
+    ];
+  });
+}

@@ -1,0 +1,38 @@
+import type { UpgradeObstacle } from '../../model/upgrade-model.ts';
+import type { NewFacts } from '../new-cluster.ts';
+import type { TargetClusterFacts } from '../target-cluster.ts';
+
+/** One thing that an obstacle concerns, and the statement that removes it, if there is one. */
+export interface Found {
+  readonly object: string;
+  readonly sql?: string | null;
+}
+
+/** What is known of both sides. */
+export interface UpgradeFacts {
+  readonly from: number;
+  readonly to: number;
+  readonly target: TargetClusterFacts;
+  readonly installed: NewFacts;
+  /** What initdb said if it could not make a cluster like the old one. */
+  readonly initdbRefusal: string | null;
+  /** What the rules' queries returned on the copy of the old cluster, by the code of the rule. */
+  readonly rows: ReadonlyMap<string, readonly Found[]>;
+  /** The lists that pg_upgrade --check wrote, by the name of the file. */
+  readonly files: ReadonlyMap<string, readonly string[]>;
+  /** Names of the settings that the target's files and command line set. */
+  readonly ownSettings: readonly string[];
+  /** Libraries that the target preloads and the new installation lacks. */
+  readonly missingLibraries: readonly string[];
+}
+
+export interface ObstacleRule extends Pick<UpgradeObstacle, 'code' | 'severity' | 'remedy'> {
+  readonly message: string;
+  /** The upgrades that it concerns: major versions. */
+  readonly when?: (from: number, to: number) => boolean;
+  /** A query on the copy of the old cluster with the columns `object` and `sql`. */
+  readonly query?: { readonly of: 'each database' | 'cluster'; readonly sql: string };
+  /** The list of pg_upgrade's that has the same. */
+  readonly file?: string;
+  readonly find?: (facts: UpgradeFacts) => readonly Found[];
+}

@@ -1,0 +1,102 @@
+import type { ObstacleRule } from './obstacle-rule.ts';
+
+/** Types by OID that pg_upgrade does not carry over; regclass, regtype and regrole keep their OIDs. */
+const REG_TYPES = `'regproc','regprocedure','regoper','regoperator','regconfig','regdictionary','regnamespace','regcollation'`;
+
+/** Columns of a type, of arrays, domains and ranges over it, and of rows that have one. */
+const columnsOf = (condition: string) => `
+WITH RECURSIVE unfit AS (
+  SELECT t.oid FROM pg_type t WHERE ${condition}
+  UNION
+  SELECT t.oid FROM unfit JOIN pg_type t
+    ON t.typelem = unfit.oid AND t.typcategory = 'A' OR t.typtype = 'd' AND t.typbasetype = unfit.oid
+    OR t.typtype = 'r' AND t.oid IN (SELECT rngtypid FROM pg_range WHERE rngsubtype = unfit.oid)
+    OR t.typtype = 'c' AND t.typrelid IN (SELECT attrelid FROM pg_attribute WHERE atttypid = unfit.oid AND NOT attisdropped))
+SELECT current_database() || ': ' || format('%I.%I.%I %s', n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod)) AS object,
+       CASE WHEN c.relkind IN ('r', 'p') THEN
+         format('ALTER TABLE %I.%I ALTER COLUMN %I TYPE text USING %I::text;', n.nspname, c.relname, a.attname, a.attname) END AS sql
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE a.atttypid IN (SELECT oid FROM unfit) AND NOT a.attisdropped AND a.attnum > 0
+   AND c.relkind IN ('r', 'p', 'm', 'i') AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
+ ORDER BY 1`;
+
+const NOT_NULL_OF_PARENTS = `
+SELECT current_database() || ': ' || format('%s.%I', i.inhrelid::regclass, a.attname) AS object,
+       format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', i.inhrelid::regclass, a.attname) AS sql
+  FROM pg_inherits i
+  JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attnum > 0 AND p.attnotnull AND NOT p.attisdropped
+  JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = p.attname AND NOT a.attnotnull
+ ORDER BY 1`;
+
+/** What pg_upgrade refuses wherever it is to go. */
+export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
+  {
+    code: 'DATABASE_CLOSED',
+    severity: 'error',
+    message: 'pg_upgrade refuses databases that accept no connections',
+    remedy:
+      'open them for the time of the upgrade, or drop them; those that a swap has kept go with `safemigrate clean --originals`',
+    query: {
+      of: 'cluster',
+      sql: `SELECT datname AS object, format('ALTER DATABASE %I ALLOW_CONNECTIONS true;', datname) AS sql
+  FROM pg_database WHERE NOT datallowconn AND datname <> 'template0' AND datconnlimit <> -2 ORDER BY 1`,
+    },
+  },
+  {
+    code: 'DATABASE_INVALID',
+    severity: 'error',
+    message: 'a DROP DATABASE was cut off, and pg_upgrade refuses what is left',
+    remedy: 'drop the database',
+    query: {
+      of: 'cluster',
+      sql: `SELECT datname AS object, format('DROP DATABASE %I;', datname) AS sql FROM pg_database WHERE datconnlimit = -2 ORDER BY 1`,
+    },
+  },
+  {
+    code: 'PREPARED_TRANSACTION',
+    severity: 'error',
+    message: 'pg_upgrade refuses a cluster with prepared transactions',
+    remedy: 'commit them or roll them back, in their database',
+    query: {
+      of: 'cluster',
+      sql: `SELECT format('%s in %s', gid, database) AS object, format('ROLLBACK PREPARED %L;', gid) AS sql FROM pg_prepared_xacts ORDER BY 1`,
+    },
+  },
+  {
+    code: 'REG_COLUMN',
+    severity: 'error',
+    message: 'columns hold OIDs of objects that get other OIDs, and pg_upgrade refuses them',
+    remedy: 'store names instead: convert the columns to text',
+    query: {
+      of: 'each database',
+      sql: columnsOf(`t.typnamespace = 'pg_catalog'::regnamespace AND t.typname IN (${REG_TYPES})`),
+    },
+    file: 'tables_using_reg.txt',
+  },
+  {
+    code: 'ACLITEM_COLUMN',
+    severity: 'error',
+    message: 'columns of type aclitem have another format from PostgreSQL 16 on, and pg_upgrade refuses them',
+    remedy: 'convert the columns to text',
+    when: (from, to) => from < 16 && to >= 16,
+    query: { of: 'each database', sql: columnsOf(`t.oid = 'aclitem'::regtype`) },
+    file: 'tables_using_aclitem.txt',
+  },
+  {
+    code: 'SYSTEM_TYPE_COLUMN',
+    severity: 'error',
+    message: 'columns have types of system catalogues, which differ between versions',
+    remedy: 'drop the columns, or give them another type',
+    file: 'tables_using_composite.txt',
+  },
+  {
+    code: 'NOT_NULL_OF_PARENT',
+    severity: 'error',
+    message:
+      'columns may be null although they may not in the table that they inherit from, which PostgreSQL 18 refuses',
+    remedy: 'set them NOT NULL',
+    when: (_, to) => to >= 18,
+    query: { of: 'each database', sql: NOT_NULL_OF_PARENTS },
+    file: 'not_null_inconsistent_columns.txt',
+  },
+];

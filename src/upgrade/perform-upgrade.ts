@@ -1,0 +1,132 @@
+import { inPhase } from '../events.ts';
+import type { ModeSection, UpgradeReport } from '../model/upgrade-model.ts';
+import { toolVersion } from '../package.ts';
+import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
+import { checkUpgrade, type UpgradeCheck } from './check-upgrade.ts';
+import { judgeUpgrade } from './judge-upgrade.ts';
+import { type Clusters, makeNewCluster } from './new-cluster.ts';
+import { findObstacles, readRuleRows } from './obstacles/find-obstacles.ts';
+import { makeOldCluster, type OldCluster } from './old-cluster.ts';
+import { type PreparedUpgrade, prepareUpgrade } from './prepare-upgrade.ts';
+import { carriesStatistics, tryMode } from './try-mode.ts';
+import type { UpgradePlan } from './upgrade-plan.ts';
+
+// The rehearsal of a major upgrade, in the order of its steps:
+//
+//   prepareUpgrade       connect, check versions and programs, claim the run, find how the cluster can be copied
+//   makeOldCluster       copy the cluster while it works, let the copy recover, read what may be in the way, shut it down
+//   makeNewCluster       initdb of the new version with the old one's properties; what the new installation has
+//   checkUpgrade         pg_upgrade --check
+//   findObstacles        by our rules, and by what pg_upgrade listed
+//   tryMode              for each mode, on a copy of both: pg_upgrade, start, statistics
+//   judgeUpgrade         recommendation, verdict
+//
+// All of it lies in the one folder of the copy, which has an entry, a mark and a watchdog before it exists. If this process dies,
+// the watchdog ends what runs there and removes the folder; if that dies as well, `safemigrate clean` does.
+
+type Sections = Omit<UpgradeReport, 'version' | 'run' | 'cleanup'> & { readonly run: string };
+
+/**
+ * Rehearses a major upgrade on copies of the target's cluster, and removes them however it ends.
+ * @throws SafemigrateError if there is nothing to report on.
+ */
+export async function rehearseUpgrade(plan: UpgradePlan): Promise<UpgradeReport> {
+  const startedAt = new Date();
+  const { result, cleanup } = await withScope(plan, (scope, stop) => upgradeWithin({ scope, stop }, plan));
+  const { run: id, ...sections } = result;
+  return {
+    version: 1,
+    run: {
+      id,
+      startedAt: startedAt.toISOString(),
+      finishedAt: new Date().toISOString(),
+      mode: 'upgrade',
+      tool: { name: 'safemigrate', version: toolVersion() },
+    },
+    ...sections,
+    cleanup,
+  };
+}
+
+async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Sections> {
+  const { emit } = plan;
+  const prepared = await prepareUpgrade(life, plan);
+  const versions = { from: prepared.oldPrograms.major, to: plan.to };
+  const { old, read } = await inPhase(emit, 'clone', () =>
+    makeOldCluster(prepared, life.scope, (server, facts) => readRuleRows(server, facts, versions)),
+  );
+  const { lease } = old.copy;
+  const fresh = await inPhase(emit, 'initdb', () => lease.during(() => makeNewCluster(prepared, old)));
+  const clusters = { prepared, old, fresh };
+  const check =
+    fresh.refusal === null
+      ? await inPhase(emit, 'check', () => lease.during(() => checkUpgrade(clusters, plan)))
+      : null;
+  const obstacles = findObstacles({
+    ...{ ...versions, target: prepared.facts, installed: fresh.facts, rows: read.rows },
+    files: check?.files ?? new Map(),
+    initdbRefusal: fresh.refusal,
+    ownSettings: [...old.copy.original.settings.keys()],
+    missingLibraries: fresh.missingLibraries,
+  });
+  const modes = check?.passed ? await tryModes(clusters, plan) : [];
+  return {
+    ...describeUpgrade(prepared, old),
+    ...{
+      check: check && withoutFiles(check),
+      modes,
+      obstacles,
+      carriesStatistics: carriesStatistics(plan.to),
+    },
+    ...judgeUpgrade({ check, modes, obstacles }, plan),
+    caveats: [...old.copy.filled.caveats, ...read.caveats, ...fresh.caveats],
+  };
+}
+
+function withoutFiles({ passed, durationMs, output }: UpgradeCheck): UpgradeReport['check'] {
+  return { passed, durationMs, output };
+}
+
+async function tryModes(clusters: Clusters, plan: UpgradePlan): Promise<ModeSection[]> {
+  const modes: ModeSection[] = [];
+  for (const mode of plan.modes)
+    modes.push(
+      await inPhase(
+        plan.emit,
+        'upgrade',
+        () => clusters.old.copy.lease.during(() => tryMode(mode, clusters, plan)),
+        ({ outcome }) => outcome !== 'passed',
+        mode,
+      ),
+    );
+  return modes;
+}
+
+function describeUpgrade(
+  { context, assessment, oldPrograms, newPrograms }: PreparedUpgrade,
+  { copy, facts, durationMs }: OldCluster,
+): Pick<Sections, 'run' | 'target' | 'clone' | 'from' | 'to'> {
+  const { settings, source, database, server } = context.target;
+  const [address] = settings.hosts;
+  const { folder: programs, major, version } = newPrograms;
+  return {
+    run: context.run,
+    target: {
+      host: address?.host ?? '',
+      port: address?.port ?? 0,
+      database: database.name,
+      source,
+      databases: facts.databases.length,
+      sizeBytes: facts.databases.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      touched: [...copy.filled.touched],
+    },
+    clone: {
+      strategy: assessment.strategy,
+      containment: copy.sandbox.containment,
+      durationMs,
+      reason: assessment.reason,
+    },
+    from: { major: oldPrograms.major, version: server.version, programs: oldPrograms.folder },
+    to: { major, version, programs },
+  };
+}

@@ -1,0 +1,117 @@
+import { cluster, copyOfCluster } from '../clone/cluster.ts';
+import { majorOf } from '../clone/dump/destination.ts';
+import type { CloneContext, Possible } from '../clone/method.ts';
+import type { PrivateServer } from '../clone/private-cluster.ts';
+import type { Visit } from '../database/inspect.ts';
+import { locateTarget } from '../database/locate.ts';
+import type { Target } from '../database/target.ts';
+import { SafemigrateError } from '../errors.ts';
+import { inPhase } from '../events.ts';
+import type { ClientPrograms } from '../local-server/client-programs.ts';
+import { UPGRADE_MODES } from '../model/upgrade-mode.ts';
+import { claimRun, lostControl } from '../ownership/control-session.ts';
+import { visitOrReopen } from '../ownership/reopen.ts';
+import { newRunId, type RunId } from '../ownership/run-id.ts';
+import { readEnvironment } from '../postgres/connection/environment.ts';
+import type { Session } from '../postgres/connection/session.ts';
+import { otherServers } from '../rehearsal/rehearsal-server.ts';
+import type { Lifetime } from '../rehearsal/with-scope.ts';
+import { findNewPrograms, findOldPrograms, foldersOf } from './programs.ts';
+import { readTargetFacts, type TargetClusterFacts } from './target-cluster.ts';
+import type { UpgradePlan } from './upgrade-plan.ts';
+
+/** All that is known before anything is copied. */
+export interface PreparedUpgrade {
+  readonly context: CloneContext;
+  readonly assessment: Possible;
+  readonly copy: PrivateServer;
+  readonly oldPrograms: ClientPrograms;
+  readonly newPrograms: ClientPrograms;
+  /** What a copy of the files does not have. */
+  readonly facts: TargetClusterFacts;
+}
+
+/**
+ * Connects, checks the versions and programs, claims the run and finds how the cluster can be copied: in this order.
+ * @throws SafemigrateError `REFUSED` if this is no upgrade; `SERVER` if programs are missing; `CLONE` if the cluster cannot be copied.
+ */
+export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise<PreparedUpgrade> {
+  const { emit, audit, target: named } = plan;
+  const run = newRunId();
+  const environment = readEnvironment(process.env, process.cwd());
+  const { settings, source } = locateTarget(named, environment);
+  const visit = await inPhase(emit, 'connect', () =>
+    visitOrReopen(settings, source, { run, audit, signal: life.stop.signal }, (message) =>
+      emit({ type: 'notice', message }),
+    ),
+  );
+  return inPhase(emit, 'inspect', async () => {
+    try {
+      return await inspectForUpgrade(run, visit, life, plan);
+    } finally {
+      await visit.session.close();
+    }
+  });
+}
+
+async function inspectForUpgrade(
+  run: RunId,
+  { target, session }: Visit,
+  life: Lifetime,
+  plan: UpgradePlan,
+): Promise<PreparedUpgrade> {
+  const major = majorOf(target);
+  refuseVersions(major, target, plan);
+  const newPrograms = await findNewPrograms(plan.to, plan.newBin);
+  const context = await makeContext(run, target, session, life, plan);
+  const assessment = await cluster.assess(context);
+  if (!assessment.possible) {
+    const hint = `${assessment.enable === undefined ? '' : `What would help: ${assessment.enable}. `}The target was not touched.`;
+    throw new SafemigrateError('CLONE', `The cluster cannot be copied here: ${assessment.reason}.`, { hint });
+  }
+  const found = await copyOfCluster(context, assessment, life.scope);
+  const oldPrograms = await findOldPrograms(major, plan.oldBin, found.programs);
+  const libraries = [...(await foldersOf(newPrograms)), ...(await foldersOf(oldPrograms))];
+  return {
+    ...{ context, assessment, oldPrograms, newPrograms },
+    copy: { ...found, libraries },
+    facts: await readTargetFacts(session),
+  };
+}
+
+function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {
+  if (to <= major)
+    throw new SafemigrateError(
+      'REFUSED',
+      `The target is PostgreSQL ${server.version} already, so that --to ${to} is no major upgrade.`,
+      { hint: 'Minor versions need no pg_upgrade: install them and restart. The target was not touched.' },
+    );
+  const unknown = modes.filter((mode) => !UPGRADE_MODES.includes(mode));
+  if (unknown.length > 0 || modes.length === 0)
+    throw new SafemigrateError('CONFIGURATION', '--modes names no mode of pg_upgrade.', {
+      hint: `They are ${UPGRADE_MODES.join(', ')}. The target was not touched.`,
+    });
+}
+
+const DATABASES = 'SELECT datname::text AS name FROM pg_database ORDER BY 1';
+
+async function makeContext(
+  run: RunId,
+  target: Target,
+  session: Session,
+  { scope, stop }: Lifetime,
+  { emit, audit, clone, source }: UpgradePlan,
+): Promise<CloneContext> {
+  const { signal } = stop;
+  const claim = await claimRun(target, scope, { run, audit, signal });
+  claim.control.onLost((reason) => stop.now(lostControl(reason)));
+  const environment = readEnvironment(process.env, process.cwd());
+  const databases = await session.query<{ name: string }>(DATABASES);
+  return {
+    ...{ target, ...claim, emit, signal, audit },
+    ...(await otherServers({ rehearsalUrl: null, source }, target, run, environment, { scope, stop, audit })),
+    // Of the whole cluster.
+    options: { ...clone, databases: databases.map(({ name }) => name) },
+    fail: (reason: SafemigrateError) => stop.now(reason),
+  };
+}

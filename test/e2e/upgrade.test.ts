@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withClient } from '../helpers/client.ts';
+import {
+  cannotUpgrade,
+  NEW,
+  OLD,
+  rehearseUpgradeOf,
+  type ServerToUpgrade,
+  serverToUpgrade,
+} from '../helpers/upgrading.ts';
+
+// Whole rehearsals, in all modes, are tried by test/tools/upgrade.test.ts.
+describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
+  const newBin = ['--new-bin', NEW.programs];
+  let old: ServerToUpgrade;
+
+  beforeAll(async () => {
+    old = await serverToUpgrade();
+    await withClient(old.url, (client) => client.query('CREATE TABLE t AS SELECT 1 AS n; ANALYZE t'));
+  }, 60_000);
+  afterAll(() => old?.stop());
+
+  test('does not pass if users would wait longer than they may', async () => {
+    const args = [...newBin, '--modes', 'link', '--max-downtime', '1ms'];
+    const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, args);
+    expect(exitCode, stderr).toBe(1);
+    expect(report?.modes).toMatchObject([{ mode: 'link', outcome: 'passed', wayBack: false }]);
+    expect(report?.verdict.reasons).toEqual([
+      expect.stringMatching(/^users would wait .* \(--max-downtime\)$/),
+    ]);
+  }, 60_000);
+
+  test('is refused if it is none, or if programs are missing', async () => {
+    const same = await rehearseUpgradeOf(old.url, 15, newBin);
+    expect(same).toMatchObject({ exitCode: 4, report: null });
+    expect(same.stderr).toContain('--to 15 is no major upgrade');
+    const absent = await rehearseUpgradeOf(old.url, 18, [], { PATH: '/usr/bin:/bin' });
+    expect(absent).toMatchObject({ exitCode: 3, report: null });
+    expect(absent.stderr).toContain('postgresql-18');
+    const other = await rehearseUpgradeOf(old.url, 18, ['--new-bin', OLD.programs]);
+    expect(other).toMatchObject({ exitCode: 3, report: null });
+    expect(other.stderr).toContain('not of 18');
+    const partly = await rehearseUpgradeOf(old.url, 18, ['--new-bin', '/usr/bin']);
+    expect(partly.stderr).toMatch(/\/usr\/bin lacks .*pg_upgrade/);
+  }, 60_000);
+});

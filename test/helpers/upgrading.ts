@@ -1,0 +1,69 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type UpgradeReport, upgradeReport } from '../../src/model/upgrade-model.ts';
+import { type CliResult, safemigrate } from './cli.ts';
+import { withClient } from './client.ts';
+import { changedUrl } from './cloning.ts';
+import { loopFileSystem, loopFileSystemObstacle } from './file-system.ts';
+import { debianPrograms, type PlacedServer, type Placing, placedServer } from './placed-server.ts';
+import { skipReason } from './requirements.ts';
+import { upgradePrograms } from './upgrade-programs.ts';
+
+const MB = 2 ** 20;
+
+export interface UpgradeRun extends CliResult {
+  /** null if there was nothing to report on. */
+  readonly report: UpgradeReport | null;
+}
+
+/** What upgrades from 15 to 18 are tried with. */
+export const OLD = await debianPrograms(15);
+export const NEW = await upgradePrograms(18);
+export const cannotUpgrade = skipReason(
+  OLD.obstacle ?? NEW.obstacle ?? (await loopFileSystemObstacle('xfs')),
+);
+
+/** A server of PostgreSQL 15 on an XFS of its own, with a database `app`. */
+export interface ServerToUpgrade {
+  readonly server: PlacedServer;
+  /** Of `app`. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+export async function serverToUpgrade(placing: Partial<Placing> = {}): Promise<ServerToUpgrade> {
+  const disk = await loopFileSystem('xfs', 2048 * MB);
+  const { programs } = OLD;
+  const settings = { max_wal_size: '100MB', ...placing.settings };
+  const server = await placedServer(15, { parent: disk.folder, programs, ...placing, settings });
+  const url = changedUrl(server.url, { database: 'app' });
+  await withClient(server.url, (client) => client.query('CREATE DATABASE app'));
+  return {
+    server,
+    url,
+    async stop() {
+      await server.stop();
+      await disk.destroy();
+    },
+  };
+}
+
+/** Rehearses an upgrade by the built command line. @param args words after `upgrade --url … --to …`. */
+export async function rehearseUpgradeOf(
+  url: string,
+  to: number,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<UpgradeRun> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-upgrade-'));
+  const file = path.join(folder, 'report.json');
+  try {
+    const words = ['upgrade', '--url', url, '--to', String(to), '--report', file, ...args];
+    const result = await safemigrate(words, { env });
+    const text = await readFile(file, 'utf8').catch(() => null);
+    return { ...result, report: text === null ? null : upgradeReport.parse(JSON.parse(text)) };
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,237 @@
+import { describe, expect, test } from 'vitest';
+import type { UpgradeMode } from '../../../src/model/upgrade-mode.ts';
+import type { ModeSection, UpgradeObstacle } from '../../../src/model/upgrade-model.ts';
+import { judgeUpgrade } from '../../../src/upgrade/judge-upgrade.ts';
+import { initdbOptions } from '../../../src/upgrade/new-cluster.ts';
+import { findObstacles } from '../../../src/upgrade/obstacles/find-obstacles.ts';
+import type { UpgradeFacts } from '../../../src/upgrade/obstacles/obstacle-rule.ts';
+import { longestSteps } from '../../../src/upgrade/pg-upgrade.ts';
+import { recommend } from '../../../src/upgrade/recommend.ts';
+import { endOfFirstStage } from '../../../src/upgrade/try-mode.ts';
+
+function mode(name: UpgradeMode, downtimeS: number | null): ModeSection {
+  return {
+    mode: name,
+    outcome: downtimeS === null ? 'failed' : 'passed',
+    reason: null,
+    phases: [],
+    downtimeMs: downtimeS === null ? null : downtimeS * 1000,
+    peakBytes: null,
+    wayBack: name === 'copy' || name === 'clone',
+  };
+}
+
+const lines = (...said: [text: string, atMs: number][]) => ({
+  exitCode: 0,
+  durationMs: said.at(-1)?.[1] ?? 0,
+  lines: said.map(([text, atMs]) => ({ text, atMs })),
+});
+
+describe('the mode that is recommended', () => {
+  test.each<[string, [UpgradeMode, number | null][], number | null, UpgradeMode | undefined]>([
+    [
+      'has a way back if that costs little',
+      [
+        ['copy', 16],
+        ['clone', 8],
+        ['link', 6],
+        ['swap', 5],
+      ],
+      null,
+      'clone',
+    ],
+    [
+      'has no way back if that costs much',
+      [
+        ['copy', 600],
+        ['link', 30],
+      ],
+      null,
+      'link',
+    ],
+    [
+      'has no way back if users cannot wait',
+      [
+        ['copy', 16],
+        ['clone', 8],
+        ['link', 6],
+      ],
+      7000,
+      'link',
+    ],
+    [
+      'is the fastest if none is fast enough',
+      [
+        ['copy', 16],
+        ['link', 6],
+      ],
+      1000,
+      'link',
+    ],
+    [
+      'is one that passed',
+      [
+        ['clone', null],
+        ['link', 6],
+      ],
+      null,
+      'link',
+    ],
+    ['is none if none passed', [['copy', null]], null, undefined],
+  ])('%s', (_, modes, maxDowntimeMs, expected) => {
+    const found = recommend(
+      modes.map(([name, downtime]) => mode(name, downtime)),
+      maxDowntimeMs,
+    );
+    expect(found?.mode).toBe(expected);
+  });
+});
+
+describe('the verdict', () => {
+  const plan = { to: 18, maxDowntimeMs: null };
+  const obstacle: UpgradeObstacle = {
+    code: 'X',
+    severity: 'error',
+    message: 'no',
+    objects: [],
+    count: 1,
+    remedy: '',
+    sql: [],
+  };
+
+  test('passes with modes that passed and obstacles that are no errors', () => {
+    const findings = { check: { passed: true }, obstacles: [{ ...obstacle, severity: 'warning' as const }] };
+    expect(judgeUpgrade({ ...findings, modes: [mode('link', 1)] }, plan).verdict.pass).toBe(true);
+  });
+
+  test.each([
+    ['an obstacle', { check: { passed: true }, obstacles: [obstacle], modes: [mode('link', 1)] }, 'X: no'],
+    [
+      'a check that failed for what no rule knows',
+      { check: { passed: false }, obstacles: [], modes: [] },
+      'pg_upgrade refuses',
+    ],
+    [
+      'a mode that failed',
+      { check: { passed: true }, obstacles: [], modes: [mode('link', null)] },
+      '--link failed',
+    ],
+    ['no mode at all', { check: { passed: true }, obstacles: [], modes: [] }, 'no mode could be tried'],
+  ])('does not pass for %s', (_, findings, reason) => {
+    const { verdict } = judgeUpgrade(findings, plan);
+    expect(verdict).toEqual({ pass: false, reasons: [expect.stringContaining(reason)] });
+  });
+});
+
+test('the longest steps of pg_upgrade are listed in their order, by what it wrote last on a line', () => {
+  const run = lines(
+    ['Performing Consistency Checks', 5],
+    ['Checking cluster versions                                     ok', 10],
+    ['Restoring database schemas in the new cluster', 100],
+    ['  template1\r  app                                \r                         ok', 900],
+    ['Copying user relation files', 901],
+  );
+  expect(longestSteps(run).map(({ name }) => name)).toEqual(['Checking cluster versions']);
+  expect(longestSteps(run)[0]?.durationMs).toBe(5);
+});
+
+test('the first stage of the statistics ends when vacuumdb begins the second one', () => {
+  const stage = (database: string, targets: string) =>
+    `vacuumdb: processing database "${database}": Generating statistics (${targets})`;
+  expect(
+    endOfFirstStage(
+      lines(
+        [stage('a', '1 target'), 1],
+        [stage('b', '1 target'), 40],
+        [stage('a', '10 targets'), 70],
+        ['', 99],
+      ),
+    ),
+  ).toBe(70);
+  expect(endOfFirstStage(lines(['nothing to do', 12]))).toBe(12);
+});
+
+describe('initdb', () => {
+  const facts = {
+    ...{ superuser: 'postgres', checksums: false, walSegmentBytes: 2 ** 26, encoding: 'UTF8', provider: 'c' },
+    ...{ collate: 'C', ctype: 'de_DE.UTF-8', locale: null, databases: [] },
+  };
+
+  test('makes a cluster without checksums as each version does', () => {
+    expect(initdbOptions(facts, 18)).toContain('--no-data-checksums');
+    expect(initdbOptions(facts, 17).join()).not.toContain('checksums');
+    expect(initdbOptions({ ...facts, checksums: true }, 17)).toContain('--data-checksums');
+  });
+
+  test('makes one with the locales, the provider and the WAL segments of the old one', () => {
+    const words = initdbOptions({ ...facts, provider: 'i', locale: 'de-AT' }, 18);
+    expect(words).toEqual(
+      expect.arrayContaining(['--locale-provider=icu', '--icu-locale=de-AT', '--wal-segsize=64']),
+    );
+    expect(words).toEqual(
+      expect.arrayContaining(['--lc-collate=C', '--lc-ctype=de_DE.UTF-8', '--encoding=UTF8']),
+    );
+  });
+});
+
+describe('the obstacles', () => {
+  const facts: UpgradeFacts = {
+    from: 15,
+    to: 18,
+    target: { slots: [], standbys: [], tablespacesInside: [], loginMethods: null },
+    initdbRefusal: null,
+    installed: { icu: true, settings: new Map(), extensions: new Map([['hstore', '1.8']]) },
+    rows: new Map(),
+    files: new Map(),
+    ownSettings: [],
+    missingLibraries: [],
+  };
+  const codes = (more: Partial<UpgradeFacts>) => findObstacles({ ...facts, ...more }).map(({ code }) => code);
+
+  test('are none of a cluster that has none', () => {
+    expect(codes({})).toEqual([]);
+  });
+
+  test('name extensions that are missing, and those with newer versions', () => {
+    const rows = new Map([
+      ['EXTENSION_MISSING', [{ object: 'postgis|3.4|app' }, { object: 'hstore|1.7|app' }]],
+    ]);
+    expect(findObstacles({ ...facts, rows })).toMatchObject([
+      { code: 'EXTENSION_MISSING', objects: ['app: postgis 3.4'] },
+      {
+        code: 'EXTENSION_UPDATE',
+        objects: ['app: hstore 1.7 (there: 1.8)'],
+        sql: ['ALTER EXTENSION "hstore" UPDATE;'],
+      },
+    ]);
+  });
+
+  test('have what pg_upgrade alone found', () => {
+    const files = new Map([['tables_using_composite.txt', ['In database: app', '  public.odd.class']]]);
+    expect(codes({ files })).toEqual(['SYSTEM_TYPE_COLUMN']);
+  });
+
+  test('name libraries unless their extension is missing', () => {
+    const rows = new Map([['EXTENSION_MISSING', [{ object: 'postgis|3.4|app' }]]]);
+    const said = ['postgis-3', 'own'].map((name) => `could not load library "$libdir/${name}": ERROR: …`);
+    const files = new Map([['loadable_libraries.txt', [...said, 'In database: app']]]);
+    expect(findObstacles({ ...facts, rows, files, missingLibraries: ['pg_cron'] })).toMatchObject([
+      { code: 'EXTENSION_MISSING', objects: ['app: postgis 3.4'] },
+      { code: 'LIBRARY_MISSING', objects: ['pg_cron, of shared_preload_libraries', '$libdir/own'] },
+    ]);
+  });
+
+  test('concern the versions that they belong to', () => {
+    const target = { ...facts.target, slots: [{ name: 'feed', type: 'logical', database: 'app' }] };
+    expect(codes({ target })).toEqual(['SLOT_LOST']);
+    expect(codes({ target, from: 17 })).toEqual(['SLOT_MUST_BE_READ']);
+  });
+
+  test('have settings that are gone, but not those that were renamed or belong to extensions', () => {
+    const ownSettings = ['old_snapshot_threshold', 'force_parallel_mode', 'app.tenant', 'work_mem'];
+    const installed = { ...facts.installed, settings: new Map([['work_mem', '4096']]) };
+    expect(findObstacles({ ...facts, ownSettings, installed })).toMatchObject([
+      { code: 'SETTING_GONE', objects: ['old_snapshot_threshold'] },
+    ]);
+  });
+});
