@@ -7,6 +7,7 @@ import { itemsOf, nodesWithin, strings } from '../postgres/sql/tree.ts';
 import { fillInBatches } from './batches.ts';
 import { constraintFromIndex } from './concurrent-forms.ts';
 import { attach, detach } from './partitions.ts';
+import { retype } from './retype.ts';
 import {
   type AlterCommand,
   type AlterTable,
@@ -76,6 +77,8 @@ function rewriteCommand(alter: AlterTable, command: AlterCommand): Rewriting | u
       return def && 'Constraint' in def ? addConstraint(alter, command, def.Constraint) : undefined;
     case 'AT_SetNotNull':
       return codes.has('SET_NOT_NULL_SCANS_TABLE') ? setNotNull(alter, name) : undefined;
+    case 'AT_AlterColumnType':
+      return codes.has('TYPE_CHANGE_REWRITES') ? retype(alter, command) : undefined;
     case 'AT_AddColumn':
       return def && 'ColumnDef' in def ? addColumn(alter, command, def.ColumnDef) : undefined;
     case 'AT_AttachPartition':

@@ -50,8 +50,8 @@ export function fillInBatches(table: string, key: readonly string[], column: str
   );
 }
 
-/** @param change writes the statement for one range of keys. */
-function batches(
+/** A loop over the keys of a table. @param change writes the statement for one range of keys. */
+export function batches(
   table: string,
   key: readonly string[],
   change: (range: (alias: string) => string) => string,

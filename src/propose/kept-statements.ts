@@ -1,9 +1,11 @@
 import type { HazardContext } from '../hazards/hazard-context.ts';
 import { newlyNotNull } from '../hazards/kinds/builds.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
+import type { ColumnBefore } from '../observe/columns-before.ts';
 import type { SessionStart } from '../observe/command-watch.ts';
 import type { RelationBefore } from '../observe/relations-before.ts';
 import { fieldsIf, isQuery, roleOf, writesWithin } from '../postgres/sql/classify-statement.ts';
+import { displayName } from '../postgres/sql/quote.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import { isSystemFunction } from '../postgres/sql/system-functions.ts';
 import { calledFunctions, kindOf, type Node, nameOf, nodesWithin } from '../postgres/sql/tree.ts';
@@ -23,6 +25,8 @@ export interface Recording {
   >;
   readonly sessions: ReadonlyMap<number, SessionStart>;
   readonly before: ReadonlyMap<string, RelationBefore>;
+  /** By qualified name; null: changes of type are to stay as they are. */
+  readonly columns: ReadonlyMap<string, ColumnBefore> | null;
 }
 
 /** A safer form has limits of its own in place of the command's. */
@@ -49,7 +53,7 @@ export async function keptStatements(
 ): Promise<KeptStatement[]> {
   const { facts } = recording.context;
   const transactions = new Map(facts.transactions.map((each) => [each.transaction, each]));
-  const codes = codesByStatement(recording.context, hazards);
+  const codes = codesByStatement(recording, hazards);
   const begins = new Map<number, string>();
   const savepoints = new Savepoints();
   const kept: KeptStatement[] = [];
@@ -79,14 +83,14 @@ export async function keptStatements(
 
 /** The hazards that a script can take away, by statement; those of rows by every statement that changes many. */
 function codesByStatement(
-  context: HazardContext,
+  { context, columns }: Recording,
   hazards: readonly Hazard[],
 ): ReadonlyMap<number, ReadonlySet<string>> {
   const codes = new Map<number, Set<string>>();
   const add = (index: number, code: string) => codes.set(index, (codes.get(index) ?? new Set()).add(code));
   for (const { code, statement: index } of hazards) {
     const statement = context.facts.statements.find((each) => each.index === index);
-    if (!statement || !isScripted(code)) continue;
+    if (!statement || !isScripted(code, columns !== null)) continue;
     const others = OF_ROWS.has(code) ? context.inTransactionOf(statement).filter(changesMany) : [statement];
     for (const each of others.length > 0 ? others : [statement]) add(each.index, code);
     // Once its transaction is divided, a lock that an earlier statement took does not cover it any more.
@@ -140,7 +144,7 @@ function refuseUnwritable(
 }
 
 function subjectOf(
-  { context, before }: Recording,
+  { context, before, columns }: Recording,
   section: StatementSection,
   read: Read,
   codes: ReadonlySet<string>,
@@ -149,6 +153,7 @@ function subjectOf(
   return {
     ...{ ...read, codes, relation, rows: section.rows ?? 0 },
     before: (range) => before.get(relation(range)),
+    columnBefore: (range, column) => columns?.get(`${relation(range)}.${displayName(column)}`),
     newlyNotNull: (range) => newlyNotNull(context.facts.schema, relation(range)).map(unquoted),
   };
 }

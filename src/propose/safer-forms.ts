@@ -25,6 +25,7 @@ const FORMS: Readonly<Partial<Record<ScriptedCode, (subject: Subject) => Rewriti
   ATTACH_PARTITION_SCANS_TABLE: alterTable,
   DETACH_PARTITION_NOT_CONCURRENT: alterTable,
   VOLATILE_DEFAULT_REWRITES: alterTable,
+  TYPE_CHANGE_REWRITES: alterTable,
   BACKFILL_IN_ONE_TRANSACTION: inBatches,
   BACKFILL_WITH_DDL: inBatches,
 };

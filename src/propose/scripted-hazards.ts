@@ -26,13 +26,22 @@ const SCRIPTED = {
   STATISTICS_MISSING: 'statistics for the planner',
 } as const;
 
-export type ScriptedCode = keyof typeof SCRIPTED;
+/** Those that it takes away if it is asked for more (`--propose-all`). */
+const ASKED = {
+  TYPE_CHANGE_REWRITES:
+    'a new column, filled in batches, takes the place of the old one, as the last column of its table',
+} as const;
 
-export function isScripted(code: string): code is ScriptedCode {
-  return Object.hasOwn(SCRIPTED, code);
+const WORDS: Readonly<Record<string, string>> = { ...SCRIPTED, ...ASKED };
+
+export type ScriptedCode = keyof typeof SCRIPTED | keyof typeof ASKED;
+
+/** @param all also what is only done if it is asked for. */
+export function isScripted(code: string, all = false): code is ScriptedCode {
+  return Object.hasOwn(all ? WORDS : SCRIPTED, code);
 }
 
 /** What a script does about a hazard, for its comments. */
 export function wordsOfForm(code: string): string {
-  return isScripted(code) ? SCRIPTED[code] : '';
+  return WORDS[code] ?? '';
 }

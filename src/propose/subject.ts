@@ -1,4 +1,5 @@
 import type * as Tree from 'libpg-query';
+import type { ColumnBefore } from '../observe/columns-before.ts';
 import type { RelationBefore } from '../observe/relations-before.ts';
 import { parseText } from '../postgres/sql/parse.ts';
 import { identifier } from '../postgres/sql/quote.ts';
@@ -19,6 +20,8 @@ export interface Subject {
   relation(range: Tree.RangeVar | undefined): string;
   /** undefined: the relation did not exist before the command, or has another name then. */
   before(range: Tree.RangeVar | undefined): RelationBefore | undefined;
+  /** undefined: the same, or types are to stay as they are changed. */
+  columnBefore(range: Tree.RangeVar | undefined, column: string): ColumnBefore | undefined;
   /** Its columns that the command made NOT NULL. */
   newlyNotNull(range: Tree.RangeVar | undefined): readonly string[];
 }

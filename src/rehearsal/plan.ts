@@ -38,6 +38,8 @@ export interface RehearsalPlan extends RunPlan {
   /** The file for a safer form; null: none is asked for. */
   readonly propose: string | null;
   readonly proposeFormat: ProposalFormat;
+  /** Changes of type, too. */
+  readonly proposeAll: boolean;
   /** The file for what the command sent; null: it is not asked for. */
   readonly script: string | null;
   readonly pastApplies: NonNullable<RehearseOptions['pastApplies']>;
@@ -151,11 +153,12 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     redact,
     propose,
     proposeFormat,
+    proposeAll,
     script,
   } = settings;
-  if (proposeFormat !== 'plain' && propose === null)
-    throw new SafemigrateError('CONFIGURATION', '--propose-format needs --propose.', {
-      hint: 'Name a folder for the migration with --propose. Nothing was touched.',
+  if ((proposeFormat !== 'plain' || proposeAll) && propose === null)
+    throw new SafemigrateError('CONFIGURATION', '--propose-format and --propose-all need --propose.', {
+      hint: 'Name what is to be written with --propose. Nothing was touched.',
     });
   return {
     ...makeRunPlan(options),
@@ -179,6 +182,7 @@ export function makeRehearsalPlan(options: RehearseOptions): RehearsalPlan {
     redact,
     propose,
     proposeFormat,
+    proposeAll,
     script,
     pastApplies: options.pastApplies ?? (async () => []),
   };

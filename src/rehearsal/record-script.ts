@@ -25,7 +25,7 @@ export async function recordScript(
   try {
     const { sent, sessions } = run.seen;
     const { parts, statements, transactions } = await writeVerbatim({
-      ...{ context: new HazardContext(hazardFactsOf(run)), sent, sessions, before: new Map() },
+      ...{ context: new HazardContext(hazardFactsOf(run)), sent, sessions, before: new Map(), columns: null },
     });
     if (parts.length === 0) return { ...none, reason: 'the command sent nothing that leaves anything' };
     const file = resolve(plan.command.folder, plan.script);

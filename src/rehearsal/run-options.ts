@@ -101,6 +101,8 @@ export interface RehearsalSettings {
   readonly propose?: string;
   /** How it is written: SQL for psql, or a folder with a migration of this tool. */
   readonly proposeFormat?: ProposalFormat;
+  /** Changes of type as well, of which the column is the last one of its table then. */
+  readonly proposeAll?: boolean;
   /** A file that gets what the command sent, as one script for psql. */
   readonly script?: string;
   /** Runs the command once more under load, on a second clone: `shapes`, or files with scripts for pgbench, `FILE.sql[@weight]`. */
@@ -172,6 +174,7 @@ export const REHEARSAL_DEFAULTS = {
   atOnce: 0,
   propose: null,
   proposeFormat: 'plain',
+  proposeAll: false,
   script: null,
   load: [],
   loadCommand: null,

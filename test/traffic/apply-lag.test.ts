@@ -2,8 +2,10 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fillInBatches } from '../../src/propose/batches.ts';
 import { apply } from '../helpers/apply.ts';
 import { withClient } from '../helpers/client.ts';
+import { until } from '../helpers/cutting.ts';
 import { type PlacedServer, placedServer, standbyOf } from '../helpers/placed-server.ts';
 import { scriptCommand } from '../helpers/rehearse.ts';
 import { withDatabase } from '../helpers/target-state.ts';
@@ -79,5 +81,34 @@ describe.each([18, 14] as const)('a standby of PostgreSQL %i that is behind', (v
     expect(run.exitCode).toBe(0);
     expect(madeMeanwhile).toBe(false);
     expect(run.apply.during?.laggedMs).toBeGreaterThan(0);
+  });
+
+  test('pauses the batches of a safer form', async () => {
+    const url = withDatabase(primary.url, DATABASE);
+    const ask = (sql: string) => withClient(url, async (client) => (await client.query(sql)).rows);
+    await ask(
+      `CREATE TABLE filled (id int PRIMARY KEY, v int);
+       INSERT INTO filled SELECT n, NULL FROM generate_series(1, 6000) AS n;
+       ALTER TABLE filled ALTER v SET DEFAULT 1`,
+    );
+    await replay('pause');
+    for (let file = 1; file <= 5; file++)
+      await ask("SELECT pg_logical_emit_message(false, 'lag', 'x'); SELECT pg_switch_wal()");
+    const [loop] = fillInBatches('filled', ['id'], 'v');
+    const filling = ask(loop?.sql ?? '');
+    const pauses = new Set<number>();
+    await until('it has looked several times', async () => {
+      const rows = await ask(
+        `SELECT extract(epoch FROM xact_start) AS since FROM pg_stat_activity
+         WHERE query LIKE 'DO $safemigrate$%' AND wait_event = 'PgSleep'`,
+      );
+      for (const { since } of rows as { since: number }[]) pauses.add(since);
+      return pauses.size > 3;
+    });
+    const count = async () => (await ask('SELECT count(v)::int FROM filled'))[0]?.count as number;
+    expect(await count()).toBe(5000);
+    await replay('resume');
+    await filling;
+    expect(await count()).toBe(6000);
   });
 });

@@ -159,6 +159,14 @@ export const REHEARSAL_TABLE = declareOptions<RehearsalSettings>(REHEARSAL_DEFAU
     modes: ['rehearse'],
     notInFile: true,
   },
+  proposeAll: {
+    flag: '--propose-all',
+    summary: 'propose it for changes of type, too: the column becomes the last one of its table',
+    group: 'Checks',
+    type: SWITCH,
+    modes: ['rehearse'],
+    notInFile: true,
+  },
   script: {
     flag: '--script <file>',
     summary: 'write what the command sent as one script for psql, with its values',

@@ -7,6 +7,7 @@ import { HazardContext } from '../../hazards/hazard-context.ts';
 import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { watchClone } from '../../observe/clone-watch.ts';
+import { type ColumnBefore, readColumnsBefore } from '../../observe/columns-before.ts';
 import { readRelationsBefore } from '../../observe/relations-before.ts';
 import { isOfTool } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
@@ -89,11 +90,14 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
     return without(refused(original, ['statements were not observed one by one (--observe exact)']));
   const facts = hazardFactsOf(original, prepared.profile?.profile);
   const found = findHazards(facts);
-  if (!found.some(({ code }) => isScripted(code))) return without(empty(original));
+  const { proposeAll } = setup.plan;
+  if (!found.some(({ code }) => isScripted(code, proposeAll))) return without(empty(original));
   const second = await anotherClone(setup, prepared);
   const before = await inClone(second, readRelationsBefore);
   const { sent, sessions } = original.seen;
-  const recording = { context: new HazardContext(facts), sent, sessions, before };
+  const context = new HazardContext(facts);
+  const columns = proposeAll ? await retypedBefore(second, context) : null;
+  const recording = { context, sent, sessions, before, columns };
   const kept = await keptStatements(recording, found, 'safer');
   const migration = migrationOf(setup.plan, kept);
   const script = writeScript(recording, kept, found);
@@ -113,6 +117,12 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   }
   const statements = section.outcome === 'proved' ? statementsOfScript(script.parts) : [];
   return { section: { ...section, changes, left }, statements };
+}
+
+/** Reads the columns whose type the command changed. */
+function retypedBefore(second: CloneSetup, context: HazardContext): Promise<Map<string, ColumnBefore>> {
+  const names = context.actionsOf('alter type').map(({ action }) => action.column);
+  return inClone(second, (session) => readColumnsBefore(session, names));
 }
 
 async function tryScript(

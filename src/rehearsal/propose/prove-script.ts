@@ -117,7 +117,10 @@ function hazardReasons(now: readonly Hazard[], found: readonly Hazard[], taken: 
   const isIn = (list: readonly Hazard[], { code, relation }: Hazard) =>
     list.some((each) => each.code === code && each.relation === relation);
   const kept = now.filter((hazard) => isIn(taken, hazard));
-  const isNew = ({ code }: Hazard) => !found.some((each) => each.code === code);
+  // Another column has the name: that the schemas are equal proves that none is missing.
+  const isReplaced = ({ code }: Hazard) =>
+    code === 'COLUMN_DROPPED' && taken.some((each) => each.code === 'TYPE_CHANGE_REWRITES');
+  const isNew = (hazard: Hazard) => !found.some(({ code }) => code === hazard.code) && !isReplaced(hazard);
   const added = now.filter(
     (hazard) => isNew(hazard) && (hazard.severity !== 'notice' || isScripted(hazard.code)),
   );

@@ -137,6 +137,8 @@ const FAULTS: readonly [what: string, fixture: string, fault: Fault, reason: Reg
     STILL,
   ],
   ['a key that is validated at once', 'FOREIGN_KEY_VALIDATED_AT_ONCE', inOneTransaction, STILL],
+  ['a new column that is not filled', 'TYPE_CHANGE_REWRITES', without('safemigrate_low'), /it failed/],
+  ['an old column that stays', 'TYPE_CHANGE_REWRITES', without('DROP TRIGGER'), SCHEMA],
   ['no ANALYZE', 'STATISTICS_MISSING', without('ANALYZE'), STILL],
 ];
 
@@ -151,6 +153,7 @@ test.each(FAULTS)('%s (%s) is not proved', async (_what, name, fault, reason) =>
     env: { ...plainEnvironment(), DATABASE_URL: target.url },
     clone: 'template',
     propose: script,
+    proposeAll: name === 'TYPE_CHANGE_REWRITES',
   });
   expect(proposal?.outcome).toBe('refused');
   expect(proposal?.reasons.join('\n')).toMatch(reason);
