@@ -118,7 +118,8 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     expect(await pool.list()).toEqual(before);
   }, 60_000);
 
-  test('is rehearsed, and the report says how', async () => {
+  test('is rehearsed, and the report says how, and what it would take of a disk that compresses', async () => {
+    await pool.zfs('set', 'compression=lzjb', pool.name);
     server = await serverIn(LAYOUTS[2], pool, 18);
     const { report } = await rehearse(server.url, sqlCommand('ALTER TABLE account ADD COLUMN note text'), {
       env: { SAFEMIGRATE_CLONE: 'auto' },
@@ -131,6 +132,9 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     expect(report.clone.uniqueBytes).toBeGreaterThan(0);
     expect(report.target.touched.join()).toContain('a zfs snapshot of');
     expect(report.target.changes).toEqual([]);
+    const { compressRatio, unsharedBytes } = report.forecast?.disk ?? {};
+    expect(compressRatio).toBeGreaterThan(1);
+    expect(unsharedBytes).toBe(report.clone.uniqueBytes);
   }, 60_000);
 
   test('is sent to another pool while it is written, and a server on what arrives can be cloned', async () => {
