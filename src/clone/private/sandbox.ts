@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Caveat } from '../../model/report.ts';
@@ -101,7 +101,7 @@ async function trySandboxes(owner: Owner, view: View): Promise<Sandbox> {
     '--',
     ...becoming,
   ];
-  const trial = (await works(['test', '-e', postgres])) ? [postgres, '--version'] : ['true'];
+  const trial = existsSync(postgres) ? [postgres, '--version'] : ['true'];
   if (await works([...caged(), ...trial]))
     return {
       containment: 'sandbox',
