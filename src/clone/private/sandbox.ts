@@ -183,10 +183,13 @@ export function libraryFoldersIn(settings: ReadonlyMap<string, string>): string[
   return named.map((place) => (/\.(so|dylib)$/.test(place) ? path.dirname(place) : place));
 }
 
+/** A trial takes 30 ms, and some seconds on a machine that is overloaded: that must not cost the sandbox. */
+const TRIAL_MS = 30_000;
+
 async function works(words: readonly string[]): Promise<boolean> {
   const [program = '', ...rest] = words;
   try {
-    await run(program, rest, { timeout: 5_000 });
+    await run(program, rest, { timeout: TRIAL_MS });
     return true;
   } catch {
     return false;
