@@ -37,7 +37,7 @@ export const queriesSection = z.object({
     /** Queries whose text is hidden from the role. */
     hidden: z.int(),
   }),
-  /** Plans were compared as well: EXPLAIN (GENERIC_PLAN) exists since PostgreSQL 16. */
+  /** Plans were compared as well. */
   planned: z.boolean(),
   broken: z.array(applicationQuery.extend({ error: sqlError })),
   /** INSERTs that do not name columns which have no default and must have a value since the command. */

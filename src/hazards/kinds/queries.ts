@@ -11,7 +11,7 @@ export const QUERIES: readonly HazardRecord[] = [
     code: 'QUERY_BREAKS',
     title: 'a query of the running application no longer works',
     condition:
-      'A query of pg_stat_statements or of a file (--queries) could be prepared (from PostgreSQL 16 on, planned) before the command but not after it; a warning if it is sent less than once an hour.',
+      'A query of pg_stat_statements or of a file (--queries) could be prepared and planned before the command but not after it; a warning if it is sent less than once an hour.',
     effect: 'The running application gets an error for it, from the commit until it is replaced.',
     safer:
       'First release an application that no longer sends the query, then drop or rename what it used; for a rename, keep the old name in the meantime (a view, a generated or a second column).',
@@ -41,7 +41,7 @@ export const QUERIES: readonly HazardRecord[] = [
     code: 'QUERY_SLOWER',
     title: 'an application query gets a more expensive plan',
     condition:
-      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command (PostgreSQL 16 and newer). If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze.',
+      'The cost of the generic plan of a query (--queries) is at least ten times its cost before the command. If ANALYZE on the clone makes that vanish, it is a notice, and says which table to analyze.',
     effect: 'The query takes longer after the commit, and all its calls together load the server.',
     safer:
       'Build the index that the new plan lacks with CREATE INDEX CONCURRENTLY before the old one is dropped; ANALYZE rewritten tables.',
@@ -61,10 +61,10 @@ export const QUERIES: readonly HazardRecord[] = [
 const SHOWN = { atMost: 3, separator: '; ' };
 const SQL_CHARACTERS = 120;
 
-/** A query that a person or a former migration sent once stays in the statistics for a long time. */
 const SELDOM_PER_SECOND = 1 / 3600;
 
-function isSeldom(queries: readonly { readonly callsPerSecond: number | null }[]): boolean {
+/** Says whether they all are: a query that a person sent once stays in the statistics for a long time. */
+export function isSeldom(queries: readonly { readonly callsPerSecond: number | null }[]): boolean {
   return queries.every(({ callsPerSecond }) => callsPerSecond !== null && callsPerSecond < SELDOM_PER_SECOND);
 }
 
@@ -73,7 +73,7 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
   const seldom = isSeldom(broken);
   const texts = broken.map(
     ({ sql, error, callsPerSecond }) =>
-      `${excerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
+      `${queryExcerpt(sql)} (${rate(callsPerSecond)}${error.sqlstate}: ${error.message})`,
   );
   const verb = broken.length === 1 ? 'no longer works' : 'no longer work';
   return [
@@ -93,7 +93,7 @@ function refusals(context: HazardContext, { refused = [], ...section }: QueriesS
   return [...new Set(refused.map(({ relation }) => relation))].map((relation): Finding => {
     const own = refused.filter((query) => query.relation === relation);
     const columns = [...new Set(own.flatMap((query) => query.columns))];
-    const texts = own.map(({ sql, callsPerSecond }) => `${excerpt(sql)}${frequency(callsPerSecond)}`);
+    const texts = own.map(({ sql, callsPerSecond }) => `${queryExcerpt(sql)}${frequency(callsPerSecond)}`);
     const verb = own.length === 1 ? 'does not name' : 'do not name';
     return {
       statement: requiring(context, relation, columns),
@@ -124,7 +124,9 @@ function changedRows({ changedRow = [], ...section }: QueriesSection): Finding[]
   const isBusy = changedRow.some(
     ({ callsPerSecond }) => (callsPerSecond ?? BUSY_PER_SECOND) >= BUSY_PER_SECOND,
   );
-  const texts = changedRow.map(({ sql, callsPerSecond }) => `${excerpt(sql)}${frequency(callsPerSecond)}`);
+  const texts = changedRow.map(
+    ({ sql, callsPerSecond }) => `${queryExcerpt(sql)}${frequency(callsPerSecond)}`,
+  );
   const verb = changedRow.length === 1 ? 'returns' : 'return';
   return [
     {
@@ -148,7 +150,7 @@ function slows({ slower, ...section }: QueriesSection): Finding[] {
   const texts = slower.map((query) => {
     const { sql, costBefore, costAfter, nodeBefore, nodeAfter, callsPerSecond } = query;
     const node = nodeBefore === null || nodeAfter === null ? '' : `, ${nodeBefore} → ${nodeAfter}`;
-    return `${excerpt(sql)} (${rate(callsPerSecond)}cost ${cost(costBefore)} → ${cost(costAfter)}${node})`;
+    return `${queryExcerpt(sql)} (${rate(callsPerSecond)}cost ${cost(costBefore)} → ${cost(costAfter)}${node})`;
   });
   const verb = slower.length === 1 ? 'gets' : 'get';
   return [
@@ -173,7 +175,7 @@ function slowUntilAnalyzed({ slower, ...section }: QueriesSection): Finding[] {
       relation: null,
       severity: 'notice',
       message: `${plural(slower.length, 'query', 'queries')} of the running application ${slower.length === 1 ? 'gets' : 'get'} a more expensive plan until ${listed(tables, SHOWN)} ${tables.length === 1 ? 'is' : 'are'} analyzed: ${listed(
-        slower.map(({ sql }) => excerpt(sql)),
+        slower.map(({ sql }) => queryExcerpt(sql)),
         SHOWN,
       )}`,
       evidence: `after ANALYZE on the clone the plans were no longer more expensive; from ${origin(section)}`,
@@ -186,7 +188,8 @@ function origin({ source, countedSince }: Pick<QueriesSection, 'source' | 'count
   return countedSince === null ? source : `${source}, counted since ${countedSince}`;
 }
 
-function excerpt(sql: string): string {
+/** Shortens a query to one line. */
+export function queryExcerpt(sql: string): string {
   const line = sql.replace(/\s+/g, ' ').trim();
   return line.length > SQL_CHARACTERS ? `${line.slice(0, SQL_CHARACTERS)}…` : line;
 }

@@ -11,7 +11,7 @@ export interface SqlError {
 /** What became of one query. */
 export interface QueryTrial {
   readonly error: SqlError | null;
-  /** Its generic plan, from version 16 on. */
+  /** Its generic plan. */
   readonly plan: Plan | null;
   /** Why it could not be planned although it could be prepared: the table has no replica identity. */
   readonly planError?: SqlError | null;
@@ -31,6 +31,10 @@ const UNDERSTOOD = '42P18';
 const GENERIC_PLAN_SINCE = 160_000;
 /** Ours is pg_catalog; the application's is what the database and the role have. */
 const OWN_PATH = 'RESET search_path';
+const PREPARED = 'safemigrate_query_';
+const GENERIC_PLANS = 'SET plan_cache_mode = force_generic_plan';
+const COUNT_PARAMETERS = `
+SELECT name, pg_catalog.cardinality(parameter_types) AS count FROM pg_catalog.pg_prepared_statements WHERE name ^@ '${PREPARED}'`;
 const VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int AS num";
 
 /** A Parse message takes a single statement, and so cannot be made to run a second one. */
@@ -47,14 +51,12 @@ class Preparation extends Query {
 }
 
 /**
- * Prepares each query, and plans it where the server can do that without values. None is run: a Parse message makes
- * a plan's input, EXPLAIN without ANALYZE a plan.
+ * Prepares each query, and plans it without values. None is run: a Parse message makes a plan's input, EXPLAIN without ANALYZE a plan.
  * @param session `pipelined`, so that a thousand queries take the time of one round trip, not of thousands.
  */
 export async function tryQueries(session: Session, queries: readonly string[]): Promise<QueryTrial[]> {
   await session.query(OWN_PATH);
   const [version] = await session.query<{ num: number }>(VERSION);
-  const planned = (version?.num ?? 0) >= GENERIC_PLAN_SINCE;
   const prepare = (sql: string) =>
     outcomeOf<string>((settle) =>
       session.client.query(
@@ -63,28 +65,71 @@ export async function tryQueries(session: Session, queries: readonly string[]): 
         ),
       ),
     );
-  // As a simple query, because the extended protocol wants values for its parameters. That takes several statements,
-  // but a text that Parse took is a single one.
-  const explain = (sql: string) =>
-    outcomeOf<Plan>((settle) => {
-      session.client.query<{ 'QUERY PLAN': unknown }>(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`).then(
-        ({ rows }) => settle(undefined, readPlan(rows[0]?.['QUERY PLAN'])),
-        (error) => settle(error),
-      );
-    });
-
   const texts = queries.map((sql) => sql.replace(TYPED_LITERAL, '$2::$1'));
   const prepared = await Promise.all(texts.map(prepare));
-  return await Promise.all(
-    texts.map(async (sql, index): Promise<QueryTrial> => {
-      const error = prepared[index]?.error ?? null;
-      if (error && error.sqlstate !== UNDERSTOOD) return { error, plan: null, row: null };
-      const row = prepared[index]?.value ?? null;
-      if (!planned) return { error: null, plan: null, row };
-      const { value, error: planError } = await explain(sql);
-      return { error: null, plan: value ?? null, planError, row };
+  const understood = texts.filter((_, index) => isUnderstood(prepared[index]?.error));
+  const explain = (version?.num ?? 0) >= GENERIC_PLAN_SINCE ? explainEach : explainPrepared;
+  const plans = new Map<string, Planned>();
+  for (const [index, plan] of (await explain(session, understood)).entries())
+    plans.set(understood[index] ?? '', plan);
+  return texts.map((sql, index): QueryTrial => {
+    const error = prepared[index]?.error ?? null;
+    if (!isUnderstood(error)) return { error, plan: null, row: null };
+    const { value = null, error: planError = null } = plans.get(sql) ?? {};
+    return { error: null, plan: value, planError, row: prepared[index]?.value ?? null };
+  });
+}
+
+function isUnderstood(error: SqlError | null | undefined): boolean {
+  return !error || error.sqlstate === UNDERSTOOD;
+}
+
+interface Planned {
+  readonly value?: Plan;
+  readonly error: SqlError | null;
+}
+
+/**
+ * As simple queries, because the extended protocol wants values for the parameters. Those take several statements, but a text that
+ * Parse took is a single one.
+ */
+function explainEach(session: Session, texts: readonly string[]): Promise<Planned[]> {
+  return Promise.all(texts.map((sql) => planOf(session, `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`)));
+}
+
+/** The same before version 16: a prepared statement has a generic plan, which values do not change. */
+async function explainPrepared(session: Session, texts: readonly string[]): Promise<Planned[]> {
+  await session.query(GENERIC_PLANS);
+  const made = await Promise.all(
+    texts.map((sql, index) =>
+      outcomeOf<true>((settle) => {
+        session.client
+          .query(`PREPARE ${PREPARED}${index} AS ${sql}`)
+          .then(() => settle(undefined, true), settle);
+      }),
+    ),
+  );
+  const counted = await session.query<{ name: string; count: number }>(COUNT_PARAMETERS);
+  const counts = new Map(counted.map(({ name, count }) => [name, count]));
+  const plans = await Promise.all(
+    made.map(({ error }, index): Promise<Planned> | Planned => {
+      const name = `${PREPARED}${index}`;
+      const values = Array(counts.get(name) ?? 0).fill('NULL');
+      const call = values.length === 0 ? name : `${name} (${values.join(', ')})`;
+      return error ? { error } : planOf(session, `EXPLAIN (FORMAT JSON) EXECUTE ${call}`);
     }),
   );
+  await session.query('DEALLOCATE ALL');
+  return plans;
+}
+
+function planOf(session: Session, sql: string): Promise<Planned> {
+  return outcomeOf<Plan>((settle) => {
+    session.client.query<{ 'QUERY PLAN': unknown }>(sql).then(
+      ({ rows }) => settle(undefined, readPlan(rows[0]?.['QUERY PLAN'])),
+      (error) => settle(error),
+    );
+  });
 }
 
 /** The server compares the same of a prepared statement before it runs it again. */

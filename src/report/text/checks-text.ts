@@ -26,7 +26,7 @@ export function queriesText({ queries }: Report, style: TextStyle): string[] {
   const still = counts.length === 0 ? 'all still work' : counts.join(', ');
   const failed =
     skipped.failedBefore === 0 ? '' : `; ${formatCount(skipped.failedBefore)} already failed before`;
-  const costs = planned || checked === 0 ? '' : '; plans are not compared before PostgreSQL 16';
+  const costs = planned || checked === 0 ? '' : '; none could be planned';
   return [
     ...heading(
       style,

@@ -84,30 +84,21 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test.skipIf(version < 16)(
-    'an UPDATE that can be prepared, and not run without a replica identity, is broken',
-    async () => {
-      const { session, settings, drop } = await scratch(
-        version,
-        `${SHOP}; CREATE PUBLICATION p FOR TABLE orders`,
-      );
-      try {
-        const update = 'UPDATE orders SET note = $1 WHERE customer = $2';
-        const migration = 'ALTER TABLE public.orders DROP CONSTRAINT orders_pkey';
-        const section = await compared(
-          settings,
-          session,
-          migration,
-          update,
-          'INSERT INTO orders VALUES ($1)',
-        );
-        expect(section.broken).toMatchObject([{ sql: update, error: { sqlstate: '55000' } }]);
-        expect(section.checked).toBe(2);
-      } finally {
-        await drop();
-      }
-    },
-  );
+  test('an UPDATE that can be prepared, and not run without a replica identity, is broken', async () => {
+    const { session, settings, drop } = await scratch(
+      version,
+      `${SHOP}; CREATE PUBLICATION p FOR TABLE orders`,
+    );
+    try {
+      const update = 'UPDATE orders SET note = $1 WHERE customer = $2';
+      const migration = 'ALTER TABLE public.orders DROP CONSTRAINT orders_pkey';
+      const section = await compared(settings, session, migration, update, 'INSERT INTO orders VALUES ($1)');
+      expect(section.broken).toMatchObject([{ sql: update, error: { sqlstate: '55000' } }]);
+      expect(section.checked).toBe(2);
+    } finally {
+      await drop();
+    }
+  });
 
   test('queries that return other columns fail in sessions that prepared them, and no others', async () => {
     const { session, settings, drop } = await scratch(version, SHOP);
@@ -156,33 +147,30 @@ describe.each(VERSIONS)('on %d', (version) => {
     }
   });
 
-  test.skipIf(version < 16)(
-    'a query whose index is gone is slower, with both costs and the node that changed',
-    async () => {
-      const { session, settings, drop } = await scratch(version, SHOP);
-      try {
-        const section = await compared(
-          settings,
-          session,
-          'DROP INDEX public.orders_customer_idx',
-          'SELECT * FROM orders WHERE customer = $1',
-          'SELECT * FROM orders WHERE id = $1',
-        );
-        expect(section).toMatchObject({ planned: true, broken: [] });
-        expect(section.slower).toEqual([
-          expect.objectContaining({
-            sql: 'SELECT * FROM orders WHERE customer = $1',
-            nodeBefore: expect.stringMatching(/(Index|Bitmap Heap) Scan.* on orders/),
-            nodeAfter: 'Seq Scan on orders',
-          }),
-        ]);
-        const [slower] = section.slower;
-        expect(slower?.costAfter).toBeGreaterThan(10 * (slower?.costBefore ?? Number.POSITIVE_INFINITY));
-      } finally {
-        await drop();
-      }
-    },
-  );
+  test('a query whose index is gone is slower, with both costs and the node that changed', async () => {
+    const { session, settings, drop } = await scratch(version, SHOP);
+    try {
+      const section = await compared(
+        settings,
+        session,
+        'DROP INDEX public.orders_customer_idx',
+        'SELECT * FROM orders WHERE customer = $1',
+        'SELECT * FROM orders WHERE id = $1',
+      );
+      expect(section).toMatchObject({ planned: true, broken: [] });
+      expect(section.slower).toEqual([
+        expect.objectContaining({
+          sql: 'SELECT * FROM orders WHERE customer = $1',
+          nodeBefore: expect.stringMatching(/(Index|Bitmap Heap) Scan.* on orders/),
+          nodeAfter: 'Seq Scan on orders',
+        }),
+      ]);
+      const [slower] = section.slower;
+      expect(slower?.costAfter).toBeGreaterThan(10 * (slower?.costBefore ?? Number.POSITIVE_INFINITY));
+    } finally {
+      await drop();
+    }
+  });
 
   test('what pg_stat_statements makes of literals is understood all the same', async () => {
     const { session, settings, drop } = await scratch(version, SHOP);
