@@ -82,7 +82,7 @@ async function run(asked: ParsedArguments, words: SplitArguments, signals: Signa
     }
     case 'upgrade': {
       const { upgradeCommand } = await import('./commands/upgrade-command.ts');
-      return upgradeCommand(asked.values, signals);
+      return upgradeCommand(asked.values, words.command ?? [], signals);
     }
     case 'explain': {
       const { explainCommand } = await import('./commands/explain-command.ts');

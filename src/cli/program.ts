@@ -35,18 +35,17 @@ export function readWords(own: readonly string[], hasCommand: boolean): ParsedAr
     if (stray.length > 0) throw strayWords(stray, hasCommand);
     parsed = { action: 'rehearse', values: program.opts() };
   });
-  if (!hasCommand) {
-    for (const [action, { options, summary, argument, common = true }] of subcommands()) {
-      const hidden = !wantsAll && !common;
-      const command = configure(program.command(action, { hidden })).description(summary);
-      for (const spec of Object.values(options)) addOption(command, spec);
-      if (argument !== undefined) command.argument(argument);
-      command.allowExcessArguments(false).action(() => {
-        const [subject] = command.args;
-        const values = { ...shared(program.opts(), action, options), ...command.opts() };
-        parsed = { action, values, ...(subject === undefined ? {} : { subject }) };
-      });
-    }
+  const possible = subcommands().filter(([, { takesCommand }]) => !hasCommand || takesCommand);
+  for (const [action, { options, summary, argument, common = true }] of possible) {
+    const hidden = !wantsAll && !common;
+    const command = configure(program.command(action, { hidden })).description(summary);
+    for (const spec of Object.values(options)) addOption(command, spec);
+    if (argument !== undefined) command.argument(argument);
+    command.allowExcessArguments(false).action(() => {
+      const [subject] = command.args;
+      const values = { ...shared(program.opts(), action, options), ...command.opts() };
+      parsed = { action, values, ...(subject === undefined ? {} : { subject }) };
+    });
   }
   try {
     program.parse(words, { from: 'user' });

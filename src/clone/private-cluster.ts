@@ -6,6 +6,7 @@ import { openMaintenanceSession } from '../ownership/control-session.ts';
 import { MadeDatabases } from '../ownership/made-databases.ts';
 import { uniqueBytesOf } from '../ownership/unique-bytes.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import type { Scope } from '../scope.ts';
 import type { Clone, CloneContext, Impossible, Possible } from './method.ts';
 import { type FolderLocation, loginThere, placeFor, targetThere } from './private/folder-location.ts';
@@ -120,13 +121,10 @@ export async function startPrivateCluster(
   const started = performance.now();
   const { run, audit, signal, target: found } = context;
   const { folder, owner, programs } = cluster;
-  const { lease, place, original, sandbox, settings, filled, server } = await startOnCopy(
-    context,
-    cluster,
-    scope,
-  );
+  const copy = await startOnCopy(context, cluster, scope);
+  const { lease, place, original, sandbox, settings, filled, server } = copy;
   lease.watch(server);
-  const { touched, caveats, databases } = filled;
+  const { caveats, databases } = filled;
   const target = targetThere(found, place, original.superuser);
   const control = await scope.own(
     'connection to the clone',
@@ -139,27 +137,13 @@ export async function startPrivateCluster(
     openSession(target.settings, { database, run, audit, purpose: 'settle', statementTimeoutMs: 0 });
   const { databases: others } = context.options;
   const settled = await prepareStartedServer(control, target.database.name, databases, others, enter);
-  const { strategy, reason } = cluster.assessment;
   const placesOf = (own: string) =>
     cluster.places?.map((inner) => path.join(own, path.relative(folder, inner)));
   return {
-    ...{ method: cluster.method, strategy, reason, isolation: 'own-cluster' },
-    containment: sandbox.containment,
-    database: target.database.name,
-    oid: target.database.oid,
-    connect: loginThere(found.settings, place),
-    sharesRoles: true,
-    server: { control, open: (purpose) => openMaintenanceSession(target, { run, audit, purpose }) },
-    marking: () => null,
-    made: new MadeDatabases(run, control, async () => {}),
+    ...cloneOn(context, cluster, copy, control),
     leftOut: databases ? await namesOfLeftOut(control, databases) : new Set<string>(),
     durationMs: performance.now() - started,
-    stallMs: 0,
-    notCarried: [],
-    touched,
     caveats: [...caveats, ...sandbox.caveats, ...settings.caveats, ...settled, ...notCompared(others)],
-    uniqueBytes: () => uniqueBytesOf(folder, target.database.oid),
-    keep: async () => void (await lease.keep()),
     keepResettable: (count) =>
       keepResettable(
         { context, cluster, lease, server, control },
@@ -176,6 +160,31 @@ export async function startPrivateCluster(
         count,
         scope,
       ),
+  };
+}
+
+/** Describes a server on a copy of the cluster as a clone of the target. @param control a session on it. */
+export function cloneOn(
+  { target: found, run, audit }: Pick<CloneContext, 'target' | 'run' | 'audit'>,
+  { method, assessment: { strategy, reason }, folder }: PrivateServer,
+  { place, original, sandbox, lease, filled: { touched } }: StartedCopy,
+  control: Session,
+): Omit<Clone, 'durationMs' | 'caveats'> {
+  const target = targetThere(found, place, original.superuser);
+  return {
+    ...{ method, strategy, reason, isolation: 'own-cluster', containment: sandbox.containment },
+    database: target.database.name,
+    oid: target.database.oid,
+    connect: loginThere(found.settings, place),
+    sharesRoles: true,
+    server: { control, open: (purpose) => openMaintenanceSession(target, { run, audit, purpose }) },
+    marking: () => null,
+    made: new MadeDatabases(run, control, async () => {}),
+    stallMs: 0,
+    notCarried: [],
+    touched,
+    uniqueBytes: () => uniqueBytesOf(folder, target.database.oid),
+    keep: async () => void (await lease.keep()),
   };
 }
 

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { checkSection, queriesSection } from './check-model.ts';
 import { bytes, milliseconds, time } from './measures.ts';
 import { caveat } from './run-model.ts';
+import { schemaChange } from './schema-model.ts';
 import { UPGRADE_MODES } from './upgrade-mode.ts';
 
 const installation = z.object({
@@ -13,7 +15,7 @@ const installation = z.object({
 
 /** A part of an upgrade, in the order in which they run. */
 const upgradePhase = z.object({
-  name: z.enum(['initdb', 'pg_upgrade', 'start', 'first statistics', 'statistics']),
+  name: z.enum(['initdb', 'pg_upgrade', 'start', 'first statistics', 'statistics', 'command']),
   durationMs: milliseconds,
   /** Users cannot work meanwhile. */
   down: z.boolean(),
@@ -33,6 +35,24 @@ const modeSection = z.object({
   peakBytes: bytes.nullable(),
   /** The old cluster can be started again after the new one has run. */
   wayBack: z.boolean(),
+});
+
+/** What the target's database and its application are on both versions. */
+const applicationSection = z.object({
+  /** The mode after which it was tried. */
+  mode: z.enum(UPGRADE_MODES),
+  /** null: there were none to be tried. */
+  queries: queriesSection.nullable(),
+  checks: z.array(checkSection),
+  /** Differences of the schema right after the upgrade, but for what the versions explain; null: it could not be compared. */
+  schemaChanges: z.array(schemaChange).nullable(),
+});
+
+const postUpgradeCommand = z.object({
+  argv: z.array(z.string()),
+  /** After the first mode. null: a signal ended it. */
+  exitCode: z.int().nullable(),
+  durationMs: milliseconds,
 });
 
 const obstacle = z.object({
@@ -84,6 +104,10 @@ export const upgradeReport = z.object({
   obstacles: z.array(obstacle),
   /** Empty unless the check passed. */
   modes: z.array(modeSection),
+  /** The command that belongs to the upgrade, on the upgraded server; null: there was none, or no mode got that far. */
+  command: postUpgradeCommand.nullable(),
+  /** null: no mode passed. */
+  application: applicationSection.nullable(),
   /** null: no mode passed. */
   recommendation: z.object({ mode: z.enum(UPGRADE_MODES), reason: z.string() }).nullable(),
   /** Whether pg_upgrade carries the planner's statistics over. */
@@ -98,6 +122,8 @@ export const upgradeReport = z.object({
 
 export type UpgradeReport = z.infer<typeof upgradeReport>;
 export type Installation = z.infer<typeof installation>;
+export type ApplicationSection = z.infer<typeof applicationSection>;
+export type PostUpgradeCommand = z.infer<typeof postUpgradeCommand>;
 export type UpgradePhase = z.infer<typeof upgradePhase>;
 export type ModeSection = z.infer<typeof modeSection>;
 export type UpgradeObstacle = z.infer<typeof obstacle>;

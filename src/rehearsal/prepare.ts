@@ -180,8 +180,8 @@ function refuseLoadInTarget({ load }: RehearsalPlan, { method, assessment }: Cho
 }
 
 /** A command that may use the target's server for something else (`undecided`) needs its sockets. */
-async function sandboxByDefault(
-  { command }: RehearsalPlan,
+export async function sandboxByDefault(
+  { command }: Pick<RehearsalPlan, 'command'>,
   undecided: boolean,
   settings: ConnectionSettings,
   control: Session,

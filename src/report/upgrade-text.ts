@@ -1,5 +1,11 @@
-import { formatBytes, formatDuration, plural } from '../format.ts';
-import type { ModeSection, UpgradeObstacle, UpgradePhase, UpgradeReport } from '../model/upgrade-model.ts';
+import { formatBytes, formatDuration, listed, plural } from '../format.ts';
+import type {
+  ApplicationSection,
+  ModeSection,
+  UpgradeObstacle,
+  UpgradePhase,
+  UpgradeReport,
+} from '../model/upgrade-model.ts';
 import { andMore, bullet, fact, heading, messageText } from './text/parts-text.ts';
 import { flow, layoutTable, marks, type Span, type TextRow, type TextStyle, tone } from './text-layout.ts';
 
@@ -39,7 +45,8 @@ function verdictLines(report: UpgradeReport, style: TextStyle): string[] {
   ];
 }
 
-function factLines({ from, to, target, clone }: UpgradeReport, style: TextStyle): string[] {
+function factLines(report: UpgradeReport, style: TextStyle): string[] {
+  const { from, to, target, clone } = report;
   const copied = `${plural(target.databases, 'database')}, ${formatBytes(target.sizeBytes)}`;
   return [
     ...fact(style, 'Upgrade', [
@@ -49,7 +56,28 @@ function factLines({ from, to, target, clone }: UpgradeReport, style: TextStyle)
       `${copied}, by ${clone.strategy}, recovered and shut down in ${formatDuration(clone.durationMs)}; the target went on working`,
     ]),
     ...target.touched.flatMap((what) => fact(style, 'Touched', [messageText(style, what)])),
+    ...askedLines(report, style),
   ];
+}
+
+function askedLines({ application, command }: UpgradeReport, style: TextStyle): string[] {
+  const ran = command && `${command.argv.join(' ')}, in ${formatDuration(command.durationMs)}`;
+  return [
+    ...(ran === null ? [] : fact(style, 'Command', [messageText(style, ran)])),
+    ...(application === null ? [] : fact(style, 'Tried', [messageText(style, triedWords(application))])),
+  ];
+}
+
+/** What was tried on both versions. */
+export function triedWords({ mode, queries, checks, schemaChanges }: ApplicationSection): string {
+  const what = [
+    ...(queries === null
+      ? []
+      : [`${plural(queries.checked, 'query', 'queries')} of the application (${queries.source})`]),
+    ...(checks.length === 0 ? [] : [plural(checks.length, 'check')]),
+    ...(schemaChanges === null ? [] : ['the schema']),
+  ];
+  return what.length === 0 ? 'nothing on both versions' : `${listed(what)} on both versions, after --${mode}`;
 }
 
 const SHOWN_OBJECTS = 5;

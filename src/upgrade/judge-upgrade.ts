@@ -21,8 +21,9 @@ export function judgeUpgrade(
     .map(({ code, message }) => `${code}: ${message}`);
   if (!check?.passed && reasons.length === 0)
     reasons.push(`pg_upgrade refuses to upgrade this cluster to PostgreSQL ${to}`);
-  for (const { mode, outcome } of modes)
-    if (outcome === 'failed') reasons.push(`pg_upgrade --${mode} failed`);
+  for (const { mode, outcome, phases, reason } of modes)
+    if (outcome === 'failed')
+      reasons.push(phases.length === 0 ? `pg_upgrade --${mode} failed` : `${reason} (--${mode})`);
   if (check?.passed && recommendation === null && reasons.length === 0)
     reasons.push('no mode could be tried');
   const downtimeMs = modes.find(({ mode }) => mode === recommendation?.mode)?.downtimeMs ?? null;

@@ -3,6 +3,7 @@ import { serverSettings } from '../clone/private/server-settings.ts';
 import { startCopied } from '../local-server/copied.ts';
 import type { Caveat } from '../model/report.ts';
 import { withSession } from '../postgres/session-helpers.ts';
+import type { OldAnswers } from './ask-application.ts';
 import { endOf, runCaged, runWell, untilAborted } from './caged-programs.ts';
 import { addSettings, type OldCluster, type OldFacts, serverIn, settingsText } from './old-cluster.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
@@ -26,6 +27,8 @@ export interface Clusters {
   readonly prepared: PreparedUpgrade;
   readonly old: OldCluster;
   readonly fresh: NewCluster;
+  /** What the old version answered. */
+  readonly answers: OldAnswers;
 }
 
 /** What the new installation has. */
@@ -34,6 +37,7 @@ export interface NewFacts {
   readonly settings: ReadonlyMap<string, string>;
   /** Default versions of extensions, by name. */
   readonly extensions: ReadonlyMap<string, string>;
+  readonly reserved: ReadonlySet<string>;
   /** Whether it was built with ICU. */
   readonly icu: boolean;
 }
@@ -41,6 +45,7 @@ export interface NewFacts {
 const SETTINGS = "SELECT name, coalesce(boot_val, '') AS value FROM pg_settings";
 // Without ICU there is one collation of its provider all the same, but none that initdb found.
 const ICU = "SELECT EXISTS (SELECT FROM pg_collation WHERE collname LIKE '%-x-icu') AS icu";
+const RESERVED = "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')";
 const EXTENSIONS = 'SELECT name::text, default_version AS value FROM pg_available_extensions';
 
 /**
@@ -121,12 +126,14 @@ async function readNewFacts(
     async (session) => ({
       settings: await session.query<Named>(SETTINGS),
       extensions: await session.query<Named>(EXTENSIONS),
+      reserved: await session.query<{ word: string }>(RESERVED),
       icu: (await session.query<{ icu: boolean }>(ICU))[0]?.icu ?? false,
     }),
   );
   await untilAborted(server.stop(), cage.signal);
   return {
     icu: read.icu,
+    reserved: new Set(read.reserved.map(({ word }) => word)),
     settings: new Map(read.settings.map(({ name, value }) => [name, value])),
     extensions: new Map(read.extensions.map(({ name, value }) => [name, value])),
   };

@@ -63,7 +63,7 @@ SELECT datname::text AS name, datallowconn AS open, pg_database_size(oid)::text 
 export async function makeOldCluster<T>(
   { context, copy: described }: Pick<PreparedUpgrade, 'context' | 'copy'>,
   scope: Scope,
-  use: (server: RunningServer, facts: OldFacts) => Promise<T>,
+  use: (server: RunningServer, facts: OldFacts, copy: StartedCopy) => Promise<T>,
 ): Promise<{ old: OldCluster; read: T }> {
   const started = performance.now();
   const { folder, owner, places } = described;
@@ -71,7 +71,7 @@ export async function makeOldCluster<T>(
   const { sandbox, place, server, lease, settings } = copy;
   const running = serverIn(place.socketFolder, copy.original.superuser, context);
   const facts = await lease.during(() => withSession(running.enter('postgres'), readOldFacts));
-  const read = await lease.during(() => use(running, facts));
+  const read = await lease.during(() => use(running, facts, copy));
   await lease.during(() => untilAborted(server.stop(), context.signal));
   const data = path.join(folder, 'data');
   await writeFile(path.join(data, 'postgresql.auto.conf'), settingsText(settings.fixed));

@@ -1,24 +1,30 @@
 import { inPhase } from '../events.ts';
-import type { ModeSection, UpgradeReport } from '../model/upgrade-model.ts';
+import type { Caveat } from '../model/report.ts';
+import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { toolVersion } from '../package.ts';
+import { openSchemaReader } from '../rehearsal/schema-reader.ts';
 import { type Lifetime, withScope } from '../rehearsal/with-scope.ts';
+import { askOldVersion } from './ask-application.ts';
 import { checkUpgrade, type UpgradeCheck } from './check-upgrade.ts';
 import { judgeUpgrade } from './judge-upgrade.ts';
 import { type Clusters, makeNewCluster } from './new-cluster.ts';
 import { findObstacles, readRuleRows } from './obstacles/find-obstacles.ts';
 import { makeOldCluster, type OldCluster } from './old-cluster.ts';
 import { type PreparedUpgrade, prepareUpgrade } from './prepare-upgrade.ts';
-import { carriesStatistics, tryMode } from './try-mode.ts';
+import { type TriedMode, tryMode } from './try-mode.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
+import { carriesStatistics } from './use-upgraded.ts';
 
 // The rehearsal of a major upgrade, in the order of its steps:
 //
 //   prepareUpgrade       connect, check versions and programs, claim the run, find how the cluster can be copied
-//   makeOldCluster       copy the cluster while it works, let the copy recover, read what may be in the way, shut it down
+//   makeOldCluster       copy the cluster while it works, let the copy recover, read what may be in the way, ask what is to be asked
+//                        again, shut it down
 //   makeNewCluster       initdb of the new version with the old one's properties; what the new installation has
 //   checkUpgrade         pg_upgrade --check
+//   tryMode              for each mode, on a copy of both: pg_upgrade, start, statistics, the command that belongs to the upgrade;
+//                        in the first that passes, whether schema, queries and checks are as before
 //   findObstacles        by our rules, and by what pg_upgrade listed
-//   tryMode              for each mode, on a copy of both: pg_upgrade, start, statistics
 //   judgeUpgrade         recommendation, verdict
 //
 // All of it lies in the one folder of the copy, which has an entry, a mark and a watchdog before it exists. If this process dies,
@@ -50,36 +56,41 @@ export async function rehearseUpgrade(plan: UpgradePlan): Promise<UpgradeReport>
 
 async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Sections> {
   const { emit } = plan;
+  const schema = await openSchemaReader(life.scope, plan);
   const prepared = await prepareUpgrade(life, plan);
   const versions = { from: prepared.oldPrograms.major, to: plan.to };
   const { old, read } = await inPhase(emit, 'clone', () =>
-    makeOldCluster(prepared, life.scope, (server, facts) => readRuleRows(server, facts, versions)),
+    makeOldCluster(prepared, life.scope, async (server, facts, copy) => ({
+      ruled: await readRuleRows(server, facts, versions),
+      answers: await askOldVersion(prepared, copy, schema),
+    })),
   );
   const { lease } = old.copy;
   const fresh = await inPhase(emit, 'initdb', () => lease.during(() => makeNewCluster(prepared, old)));
-  const clusters = { prepared, old, fresh };
+  const clusters = { prepared, old, fresh, answers: read.answers };
   const check =
     fresh.refusal === null
       ? await inPhase(emit, 'check', () => lease.during(() => checkUpgrade(clusters, plan)))
       : null;
+  const tried = check?.passed ? await tryModes(life, clusters, plan) : [];
+  const modes = tried.map(({ section }) => section);
+  const { command, application, caveats } = summarize(tried);
   const obstacles = findObstacles({
-    ...{ ...versions, target: prepared.facts, installed: fresh.facts, rows: read.rows },
+    ...{ ...versions, target: prepared.facts, installed: fresh.facts, rows: read.ruled.rows, application },
     files: check?.files ?? new Map(),
     initdbRefusal: fresh.refusal,
     ownSettings: [...old.copy.original.settings.keys()],
     missingLibraries: fresh.missingLibraries,
   });
-  const modes = check?.passed ? await tryModes(clusters, plan) : [];
   return {
     ...describeUpgrade(prepared, old),
-    ...{
-      check: check && withoutFiles(check),
-      modes,
-      obstacles,
-      carriesStatistics: carriesStatistics(plan.to),
-    },
+    ...{ check: check && withoutFiles(check), modes, obstacles, command, application },
+    carriesStatistics: carriesStatistics(plan.to),
     ...judgeUpgrade({ check, modes, obstacles }, plan),
-    caveats: [...old.copy.filled.caveats, ...read.caveats, ...fresh.caveats],
+    caveats: [
+      ...[...old.copy.filled.caveats, ...read.ruled.caveats, ...fresh.caveats],
+      ...[...prepared.questions.caveats, ...caveats],
+    ],
   };
 }
 
@@ -87,19 +98,33 @@ function withoutFiles({ passed, durationMs, output }: UpgradeCheck): UpgradeRepo
   return { passed, durationMs, output };
 }
 
-async function tryModes(clusters: Clusters, plan: UpgradePlan): Promise<ModeSection[]> {
-  const modes: ModeSection[] = [];
-  for (const mode of plan.modes)
-    modes.push(
+async function tryModes(life: Lifetime, clusters: Clusters, plan: UpgradePlan): Promise<TriedMode[]> {
+  const tried: TriedMode[] = [];
+  for (const mode of plan.modes) {
+    const asks = !tried.some(({ used }) => used?.application);
+    tried.push(
       await inPhase(
         plan.emit,
         'upgrade',
-        () => clusters.old.copy.lease.during(() => tryMode(mode, clusters, plan)),
-        ({ outcome }) => outcome !== 'passed',
+        () => clusters.old.copy.lease.during(() => tryMode(life, mode, clusters, plan, asks)),
+        ({ section: { outcome } }) => outcome !== 'passed',
         mode,
       ),
     );
-  return modes;
+  }
+  return tried;
+}
+
+function summarize(
+  tried: readonly TriedMode[],
+): Pick<Sections, 'command' | 'application'> & { caveats: readonly Caveat[] } {
+  const asked = tried.find(({ used }) => used?.application);
+  const application = asked?.used?.application ?? null;
+  return {
+    command: tried.find(({ used }) => used?.command)?.used?.command ?? null,
+    application: asked && application ? { mode: asked.section.mode, ...application } : null,
+    caveats: asked?.used?.caveats ?? [],
+  };
 }
 
 function describeUpgrade(

@@ -2,8 +2,12 @@ import { cluster, copyOfCluster } from '../clone/cluster.ts';
 import { majorOf } from '../clone/dump/destination.ts';
 import type { CloneContext, Possible } from '../clone/method.ts';
 import type { PrivateServer } from '../clone/private-cluster.ts';
+import { resolveCommand } from '../command/resolve.ts';
+import { findLogins } from '../command/rewrite.ts';
+import type { CommandSandbox } from '../command/sandbox/command-sandbox.ts';
 import type { Visit } from '../database/inspect.ts';
 import { locateTarget } from '../database/locate.ts';
+import { comparer } from '../database/same-target.ts';
 import type { Target } from '../database/target.ts';
 import { SafemigrateError } from '../errors.ts';
 import { inPhase } from '../events.ts';
@@ -12,9 +16,12 @@ import { UPGRADE_MODES } from '../model/upgrade-mode.ts';
 import { claimRun, lostControl } from '../ownership/control-session.ts';
 import { visitOrReopen } from '../ownership/reopen.ts';
 import { newRunId, type RunId } from '../ownership/run-id.ts';
-import { readEnvironment } from '../postgres/connection/environment.ts';
+import { type Environment, readEnvironment } from '../postgres/connection/environment.ts';
 import type { Session } from '../postgres/connection/session.ts';
+import { sandboxByDefault } from '../rehearsal/prepare.ts';
 import { otherServers } from '../rehearsal/rehearsal-server.ts';
+import { askTarget, type Given, type Questions, readGiven } from '../rehearsal/requested-checks.ts';
+import type { LocatedCommand } from '../rehearsal/run-on-clone.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import { findNewPrograms, findOldPrograms, foldersOf } from './programs.ts';
 import { readTargetFacts, type TargetClusterFacts } from './target-cluster.ts';
@@ -27,6 +34,11 @@ export interface PreparedUpgrade {
   readonly copy: PrivateServer;
   readonly oldPrograms: ClientPrograms;
   readonly newPrograms: ClientPrograms;
+  /** The command that belongs to the upgrade; null if there is none. */
+  readonly command: LocatedCommand | null;
+  readonly sandbox: CommandSandbox;
+  /** What is asked of the database on both versions. */
+  readonly questions: Questions;
   /** What a copy of the files does not have. */
   readonly facts: TargetClusterFacts;
 }
@@ -36,9 +48,12 @@ export interface PreparedUpgrade {
  * @throws SafemigrateError `REFUSED` if this is no upgrade; `SERVER` if programs are missing; `CLONE` if the cluster cannot be copied.
  */
 export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise<PreparedUpgrade> {
-  const { emit, audit, target: named } = plan;
+  const { emit, audit, target: named, command } = plan;
   const run = newRunId();
-  const environment = readEnvironment(process.env, process.cwd());
+  const environment = readEnvironment(command.env, command.folder);
+  if (command.argv.length > 0)
+    resolveCommand(command.argv, { path: environment.env.PATH ?? '', folder: environment.folder });
+  const given = await readGiven(plan.checks, command.folder, null);
   const { settings, source } = locateTarget(named, environment);
   const visit = await inPhase(emit, 'connect', () =>
     visitOrReopen(settings, source, { run, audit, signal: life.stop.signal }, (message) =>
@@ -47,15 +62,21 @@ export async function prepareUpgrade(life: Lifetime, plan: UpgradePlan): Promise
   );
   return inPhase(emit, 'inspect', async () => {
     try {
-      return await inspectForUpgrade(run, visit, life, plan);
+      return await inspectForUpgrade({ run, given, environment }, visit, life, plan);
     } finally {
       await visit.session.close();
     }
   });
 }
 
+interface Asked {
+  readonly run: RunId;
+  readonly given: Given;
+  readonly environment: Environment;
+}
+
 async function inspectForUpgrade(
-  run: RunId,
+  { run, given, environment }: Asked,
   { target, session }: Visit,
   life: Lifetime,
   plan: UpgradePlan,
@@ -75,8 +96,24 @@ async function inspectForUpgrade(
   return {
     ...{ context, assessment, oldPrograms, newPrograms },
     copy: { ...found, libraries },
+    ...(await locateCommand(context, environment, plan)),
+    questions: await askTarget(session, given, target.database.oid, plan.checks),
     facts: await readTargetFacts(session),
   };
+}
+
+/** Finds the command's logins, and how its processes are kept from the target. */
+async function locateCommand(
+  { target, signal, control, options: { databases } }: CloneContext,
+  environment: Environment,
+  plan: UpgradePlan,
+): Promise<Pick<PreparedUpgrade, 'command' | 'sandbox'>> {
+  const { argv } = plan.command;
+  if (argv.length === 0) return { command: null, sandbox: { kind: 'none' } };
+  const input = { argv, environment, target: target.settings, urlVariable: plan.target.urlEnv, databases };
+  const logins = await findLogins(input, comparer(target.settings, signal));
+  const sandbox = await sandboxByDefault(plan, logins.undecided.length > 0, target.settings, control);
+  return { command: { input, logins }, sandbox };
 }
 
 function refuseVersions(major: number, { server }: Target, { to, modes }: UpgradePlan): void {
@@ -100,7 +137,7 @@ async function makeContext(
   target: Target,
   session: Session,
   { scope, stop }: Lifetime,
-  { emit, audit, clone, source }: UpgradePlan,
+  { emit, audit, clone }: UpgradePlan,
 ): Promise<CloneContext> {
   const { signal } = stop;
   const claim = await claimRun(target, scope, { run, audit, signal });
@@ -109,7 +146,11 @@ async function makeContext(
   const databases = await session.query<{ name: string }>(DATABASES);
   return {
     ...{ target, ...claim, emit, signal, audit },
-    ...(await otherServers({ rehearsalUrl: null, source }, target, run, environment, { scope, stop, audit })),
+    ...(await otherServers({ rehearsalUrl: null, source: clone.source }, target, run, environment, {
+      scope,
+      stop,
+      audit,
+    })),
     // Of the whole cluster.
     options: { ...clone, databases: databases.map(({ name }) => name) },
     fail: (reason: SafemigrateError) => stop.now(reason),

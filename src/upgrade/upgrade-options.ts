@@ -1,13 +1,15 @@
-import { DEFAULT_URL_VARIABLE } from '../database/url-variable.ts';
 import type { UpgradeMode } from '../model/upgrade-mode.ts';
-import { REHEARSAL_DEFAULTS } from '../rehearsal/run-options.ts';
+import { REHEARSAL_DEFAULTS, type RehearsalSettings } from '../rehearsal/run-options.ts';
+
+/** What it shares with a rehearsal. */
+type Shared = Pick<
+  RehearsalSettings,
+  | ('url' | 'urlEnv' | 'source' | 'checkpoint' | 'cloneDir' | 'cloneTtlMs' | 'maxCopyBytes')
+  | ('allowExternalAccess' | 'queries' | 'check' | 'timeoutMs' | 'allowClusterStatements')
+>;
 
 /** What a user can set for the rehearsal of a major upgrade. */
-export interface UpgradeSettings {
-  readonly url?: string;
-  readonly urlEnv?: string;
-  /** A standby of the target to copy the cluster from. */
-  readonly source?: string;
+export interface UpgradeSettings extends Shared {
   /** The major version to upgrade to. */
   readonly to?: number;
   /** The folder of the new version's programs. */
@@ -17,27 +19,21 @@ export interface UpgradeSettings {
   readonly modes?: readonly UpgradeMode[];
   /** Processes that pg_upgrade and vacuumdb use at a time. */
   readonly jobs?: number;
-  readonly checkpoint?: 'fast' | 'spread';
-  readonly cloneDir?: string;
-  readonly cloneTtlMs?: number;
-  readonly maxCopyBytes?: number;
-  readonly allowExternalAccess?: boolean;
   /** The longest time for which users may be kept from working. */
   readonly maxDowntimeMs?: number;
 }
 
-const { checkpoint, cloneDir, cloneTtlMs, maxCopyBytes, allowExternalAccess } = REHEARSAL_DEFAULTS;
+const { url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes } = REHEARSAL_DEFAULTS;
+const { allowExternalAccess, queries, check, timeoutMs, allowClusterStatements } = REHEARSAL_DEFAULTS;
 
 /** The one place of these defaults; null: nothing is set. */
 export const UPGRADE_DEFAULTS = {
-  url: null,
-  urlEnv: DEFAULT_URL_VARIABLE,
-  source: null,
+  ...{ url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes },
+  ...{ allowExternalAccess, queries, check, timeoutMs, allowClusterStatements },
   to: null,
   newBin: null,
   oldBin: null,
   modes: ['copy', 'clone', 'link', 'swap'],
   jobs: 1,
-  ...{ checkpoint, cloneDir, cloneTtlMs, maxCopyBytes, allowExternalAccess },
   maxDowntimeMs: null,
 } as const satisfies { readonly [K in keyof UpgradeSettings]-?: UpgradeSettings[K] | null };

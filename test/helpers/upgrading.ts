@@ -55,11 +55,13 @@ export async function rehearseUpgradeOf(
   to: number,
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
+  command: readonly string[] = [],
 ): Promise<UpgradeRun> {
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-upgrade-'));
   const file = path.join(folder, 'report.json');
   try {
     const words = ['upgrade', '--url', url, '--to', String(to), '--report', file, ...args];
+    if (command.length > 0) words.push('--', ...command);
     const result = await safemigrate(words, { env });
     const text = await readFile(file, 'utf8').catch(() => null);
     return { ...result, report: text === null ? null : upgradeReport.parse(JSON.parse(text)) };

@@ -18,7 +18,11 @@ import type { SignalWatch } from '../signals.ts';
 import { styleOf } from '../style.ts';
 
 /** Rehearses a major upgrade, and prints what it found. @returns the exit code. @throws SafemigrateError without a report */
-export async function upgradeCommand(flags: Record<string, unknown>, signals: SignalWatch): Promise<number> {
+export async function upgradeCommand(
+  flags: Record<string, unknown>,
+  command: readonly string[],
+  signals: SignalWatch,
+): Promise<number> {
   const values = await gatherOptions(UPGRADE_OPTIONS, flags);
   for (const file of values.report ?? []) checkWritable(file);
   const display = progress(process.stderr, styleOf({ stream: process.stderr, env: process.env }));
@@ -27,7 +31,10 @@ export async function upgradeCommand(flags: Record<string, unknown>, signals: Si
       makeUpgradePlan({
         ...settingsIn(UPGRADE_TABLE, values),
         ...(values.audit === undefined ? {} : { audit: auditTo(values.audit) }),
+        command,
+        commandStdout: values.format ? 'stderr' : 'inherit',
         emit: display.emit,
+        interrupts: signals.interrupts,
         signal: signals.abort,
       }),
     );

@@ -10,6 +10,8 @@ interface Subcommand {
   readonly summary: string;
   /** What may follow its name, as commander writes it. */
   readonly argument?: string;
+  /** A command may follow, after `--`. */
+  readonly takesCommand?: true;
   /** Shown by a plain `--help`; default: yes. */
   readonly common?: boolean;
 }
@@ -215,6 +217,7 @@ export const SUBCOMMANDS = {
   upgrade: {
     options: UPGRADE_OPTIONS,
     summary: 'rehearse a major upgrade on copies of the server',
+    takesCommand: true,
   },
   explain: {
     options: {},

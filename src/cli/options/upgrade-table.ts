@@ -27,8 +27,8 @@ const MODES: ValueType<readonly UpgradeMode[]> = {
   format: (modes) => modes.join(','),
 };
 
-const { url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes, allowExternalAccess } =
-  REHEARSAL_TABLE;
+const { url, urlEnv, source, checkpoint, cloneDir, cloneTtlMs, maxCopyBytes } = REHEARSAL_TABLE;
+const { allowExternalAccess, queries, check, timeoutMs, allowClusterStatements } = REHEARSAL_TABLE;
 
 /** How a major upgrade is rehearsed. */
 export const UPGRADE_TABLE = declareOptions<UpgradeSettings>(UPGRADE_DEFAULTS, {
@@ -74,6 +74,12 @@ export const UPGRADE_TABLE = declareOptions<UpgradeSettings>(UPGRADE_DEFAULTS, {
     type: DURATION,
   },
   ...{ checkpoint, cloneDir, cloneTtlMs, maxCopyBytes, allowExternalAccess },
+  queries: {
+    ...queries,
+    summary: 'queries to try on both versions: auto, pg_stat_statements, off, or a file',
+  },
+  check: { ...check, summary: 'query that must return the same rows on both versions; repeatable' },
+  ...{ timeoutMs, allowClusterStatements },
 });
 
 const UPGRADE_FILE: ValueType<string> = {

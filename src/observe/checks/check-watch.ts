@@ -41,10 +41,13 @@ export interface Checked {
   readonly caveats: readonly Caveat[];
 }
 
+/** How to log in to a clone. */
+type ClonePlace = Pick<Clone, 'connect' | 'sharesRoles'>;
+
 const hasAny = ({ queries, checks }: ChecksOptions) => queries !== null || checks.length > 0;
 
 /** Tries the queries and runs the checks on the clone. Leaves no session there. */
-export async function runChecksBefore(clone: Clone, options: ChecksOptions): Promise<ChecksBefore> {
+export async function runChecksBefore(clone: ClonePlace, options: ChecksOptions): Promise<ChecksBefore> {
   if (!hasAny(options)) return { trials: null, results: new Map(), caveats: [] };
   return inCloneForChecks(clone, options, async (session) => {
     const caveats: Caveat[] = [];
@@ -62,7 +65,7 @@ export async function runChecksBefore(clone: Clone, options: ChecksOptions): Pro
  * @param interrupt aborted: nothing is run.
  */
 export async function runChecksAfter(
-  clone: Clone,
+  clone: ClonePlace,
   options: ChecksOptions,
   before: ChecksBefore,
   schema: SchemaSection | null,
@@ -99,7 +102,7 @@ function failedCheck(error: unknown): CheckResult {
 }
 
 async function inCloneForChecks<T>(
-  clone: Clone,
+  clone: ClonePlace,
   { run, audit, signal, target }: ChecksOptions,
   use: (session: Session) => Promise<T>,
   readOnly = true,
@@ -142,7 +145,7 @@ type Trials = readonly QueryTrial[] | null;
 
 /** Tells slower queries from those that only lack statistics. What cannot be analyzed is reported as slower. */
 async function analyzedIfSlower(
-  clone: Clone,
+  clone: ClonePlace,
   options: ChecksOptions,
   section: QueriesSection | null,
   { source, before, after }: { [K in keyof QueryTrials]: QueryTrials[K] | null },

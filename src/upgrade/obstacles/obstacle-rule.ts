@@ -1,4 +1,4 @@
-import type { UpgradeObstacle } from '../../model/upgrade-model.ts';
+import type { ApplicationSection, UpgradeObstacle } from '../../model/upgrade-model.ts';
 import type { NewFacts } from '../new-cluster.ts';
 import type { TargetClusterFacts } from '../target-cluster.ts';
 
@@ -20,6 +20,8 @@ export interface UpgradeFacts {
   readonly rows: ReadonlyMap<string, readonly Found[]>;
   /** The lists that pg_upgrade --check wrote, by the name of the file. */
   readonly files: ReadonlyMap<string, readonly string[]>;
+  /** What the application's queries and the user's checks did on both; null if no mode got that far. */
+  readonly application: ApplicationSection | null;
   /** Names of the settings that the target's files and command line set. */
   readonly ownSettings: readonly string[];
   /** Libraries that the target preloads and the new installation lacks. */
@@ -34,5 +36,7 @@ export interface ObstacleRule extends Pick<UpgradeObstacle, 'code' | 'severity' 
   readonly query?: { readonly of: 'each database' | 'cluster'; readonly sql: string };
   /** The list of pg_upgrade's that has the same. */
   readonly file?: string;
+  /** The severity if it depends on what was found. */
+  readonly rate?: (facts: UpgradeFacts) => UpgradeObstacle['severity'];
   readonly find?: (facts: UpgradeFacts) => readonly Found[];
 }

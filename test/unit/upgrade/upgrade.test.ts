@@ -7,7 +7,7 @@ import { findObstacles } from '../../../src/upgrade/obstacles/find-obstacles.ts'
 import type { UpgradeFacts } from '../../../src/upgrade/obstacles/obstacle-rule.ts';
 import { longestSteps } from '../../../src/upgrade/pg-upgrade.ts';
 import { recommend } from '../../../src/upgrade/recommend.ts';
-import { endOfFirstStage } from '../../../src/upgrade/try-mode.ts';
+import { endOfFirstStage } from '../../../src/upgrade/use-upgraded.ts';
 
 function mode(name: UpgradeMode, downtimeS: number | null): ModeSection {
   return {
@@ -180,7 +180,13 @@ describe('the obstacles', () => {
     to: 18,
     target: { slots: [], standbys: [], tablespacesInside: [], loginMethods: null },
     initdbRefusal: null,
-    installed: { icu: true, settings: new Map(), extensions: new Map([['hstore', '1.8']]) },
+    application: null,
+    installed: {
+      icu: true,
+      reserved: new Set(),
+      settings: new Map(),
+      extensions: new Map([['hstore', '1.8']]),
+    },
     rows: new Map(),
     files: new Map(),
     ownSettings: [],

@@ -1,0 +1,63 @@
+import type { Clone, CloneContext } from '../clone/method.ts';
+import { loginThere, targetThere } from '../clone/private/folder-location.ts';
+import type { StartedCopy } from '../clone/private-cluster.ts';
+import { plural } from '../format.ts';
+import type { Caveat } from '../model/report.ts';
+import type { ApplicationSection } from '../model/upgrade-model.ts';
+import { type ChecksBefore, runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
+import { measured } from '../observe/measured.ts';
+import type { Questions } from '../rehearsal/requested-checks.ts';
+import type { SchemaWatch } from '../schema/schema-watch.ts';
+import { withoutExplained } from './explained-changes.ts';
+import type { PreparedUpgrade } from './prepare-upgrade.ts';
+
+/** What the target's database answered on the old version. */
+export interface OldAnswers {
+  readonly checks: ChecksBefore;
+  readonly schema: SchemaWatch;
+  readonly questions: Questions;
+}
+
+type Place = Pick<StartedCopy, 'place' | 'original'>;
+
+/** Reads the schema, and tries the application's queries and the user's checks, on the copy of the old cluster. */
+export async function askOldVersion(
+  { context, questions }: PreparedUpgrade,
+  { place, original }: Place,
+  schema: SchemaWatch,
+): Promise<OldAnswers> {
+  const { target, run } = context;
+  await schema.before(targetThere(target, place, original.superuser).settings, { run });
+  const login = { connect: loginThere(target.settings, place), sharesRoles: true };
+  const checks = await runChecksBefore(login, { ...context, ...questions });
+  return { checks, schema, questions };
+}
+
+/** Compares the schema right after the upgrade. @returns null if it could not be compared: the caveats say why. */
+export async function compareUpgradedSchema(
+  context: CloneContext,
+  { place, original }: Place,
+  { schema }: OldAnswers,
+  caveats: Caveat[],
+): Promise<ApplicationSection['schemaChanges']> {
+  const found = await measured(caveats, 'application.schemaChanges', () =>
+    // OIDs of functions and constraints are others now, so that only names can be compared.
+    schema.describe(targetThere(context.target, place, original.superuser).settings),
+  );
+  if (found === null) return null;
+  const { changes, reprinted } = withoutExplained(found);
+  if (reprinted > 0) {
+    const reason = `the versions print the definitions of ${plural(reprinted, 'view')} differently: these were not compared`;
+    caveats.push({ path: 'application.schemaChanges', kind: 'unmeasured', reason });
+  }
+  return changes;
+}
+
+/** Tries the queries and checks on the upgraded server, once its statistics are there. */
+export async function askNewVersion(
+  context: CloneContext,
+  clone: Pick<Clone, 'connect' | 'sharesRoles'>,
+  { checks: before, questions }: OldAnswers,
+): Promise<Pick<ApplicationSection, 'queries' | 'checks'> & { caveats: readonly Caveat[] }> {
+  return runChecksAfter(clone, { ...context, ...questions }, before, null, context.signal);
+}
