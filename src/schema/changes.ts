@@ -3,6 +3,7 @@ import { displayName, literal } from '../postgres/sql/quote.ts';
 import { collationsApart } from './collations.ts';
 import { type Action, diff, encodeId, type FactBase, type Plan, plan, type StableId } from './pg-delta.ts';
 import { inRunnableOrder } from './runnable.ts';
+import { ownersOf } from './sequence-owner.ts';
 import { mayLose } from './type-changes.ts';
 
 /** The ordered statements that turn one schema into another. */
@@ -46,8 +47,10 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
     if (delta.verb === 'set' && delta.id.kind === 'column' && delta.attr === 'type')
       lossy.set(encodeId(delta.id), mayLose(String(delta.from), String(delta.to), 'expression'));
   }
+  const owned = ownedSequences(plan);
   return plan.actions
     .filter((action) => !setsImpliedOwner(action, made, owner) && !dropsNoDefault(action, plan))
+    .filter((action) => !owned.has(encodeId(subjectOf(action))))
     .map((action) => {
       const subject = subjectOf(action);
       const retyped = / TYPE /.test(action.sql) && lossy.get(encodeId(subject)) === true;
@@ -58,6 +61,18 @@ export function changesOf(plan: Plan, owner: string): SchemaChange[] {
         dataLoss: action.dataLoss === 'destructive' || retyped,
       };
     });
+}
+
+/** Sequences of identity and serial columns that come or go with them: they are no changes of their own. */
+function ownedSequences({ actions, deltas }: Plan): Set<string> {
+  const moved = new Set(
+    actions.flatMap(({ produces, destroys }) => [...produces, ...destroys]).map((id) => encodeId(id)),
+  );
+  const found = new Set<string>();
+  for (const delta of deltas)
+    if ('fact' in delta && ownersOf(delta.fact).some((id) => moved.has(encodeId(id))))
+      found.add(encodeId(delta.fact.id));
+  return found;
 }
 
 /** pg-delta drops a default before each change of a column's type, whether there is one or not. */
@@ -87,7 +102,8 @@ function verbOf(action: Action, subject: StableId): SchemaChange['verb'] {
   if (subject.kind === 'comment') return 'comment';
   if (subject.kind === 'acl' || subject.kind === 'defaultPrivilege')
     return /\bREVOKE\b/i.test(action.sql) ? 'revoke' : 'grant';
-  return action.verb;
+  // OWNED BY comes after the table, and pg-delta counts it as a part of creating the sequence.
+  return action.sql.startsWith('ALTER SEQUENCE ') ? 'alter' : action.verb;
 }
 
 const KINDS: Partial<Record<StableId['kind'], string>> = {

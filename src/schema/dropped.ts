@@ -2,6 +2,7 @@ import type { DroppedFacts } from '../model/hazard-facts.ts';
 import { identifier } from '../postgres/sql/quote.ts';
 import { described } from './changes.ts';
 import type { Delta, Fact, FactBase, StableId } from './pg-delta.ts';
+import { ownersOf } from './sequence-owner.ts';
 
 /**
  * Finds out why each dropped object is gone, by kind and name as the changes have them: `index public.orders_customer_idx`.
@@ -30,10 +31,7 @@ function wholes(fact: Fact, before: FactBase): StableId[] {
   const { id, parent, payload } = fact;
   const found = parent ? [parent] : [];
   if (id.kind === 'constraint' || id.kind === 'index') found.push(...ownColumns(fact, before));
-  if (id.kind === 'sequence' && isOwner(payload.ownedBy)) {
-    const { schema, table, column } = payload.ownedBy;
-    found.push({ kind: 'column', schema, table, name: column }, { kind: 'table', schema, name: table });
-  }
+  found.push(...ownersOf(fact));
   // A child that only inherits would block DROP TABLE.
   if (id.kind === 'table' && payload.partitionBound !== null)
     found.push(...dependsOn(id, before).filter(({ kind }) => kind === 'table'));
@@ -66,16 +64,6 @@ function dependsOn(id: StableId, base: FactBase): StableId[] {
     .outgoingEdges(id)
     .filter(({ kind }) => kind === 'depends')
     .map(({ to }) => to);
-}
-
-interface Owner {
-  readonly schema: string;
-  readonly table: string;
-  readonly column: string;
-}
-
-function isOwner(value: unknown): value is Owner {
-  return typeof value === 'object' && value !== null && 'column' in value;
 }
 
 /** Finds a constraint with another name and the same definition, which does not contain the name. */

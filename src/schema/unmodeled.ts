@@ -26,6 +26,7 @@ const COLUMN_OPTIONS = ['n_distinct', 'n_distinct_inherited'];
 /** What pg_dump leaves out, too: the number that PostgreSQL 15.20 gives each new version of a column. */
 const SERVERS_OWN_OPTIONS = ['pg_attver'];
 /** Options that neither list has. They are neither compared nor part of the fingerprint. */
+const SEQUENCE_VALUE = 'sequence value';
 const UNKNOWN_OPTION = 'unknown column option';
 const keyIn = (keys: readonly string[]) =>
   `pg_catalog.split_part(o, '=', 1) in (${keys.map((key) => `'${key}'`).join(', ')})`;
@@ -167,9 +168,9 @@ const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
     sql: `select 'large objects' as name, pg_catalog.count(*)::text as content from pg_catalog.pg_largeobject_metadata`,
   },
   {
-    kind: 'sequence value',
+    kind: SEQUENCE_VALUE,
     sql: `select pg_catalog.format('%I.%I', s.schemaname, s.sequencename) as name, coalesce(s.last_value::text, '') as content
-      from pg_catalog.pg_sequences s where s.last_value is not null`,
+      from pg_catalog.pg_sequences s`,
   },
 ];
 
@@ -202,7 +203,7 @@ function textSearch(): { kind: string; sql: string }[] {
 
 /** Kinds that belong to one database and to its rows, not to the schema that two databases may share. */
 const NOT_SCHEMA = new Set([
-  ...['database', 'database setting', 'large object', 'sequence value'],
+  ...['database', 'database setting', 'large object', SEQUENCE_VALUE],
   UNKNOWN_OPTION,
 ]);
 const UNREADABLE = 'could not be read';
@@ -270,7 +271,6 @@ const WORDS: Readonly<Record<string, readonly [came: string, went: string]>> = {
   'table of a type': PROPERTY,
   'database setting': PROPERTY,
   database: PROPERTY,
-  'sequence value': ['used for the first time', 'restarted'],
 };
 
 /** What became different, in words: `created`, `dropped`, `changed`, or that it could not be compared. */
@@ -282,8 +282,11 @@ export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSec
       return [{ kind, detail: 'could not be compared: not readable' }];
     const details: string[] = [];
     const [came, went] = WORDS[kind] ?? ['created', 'dropped'];
-    for (const name of now.keys()) if (!then.has(name)) details.push(`${name} ${came}`);
-    for (const name of then.keys()) if (!now.has(name)) details.push(`${name} ${went}`);
+    // A sequence that was created or dropped is a change of its own, or of the column that it belongs to.
+    if (kind !== SEQUENCE_VALUE) {
+      for (const name of now.keys()) if (!then.has(name)) details.push(`${name} ${came}`);
+      for (const name of then.keys()) if (!now.has(name)) details.push(`${name} ${went}`);
+    }
     for (const [name, content] of now)
       if (then.has(name) && then.get(name) !== content)
         details.push(changed(kind, name, then.get(name), content));
@@ -293,5 +296,7 @@ export function compareUnmodeled(before: Unmodeled, after: Unmodeled): SchemaSec
 }
 
 function changed(kind: string, name: string, then: string | undefined, now: string): string {
-  return kind === 'sequence value' ? `${name} went from ${then || 'unused'} to ${now}` : `${name} changed`;
+  if (kind !== SEQUENCE_VALUE) return `${name} changed`;
+  if (!then) return `${name} used for the first time`;
+  return now === '' ? `${name} restarted` : `${name} went from ${then} to ${now}`;
 }

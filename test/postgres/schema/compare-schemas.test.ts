@@ -119,6 +119,34 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
     }
   });
 
+  test('sequences of serial and identity columns are no changes of their own', async () => {
+    const { session, drop } = await scratch(
+      version,
+      'CREATE TABLE kept (id integer); CREATE TABLE going (id serial); CREATE SEQUENCE alone',
+    );
+    try {
+      const before = await takeSnapshot(session);
+      await session.query(`CREATE TABLE fresh (id serial PRIMARY KEY, n bigint GENERATED ALWAYS AS IDENTITY);
+        INSERT INTO fresh DEFAULT VALUES; ALTER TABLE kept ADD COLUMN s serial; DROP TABLE going;
+        CREATE SEQUENCE other; SELECT nextval('other'); CREATE SEQUENCE given OWNED BY kept.id; SELECT nextval('alone')`);
+      const { section } = await compareWith(before, session);
+      expect(section.changes.map(({ verb, kind, object }) => `${verb} ${kind} ${object}`).sort()).toEqual([
+        'alter sequence public.given',
+        'create column public.kept.s',
+        'create sequence public.given',
+        'create sequence public.other',
+        'create table public.fresh',
+        'drop table public.going',
+      ]);
+      expect(section.unmodeled.map(({ detail }) => detail)).toEqual(['public.alone used for the first time']);
+      await session.query(`${section.rollbackSql}`);
+      const back = await compareWith(before, session);
+      expect(back.section.after).toBe(section.before);
+    } finally {
+      await drop();
+    }
+  });
+
   test('a dropped object is reported with its cause, and with a constraint that keeps the same rule', async () => {
     const { session, drop } = await scratch(
       version,
