@@ -11,6 +11,7 @@ import { retype } from './retype.ts';
 import {
   type AlterCommand,
   type AlterTable,
+  columnList,
   isLeft,
   left,
   type Rewriting,
@@ -99,6 +100,7 @@ const SCANNING: Readonly<Partial<Record<Tree.ConstrType, string>>> = {
 /** Constraints that are taken out of the definition of a new column. */
 const ON_COLUMNS: Readonly<Partial<Record<Tree.ConstrType, string>>> = {
   CONSTR_CHECK: 'CHECK_SCANS_TABLE',
+  CONSTR_FOREIGN: 'FOREIGN_KEY_SCANS_TABLE',
   CONSTR_UNIQUE: 'CONSTRAINT_BUILDS_INDEX',
 };
 
@@ -124,12 +126,25 @@ function addConstraint(
   const code = SCANNING[contype];
   if (code === undefined || !subject.codes.has(code) || constraint.skip_validation) return undefined;
   if (isTooLong) return left('its name is not known: give it one');
-  const body = slice(subject.sql, constraint.location ?? 0, command.to);
+  const body = bodyOf(subject, constraint, command);
   const definition = constraint.conname === undefined ? `CONSTRAINT ${name} ${body}` : body;
   return [
     step(`ALTER TABLE ${written} ADD ${definition} NOT VALID`),
     step(`ALTER TABLE ${written} VALIDATE CONSTRAINT ${name}`),
   ];
+}
+
+/** The constraint as one of its table: a foreign key of a column does not name it. */
+function bodyOf(
+  { sql, tokens }: Subject,
+  { contype, location = 0, keys }: Tree.Constraint,
+  { to }: AlterCommand,
+) {
+  const isOfColumn = contype === 'CONSTR_FOREIGN' && keys !== undefined;
+  const references = tokens.find((token) => token.from >= location && isWord(token, 'REFERENCES'));
+  if (!isOfColumn || !references) return slice(sql, location, to);
+  const name = slice(sql, location, references.from);
+  return `${name} FOREIGN KEY (${columnList(strings(keys))}) ${slice(sql, references.from, to)}`.trim();
 }
 
 /** As PostgreSQL names it if no other constraint has the name; if one has, the proof shows it. */
@@ -167,31 +182,27 @@ function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.Column
   const { subject, table, written } = alter;
   const { colname = '', collClause } = column;
   const constraints = itemsOf<Tree.Constraint>(column.constraints, 'Constraint');
-  const starts = constraints.map(({ location }) => location ?? 0);
-  const parts = constraints.map((constraint, index) => {
-    const [from, to] = [starts[index] ?? command.to, starts[index + 1] ?? command.to];
-    return { constraint, to, type: constraint.contype, text: slice(subject.sql, from, to) };
-  });
+  const parts = partsOf(subject, command, constraints);
+  const [first] = parts;
   const value = parts.find(({ type }) => type === 'CONSTR_DEFAULT')?.text;
   const fills = value !== undefined && subject.codes.has('VOLATILE_DEFAULT_REWRITES');
   const isFilled = (type: Tree.ConstrType | undefined) =>
     fills && (type === 'CONSTR_DEFAULT' || type === 'CONSTR_NOTNULL');
   const checked = parts.filter(({ type }) => subject.codes.has(ON_COLUMNS[type ?? 'CONSTR_NULL'] ?? ''));
   if (!fills && checked.length === 0) return undefined;
-  if (
-    parts.some(({ type }) => type?.startsWith('CONSTR_ATTR')) ||
-    (collClause?.location ?? 0) > (starts[0] ?? 0)
-  )
-    return left('the constraints of the column have attributes of their own');
+  if ((collClause?.location ?? 0) > (first?.from ?? Number.POSITIVE_INFINITY))
+    return left('its collation stands behind its constraints');
   const kept = parts.filter((part) => !isFilled(part.type) && !checked.includes(part));
-  const definition = [slice(subject.sql, command.from, starts[0]), ...kept.map(({ text }) => text)].join(' ');
+  const definition = [slice(subject.sql, command.from, first?.from), ...kept.map(({ text }) => text)].join(
+    ' ',
+  );
   const isRequired = parts.some(({ type }) => fills && type === 'CONSTR_NOTNULL');
   const key = subject.before(table)?.key;
   if (fills && !key) return left('its table has no key to fill the column by');
   const apart: ScriptStep[] = [];
   for (const { constraint, to } of checked) {
     const keys = [{ String: { sval: colname } }];
-    const added = addConstraint(alter, { ...command, to }, { ...constraint, keys });
+    const added = addConstraint(alter, { ...command, to }, { ...constraint, keys, fk_attrs: keys });
     if (!added || isLeft(added)) return added;
     apart.push(...added);
   }
@@ -203,4 +214,18 @@ function addColumn(alter: AlterTable, command: AlterCommand, column: Tree.Column
     ...(isRequired ? setNotNull(alter, colname) : []),
     ...apart,
   ];
+}
+
+/** The constraints of a new column, each with the words behind it that say when it is checked. */
+function partsOf({ sql }: Subject, { to: end }: AlterCommand, constraints: readonly Tree.Constraint[]) {
+  const isAttribute = ({ contype }: Tree.Constraint) => contype?.startsWith('CONSTR_ATTR') === true;
+  const owners = constraints.filter((constraint) => !isAttribute(constraint));
+  return owners.map((owner, index) => {
+    const [from, to] = [owner.location ?? end, owners[index + 1]?.location ?? end];
+    const own = constraints.filter(({ location = 0 }) => location > from && location < to);
+    const isDeferred = own.some(({ contype }) => contype === 'CONSTR_ATTR_DEFERRED');
+    const deferrable = isDeferred || own.some(({ contype }) => contype === 'CONSTR_ATTR_DEFERRABLE');
+    const constraint: Tree.Constraint = { ...owner, deferrable, initdeferred: isDeferred };
+    return { constraint, from, to, type: owner.contype, text: slice(sql, from, to) };
+  });
 }

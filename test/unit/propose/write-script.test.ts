@@ -129,6 +129,25 @@ describe('a statement gets its safer form', () => {
     expect(sql[6]).toBe('ALTER TABLE orders ALTER COLUMN "token" SET NOT NULL');
   });
 
+  test('a foreign key of a new column is added to the table, with the words on when it is checked', async () => {
+    const alter =
+      'ALTER TABLE orders ADD a int DEFAULT 1 NOT NULL CONSTRAINT fk REFERENCES b (id) DEFERRABLE INITIALLY DEFERRED CHECK (a > 0)';
+    expect(await sqlOf([alter], { codes: { 1: ['FOREIGN_KEY_SCANS_TABLE'] } })).toEqual([
+      'ALTER TABLE orders ADD a int DEFAULT 1 NOT NULL CHECK (a > 0)',
+      'ALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY ("a") REFERENCES b (id) DEFERRABLE INITIALLY DEFERRED NOT VALID',
+      'ALTER TABLE orders VALIDATE CONSTRAINT "fk"',
+    ]);
+    const unique = 'ALTER TABLE orders ADD a int DEFAULT 1 UNIQUE DEFERRABLE INITIALLY DEFERRED';
+    expect((await sqlOf([unique], { codes: { 1: ['CONSTRAINT_BUILDS_INDEX'] } })).at(-1)).toBe(
+      'ALTER TABLE orders ADD CONSTRAINT "orders_a_key" UNIQUE USING INDEX "orders_a_key" DEFERRABLE INITIALLY DEFERRED',
+    );
+    const unnamed = 'ALTER TABLE orders ADD a int DEFAULT 1 REFERENCES b';
+    expect((await sqlOf([unnamed], { codes: { 1: ['FOREIGN_KEY_SCANS_TABLE'] } })).slice(1)).toEqual([
+      'ALTER TABLE orders ADD CONSTRAINT "orders_a_fkey" FOREIGN KEY ("a") REFERENCES b NOT VALID',
+      'ALTER TABLE orders VALIDATE CONSTRAINT "orders_a_fkey"',
+    ]);
+  });
+
   test('a name stays in its quotes', async () => {
     expect(
       await sqlOf(['ALTER TABLE "order" ALTER note SET NOT NULL'], {
@@ -292,12 +311,7 @@ describe('is left as it was, with the reason,', () => {
     ['DROP INDEX a CASCADE', 'DROP_INDEX_NOT_CONCURRENT', {}, /CASCADE/],
     ['REFRESH MATERIALIZED VIEW orders', 'REFRESH_NOT_CONCURRENT', { key: null }, /unique index/],
     ['ALTER TABLE orders SET TABLESPACE x', 'TABLESPACE_REWRITES', {}, /as a copy/],
-    [
-      'ALTER TABLE orders ADD a int DEFAULT f() UNIQUE DEFERRABLE',
-      'VOLATILE_DEFAULT_REWRITES',
-      {},
-      /attributes of their own/,
-    ],
+    ['ALTER TABLE orders ADD a text DEFAULT f() COLLATE "C"', 'VOLATILE_DEFAULT_REWRITES', {}, /collation/],
     ['ALTER TABLE orders ADD UNIQUE (note) WITH (fillfactor = 70)', 'CONSTRAINT_BUILDS_INDEX', {}, /options/],
   ] as const)('%s', async (sql, code, orders, reason) => {
     const { changes, left, parts } = await written([sql], { codes: { 1: [code] }, orders });
