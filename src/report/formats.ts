@@ -22,5 +22,11 @@ export function formatEndings(): string[] {
 }
 
 /** The formats that the report of an upgrade has. */
-export const UPGRADE_FORMATS = ['text', 'json'] as const satisfies readonly ReportFormat[];
+export const UPGRADE_FORMATS = [
+  'text',
+  'json',
+  'markdown',
+  'html',
+  'junit',
+] as const satisfies readonly ReportFormat[];
 export type UpgradeFormat = (typeof UPGRADE_FORMATS)[number];

@@ -30,7 +30,6 @@ import { applyWords, isAppliedInPart, swapWords } from './phrases.ts';
  * own, so that no statement, name or error message could run even if it were not escaped.
  */
 export function renderHtml(report: Report): string {
-  const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src '${hashOf(SCRIPT)}'; base-uri 'none'; form-action 'none'`;
   const parts = [
     applyHtml(report),
     swapHtml(report),
@@ -51,11 +50,17 @@ export function renderHtml(report: Report): string {
     rollbackHtml(report),
     caveatSection(report),
   ].filter((part) => part !== undefined);
+  return htmlPage(`${titleOf(report)}, safemigrate ${report.run.id}`, parts);
+}
+
+/** A whole page. The policy in its head forbids every script but ours. */
+export function htmlPage(title: string, parts: readonly Html[]): string {
+  const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src '${hashOf(SCRIPT)}'; base-uri 'none'; form-action 'none'`;
   return `${
     html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
-<title>${titleOf(report)}, safemigrate ${report.run.id}</title>
+<title>${title}</title>
 <style>${new Html(STYLE)}</style></head>
 <body><main>${parts}</main>
 <script>${new Html(SCRIPT)}</script></body></html>`.text

@@ -4,7 +4,8 @@ import { sizesWords, unprovedWords } from './phrases.ts';
 import { visible } from './visible.ts';
 import { xmlText } from './xml.ts';
 
-interface Case {
+/** A test case in JUnit's words. */
+export interface JunitCase {
   readonly name: string;
   readonly seconds: number;
   /** The reason that a CI system shows; undefined if the case passed. */
@@ -21,10 +22,19 @@ export function renderJunit(report: Report): string {
     { name: 'swap', cases: swapCases(report) },
     { name: 'hazards', cases: hazardCases(report) },
     { name: 'checks', cases: checkCases(report) },
-  ].filter(({ cases }) => cases.length > 0);
+  ];
+  return junitDocument(suites, report.run.startedAt);
+}
+
+/** Writes suites as one document, without those that have no case. @param startedAt ISO 8601. */
+export function junitDocument(
+  given: readonly { readonly name: string; readonly cases: readonly JunitCase[] }[],
+  startedAt: string,
+): string {
+  const suites = given.filter(({ cases }) => cases.length > 0);
   const all = suites.flatMap(({ cases }) => cases);
   const lines = suites.flatMap(({ name, cases }) => [
-    `  <testsuite name="safemigrate ${name}" ${counts(cases)} timestamp="${report.run.startedAt}">`,
+    `  <testsuite name="safemigrate ${name}" ${counts(cases)} timestamp="${startedAt}">`,
     ...cases.flatMap((one) => caseLines(one, `safemigrate.${name}`)),
     '  </testsuite>',
   ]);
@@ -42,13 +52,13 @@ function linesOf(texts: readonly string[]): string {
   return texts.map(visible).join('\n');
 }
 
-function counts(cases: readonly Case[]): string {
+function counts(cases: readonly JunitCase[]): string {
   const failures = cases.filter(({ failure }) => failure !== undefined).length;
   const seconds = cases.reduce((sum, one) => sum + one.seconds, 0);
   return `tests="${cases.length}" failures="${failures}" errors="0" time="${seconds.toFixed(3)}"`;
 }
 
-function caseLines({ name, seconds, failure, output }: Case, className: string): string[] {
+function caseLines({ name, seconds, failure, output }: JunitCase, className: string): string[] {
   const open = `    <testcase classname="${className}" name="${xmlText(visible(name))}" time="${seconds.toFixed(3)}"`;
   if (failure !== undefined) {
     const [first = ''] = failure.split('\n');
@@ -63,7 +73,7 @@ function caseLines({ name, seconds, failure, output }: Case, className: string):
   return [`${open}/>`];
 }
 
-function applyCases({ apply, target }: Report): Case[] {
+function applyCases({ apply, target }: Report): JunitCase[] {
   if (apply === null) return [];
   const { outcome, reasons, command } = apply;
   const name = `the command on ${target.database}`;
@@ -71,7 +81,7 @@ function applyCases({ apply, target }: Report): Case[] {
   return [{ name, seconds, ...(outcome === 'applied' ? {} : { failure: linesOf([outcome, ...reasons]) }) }];
 }
 
-function swapCases({ swap, target }: Report): Case[] {
+function swapCases({ swap, target }: Report): JunitCase[] {
   if (swap === null) return [];
   const { outcome, reasons, stallMs } = swap;
   const name = `the migrated clone swapped in for ${target.database}`;
@@ -79,7 +89,7 @@ function swapCases({ swap, target }: Report): Case[] {
   return [{ name, seconds, ...(outcome === 'swapped' ? {} : { failure: linesOf([outcome, ...reasons]) }) }];
 }
 
-function verdictCases(report: Report): Case[] {
+function verdictCases(report: Report): JunitCase[] {
   const { verdict, command } = report;
   const name = command.argv.join(' ');
   const seconds = command.durationMs / 1000;
@@ -94,7 +104,7 @@ function verdictCases(report: Report): Case[] {
   return [{ name, seconds, ...(note.length === 0 ? {} : { output: note.join('\n') }) }];
 }
 
-function hazardCases({ hazards, statements }: Report): Case[] {
+function hazardCases({ hazards, statements }: Report): JunitCase[] {
   return hazards.map(({ code, severity, relation, statement, message, evidence, advice, allowed }) => {
     const text = [message, evidence && `Evidence: ${evidence}`, advice && `Safer: ${advice}`]
       .filter(Boolean)
@@ -108,15 +118,15 @@ function hazardCases({ hazards, statements }: Report): Case[] {
   });
 }
 
-function checkCases({ checks, queries, atOnce, rerun, down }: Report): Case[] {
-  const further = (name: string, run: Report['rerun']): Case[] => {
+function checkCases({ checks, queries, atOnce, rerun, down }: Report): JunitCase[] {
+  const further = (name: string, run: Report['rerun']): JunitCase[] => {
     if (!run) return [];
     const seconds = run.durationMs / 1000;
     const why = [...run.differences, ...run.dataDifferences].map(({ what }) => what);
     return [run.passed ? { name, seconds } : { name, seconds, failure: linesOf(why) || 'it failed' }];
   };
   return [
-    ...checks.map(({ name, passed, error, missing, added }): Case => {
+    ...checks.map(({ name, passed, error, missing, added }): JunitCase => {
       const why = error
         ? [`${error.message} (SQLSTATE ${error.sqlstate})`]
         : [...missing.map((row) => `gone: ${row}`), ...added.map((row) => `new: ${row}`)];

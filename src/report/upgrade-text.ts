@@ -1,13 +1,14 @@
-import { formatBytes, formatDuration, listed, plural } from '../format.ts';
-import type {
-  ApplicationSection,
-  ModeSection,
-  UpgradeObstacle,
-  UpgradePhase,
-  UpgradeReport,
-} from '../model/upgrade-model.ts';
+import { formatBytes, formatDuration, plural } from '../format.ts';
+import type { ModeSection, UpgradeObstacle, UpgradePhase, UpgradeReport } from '../model/upgrade-model.ts';
 import { andMore, bullet, fact, heading, messageText } from './text/parts-text.ts';
 import { flow, layoutTable, marks, type Span, type TextRow, type TextStyle, tone } from './text-layout.ts';
+import {
+  notPassedWords,
+  postUpgradeWords,
+  triedWords,
+  upgradeSummary,
+  wayBackWords,
+} from './upgrade-phrases.ts';
 
 /** The report of an upgrade for a person at a terminal; ends in a newline. */
 export function renderUpgradeText(report: UpgradeReport, style: TextStyle): string {
@@ -22,14 +23,6 @@ export function renderUpgradeText(report: UpgradeReport, style: TextStyle): stri
   ];
   const shown = sections.filter((lines) => lines.length > 0).map((lines) => lines.join('\n'));
   return `${shown.join('\n\n')}\n`;
-}
-
-/** What the report says first: the recommendation, or that the upgrade is possible. */
-export function upgradeSummary({ recommendation, modes, to, verdict }: UpgradeReport): string {
-  const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
-  if (!verdict.pass || !recommendation || !chosen)
-    return verdict.reasons[0] ?? `the upgrade to PostgreSQL ${to.major} would succeed`;
-  return `users would wait ${formatDuration(chosen.downtimeMs ?? 0)} with pg_upgrade --${chosen.mode}`;
 }
 
 function verdictLines(report: UpgradeReport, style: TextStyle): string[] {
@@ -61,23 +54,11 @@ function factLines(report: UpgradeReport, style: TextStyle): string[] {
 }
 
 function askedLines({ application, command }: UpgradeReport, style: TextStyle): string[] {
-  const ran = command && `${command.argv.join(' ')}, in ${formatDuration(command.durationMs)}`;
+  const ran = command && postUpgradeWords(command);
   return [
     ...(ran === null ? [] : fact(style, 'Command', [messageText(style, ran)])),
     ...(application === null ? [] : fact(style, 'Tried', [messageText(style, triedWords(application))])),
   ];
-}
-
-/** What was tried on both versions. */
-export function triedWords({ mode, queries, checks, schemaChanges }: ApplicationSection): string {
-  const what = [
-    ...(queries === null
-      ? []
-      : [`${plural(queries.checked, 'query', 'queries')} of the application (${queries.source})`]),
-    ...(checks.length === 0 ? [] : [plural(checks.length, 'check')]),
-    ...(schemaChanges === null ? [] : ['the schema']),
-  ];
-  return what.length === 0 ? 'nothing on both versions' : `${listed(what)} on both versions, after --${mode}`;
 }
 
 const SHOWN_OBJECTS = 5;
@@ -135,11 +116,7 @@ function modeLines(report: UpgradeReport, style: TextStyle): string[] {
   return [
     ...heading(style, 'Modes'),
     ...layoutTable(style, rows),
-    ...others.flatMap(({ mode, outcome, reason }) =>
-      flow(style, [`${mode} ${outcome === 'failed' ? 'failed' : 'was not tried'}: ${reason ?? ''}`], 4, [
-        '  ',
-      ]),
-    ),
+    ...others.flatMap((each) => flow(style, [notPassedWords(each)], 4, ['  '])),
     ...(report.carriesStatistics
       ? []
       : flow(
@@ -168,12 +145,6 @@ function columnsOf(mode: ModeSection, { recommendation }: UpgradeReport): Span[]
     mode.peakBytes === null ? '?' : formatBytes(mode.peakBytes),
     wayBackWords(mode),
   ];
-}
-
-/** Whether the old cluster can be used again: after `link` until the new server has started, after `swap` not even before. */
-export function wayBackWords({ wayBack, mode }: ModeSection): string {
-  if (wayBack) return 'yes';
-  return mode === 'swap' ? 'none' : 'until started';
 }
 
 function stepLines({ modes, recommendation }: UpgradeReport, style: TextStyle): string[] {

@@ -96,13 +96,13 @@ export const UPGRADE_OPTIONS = {
   ...UPGRADE_TABLE,
   format: {
     flag: '--format <format>',
-    summary: `print the report on stdout: ${UPGRADE_FORMATS.join(', ')}`,
+    summary: 'print the report on stdout: text, json, markdown',
     group: 'Report',
-    type: choiceOf<UpgradeFormat>(...UPGRADE_FORMATS),
+    type: choiceOf<UpgradeFormat>('text', 'json', 'markdown'),
   },
   report: {
     flag: '--report <file>',
-    summary: 'write the report, by its ending (.txt, .json); repeatable',
+    summary: 'write the report, by its ending (.txt, .json, .md, .html, .xml); repeatable',
     group: 'Report',
     type: listOf(UPGRADE_FILE),
   },

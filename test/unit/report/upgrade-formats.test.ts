@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { type UpgradeReport, upgradeReport } from '../../../src/model/upgrade-model.ts';
+import { renderUpgrade } from '../../../src/report/render-upgrade.ts';
+
+const STYLE = { columns: 100, colour: false, unicode: true };
+const HOSTILE = '<script>alert(1)</script> | `x` ]]>';
+
+const phase = (
+  name: UpgradeReport['modes'][number]['phases'][number]['name'],
+  ms: number,
+  down: boolean,
+) => ({
+  ...{ name, durationMs: ms, down },
+  steps: name === 'pg_upgrade' ? [{ name: 'Copying user relation files', durationMs: ms / 2 }] : [],
+});
+
+/** Parsed, so that it stays what the model says. */
+const REPORT = upgradeReport.parse({
+  version: 1,
+  run: {
+    id: 'r1',
+    startedAt: '2026-11-23T10:00:00.000Z',
+    finishedAt: '2026-11-23T10:01:00.000Z',
+    mode: 'upgrade',
+    tool: { name: 'safemigrate', version: '0.2.0' },
+  },
+  target: {
+    host: 'db',
+    port: 5432,
+    database: 'shop',
+    source: '--url',
+    databases: 4,
+    sizeBytes: 2 ** 30,
+    touched: ['a checkpoint'],
+  },
+  clone: { strategy: 'reflink', containment: 'sandbox', durationMs: 3000, reason: 'it shares blocks' },
+  from: { major: 15, version: '15.18', programs: '/usr/lib/postgresql/15/bin' },
+  to: { major: 18, version: '18.6', programs: '/usr/lib/postgresql/18/bin' },
+  check: { passed: true, durationMs: 900, output: [] },
+  obstacles: [
+    {
+      ...{ code: 'QUERY_BREAKS', severity: 'error', message: 'queries fail on the new one' },
+      ...{
+        objects: [HOSTILE],
+        count: 3,
+        remedy: 'release another application',
+        sql: [`SELECT '${HOSTILE}';`],
+      },
+    },
+    {
+      code: 'CHECKSUMS_OFF',
+      severity: 'notice',
+      message: 'no checksums',
+      objects: ['the cluster'],
+      count: 1,
+      remedy: 'know it',
+      sql: [],
+    },
+  ],
+  modes: [
+    {
+      ...{ mode: 'clone', outcome: 'passed', reason: null, downtimeMs: 3100, peakBytes: 4e7, wayBack: true },
+      phases: [
+        phase('initdb', 1200, false),
+        phase('pg_upgrade', 2900, true),
+        phase('start', 200, true),
+        phase('statistics', 300, false),
+      ],
+    },
+    {
+      ...{ mode: 'link', outcome: 'passed', reason: null, downtimeMs: 2500, peakBytes: null, wayBack: false },
+      phases: [phase('pg_upgrade', 2400, true), phase('start', 100, true)],
+    },
+    {
+      mode: 'swap',
+      outcome: 'failed',
+      reason: HOSTILE,
+      phases: [],
+      downtimeMs: null,
+      peakBytes: null,
+      wayBack: false,
+    },
+  ],
+  command: { argv: ['sh', HOSTILE], exitCode: 0, durationMs: 120 },
+  application: { mode: 'clone', queries: null, checks: [], schemaChanges: [] },
+  recommendation: { mode: 'clone', reason: 'it leaves the old cluster as it was' },
+  carriesStatistics: true,
+  caveats: [{ path: 'modes', kind: 'estimate', reason: `about ${HOSTILE}` }],
+  verdict: {
+    pass: false,
+    reasons: ['QUERY_BREAKS: queries fail on the new one', 'pg_upgrade --swap failed'],
+  },
+  cleanup: { done: [], failed: [] },
+});
+
+describe('the report of an upgrade', () => {
+  test.each(['text', 'markdown', 'html', 'junit'] as const)(
+    'as %s has the verdict, each mode and each obstacle',
+    async (format) => {
+      const text = renderUpgrade(REPORT, format, STYLE);
+      for (const word of [
+        'QUERY_BREAKS',
+        'CHECKSUMS_OFF',
+        'clone',
+        'link',
+        'swap',
+        'release another application',
+      ])
+        expect(text).toContain(word);
+      const ending = { text: 'txt', markdown: 'md', junit: 'xml', html: null }[format];
+      if (ending !== null) await expect(text).toMatchFileSnapshot(`snapshots/upgrade.${ending}`);
+    },
+  );
+
+  test('runs nothing that a name, a query or a message holds', () => {
+    expect(renderUpgrade(REPORT, 'html', STYLE)).not.toContain('<script>alert');
+    expect(renderUpgrade(REPORT, 'junit', STYLE)).not.toContain('<script>alert');
+    const fenced = renderUpgrade(REPORT, 'markdown', STYLE).replace(/```sql[\s\S]*?```|``.*?``/g, '');
+    expect(fenced).not.toContain('<script>alert');
+  });
+
+  test('as JUnit fails the verdict, modes that failed, and obstacles that are errors', () => {
+    const text = renderUpgrade(REPORT, 'junit', STYLE);
+    expect(text).toMatch(/<testsuites tests="6" failures="3"/);
+  });
+});
