@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { safemigrate } from '../helpers/cli.ts';
@@ -31,6 +31,19 @@ test('what it writes and shows for a Knex project rehearses it, and a second tim
     const again = await safemigrate(['init'], { folder });
     expect(again.stdout).toMatch(/safemigrate\.config\.mjs is there already, and was left as it is/);
     expect(readFileSync(config, 'utf8')).toBe(text);
+    expect(again.stdout).toMatch(/^ +export DATABASE_URL=.*\n +safemigrate doctor$/m);
+
+    // Installed among the project's packages, which has its URL in a file.
+    writeFileSync(path.join(folder, '.env'), `OTHER=1\nDATABASE_URL=${target.url}\n`);
+    // It is a link to ours.
+    rmSync(path.join(folder, 'node_modules'));
+    mkdirSync(path.join(folder, 'node_modules/.bin'), { recursive: true });
+    writeFileSync(path.join(folder, 'node_modules/.bin/safemigrate'), '');
+    const installed = await safemigrate(['init', '--dry-run'], { folder });
+    expect(installed.stdout).not.toContain('export ');
+    expect(installed.stdout).toMatch(
+      /^ +npx safemigrate doctor +# reads DATABASE_URL from \.env\n +npx safemigrate -- npx knex/m,
+    );
   } finally {
     await remove();
   }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import path from 'node:path';
 import { SafemigrateError } from '../../errors.ts';
 import { EXIT } from '../exit-codes.ts';
-import { detectTools, type ProjectFiles } from '../init/detect-tool.ts';
+import { type DetectedTool, detectTools, type ProjectFiles } from '../init/detect-tool.ts';
 import { firstCommand, gitlabLines, initFiles } from '../init/init-files.ts';
 import { INIT_OPTIONS } from '../options/subcommand-table.ts';
 import { visibleLines } from '../print.ts';
@@ -44,17 +44,23 @@ export async function initCommand(flags: Record<string, unknown>): Promise<numbe
   }
   const gitlab = gitlabLines(tool, project);
   if (gitlab !== undefined) lines.push('', 'For .gitlab-ci.yml:', gitlab.trimEnd());
-  lines.push(
-    '',
-    ...(dryRun ? ['Nothing was written.'] : []),
-    'The first rehearsal, which changes nothing on the database:',
-    '',
-    `    export ${tool.needsUrl ? 'DATABASE_URL' : tool.urlEnv}=postgresql://user@host/database`,
-    '    safemigrate doctor',
-    `    ${firstCommand(tool)}`,
-  );
+  if (dryRun) lines.push('', 'Nothing was written.');
+  lines.push('', 'The first rehearsal, which changes nothing on the database:', '');
+  lines.push(...firstRehearsal(tool, project).map((line) => `    ${line}`));
   process.stdout.write(visibleLines(`${lines.join('\n')}\n`));
   return EXIT.passed;
+}
+
+/** What to type, in a project that may have safemigrate among its packages and the URL in its .env. */
+function firstRehearsal(tool: DetectedTool, project: ProjectFiles): string[] {
+  const variable = tool.needsUrl ? 'DATABASE_URL' : tool.urlEnv;
+  const isKnown = new RegExp(`^\\s*(export\\s+)?${variable}\\s*=`, 'm').test(project.text('.env'));
+  const npx = project.exists('node_modules/.bin/safemigrate') ? 'npx ' : '';
+  return [
+    ...(isKnown ? [] : [`export ${variable}=postgresql://user@host/database`]),
+    `${npx}safemigrate doctor${isKnown ? `    # reads ${variable} from .env` : ''}`,
+    `${npx}${firstCommand(tool)}`,
+  ];
 }
 
 function projectFiles(folder: string): ProjectFiles {
