@@ -14,10 +14,12 @@ export interface Toolchain {
   readonly needs: string;
   /** Commands that install into the current folder, in which the pins lie. */
   readonly install: readonly (readonly string[])[];
+  /** For each of them. Default: 8 minutes. */
+  readonly timeoutMs?: number;
 }
 
 const CACHE = path.join(process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'safemigrate-tests');
-const INSTALL_TIMEOUT_MS = 8 * 60_000;
+const PROBE_TIMEOUT_MS = 60_000;
 const ABANDONED_AFTER_MS = 60 * 60_000;
 
 /**
@@ -28,9 +30,9 @@ const ABANDONED_AFTER_MS = 60 * 60_000;
 export async function toolchain(
   name: string,
   project: string,
-  { pins, probe, needs, install }: Toolchain,
+  { pins, probe, needs, install, timeoutMs = 8 * 60_000 }: Toolchain,
 ): Promise<{ folder: string } | { missing: string }> {
-  const found = await run(probe, homedir());
+  const found = await run(probe, homedir(), PROBE_TIMEOUT_MS);
   if (found.failed) return { missing: `${name} needs ${needs}, which is not installed` };
   const hash = createHash('sha256').update(JSON.stringify([found.output, install]));
   for (const pin of pins) hash.update(await readFile(path.join(project, pin)));
@@ -43,7 +45,7 @@ export async function toolchain(
   for (const pin of pins) await cp(path.join(project, pin), path.join(folder, pin));
   const startedAt = performance.now();
   for (const argv of install) {
-    const { failed, output } = await run(argv, folder);
+    const { failed, output } = await run(argv, folder, timeoutMs);
     if (!failed) continue;
     await rm(folder, { recursive: true, force: true });
     return { missing: `${name} could not be installed: ${argv.join(' ')}\n${output.slice(-2000)}` };
@@ -58,14 +60,18 @@ export async function toolchain(
   return { folder: await resolved(link) };
 }
 
-async function run(argv: readonly string[], cwd: string): Promise<{ failed: boolean; output: string }> {
+async function run(
+  argv: readonly string[],
+  cwd: string,
+  timeoutMs: number,
+): Promise<{ failed: boolean; output: string }> {
   const [program = '', ...args] = argv;
   const result = await execa(program, args, {
     cwd,
     all: true,
     reject: false,
     stdin: 'ignore',
-    timeout: INSTALL_TIMEOUT_MS,
+    timeout: timeoutMs,
   });
   return { failed: result.failed, output: result.all ?? String(result.cause ?? '') };
 }
