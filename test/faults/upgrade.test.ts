@@ -11,6 +11,7 @@ import { until } from '../helpers/cutting.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
 import { debianPrograms, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
+import { makeAccounts, startTransfers } from '../helpers/transfers.ts';
 import { upgradePrograms } from '../helpers/upgrade-programs.ts';
 
 const run = promisify(execFile);
@@ -100,6 +101,21 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
     process.kill(entry.watchdog.pid, 'SIGKILL');
     const stdout = expect.stringContaining(`removed ${entry.folder}\n`);
     expect(await safemigrate(['clean'])).toMatchObject({ exitCode: 0, stdout, stderr: '' });
+  });
+
+  test('fails no transaction of the target when it is killed', async () => {
+    await makeAccounts(server.url);
+    const transfers = await startTransfers(server.url, 2);
+    try {
+      const child = rehearsal();
+      await until('pg_upgrade works', reached('copy/new/pg_upgrade_output.d'), PHASE_MS);
+      await kill(child, 'SIGKILL');
+      await until('nothing is left', async () => (await folders()).length + (await entries()).length === 0);
+    } finally {
+      const { failed, committed } = await transfers.end();
+      expect(failed).toBe(0);
+      expect(committed).toBeGreaterThan(0);
+    }
   });
 
   test('leaves nothing when it is interrupted', async () => {

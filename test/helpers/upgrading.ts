@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type UpgradeReport, upgradeReport } from '../../src/model/upgrade-model.ts';
@@ -34,9 +34,10 @@ export interface ServerToUpgrade {
 
 export async function serverToUpgrade(placing: Partial<Placing> = {}): Promise<ServerToUpgrade> {
   const disk = await loopFileSystem('xfs', 2048 * MB);
-  const { programs } = OLD;
+  const programs =
+    placing.programs === undefined ? OLD.programs : await reachable(placing.programs, disk.folder);
   const settings = { max_wal_size: '100MB', ...placing.settings };
-  const server = await placedServer(15, { parent: disk.folder, programs, ...placing, settings });
+  const server = await placedServer(15, { parent: disk.folder, ...placing, programs, settings });
   const url = changedUrl(server.url, { database: 'app' });
   await withClient(server.url, (client) => client.query('CREATE DATABASE app'));
   return {
@@ -47,6 +48,14 @@ export async function serverToUpgrade(placing: Partial<Placing> = {}): Promise<S
       await disk.destroy();
     },
   };
+}
+
+/** Copies an installation of a Python package to where the server's user may read it. @returns its folder of programs. */
+async function reachable(programs: string, place: string): Promise<string> {
+  const installed = path.resolve(programs, '../../..');
+  await cp(installed, path.join(place, 'installed'), { recursive: true });
+  await chmod(path.join(place, 'installed'), 0o755);
+  return path.join(place, 'installed', path.relative(installed, programs));
 }
 
 /** Rehearses an upgrade by the built command line. @param args words after `upgrade --url … --to …`. */

@@ -3,7 +3,9 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { skipReason } from '../helpers/requirements.ts';
 import { makeAccounts, startTransfers } from '../helpers/transfers.ts';
+import { upgradePrograms } from '../helpers/upgrade-programs.ts';
 import {
   cannotUpgrade,
   NEW,
@@ -14,6 +16,7 @@ import {
 } from '../helpers/upgrading.ts';
 
 const MB = 2 ** 20;
+const SIXTEEN = await upgradePrograms(16);
 const newBin = ['--new-bin', NEW.programs];
 
 describe.skipIf(cannotUpgrade)("an upgrade of Debian's PostgreSQL 15 to 18", () => {
@@ -195,6 +198,22 @@ describe.skipIf(cannotUpgrade)('the application on both versions', () => {
     expect(report).toMatchObject({ command: { exitCode: 3 }, modes: [{ mode: 'link', outcome: 'failed' }] });
     expect(report?.verdict.reasons.join()).toContain('the command failed');
   }, 60_000);
+});
+
+describe.skipIf(cannotUpgrade || skipReason(SIXTEEN.obstacle))('an upgrade of PostgreSQL 16 to 18', () => {
+  test('passes in all modes, and the application is the same on both', async () => {
+    const old = await serverToUpgrade({ programs: SIXTEEN.programs });
+    try {
+      await makeAccounts(old.url);
+      const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, newBin);
+      expect(exitCode, stderr).toBe(0);
+      expect(report?.from).toMatchObject({ major: 16 });
+      expect(report?.modes.map(({ outcome }) => outcome)).toEqual(['passed', 'passed', 'passed', 'passed']);
+      expect(report?.application).toMatchObject({ mode: 'copy', schemaChanges: [] });
+    } finally {
+      await old.stop();
+    }
+  }, 120_000);
 });
 
 /** Objects of many kinds, which both versions describe alike. */
