@@ -196,11 +196,10 @@ class CloneReader implements CloneWatch {
   }
 
   async #readDataAgain(session: Session, before: DataBefore, wanted: Iterable<number>) {
-    const known = new Set(before.catalogue.relations.map(({ oid }) => Number(oid)));
     return {
       relations: await readRelations(session, before.relations),
       tree: await givenRelations(session, wanted),
-      made: await newAmong(session, wanted, (table) => known.has(table)),
+      made: await newAmong(session, wanted, (relation) => before.tree.has(relation)),
       unindexedForeignKeys: await readUnindexedForeignKeys(session),
       withoutIdentity: await tablesWithoutIdentity(session),
     };

@@ -66,13 +66,13 @@ function treeOf(rows: readonly Row[]): RelationTree {
 
 const TABLES = `SELECT c.oid::pg_catalog.int8, coalesce(i.indrelid, c.oid)::pg_catalog.int8 AS table
   FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
- WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'i', 'I')`;
+ WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'm', 'S', 'v', 'i', 'I')`;
 
-/** Those of the relations, the system's own left out, that are new tables or materialized views, or indexes of one. */
+/** Those of the relations, the system's own left out, that are new, or indexes of a new one. */
 export async function newAmong(
   session: Session,
   oids: Iterable<number>,
-  isKnown: (table: number) => boolean,
+  isKnown: (relation: number) => boolean,
 ): Promise<ReadonlySet<number>> {
   const rows = await session.query<{ oid: string; table: string }>(TABLES, [[...new Set(oids)]]);
   return new Set(rows.filter(({ table }) => !isKnown(Number(table))).map(({ oid }) => Number(oid)));
