@@ -44,6 +44,7 @@ td.sql{min-width:18rem;white-space:pre-wrap;overflow-wrap:anywhere}
 tr.failed td{color:var(--fail)}
 .hazard{border:1px solid var(--line);border-left:.4rem solid var(--bar);border-radius:.25rem;padding:.5rem 1rem;margin:.75rem 0}
 .hazard.error{border-left-color:var(--bad)}.hazard.warning{border-left-color:var(--warn)}
+.together{font-weight:600;margin:1rem 0 0}
 .hazard h3{margin:.1rem 0}.hazard p{margin:.25rem 0}
 .tag{display:inline-block;padding:0 .5em;border-radius:1em;border:1px solid currentColor;font-size:.8rem;font-weight:600}
 .tag.error{color:var(--bad)}.tag.warning{color:var(--warn)}.tag.good{color:var(--good)}

@@ -1,9 +1,10 @@
 import { formatBytes, formatBytesDelta, formatCount, formatDuration, plural } from '../../format.ts';
 import { sentStatements } from '../../model/repeated.ts';
-import type { Report } from '../../model/report.ts';
+import type { Hazard, Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
 import { sizeOfClone } from '../clone-size.ts';
 import { firstAnswers } from '../first-answers.ts';
+import { hazardsInOrder } from '../hazard-blocks.ts';
 import {
   alarmingChanges,
   containmentText,
@@ -85,24 +86,24 @@ export function factSection({ run, target, clone, command, statements, schema, d
   return facts(rows);
 }
 
-const SEVERITIES = ['error', 'warning', 'notice'] as const;
-
 export function hazardsHtml(report: Report): Html | undefined {
   const { hazards } = report;
   const hint = saferFormHint(report);
   if (hazards.length === 0) return undefined;
-  const rank = ({ severity, allowed }: Report['hazards'][number]) =>
-    SEVERITIES.indexOf(severity) + (allowed ? 3 : 0);
   return section('hazards', `Hazards (${formatCount(hazards.length)})`, [
-    ...hazards
-      .toSorted((one, other) => rank(one) - rank(other))
-      .map(
-        ({ code, severity, relation, statement, message, evidence, advice, allowed }) => html`
-<article class="hazard ${severity}"><h3><span class="tag ${severity}">${severity}</span> ${code}${relation !== null && html` on <code>${relation}</code>`}${statement !== null && html`, <a href="#statement-${statement}">statement ${statement}</a>`}${allowed && ' (allowed by the policy)'}</h3>
-<p>${message}</p>${evidence !== '' && html`<p><strong>Evidence:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`,
-      ),
+    ...hazardsInOrder(report).flatMap(({ title, hazards: together }) => [
+      ...(title === null ? [] : [html`<p class="together">${title}</p>`]),
+      ...together.map(hazardArticle),
+    ]),
     ...(hint === null ? [] : [html`<p>${hint}</p>`]),
   ]);
+}
+
+function hazardArticle(hazard: Hazard): Html {
+  const { code, severity, relation, statement, message, evidence, advice, allowed } = hazard;
+  return html`
+<article class="hazard ${severity}"><h3><span class="tag ${severity}">${severity}</span> ${code}${relation !== null && html` on <code>${relation}</code>`}${statement !== null && html`, <a href="#statement-${statement}">statement ${statement}</a>`}${allowed && ' (allowed by the policy)'}</h3>
+<p>${message}</p>${evidence !== '' && html`<p><strong>Evidence:</strong> ${evidence}</p>`}${advice !== '' && html`<p><strong>Safer:</strong></p><pre>${advice}</pre>`}</article>`;
 }
 
 export function lossSection({ data }: Report): Html | undefined {

@@ -1,27 +1,20 @@
 import { formatCount, formatDuration, plural } from '../../format.ts';
-import type { Report } from '../../model/report.ts';
+import type { Hazard, Report } from '../../model/report.ts';
 import { atOnceWords } from '../at-once-phrases.ts';
+import { hazardsInOrder } from '../hazard-blocks.ts';
 import { saferFormHint } from '../proposal-phrases.ts';
 import { code, prose } from './escape-markdown.ts';
 import { PART, type Part } from './markdown-part.ts';
 
-const SEVERITIES = ['error', 'warning', 'notice'] as const;
 const SIGNS = { error: '🛑', warning: '⚠️', notice: 'ℹ️' } as const;
 
 export function hazardPart(report: Report): Part {
   const { hazards } = report;
   const hint = saferFormHint(report);
-  const rank = ({ severity, allowed }: Report['hazards'][number]) =>
-    SEVERITIES.indexOf(severity) + (allowed ? SEVERITIES.length : 0);
-  const items = hazards
-    .toSorted((one, other) => rank(one) - rank(other))
-    .map(
-      ({ code: name, severity, relation, statement, message, evidence, advice, allowed }) =>
-        `- ${SIGNS[severity]} **${name}**${relation === null ? '' : ` on ${code(relation)}`}` +
-        `${statement === null ? '' : `, statement ${statement}`}${allowed ? ' (allowed by the policy)' : ''}: ` +
-        `${prose(message)}${evidence === '' ? '' : `\n  - measured: ${prose(evidence)}`}` +
-        `${advice === '' ? '' : `\n  - safer: ${prose(advice, 1000)}`}`,
-    );
+  const items = hazardsInOrder(report).flatMap(({ title, hazards: together }) => [
+    ...(title === null ? [] : [`- *${prose(title)}*`]),
+    ...together.map(hazardItem),
+  ]);
   const foot = hint === null ? [] : ['', prose(hint)];
   return {
     ...PART,
@@ -31,6 +24,16 @@ export function hazardPart(report: Report): Part {
     items,
     foot,
   };
+}
+
+function hazardItem(hazard: Hazard): string {
+  const { code: name, severity, relation, statement, message, evidence, advice, allowed } = hazard;
+  return (
+    `- ${SIGNS[severity]} **${name}**${relation === null ? '' : ` on ${code(relation)}`}` +
+    `${statement === null ? '' : `, statement ${statement}`}${allowed ? ' (allowed by the policy)' : ''}: ` +
+    `${prose(message)}${evidence === '' ? '' : `\n  - measured: ${prose(evidence)}`}` +
+    `${advice === '' ? '' : `\n  - safer: ${prose(advice, 1000)}`}`
+  );
 }
 
 export function failurePart({ statements }: Report): Part {
