@@ -60,26 +60,24 @@ export async function judgeRehearsal(
     plan.clone.keep,
     context.target.role,
   );
+  const runs: [CloneRun, ...CloneRun[]] = [
+    ran,
+    ...again.runs,
+    ...together.runs,
+    ...loaded.runs,
+    ...proposed.runs,
+  ];
   const target = describeTarget(context.target, compared, [...clone.touched, ...loss.touched]);
   const sections = {
     target,
-    command: commandSection(
-      plan,
-      prepared,
-      [ran, ...again.runs, ...together.runs, ...loaded.runs, ...proposed.runs],
-      after,
-    ),
+    command: commandSection(plan, prepared, runs, after),
     statements: seen.statements,
     transactions: seen.transactions,
     schema: loss.schema && schemaWithoutSecrets(loss.schema),
     data: loss.data,
     ...{ queries: checked.queries, checks: checked.checks, rerun: again.rerun, down: again.down },
     ...{ atOnce: together.section, load: loaded.section },
-    targetConnections: [
-      ...ran.targetConnections,
-      ...again.targetConnections,
-      ...[...together.runs, ...loaded.runs].flatMap(({ targetConnections }) => targetConnections),
-    ],
+    targetConnections: runs.flatMap(({ targetConnections }) => targetConnections),
   };
   const caveats = [
     made,

@@ -46,7 +46,6 @@ export interface ContentsBefore {
 export interface ExtraRuns {
   readonly rerun: FurtherRunSection | null;
   readonly down: FurtherRunSection | null;
-  readonly targetConnections: readonly TargetConnection[];
   /** Every further run of a command that was begun. */
   readonly runs: readonly CloneRun[];
   readonly statements: readonly StatementSection[];
@@ -100,7 +99,6 @@ export async function runAgain(
   return {
     rerun: rerun.section,
     down: undone.section,
-    targetConnections: contactsOf([rerun, undone]),
     runs: [rerun, undone].flatMap(({ run }) => run ?? []),
     statements: [...rerun.statements, ...undone.statements],
     caveats: [...before.caveats, ...rerun.caveats, ...undone.caveats],

@@ -50,25 +50,16 @@ export interface Lease {
 /** Records, watches, creates and marks the folder, in this order, each step owned by the scope. */
 export async function takeLease(
   context: CloneContext,
-  { folder, owner, release, space, files = 0 }: PrivateServer,
+  server: PrivateServer,
   place: FolderLocation,
   scope: Scope,
 ): Promise<Lease> {
-  const { run, target, options, fail, emit } = context;
+  const { run, options, fail, emit } = context;
+  const { folder, owner, release, space, files = 0 } = server;
   const { socketFolder, floorBytes } = place;
-  const common = { folder, run, socketFolder, release: release ?? null };
   let over = false;
   let kept = false;
-  let entry: FolderEntry = {
-    version: 1,
-    holds: 'clone',
-    ...common,
-    target: nameTarget(target),
-    endsAt: new Date(Date.now() + options.ttlMs).toISOString(),
-    kept,
-    owner: await ourStamp(),
-    watchdog: null,
-  };
+  let entry = await firstEntry(context, server, place);
   await scope.own(
     `entry ${entryFile(run)}`,
     () => writeEntry(entry),
@@ -80,8 +71,8 @@ export async function takeLease(
     `clone in ${folder}`,
     () =>
       startCloneReaper({
-        ...{ ...common, entry: entryFile(run), ttlMs: options.ttlMs, floorBytes },
-        space: space ?? path.dirname(folder),
+        ...{ folder, run, socketFolder, floorBytes, release: release ?? null },
+        ...{ entry: entryFile(run), ttlMs: options.ttlMs, space: space ?? path.dirname(folder) },
       }),
     async (started: CloneReaper | undefined) => {
       over = true;
@@ -132,6 +123,21 @@ export async function takeLease(
       kept = true;
       return entry;
     },
+  };
+}
+
+async function firstEntry(
+  { run, target, options }: CloneContext,
+  { folder, release }: PrivateServer,
+  { socketFolder }: FolderLocation,
+): Promise<FolderEntry> {
+  return {
+    ...{ version: 1, holds: 'clone', folder, run, socketFolder, release: release ?? null },
+    target: nameTarget(target),
+    endsAt: new Date(Date.now() + options.ttlMs).toISOString(),
+    kept: false,
+    owner: await ourStamp(),
+    watchdog: null,
   };
 }
 
