@@ -10,6 +10,7 @@ import { markerConnectionLimit } from '../../../src/ownership/run-id.ts';
 import type { Session } from '../../../src/postgres/connection/session.ts';
 import { identifier, literal } from '../../../src/postgres/sql/quote.ts';
 import { changedUrl, withCloning } from '../../helpers/cloning.ts';
+import { until } from '../../helpers/cutting.ts';
 import { temporaryDatabase, withClient } from '../../helpers/database.ts';
 import { pending } from '../../helpers/pending.ts';
 import { serverUrl, VERSIONS } from '../../helpers/servers.ts';
@@ -177,6 +178,15 @@ describe.each(VERSIONS)('PostgreSQL %d', (version) => {
       }
     })();
     try {
+      const isThere = `SELECT FROM pg_stat_activity WHERE datname = $1 AND state = 'active'`;
+      await admin(
+        (observer) =>
+          until('the client works', async () => {
+            const { rowCount } = await observer.query(isThere, [database.name]);
+            return rowCount === 1;
+          }),
+        version,
+      );
       await withCloning(database.url, { disconnect: 'all', waitMs: 20_000 }, async ({ make, events }) => {
         const clone = await make();
         expect(clone.touched.join()).toMatch(/session/);
