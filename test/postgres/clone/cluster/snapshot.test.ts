@@ -21,7 +21,7 @@ describe('PostgreSQL on btrfs', async () => {
   let server: PlacedServer | undefined;
 
   beforeAll(async () => {
-    if (!obstacle) place = await loopFileSystem('btrfs', 1024 * MB);
+    if (!obstacle) place = await loopFileSystem('btrfs', 3072 * MB);
   }, 60_000);
 
   afterAll(async () => {
@@ -67,7 +67,7 @@ describe('PostgreSQL on btrfs', async () => {
   test.skipIf(obstacle)(
     'is sent to another file system while it is written, and a server on what arrives can be cloned',
     async () => {
-      const other = await loopFileSystem('btrfs', 600 * MB);
+      const other = await loopFileSystem('btrfs', 1200 * MB);
       server = await serverIn(LAYOUTS[0], btrfsVolumes(place?.folder ?? ''), 18);
       const transfers = await startTransfers(server.url, 2);
       const source = path.join(place?.folder ?? '', 'copy');

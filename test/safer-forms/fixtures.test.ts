@@ -3,22 +3,22 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { rehearse } from '../../../src/index.ts';
-import type { ServerVersion } from '../../../src/local-server/binaries.ts';
-import type { Report } from '../../../src/model/report.ts';
-import { isScripted } from '../../../src/propose/scripted-hazards.ts';
-import { plainEnvironment } from '../../helpers/cli.ts';
-import { withClient } from '../../helpers/client.ts';
-import { temporaryDatabase } from '../../helpers/database.ts';
-import { fixturesFor, type HazardFixture, type Kind } from '../../helpers/hazard-fixtures.ts';
-import { psqlCommand } from '../../helpers/rehearse.ts';
-import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../../helpers/servers.ts';
+import { rehearse } from '../../src/index.ts';
+import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import type { Report } from '../../src/model/report.ts';
+import { isScripted } from '../../src/propose/scripted-hazards.ts';
+import { plainEnvironment } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { fixturesFor, type HazardFixture, type Kind } from '../helpers/hazard-fixtures.ts';
+import { psqlCommand } from '../helpers/rehearse.ts';
+import { OLDEST_AND_NEWEST, serverUrl, useOwnServers } from '../helpers/servers.ts';
 
 /**
  * All bad examples whose hazard a script can take away are the sessions of one command, each in a schema of its own, and get one
  * script. It is rehearsed by psql like any command.
  */
-const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
+const COMMAND = fileURLToPath(new URL('../helpers/commands/run-sql-files.mjs', import.meta.url));
 
 /** What there is no script for, with the reason that is told. */
 const LEFT: Readonly<Record<string, RegExp>> = { TABLESPACE_REWRITES: /as a copy/ };

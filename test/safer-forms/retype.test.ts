@@ -2,12 +2,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { rehearse } from '../../../src/index.ts';
-import { plainEnvironment } from '../../helpers/cli.ts';
-import { withClient } from '../../helpers/client.ts';
-import { temporaryDatabase } from '../../helpers/database.ts';
-import { psqlCommand } from '../../helpers/rehearse.ts';
-import { OLDEST_AND_NEWEST, useOwnServers } from '../../helpers/servers.ts';
+import { rehearse } from '../../src/index.ts';
+import { plainEnvironment } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { psqlCommand } from '../helpers/rehearse.ts';
+import { OLDEST_AND_NEWEST, useOwnServers } from '../helpers/servers.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-retype-'));
 afterAll(() => rmSync(folder, { recursive: true }));

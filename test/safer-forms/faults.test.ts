@@ -3,26 +3,26 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { rehearse } from '../../../src/index.ts';
-import type { ScriptPart } from '../../../src/propose/write-script.ts';
-import { plainEnvironment } from '../../helpers/cli.ts';
-import { withClient } from '../../helpers/client.ts';
-import { temporaryDatabase } from '../../helpers/database.ts';
-import { hazardFixtures } from '../../helpers/hazard-fixtures.ts';
-import { serverUrl, useOwnServers } from '../../helpers/servers.ts';
+import { rehearse } from '../../src/index.ts';
+import type { ScriptPart } from '../../src/propose/write-script.ts';
+import { plainEnvironment } from '../helpers/cli.ts';
+import { withClient } from '../helpers/client.ts';
+import { temporaryDatabase } from '../helpers/database.ts';
+import { hazardFixtures } from '../helpers/hazard-fixtures.ts';
+import { serverUrl, useOwnServers } from '../helpers/servers.ts';
 
 /** What is wrong with the script that is tried; no test runs beside another. */
 const injected = vi.hoisted(() => ({ fault: (script: string[]): string[] => script }));
 
-vi.mock('../../../src/propose/write-script.ts', async (original) => {
-  const actual = await original<typeof import('../../../src/propose/write-script.ts')>();
+vi.mock('../../src/propose/write-script.ts', async (original) => {
+  const actual = await original<typeof import('../../src/propose/write-script.ts')>();
   return {
     ...actual,
     statementsOfScript: (parts: readonly ScriptPart[]) => injected.fault(actual.statementsOfScript(parts)),
   };
 });
 
-const COMMAND = fileURLToPath(new URL('../../helpers/commands/run-sql-files.mjs', import.meta.url));
+const COMMAND = fileURLToPath(new URL('../helpers/commands/run-sql-files.mjs', import.meta.url));
 
 const folder = mkdtempSync(path.join(tmpdir(), 'safemigrate-faults-'));
 afterAll(() => rmSync(folder, { recursive: true }));
