@@ -1,5 +1,5 @@
 import { RESET_LOCK_TIMEOUT, statementsOfScript } from '../write-script.ts';
-import { commented, type MigrationFiles, type SaferMigration } from './proposal-format.ts';
+import { commented, type MigrationFiles, type SaferMigration } from './safer-migration.ts';
 
 // Migrations that are programs: they send one statement after the other, outside of a transaction, over one connection.
 

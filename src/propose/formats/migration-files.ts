@@ -1,5 +1,6 @@
 import { alembicFiles, djangoFiles, knexFiles, nodePgMigrateFiles, railsFiles } from './code-formats.ts';
-import type { MigrationFiles, SaferMigration, ToolFormat } from './proposal-format.ts';
+import type { ToolFormat } from './proposal-format.ts';
+import type { MigrationFiles, SaferMigration } from './safer-migration.ts';
 import { flywayFiles, prismaFiles } from './sql-formats.ts';
 
 const WRITERS: Readonly<

@@ -1,5 +1,3 @@
-import type { ScriptPart } from '../write-script.ts';
-
 /** `plain`: SQL for psql. The others: as migrations of that tool. */
 export const PROPOSAL_FORMATS = [
   'plain',
@@ -14,29 +12,3 @@ export const PROPOSAL_FORMATS = [
 
 export type ProposalFormat = (typeof PROPOSAL_FORMATS)[number];
 export type ToolFormat = Exclude<ProposalFormat, 'plain'>;
-
-/** The migration of the command, by what its tool recorded. */
-export interface RecordedMigration {
-  readonly name: string;
-  /** The one before it, for a tool that records that. */
-  readonly previous: string | null;
-}
-
-/** A safer form that is to take a migration's place. */
-export interface SaferMigration {
-  readonly recorded: RecordedMigration;
-  /** The script without what the tool records about itself. */
-  readonly parts: readonly ScriptPart[];
-  /** Lines for a comment. */
-  readonly heading: readonly string[];
-  /** `.js` is a module of ECMAScript in the project. */
-  readonly isModule: boolean;
-}
-
-/** Texts by the paths of their files. */
-export type MigrationFiles = ReadonlyMap<string, string>;
-
-/** Lines of a text as comments. */
-export function commented(lines: readonly string[], sign: string): string[] {
-  return lines.flatMap((text) => text.split(/\r\n?|\n/)).map((line) => `${sign} ${line}`.trimEnd());
-}

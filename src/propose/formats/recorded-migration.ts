@@ -4,7 +4,8 @@ import { isBookkeeping } from '../../model/migration-tables.ts';
 import { fieldsIf } from '../../postgres/sql/classify-statement.ts';
 import { constantOf, itemsOf, type Node, nodesWithin, walkTree } from '../../postgres/sql/tree.ts';
 import type { KeptStatement } from '../kept-statements.ts';
-import type { RecordedMigration, ToolFormat } from './proposal-format.ts';
+import type { ToolFormat } from './proposal-format.ts';
+import type { RecordedMigration } from './safer-migration.ts';
 
 /** Where a tool records the name of a migration. */
 const RECORDS: Readonly<Record<ToolFormat, readonly [table: string, column: string]>> = {

@@ -8,7 +8,7 @@ import {
   type ScriptPart,
   statementsOfScript,
 } from '../write-script.ts';
-import { commented, type MigrationFiles, type SaferMigration } from './proposal-format.ts';
+import { commented, type MigrationFiles, type SaferMigration } from './safer-migration.ts';
 
 /** One file, whose statements Flyway sends one after the other outside of a transaction. */
 export function flywayFiles({ recorded: { name }, parts, heading }: SaferMigration): MigrationFiles {
