@@ -1,6 +1,6 @@
 import { chown, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { SafemigrateError } from '../errors.ts';
+import { codeOf, SafemigrateError } from '../errors.ts';
 import { usableInstallation } from '../local-server/installation.ts';
 import { makeFolder } from '../ownership/folder-mark.ts';
 import type { Scope } from '../scope.ts';
@@ -10,7 +10,7 @@ import type { ZfsBase } from './archive/zfs-base.ts';
 import { Copier } from './cluster/copier.ts';
 import { copyCluster } from './cluster/copy-tree.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';
-import { codeOf, Reflinker } from './cluster/reflink.ts';
+import { Reflinker } from './cluster/reflink.ts';
 import { arrangeSnapshots, placesIn, snapshotCommands, takeSnapshots } from './cluster/snapshot.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';
 import type { FilledFolder, Recovery } from './private/private-server.ts';

@@ -1,11 +1,10 @@
-import { SafemigrateError } from '../errors.ts';
+import { codeOf, SafemigrateError } from '../errors.ts';
 import type { Scope } from '../scope.ts';
 import { explainStrategy } from './cluster/cluster-reason.ts';
 import { clusterFolder, describeCluster } from './cluster/describe-cluster.ts';
 import { estimateClusterMs } from './cluster/estimate-cluster.ts';
 import { fillFolder } from './cluster/fill.ts';
 import { CopyObstacle } from './cluster/obstacle.ts';
-import { codeOf } from './cluster/reflink.ts';
 import { placesIn, snapshotCommands } from './cluster/snapshot.ts';
 import { type Survey, surveyCluster } from './cluster/survey.ts';
 import type { Assessment, Clone, CloneContext, CloneMethod, Possible } from './method.ts';

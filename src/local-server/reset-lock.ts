@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { SafemigrateError } from '../errors.ts';
+import { codeOf, SafemigrateError } from '../errors.ts';
 import { ourStamp, processStampSchema } from '../ownership/folder-records.ts';
 import { livenessOf } from '../ownership/process-stamp.ts';
 
@@ -65,10 +65,6 @@ function busy(folder: string, holder: string): SafemigrateError {
   return new SafemigrateError('CLONE', `The clone in ${folder} is being reset by ${holder}.`, {
     hint: 'Nothing was changed. Wait for it to end.',
   });
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 function parsed(text: string): unknown {

@@ -1,10 +1,10 @@
 import { access, constants, realpath, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { codeOf } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
 import { floorOf } from '../private/folder-location.ts';
 import { inside } from './cluster-layout.ts';
 import { CopyObstacle } from './obstacle.ts';
-import { codeOf } from './reflink.ts';
 
 /** The place for the folder of a copy. */
 export interface CloneFolder {

@@ -1,7 +1,7 @@
 import { readdir, readlink, realpath, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { codeOf } from '../../errors.ts';
 import { CopyObstacle } from './obstacle.ts';
-import { codeOf } from './reflink.ts';
 import type { SourceServer } from './source-server.ts';
 
 export interface Tablespace {

@@ -1,9 +1,9 @@
 import { lchownSync } from 'node:fs';
 import { constants, copyFile, mkdir, open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { SafemigrateError } from '../../errors.ts';
+import { codeOf, SafemigrateError } from '../../errors.ts';
 import { formatBytes } from '../../format.ts';
-import { codeOf, NotShared, type Reflinker } from './reflink.ts';
+import { NotShared, type Reflinker } from './reflink.ts';
 import type { ReflinkThreads } from './reflink-threads.ts';
 
 export interface CopierOptions {

@@ -1,10 +1,10 @@
 import { mkdir, readdir, readlink, symlink } from 'node:fs/promises';
 import path from 'node:path';
+import { codeOf } from '../../errors.ts';
 import { type Layout, refuseLeadingOut, type Tablespace } from './cluster-layout.ts';
 import type { Copier } from './copier.ts';
 import { isEmptied, isExcluded } from './excluded.ts';
 import { isLeftOut } from './kept-databases.ts';
-import { codeOf } from './reflink.ts';
 import type { CopyOrder, ReflinkThreads } from './reflink-threads.ts';
 
 /** Files copied at a time: this takes a third of the time of one by one, as long as `cp -r --reflink`; more gain nothing. */

@@ -4,11 +4,11 @@ import { totalmem } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { mountOf, readMounts } from '../../database/mounts.ts';
+import { codeOf } from '../../errors.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { CloneContext } from '../method.ts';
 import { type CowFacts, type CowFinding, findCowMistakes } from './cow-rules.ts';
 import { CopyObstacle } from './obstacle.ts';
-import { codeOf } from './reflink.ts';
 import { surveyCluster } from './survey.ts';
 
 const execute = promisify(execFile);

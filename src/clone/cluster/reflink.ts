@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { constants, copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../errors.ts';
+import { codeOf, messageOf } from '../../errors.ts';
 import { parseRunId, type RunId, startOf } from '../../ownership/run-id.ts';
 
 const run = promisify(execFile);
@@ -100,9 +100,4 @@ async function removeStaleProbes(parent: string): Promise<void> {
     if (run === undefined || Date.now() - startOf(run) < STALE_MS) continue;
     await rm(path.join(parent, name), { recursive: true, force: true });
   }
-}
-
-/** Returns the system's code of an error, such as `ENOENT`; empty for other errors. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
