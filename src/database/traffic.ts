@@ -43,8 +43,8 @@ export interface Situation {
   readonly inactiveSlots: readonly string[];
   /** Logical slots of the database, whether somebody reads from them or not; missing in a profile. */
   readonly logicalSlots?: readonly string[];
-  /** Relations that the lock table of the server has room for, and locks held in it; missing in a profile. */
-  readonly lockTable?: { readonly capacity: number; readonly held: number };
+  /** Relations that the lock table of the server has room for, and locks held in it; missing in profiles of earlier versions. */
+  readonly lockTable?: { readonly capacity: number; readonly held: number | null };
 }
 
 /** Counters since the statistics began. */

@@ -207,6 +207,14 @@ export class HazardContext {
   }
 
   /**
+   * Whether a name in a statement can be that of an object in a schema: it says so, or the search path has the schema.
+   * @param within without quotes.
+   */
+  reaches({ schema }: Name, within: string, statement: StatementSection): boolean {
+    return schema === null ? this.#paths.at(statement).includes(within) : schema === within;
+  }
+
+  /**
    * Finds the relation that a name in a statement refers to, among those that it holds locked or else among all: the first in
    * the session's search path, as far as that is known.
    */

@@ -134,10 +134,10 @@ function rateOf(context: HazardContext, { relation, mode }: StatementLock): numb
 
 function fullLockTable(
   statements: readonly StatementSection[],
-  { capacity, held }: { readonly capacity: number; readonly held: number },
+  { capacity, held }: { readonly capacity: number; readonly held: number | null },
 ): Finding[] {
   const locked = new Set(statements.flatMap(({ locks }) => (locks ?? []).map(({ relation }) => relation)));
-  const share = (locked.size + held) / capacity;
+  const share = (locked.size + (held ?? 0)) / capacity;
   const most = statements.reduce<StatementSection | null>(
     (found, each) => ((each.locks?.length ?? 0) > (found?.locks?.length ?? 0) ? each : found),
     null,
@@ -149,7 +149,10 @@ function fullLockTable(
       relation: null,
       severity: share >= FILLED.error ? 'error' : 'warning',
       message: `one transaction locks ${formatCount(locked.size)} relations, and the target's lock table holds ${formatCount(capacity)}`,
-      evidence: `${formatCount(held)} locks were held on the target, ${Math.round(share * 100)} % in all`,
+      evidence:
+        held === null
+          ? `${Math.round(share * 100)} %, without the locks that others hold, which a profile does not have`
+          : `${formatCount(held)} locks were held on the target, ${Math.round(share * 100)} % in all`,
       advice: 'Split it into several transactions, or raise max_locks_per_transaction on the target first.',
     },
   ];

@@ -40,9 +40,17 @@ export const queriesSection = z.object({
   /** Plans were compared as well. */
   planned: z.boolean(),
   broken: z.array(applicationQuery.extend({ error: sqlError })),
-  /** INSERTs that do not name columns which have no default and must have a value since the command. */
+  /** INSERTs and UPDATEs that the table refuses since the command. */
   refused: z
-    .array(applicationQuery.extend({ relation: z.string(), columns: z.array(z.string()) }))
+    .array(
+      applicationQuery.extend({
+        relation: z.string(),
+        /** Those that have no default, must have a value, and are not named by the INSERT; or those of `constraint`. */
+        columns: z.array(z.string()),
+        /** The new CHECK or foreign key that it violated, tried on the clone with the values of an existing row. */
+        constraint: z.string().optional(),
+      }),
+    )
     .optional(),
   /** Queries that return columns of other names or types than before: sessions that prepared them get an error once. */
   changedRow: z.array(applicationQuery).optional(),

@@ -37,6 +37,8 @@ export const dataSection = z.object({
       exact: z.boolean(),
     }),
   ),
+  /** Dropped columns that lose nothing: another column took the name, and each row has the same value there, compared by primary key. */
+  copied: z.array(z.string()).optional(),
   walBytes: bytes.nullable(),
   sizeDeltaBytes: bytes.nullable(),
 });

@@ -32,7 +32,7 @@ export interface HazardFacts {
   /** Logical replication slots of the target's database; missing: not known. */
   readonly logicalSlots?: readonly string[] | undefined;
   /** Relations that the target's lock table has room for, and locks that were held in it; missing: not known. */
-  readonly lockTable?: { readonly capacity: number; readonly held: number } | undefined;
+  readonly lockTable?: { readonly capacity: number; readonly held: number | null } | undefined;
 }
 
 /** A relation's traffic according to the target's own statistics. */
@@ -172,6 +172,8 @@ export interface BrokenFunction {
   readonly function: string;
   /** The last part of the name that is gone. */
   readonly names: string;
+  /** The schema of what had the name; of a column, its table. */
+  readonly within: string;
   /** What the server says of the use. */
   readonly error: string;
   /** Tables with a trigger that runs it. */

@@ -5,15 +5,20 @@ import type { Caveat, DataSection, SchemaSection } from '../model/report.ts';
 import type { RunId } from '../ownership/run-id.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
+import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { type Retyped, withoutLossOf } from '../schema/retyped.ts';
 import { mayLose, thereAndBack } from '../schema/type-changes.ts';
 import { type ConversionWork, conversionOf } from './conversions.ts';
+import { copiedColumns } from './copied-columns.ts';
 import { type ColumnContent, lostData } from './lost-data.ts';
+import { nameParts } from './name-parts.ts';
 
 export interface DataLossOptions {
   readonly target: Pick<Target, 'settings'>;
+  /** How to log in to the clone. */
+  readonly clone: ConnectionSettings;
   readonly run: RunId;
   readonly audit: Audit;
   readonly signal?: AbortSignal;
@@ -113,7 +118,7 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     columns.length === 0 && rewritten.length === 0
       ? NOTHING
       : await orCaveat(caveats, () =>
-          onTarget(options, async (session) => ({
+          withReader(options, options.target.settings, async (session) => ({
             columns: await contentOf(
               session,
               [...new Set(columns.map(({ object }) => object))],
@@ -133,23 +138,53 @@ export async function measureDataLoss(options: DataLossOptions, observed: LossIn
     });
   const untouched = retyped.filter(({ object }) => isUntouched(contents.get(object)));
   const schema = suspected && withoutLossOf(suspected, untouched);
-  const lost = data && lostData({ schema, data, transactions, columns: contents });
+  const all = data && lostData({ schema, data, transactions, columns: contents });
+  const copied = await copiedAmong(options, all ?? [], touched, caveats);
+  const lost = all?.filter(({ kind, object }) => kind !== 'column' || !copied.includes(object));
   return {
-    schema: schema && withoutEmptyLoss(schema, lost ?? []),
-    data: data && lost && { ...data, lost },
+    schema: schema && withoutEmptyLoss(schema, all ?? [], copied),
+    data: data && lost ? { ...data, lost, ...(copied.length === 0 ? {} : { copied }) } : data,
     rewrittenBytes: weighed?.rewrittenBytes ?? null,
     touched,
     caveats,
   };
 }
 
-/** What is dropped without a row or a value in it loses no data. */
-function withoutEmptyLoss(schema: SchemaSection, lost: DataSection['lost']): SchemaSection {
-  const empty = new Set(
-    lost
+/** Dropped columns with values of which another column is a copy under the same name. Only those of small tables are compared. */
+async function copiedAmong(
+  options: DataLossOptions,
+  lost: DataSection['lost'],
+  touched: string[],
+  caveats: Caveat[],
+): Promise<string[]> {
+  const objects = lost
+    .filter(
+      ({ kind, what, exact, rowsWithValue }) =>
+        kind === 'column' && what === 'dropped' && exact && rowsWithValue,
+    )
+    .map(({ object }) => object);
+  if (objects.length === 0) return [];
+  const compare = () =>
+    withReader(options, options.target.settings, (target) =>
+      withReader(options, options.clone, (copy) => copiedColumns(target, copy, objects)),
+    );
+  const copied = (await orCaveat(caveats, compare)) ?? [];
+  touched.push(...copied.map((object) => `compared the values of ${object}`));
+  return copied;
+}
+
+/** What is dropped without a row or a value in it, or has a copy, loses no data. */
+function withoutEmptyLoss(
+  schema: SchemaSection,
+  lost: DataSection['lost'],
+  copied: readonly string[],
+): SchemaSection {
+  const empty = new Set([
+    ...lost
       .filter(({ what, exact, rowsWithValue }) => what === 'dropped' && exact && rowsWithValue === 0)
       .map(({ kind, object }) => `${kind} ${object}`),
-  );
+    ...copied.map((object) => `column ${object}`),
+  ]);
   return {
     ...schema,
     changes: schema.changes.map((change) =>
@@ -176,11 +211,12 @@ async function orCaveat<T>(caveats: Caveat[], read: () => Promise<T>): Promise<T
   }
 }
 
-async function onTarget<T>(
-  { target, run, audit, signal }: DataLossOptions,
+async function withReader<T>(
+  { run, audit, signal }: DataLossOptions,
+  settings: ConnectionSettings,
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(target.settings, {
+  const session = await openSession(settings, {
     run,
     audit,
     ...(signal === undefined ? {} : { signal }),
@@ -278,10 +314,4 @@ async function count(
     const took = formatDuration(performance.now() - started);
     touched.push(`counted the rows of ${displayName(table.schema, table.name)} in ${took}`);
   }
-}
-
-/** The parts of a name as reports write it, without their quotes. */
-export function nameParts(name: string): string[] {
-  const parts = name.match(/"(?:[^"]|"")*"|[^."]+/g) ?? [];
-  return parts.map((part) => (part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part));
 }

@@ -1,5 +1,4 @@
 import type { Report } from '../model/report.ts';
-import { measureDataLoss } from '../observe/data-loss.ts';
 import { throwIfLost, untouched } from '../observe/lost-connection.ts';
 import { assembleReport, type Remembered, redactIfAsked } from './assemble-report.ts';
 import { makeClone, readAfter, readBefore } from './clone-steps.ts';
@@ -12,7 +11,7 @@ import { type OpenGuarded, runMigration } from './run-on-clone.ts';
 import { openSchemaReader } from './schema-reader.ts';
 import { withSizesCaveat } from './sizes-caveat.ts';
 import { uninterrupted } from './slices.ts';
-import { compareWithTarget } from './target-steps.ts';
+import { compareWithTarget, measureLoss } from './target-steps.ts';
 import { type Lifetime, withScope } from './with-scope.ts';
 
 // One rehearsal, in the order of its steps:
@@ -24,7 +23,7 @@ import { type Lifetime, withScope } from './with-scope.ts';
 //   readAfter            the clone again: what changed, what the command sent, whether queries and checks still hold
 //   runFurther           --script, --at-once, --propose, --rerun, --down and --load
 //   compareWithTarget    whether the target is as it was, and who changed it if not
-//   measureDataLoss      what of the target's data the command would lose
+//   measureLoss          what of the target's data the command would lose
 //   judgeRehearsal       hazards, forecast, policy, verdict
 //   assembleReport       after the scope has released everything, the clone among it
 
@@ -73,7 +72,7 @@ async function rehearseWithin(
   await throwIfLost(stop, uninterrupted(context), stateBefore);
   const steps = { ran, after, ...further };
   const target = await compareWithTarget(setup, { stateBefore, before, ...steps });
-  const loss = await measureDataLoss(uninterrupted(context), { ...after.observed, ...after.seen });
+  const loss = await measureLoss(setup, after);
   const uniqueBytes = await clone.uniqueBytes();
   if (plan.clone.keep) await clone.keep();
   return judgeRehearsal(setup, prepared, { ...steps, target, loss, uniqueBytes });

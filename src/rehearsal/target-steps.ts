@@ -1,8 +1,10 @@
 import { exposureOf } from '../clone/clone-section.ts';
 import type { Clone } from '../clone/method.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
 import { type CommandSandbox, describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import type { StatementSection } from '../model/report.ts';
 import { compareTarget, type TargetComparison } from '../observe/compare-target.ts';
+import { type DataLoss, measureDataLoss } from '../observe/data-loss.ts';
 import { isOwnHost } from '../observe/session-origin.ts';
 import type { TargetState } from '../observe/target-state.ts';
 import type { AfterCommand, BeforeCommand } from './clone-steps.ts';
@@ -85,4 +87,10 @@ export function compareWithTarget(
     },
     describeTarget: () => schema.describe(context.target.settings),
   });
+}
+
+/** Looks up on the target what of its data the command would lose. */
+export function measureLoss({ context, clone }: CloneSetup, after: AfterCommand): Promise<DataLoss> {
+  const options = { ...uninterrupted(context), clone: forOwnSessions(clone, context.target) };
+  return measureDataLoss(options, { ...after.observed, ...after.seen });
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apply } from '../helpers/apply.ts';
@@ -15,6 +16,9 @@ const MADE = `CREATE TABLE made (id int PRIMARY KEY, note text);
 describe("Debian's PostgreSQL 15", async () => {
   const { programs, obstacle } = await debianPrograms(15);
   const missing = skipReason(obstacle);
+  const library = '/usr/lib/postgresql/15/lib/plpgsql_check.so';
+  const unchecked =
+    missing || skipReason(existsSync(library) ? null : `${library} is missing: install postgresql-15-plpgsql-check`);
   let server: PlacedServer;
 
   beforeAll(async () => {
@@ -45,4 +49,19 @@ describe("Debian's PostgreSQL 15", async () => {
       expect(report.down).toMatchObject({ passed: true, schemaEqual: true, differences: [] });
     });
   });
+
+  test.skipIf(missing)(
+    'with plpgsql_check: a function breaks that uses the dropped field of a record',
+    async () => {
+      const loop = 'FOR one IN SELECT * FROM read LOOP PERFORM one.gone; END LOOP';
+      await withClient(server.url, (client) =>
+        client.query(`CREATE EXTENSION plpgsql_check; CREATE TABLE read (id int, gone int);
+        CREATE FUNCTION reads() RETURNS void LANGUAGE plpgsql AS 'DECLARE one record; BEGIN ${loop}; END'`),
+      );
+      const { report } = await rehearse(server.url, sqlCommand('ALTER TABLE read DROP COLUMN gone'));
+      expect(report.hazards.filter(({ code }) => code === 'FUNCTION_BREAKS')).toMatchObject([
+        { message: 'the function public.reads() names gone, which is gone' },
+      ]);
+    },
+  );
 });

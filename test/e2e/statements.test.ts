@@ -244,6 +244,39 @@ describe('errors', () => {
     expect(report.hazards).toMatchObject([{ code: 'ERRORS_SWALLOWED', severity: 'error', statement: 2 }]);
   });
 
+  test('that a pipe hides behind the exit code of its last program do not pass', async () => {
+    const { report, exitCode } = await rehearse(target.url, [
+      'sh',
+      '-c',
+      'printf "CREATE TABLE piped (id int);\\nSELECT 1/0;\\n" | psql -X -v ON_ERROR_STOP=1 "$DATABASE_URL" | tee /dev/null',
+    ]);
+    expect(exitCode).toBe(1);
+    expect(report.command).toMatchObject({ exitCode: 0, swallowedErrors: [2] });
+    expect(report.hazards).toMatchObject([{ code: 'ERRORS_SWALLOWED', severity: 'error', statement: 2 }]);
+  });
+
+  test('of a deadlock between two migrators of which psql ends with 0 do not pass', async () => {
+    await withClient(target.url, (client) =>
+      client.query('CREATE TABLE one (id int); CREATE TABLE other (id int)'),
+    );
+    const migrator = (first: string, second: string) => `BEGIN; ALTER TABLE ${first} ADD ${second}_seen int;
+      DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_locks WHERE relation = '${second}'::regclass AND mode = 'AccessExclusiveLock')
+        LOOP PERFORM pg_sleep(0.01); END LOOP; END $$;
+      ALTER TABLE ${second} ADD ${first}_seen int; COMMIT`;
+    const { report, exitCode } = await rehearse(target.url, [
+      'sh',
+      '-c',
+      'printf %s "$1" | psql -X "$DATABASE_URL" & printf %s "$2" | psql -X "$DATABASE_URL" & wait',
+      'migrators',
+      migrator('one', 'other'),
+      migrator('other', 'one'),
+    ]);
+    expect(exitCode).toBe(1);
+    const [victim] = report.statements.filter(({ error }) => error?.sqlstate === '40P01');
+    expect(report.command).toMatchObject({ exitCode: 0, swallowedErrors: [victim?.index] });
+    expect(report.hazards.map(({ code }) => code)).toContain('ERRORS_SWALLOWED');
+  });
+
   test('that the server never had are told: the command failed, and no statement did', async () => {
     const { report, exitCode } = await rehearse(
       target.url,

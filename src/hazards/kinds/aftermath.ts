@@ -1,12 +1,14 @@
 import { formatCount, listed } from '../../format.ts';
 import type { Unanalyzed } from '../../model/hazard-facts.ts';
 import { isBookkeeping } from '../../model/migration-tables.ts';
+import type { StatementSection } from '../../model/report.ts';
+import type { Name } from '../../model/statement-actions.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { relationEvidence } from '../evidence.ts';
 import type { HazardContext } from '../hazard-context.ts';
 import { actionsOn, type Finding, type HazardRecord, sqlAdvice } from '../hazard-definition.ts';
 import { WARNING } from '../thresholds.ts';
-import { lastPart, withoutLastPart } from './names.ts';
+import { bare, lastPart, withoutLastPart } from './names.ts';
 
 /** What the catalogues of the clone show after the command: the changes succeeded, and others suffer from them. */
 export const AFTERMATH: readonly HazardRecord[] = [
@@ -54,10 +56,10 @@ export const AFTERMATH: readonly HazardRecord[] = [
       'Replace the function in the same transaction, or before, by one that does without the name (https://www.postgresql.org/docs/current/ddl-depend.html).',
     find: (context) =>
       context.facts.catalogue.effects.brokenFunctions.map(
-        ({ function: name, names, error, triggersOn }): Finding => {
+        ({ function: name, names, within, error, triggersOn }): Finding => {
           const [relation = null] = triggersOn;
           return {
-            statement: losing(context, names),
+            statement: losing(context, { schema: within, name: names }),
             relation,
             severity: relation === null ? 'warning' : 'error',
             message: `the function ${name} names ${names}, which is gone${relation === null ? '' : `: writes to ${listed(triggersOn)} run it and fail`}`,
@@ -135,19 +137,25 @@ function creating(context: HazardContext, relations: readonly string[]): number 
   return found?.statement.index ?? null;
 }
 
-/** The statement that drops or renames what had a name. */
-function losing(context: HazardContext, name: string): number | null {
-  const found = [
-    ...context.actionsOf('drop column').filter(({ action }) => action.column === name),
-    ...context
-      .actionsOf('drop')
-      .filter(({ action }) => action.objects.some((object) => object.name === name)),
-    ...context
-      .actionsOf('rename')
-      .filter(
-        ({ action }) =>
-          [action.column, action.table?.name, action.object?.name].includes(name) && action.to !== name,
-      ),
-  ];
-  return found[0]?.statement.index ?? null;
+/** The statement that drops or renames what had a name. @param lost with its schema; a column, with its table. */
+function losing(context: HazardContext, lost: Name): number | null {
+  const within = lost.schema ?? '';
+  const found: { statement: StatementSection; isSure: boolean }[] = [];
+  const note = (statement: StatementSection, name: string | null | undefined, isSure: boolean) => {
+    if (name === lost.name) found.push({ statement, isSure });
+  };
+  const isTable = (table: Name | null, statement: StatementSection) =>
+    table !== null && bare(context.resolve(table, statement)) === within;
+  for (const { action, statement } of context.actionsOf('drop column'))
+    note(statement, action.column, isTable(action.table, statement));
+  for (const { action, statement } of context.actionsOf('drop'))
+    for (const name of action.objects) note(statement, name.name, context.reaches(name, within, statement));
+  for (const { action, statement } of context.actionsOf('rename')) {
+    if (action.to === lost.name) continue;
+    note(statement, action.column, isTable(action.table, statement));
+    for (const name of action.column === null ? [action.table, action.object] : [])
+      note(statement, name?.name, name !== null && context.reaches(name, within, statement));
+  }
+  // The search path is not always known.
+  return (found.find(({ isSure }) => isSure) ?? found[0])?.statement.index ?? null;
 }

@@ -22,6 +22,17 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     find: (context) => [...droppedTriggers(context), ...disabledTriggers(context)],
   },
   {
+    code: 'TRIGGER_ADDED',
+    title: 'each write of a table runs a new trigger',
+    condition:
+      'CREATE TRIGGER on a table that existed before the command and had no trigger of that name. Always a notice.',
+    effect:
+      'From the commit on, writes of running code do what the trigger does: it may change or refuse a row, takes its time for each row, and locks what it writes.',
+    safer:
+      'Try the writes of the application with it (--load-command, --queries); a trigger that may refuse rows comes after the code that writes them as it demands (https://www.postgresql.org/docs/current/trigger-definition.html).',
+    find: (context) => addedTriggers(context),
+  },
+  {
     code: 'DEFAULT_CHANGED',
     title: 'a column gets another value if running code does not name it',
     condition:
@@ -83,6 +94,31 @@ function droppedTriggers(context: HazardContext): Finding[] {
         message: `drops the trigger ${lastPart(object)}: writes to ${relation} no longer do what it did`,
         evidence: relationEvidence(context, relation),
         advice: 'Make sure that running code does without what the trigger did, or does it itself.',
+      };
+    });
+}
+
+function addedTriggers(context: HazardContext): Finding[] {
+  const made = (context.facts.schema?.changes ?? []).filter(
+    ({ kind, verb, object }) =>
+      kind === 'trigger' && verb === 'create' && context.relation(withoutLastPart(object)),
+  );
+  const replaced = new Set(droppedObjects(context, 'trigger').map(({ object }) => object));
+  return made
+    .filter(({ object }) => !replaced.has(object))
+    .map(({ object }) => {
+      const relation = withoutLastPart(object);
+      const maker = actionsOn(context, 'create trigger').findLast(
+        (each) => each.relation === relation && displayName(each.action.trigger) === lastPart(object),
+      );
+      return {
+        statement: maker?.statement.index ?? null,
+        relation,
+        severity: 'notice',
+        message: `creates the trigger ${lastPart(object)}: writes to ${relation} run it from now on`,
+        evidence: relationEvidence(context, relation),
+        advice:
+          'Make sure that the writes of running code pass it, and that it takes no longer than they may.',
       };
     });
 }

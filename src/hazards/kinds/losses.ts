@@ -56,18 +56,19 @@ export const LOSSES: readonly HazardRecord[] = [
               : relationEvidence(context, relation);
           const statement = indexOfDrop(context, 'column', object);
           const copy = copyOf(context, object, statement);
+          const isSame = context.facts.data?.copied?.includes(object) ?? false;
           return {
             statement,
             relation,
             severity: worst([
-              weighLoss(context, relation, values ?? table?.rows ?? null),
+              isSame ? 'notice' : weighLoss(context, relation, values ?? table?.rows ?? null),
               weighBreakage(context, relation),
             ]),
             message:
               copy === null
                 ? `drops the column ${object}`
-                : `replaces the column ${object} by ${copy}, which takes its name`,
-            evidence: counted,
+                : `replaces the column ${object} by ${copy}, which takes its name${isSame ? ' and has the same values' : ''}`,
+            evidence: isSame ? 'each row has the same value, compared by primary key' : counted,
             advice:
               copy === null
                 ? 'First release code that does not use the column; keep its values in another table if they may be needed.'

@@ -175,14 +175,17 @@ function describeTables(tables: readonly string[]): string {
 
 /** The index of the statement that drops an object that is no table; null if a function or CASCADE did. */
 export function statementOfDrop(context: HazardContext, kind: string, object: string): number | null {
+  const named = withoutArguments(object);
   const found = context
     .actionsOf('drop')
-    .find(
-      ({ action }) =>
-        isKind(action.kind.replaceAll('_', ' '), kind) &&
-        action.objects.some((name) => isNamed(name, withoutArguments(object), kind)),
+    .filter(({ action }) => isKind(action.kind.replaceAll('_', ' '), kind))
+    .filter(({ action }) => action.objects.some((name) => isNamed(name, named, kind)));
+  const isIn = ({ action, statement }: (typeof found)[number]) =>
+    action.objects.some(
+      (name) => isNamed(name, named, kind) && context.reaches(name, bare(withoutLastPart(named)), statement),
     );
-  return found?.statement.index ?? null;
+  // The search path is not always known.
+  return (found.find(isIn) ?? found[0])?.statement.index ?? null;
 }
 
 const isKind = (written: string, kind: string) =>
@@ -198,10 +201,15 @@ function isNamed({ schema, name }: Name, object: string, kind: string): boolean 
 function renaming(context: HazardContext, kind: string, from: string, to: string): number | null {
   const old = withoutArguments(from);
   const next = withoutArguments(to);
-  const found = context.actionsOf('rename').findLast(({ action }) => {
+  const found = context.actionsOf('rename').filter(({ action }) => {
     if (action.object === null || kind === 'column') return false;
     const isTo = [lastPart(next), withoutLastPart(next)].includes(displayName(action.to));
     return isTo && [old, next].some((name) => displayName(action.object?.name ?? '') === lastPart(name));
   });
-  return found?.statement.index ?? null;
+  const isIn = ({ action, statement }: (typeof found)[number]) =>
+    [old, next].some(
+      (name) =>
+        action.object !== null && context.reaches(action.object, bare(withoutLastPart(name)), statement),
+    );
+  return (found.findLast(isIn) ?? found.at(-1))?.statement.index ?? null;
 }

@@ -19,12 +19,13 @@ export const QUERIES: readonly HazardRecord[] = [
   },
   {
     code: 'WRITES_BREAK',
-    title: 'an INSERT of the running application will be refused',
+    title: 'a write of the running application will be refused',
     condition:
-      'An INSERT of pg_stat_statements or of a file (--queries) does not name a column that is NOT NULL and has no default since the command, and no BEFORE INSERT trigger of the table may fill it; a warning if it is sent less than once an hour. Values are not tried: a CHECK or a foreign key that they violate is not found.',
-    effect: 'The INSERT fails with SQLSTATE 23502, from the commit until the application is replaced.',
+      'An INSERT of pg_stat_statements or of a file (--queries) does not name a column that is NOT NULL and has no default since the command, and no BEFORE INSERT trigger of the table may fill it. Or an INSERT or UPDATE violates a CHECK or foreign key that the command made: it is tried on the clone in a transaction that is rolled back, with the values of an existing row for its parameters and the defaults of the table for the rest. A warning if it is sent less than once an hour. Not found: values that only the application knows, and writes of tables with a BEFORE trigger for each row.',
+    effect:
+      'The write fails with SQLSTATE 23502, 23514 or 23503, from the commit until the application is replaced.',
     safer:
-      'Keep a DEFAULT until all running code writes the column (https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-NOT-NULL).',
+      'Keep a DEFAULT that the constraint accepts until all running code writes the column (https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-NOT-NULL).',
     find: (context) => (context.facts.queries ? refusals(context, context.facts.queries) : []),
   },
   {
@@ -89,7 +90,25 @@ function breaks({ broken, ...section }: QueriesSection): Finding[] {
   ];
 }
 
-function refusals(context: HazardContext, { refused = [], ...section }: QueriesSection): Finding[] {
+function refusals(context: HazardContext, section: QueriesSection): Finding[] {
+  const refused = section.refused ?? [];
+  return [
+    ...lackingValues(
+      context,
+      section,
+      refused.filter(({ constraint }) => constraint === undefined),
+    ),
+    ...violations(
+      context,
+      section,
+      refused.filter(({ constraint }) => constraint !== undefined),
+    ),
+  ];
+}
+
+type Refused = NonNullable<QueriesSection['refused']>;
+
+function lackingValues(context: HazardContext, section: QueriesSection, refused: Refused): Finding[] {
   return [...new Set(refused.map(({ relation }) => relation))].map((relation): Finding => {
     const own = refused.filter((query) => query.relation === relation);
     const columns = [...new Set(own.flatMap((query) => query.columns))];
@@ -106,6 +125,29 @@ function refusals(context: HazardContext, { refused = [], ...section }: QueriesS
         ...columns.map((column) => `ALTER TABLE ${relation} ALTER COLUMN ${column} SET DEFAULT …`),
       ),
     };
+  });
+}
+
+function violations(context: HazardContext, section: QueriesSection, refused: Refused): Finding[] {
+  const keyOf = ({ relation, constraint = '' }: Refused[number]) => `${relation}.${constraint}`;
+  return [...new Set(refused.map(keyOf))].flatMap((key): Finding[] => {
+    const own = refused.filter((query) => keyOf(query) === key);
+    const [{ relation, constraint = '', columns } = { relation: '', columns: [] }] = own;
+    const texts = own.map(({ sql, callsPerSecond }) => `${queryExcerpt(sql)}${frequency(callsPerSecond)}`);
+    const verb = own.length === 1 ? 'violates' : 'violate';
+    const makers = actionsOn(context, 'add constraint').filter((each) => each.relation === relation);
+    const isNamed = ({ action }: (typeof makers)[number]) =>
+      action.constraint !== null && displayName(action.constraint) === constraint;
+    return [
+      {
+        statement: (makers.find(isNamed) ?? makers.at(-1))?.statement.index ?? null,
+        relation,
+        severity: isSeldom(own) ? 'warning' : 'error',
+        message: `${plural(own.length, 'write')} of the running application ${verb} ${constraint} of ${relation}: ${listed(texts, SHOWN)}`,
+        evidence: `tried on the clone with the values of an existing row, and rolled back; from ${origin(section)}`,
+        advice: `First release an application that writes ${listed(columns)} as ${constraint} demands, then add the constraint.`,
+      },
+    ];
   });
 }
 

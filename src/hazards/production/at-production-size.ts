@@ -119,7 +119,7 @@ function rewrittenAt(rewritten: ReadonlyMap<string, number>, sizes: Sizes): Map<
 
 /** What a profile says of traffic, as if it had been sampled in this run; transactions that are open now are nobody's of production. */
 function trafficOf(
-  { traffic, relations }: Profile,
+  { traffic, relations, settings }: Profile,
   here: ForecastInput['traffic'],
 ): ForecastInput['traffic'] {
   if (traffic === null) return { unmeasured: 'the profile has no statistics of traffic' };
@@ -142,8 +142,18 @@ function trafficOf(
     preparedTransactions: { count: 0, oldestMs: null },
     tableOfIndex: 'unmeasured' in here ? new Map() : here.tableOfIndex,
     holders: [],
+    ...lockTableOf(settings),
   };
   return profiled;
+}
+
+/** How many locks the server has room for; those that others held when the profile was taken are not known. */
+function lockTableOf(settings: Profile['settings']): Pick<TargetTraffic, 'lockTable'> {
+  const [perTransaction = 0, connections = 0] = ['max_locks_per_transaction', 'max_connections'].map((name) =>
+    Number(settings[name]),
+  );
+  const capacity = perTransaction * (connections + Number(settings.max_prepared_transactions ?? 0));
+  return capacity > 0 ? { lockTable: { capacity, held: null } } : {};
 }
 
 function caveatsOf(

@@ -12,6 +12,7 @@ import { measured } from '../measured.ts';
 import { compareQueries } from './compare-queries.ts';
 import type { ApplicationQueries } from './query-source.ts';
 import { maybeRequired, type RefusedWrite, refusedWrites } from './refused-writes.ts';
+import { newConstraints, triedWrites } from './tried-writes.ts';
 import { type QueryTrial, tryQueries } from './try-queries.ts';
 import { type QueryTrials, withoutStatistics } from './until-analyzed.ts';
 import { type CheckResult, compareCheck, runCheck, type UserCheck } from './user-check.ts';
@@ -76,17 +77,20 @@ export async function runChecksAfter(
   try {
     const sections = await inCloneForChecks(clone, options, async (session) => {
       const trials = before.trials && (await tryAll(session, options.queries, caveats));
-      const refusals = await tryWrites(session, options.queries, schema);
+      const refusals = await lackingValues(session, options.queries, schema);
       const checks: CheckSection[] = [];
       for (const check of options.checks) {
         const result = await runCheck(session, check).catch(failedCheck);
         checks.push(compareCheck(check, before.results.get(check) ?? null, result));
       }
-      return { queries: compareTrials(options.queries, [before.trials, trials], refusals), trials, checks };
+      return { trials, refusals, checks };
     });
+    const violating = await violatingWrites(clone, options, schema, caveats);
+    const refusals = sections.refusals.map((refusal, index) => refusal ?? violating[index] ?? null);
+    const compared = compareTrials(options.queries, [before.trials, sections.trials], refusals);
     const trials = { source: options.queries, before: before.trials, after: sections.trials };
-    const queries = await analyzedIfSlower(clone, options, sections.queries, trials, caveats);
-    if (sections.queries) caveats.push(...queryCaveats(sections.queries.skipped));
+    const queries = await analyzedIfSlower(clone, options, compared, trials, caveats);
+    if (compared) caveats.push(...queryCaveats(compared.skipped));
     return { ...withoutPasswords({ queries, checks: sections.checks }), caveats };
   } catch (error) {
     if (options.queries)
@@ -130,15 +134,31 @@ async function tryAll(
   return measured(caveats, 'queries.checked', () => tryQueries(session, texts));
 }
 
-async function tryWrites(
+type Refusals = readonly (RefusedWrite | null)[];
+
+async function lackingValues(
   session: Session,
   queries: ApplicationQueries | null,
   schema: SchemaSection | null,
-): Promise<readonly (RefusedWrite | null)[]> {
+): Promise<Refusals> {
+  const texts = (queries?.queries ?? []).map(({ sql }) => sql);
   const suspects = schema && maybeRequired(schema);
-  if (!queries || !suspects || suspects.size === 0) return [];
-  const texts = queries.queries.map(({ sql }) => sql);
+  if (!suspects || suspects.size === 0) return texts.map(() => null);
   return refusedWrites(session, texts, suspects);
+}
+
+async function violatingWrites(
+  clone: ClonePlace,
+  options: ChecksOptions,
+  schema: SchemaSection | null,
+  caveats: Caveat[],
+): Promise<Refusals> {
+  const texts = (options.queries?.queries ?? []).map(({ sql }) => sql);
+  const suspects = schema && newConstraints(schema);
+  if (!suspects || suspects.size === 0 || texts.length === 0) return [];
+  const attempt = () =>
+    inCloneForChecks(clone, options, (session) => triedWrites(session, texts, suspects), false);
+  return (await measured(caveats, 'queries.refused', attempt)) ?? [];
 }
 
 type Trials = readonly QueryTrial[] | null;
@@ -165,7 +185,7 @@ async function analyzedIfSlower(
 function compareTrials(
   queries: ApplicationQueries | null,
   [before, after]: readonly [Trials, Trials],
-  refusals: readonly (RefusedWrite | null)[],
+  refusals: Refusals,
 ): QueriesSection | null {
   return queries && before && after ? compareQueries(queries, before, after, refusals) : null;
 }

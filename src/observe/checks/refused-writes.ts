@@ -5,11 +5,13 @@ import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { itemsOf, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
 
-/** An INSERT that does not name columns which must have a value since the command. */
+/** A write that the table refuses since the command: it does not name columns that must have a value, or violates a constraint. */
 export interface RefusedWrite {
   /** `public.orders` */
   readonly relation: string;
+  /** Those without a value, or those of the constraint. */
   readonly columns: readonly string[];
+  readonly constraint?: string;
 }
 
 /** Columns of a table that must have a value and get none by themselves: neither by a default nor, as far as is known, by a trigger. */

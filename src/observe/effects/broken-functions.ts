@@ -3,6 +3,7 @@ import type { BrokenFunction } from '../../model/hazard-facts.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { type GoneName, type GoneNames, partsOf } from './gone-names.ts';
+import { type CheckBody, findPlpgsqlCheck } from './plpgsql-check.ts';
 import { expressionsOf, type FunctionVariable } from './plpgsql-expressions.ts';
 
 /**
@@ -10,7 +11,7 @@ import { expressionsOf, type FunctionVariable } from './plpgsql-expressions.ts';
  * trigger that runs them.
  */
 const NAMING = `
-select n.nspname as schema, p.proname as name, pg_catalog.oidvectortypes(p.proargtypes) as arguments, l.lanname as language,
+select p.oid::int8, n.nspname as schema, p.proname as name, pg_catalog.oidvectortypes(p.proargtypes) as arguments, l.lanname as language,
   pg_catalog.pg_get_functiondef(p.oid) as definition,
   array(select distinct t.tgrelid::pg_catalog.regclass::text from pg_catalog.pg_trigger t
     where t.tgfoid = p.oid and not t.tgisinternal and t.tgenabled <> 'D') as tables
@@ -21,9 +22,10 @@ where l.lanname in ('sql', 'plpgsql') and p.prokind in ('f', 'p') and p.oid >= 1
   and pg_catalog.to_jsonb(p) ->> 'prosqlbody' is null and p.prosrc ~* $1
   and not exists (select from pg_catalog.pg_depend d
     where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e')
-order by 1, 2, 3 limit 500`;
+order by 2, 3, 4 limit 500`;
 
 interface Row {
+  readonly oid: string;
   readonly schema: string;
   readonly name: string;
   readonly arguments: string;
@@ -39,7 +41,8 @@ const ROLLBACK = 'ROLLBACK';
 
 /**
  * Finds functions that name what is gone. Each query of a body that contains one of the names becomes the body of a function in SQL, which
- * the server analyzes when it is created; then all is rolled back. Texts made at run time (EXECUTE) are not read.
+ * the server analyzes when it is created; then all is rolled back. If the database has plpgsql_check, it reads what this does not.
+ * Texts made at run time (EXECUTE) are not read.
  */
 export async function brokenFunctions(session: Session, gone: GoneNames): Promise<BrokenFunction[]> {
   const names = [...gone.relations, ...gone.columns, ...gone.functions, ...gone.types];
@@ -48,11 +51,12 @@ export async function brokenFunctions(session: Session, gone: GoneNames): Promis
   if (candidates.length === 0) return [];
   const mentions = new RegExp(`(?<![\\w$])(?:${words})(?![\\w$])`, 'i');
   const found: BrokenFunction[] = [];
+  const check = await findPlpgsqlCheck(session);
   for (const sql of BEGIN) await session.query(sql);
   try {
     const [schemas] = await session.query<{ path: string[] }>(PATH);
     for (const row of candidates) {
-      const broken = await firstBroken(session, row, gone, { path: schemas?.path ?? [], mentions });
+      const broken = await firstBroken(session, row, gone, { path: schemas?.path ?? [], mentions, check });
       if (broken !== null) found.push(broken);
     }
   } finally {
@@ -66,20 +70,47 @@ async function firstBroken(
   session: Session,
   row: Row,
   gone: GoneNames,
-  { path, mentions }: { readonly path: readonly string[]; readonly mentions: RegExp },
+  { path, mentions, check }: HowToLook,
 ): Promise<BrokenFunction | null> {
+  const brokenBy = (failure: Failure): BrokenFunction | null => {
+    const lost = goneIn(failure, gone, pathOf(row) ?? path);
+    if (!lost) return null;
+    const name = `${displayName(row.schema, row.name)}(${row.arguments})`;
+    const { name: names, within } = lost;
+    return { function: name, names, within, error: failure.message, triggersOn: row.tables };
+  };
   for (const sql of await probesOf(row, mentions)) {
     const failure = await failureOf(session, sql, OWN_PATH.exec(row.definition)?.[1]);
-    const name = failure && nameOfFailure(failure, gone, pathOf(row) ?? path);
-    if (failure && name !== null)
-      return {
-        function: `${displayName(row.schema, row.name)}(${row.arguments})`,
-        names: name,
-        error: failure.message,
-        triggersOn: row.tables,
-      };
+    const broken = failure && brokenBy(failure);
+    if (broken) return broken;
   }
-  return null;
+  if (check === null || row.language !== 'plpgsql') return null;
+  return (await failuresOf(session, row, check)).map(brokenBy).find((broken) => broken !== null) ?? null;
+}
+
+interface HowToLook {
+  readonly path: readonly string[];
+  readonly mentions: RegExp;
+  readonly check: CheckBody | null;
+}
+
+/** What plpgsql_check finds; nothing if it does not take the function. */
+async function failuresOf(session: Session, { oid, tables }: Row, check: CheckBody): Promise<Failure[]> {
+  await session.query('SAVEPOINT probe');
+  try {
+    const errors = await check(Number(oid), tables[0]);
+    return errors.map(({ sqlstate, message, query, position }) => ({
+      ...{ sqlstate, message },
+      // For a field of a record it says the name only in its message.
+      at:
+        position === 0 ? partsOf(/"[^"]*"(?=[^"]*$)/.exec(message)?.[0] ?? '') : nameAt(query, position - 1),
+    }));
+  } catch (error) {
+    if (sqlstateOf(error) === undefined) throw error;
+    return [];
+  } finally {
+    await session.query('ROLLBACK TO SAVEPOINT probe');
+  }
 }
 
 const PROBE = 'pg_temp.safemigrate_probe';
@@ -150,26 +181,27 @@ function nameAt(text: string, from: number): string[] {
 }
 
 /**
- * The gone name that the error is about. The position shows the use, the SQLSTATE what kind of name was looked for there.
+ * What is gone that the error is about. The position shows the use, the SQLSTATE what kind of name was looked for there.
  * @param path the schemas in which names without one were looked for.
  */
-function nameOfFailure({ sqlstate, at }: Failure, gone: GoneNames, path: readonly string[]): string | null {
+function goneIn({ sqlstate, at }: Failure, gone: GoneNames, path: readonly string[]): GoneName | undefined {
   const [name = '', within] = at.toReversed();
-  const isIn = (names: readonly GoneName[]) =>
-    names.some(
+  const among = (names: readonly GoneName[]) =>
+    names.find(
       (each) => each.name === name && (within === undefined ? path : [within]).includes(each.within),
     );
-  const isColumn = gone.columns.some((each) => each.name === name);
-  const ofRow = at.length === 2 && (within === 'new' || within === 'old');
-  const isGone =
-    sqlstate === '42P01'
-      ? ofRow
-        ? isColumn
-        : isIn(gone.relations)
-      : sqlstate === '42703'
-        ? isColumn
-        : sqlstate === '42883'
-          ? isIn(gone.functions)
-          : sqlstate === '42704' && isIn(gone.types);
-  return isGone ? name : null;
+  const columns = gone.columns.filter((each) => each.name === name);
+  const column = columns.find((each) => each.within === within) ?? columns[0];
+  switch (sqlstate) {
+    case '42P01':
+      return at.length === 2 && (within === 'new' || within === 'old') ? column : among(gone.relations);
+    case '42703':
+      return column;
+    case '42883':
+      return among(gone.functions);
+    case '42704':
+      return among(gone.types);
+    default:
+      return undefined;
+  }
 }

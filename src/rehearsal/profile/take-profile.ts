@@ -36,8 +36,15 @@ const SETTINGS = [
   ...['autovacuum', 'block_size', 'checkpoint_timeout', 'deadlock_timeout', 'default_statistics_target'],
   ...['default_toast_compression', 'effective_cache_size', 'full_page_writes', 'hot_standby_feedback'],
   ...['idle_in_transaction_session_timeout', 'lock_timeout', 'maintenance_work_mem', 'max_connections'],
-  ...['max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_standby_streaming_delay'],
-  ...['max_wal_size', 'random_page_cost', 'shared_buffers', 'statement_timeout', 'synchronous_commit'],
+  ...['max_locks_per_transaction', 'max_parallel_maintenance_workers', 'max_prepared_transactions'],
+  ...[
+    'max_standby_streaming_delay',
+    'max_wal_size',
+    'random_page_cost',
+    'shared_buffers',
+    'statement_timeout',
+    'synchronous_commit',
+  ],
   ...['wal_compression', 'wal_level', 'work_mem'],
 ];
 

@@ -98,6 +98,16 @@ const EXAMPLES: readonly Example[] = [
     ...{ told: ['TRIGGER_OFF'], statement: 'ALTER TABLE' },
   },
   {
+    what: 'a new trigger of a table that is there',
+    sql: 'CREATE TRIGGER more BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION checked()',
+    ...{ told: ['TRIGGER_ADDED'], statement: 'CREATE TRIGGER' },
+  },
+  {
+    what: 'a trigger that takes the place of another one of its name',
+    sql: 'DROP TRIGGER checks ON orders; CREATE TRIGGER checks BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION checked()',
+    silent: ['TRIGGER_ADDED', 'TRIGGER_OFF'],
+  },
+  {
     what: 'a renamed type',
     sql: 'ALTER TYPE mood RENAME TO feeling',
     told: ['OBJECT_RENAMED'],

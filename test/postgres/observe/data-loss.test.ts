@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ServerVersion } from '../../../src/local-server/binaries.ts';
-import { measureDataLoss, nameParts } from '../../../src/observe/data-loss.ts';
+import { measureDataLoss } from '../../../src/observe/data-loss.ts';
+import { nameParts } from '../../../src/observe/name-parts.ts';
 import { compareRelations, readRelations } from '../../../src/observe/relations.ts';
 import { statementFacts } from '../../../src/observe/statement-facts.ts';
 import { newRunId } from '../../../src/ownership/run-id.ts';
@@ -30,7 +31,7 @@ async function lossesOf(version: ServerVersion, made: string, sql: string) {
       QUIET,
     );
     const weights = await measureDataLoss(
-      { target: { settings: target.settings }, run: newRunId(), audit: () => {} },
+      { target: { settings: target.settings }, clone: clone.settings, run: newRunId(), audit: () => {} },
       { schema, data, retyped, transactions: [], statements, parsed: await statementFacts(statements) },
     );
     return { ...weights, lost: weights.data?.lost ?? [] };
@@ -291,6 +292,30 @@ describe.each(OLDEST_AND_NEWEST)('on %d', (version) => {
         rowsChanged: null,
         exact: true,
       },
+    ]);
+  });
+
+  test('a dropped column whose name a copy took loses nothing if each row has the same value there', async () => {
+    const made = `CREATE TABLE t (id int PRIMARY KEY, v text, w text); INSERT INTO t VALUES (1, 'a', 'a'), (2, NULL, 'b'), (3, 'c', 'c');
+      CREATE TABLE keyless (v text); INSERT INTO keyless VALUES ('a')`;
+    const copying = (
+      table: string,
+      value: string,
+    ) => `ALTER TABLE ${table} ADD COLUMN copy varchar(10); UPDATE ${table} SET copy = ${value};
+      ALTER TABLE ${table} DROP COLUMN v; ALTER TABLE ${table} RENAME COLUMN copy TO v`;
+    const same = await lossesOf(version, made, copying('t', 'v'));
+    expect({ lost: same.lost, copied: same.data?.copied }).toEqual({ lost: [], copied: ['public.t.v'] });
+    expect(same.schema?.changes.filter(({ dataLoss }) => dataLoss)).toEqual([]);
+    expect(same.touched.at(-1)).toBe('compared the values of public.t.v');
+    for (const other of [copying('t', 'w'), copying('t', "CASE id WHEN 1 THEN 'c' WHEN 3 THEN 'a' END")]) {
+      const { lost, data } = await lossesOf(version, made, other);
+      expect({ lost, copied: data?.copied }).toMatchObject({
+        lost: [{ object: 'public.t.v', rowsWithValue: 2 }],
+      });
+      expect(data).not.toHaveProperty('copied');
+    }
+    expect((await lossesOf(version, made, copying('keyless', 'v'))).lost).toMatchObject([
+      { object: 'public.keyless.v', rowsWithValue: 1 },
     ]);
   });
 

@@ -38,6 +38,23 @@ const found = (judgement: Judgement, code: string) =>
   judgement.hazards.find((hazard) => hazard.code === code);
 
 describe('judged by a profile', () => {
+  test("locks are counted against the room in production's lock table", () => {
+    const names = Array.from({ length: 60 }, (_, index) => `public.part${index}`);
+    const locks = names.map((name): [string, 'SHARE', number] => [name, 'SHARE', 1]);
+    const given = { statements: [statement(0, { tag: 'DO', transaction: 1, locks })] };
+    const settings = {
+      max_locks_per_transaction: '10',
+      max_connections: '8',
+      max_prepared_transactions: '2',
+    };
+    const judged = judge(given, sampleProfile([profiled(ORDERS, MB, 1)], { settings }));
+    expect(found(judged, 'LOCK_TABLE_FULL')).toMatchObject({
+      message: "one transaction locks 60 relations, and the target's lock table holds 100",
+      evidence: '60 %, without the locks that others hold, which a profile does not have',
+    });
+    expect(found(judge(given, HUNDREDFOLD), 'LOCK_TABLE_FULL')).toBeUndefined();
+  });
+
   test('a lock is as grave as it would be in production, and its time there is an interval', () => {
     const given = { statements: [BUILD], parsed: BUILDS };
     expect(found(judge(given, null), 'INDEX_NOT_CONCURRENT')?.severity).toBe('notice');
