@@ -18,7 +18,8 @@ describe("Debian's PostgreSQL 15", async () => {
   const missing = skipReason(obstacle);
   const library = '/usr/lib/postgresql/15/lib/plpgsql_check.so';
   const unchecked =
-    missing || skipReason(existsSync(library) ? null : `${library} is missing: install postgresql-15-plpgsql-check`);
+    missing ||
+    skipReason(existsSync(library) ? null : `${library} is missing: install postgresql-15-plpgsql-check`);
   let server: PlacedServer;
 
   beforeAll(async () => {

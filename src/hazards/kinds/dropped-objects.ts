@@ -9,7 +9,10 @@ import { lastPart, withoutLastPart } from './names.ts';
 export function droppedObjects(context: HazardContext, kind: string): SchemaChange[] {
   const changes = context.facts.schema?.changes ?? [];
   const drops = changes.filter((change) => change.verb === 'drop' && change.kind === kind);
-  return drops.filter(({ object, dataLoss }) => dataLoss || !context.changed('create', object));
+  const copied = context.facts.data?.copied ?? [];
+  return drops.filter(
+    ({ object, dataLoss }) => dataLoss || copied.includes(object) || !context.changed('create', object),
+  );
 }
 
 const known = new WeakMap<HazardContext, ReadonlyMap<string, number>>();

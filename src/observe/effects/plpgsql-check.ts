@@ -23,7 +23,7 @@ export async function findPlpgsqlCheck(session: Session): Promise<CheckBody | nu
   if (!row) return null;
   const sql = `SELECT sqlstate, message, coalesce(query, '') AS query, coalesce("position", 0) AS position
     FROM ${identifier(row.schema)}.plpgsql_check_function_tb(
-      funcoid => $1::pg_catalog.oid::pg_catalog.regprocedure, relid => coalesce($2, '0')::pg_catalog.regclass, fatal_errors => false)
+      funcoid => $1::pg_catalog.oid::pg_catalog.regprocedure, relid => coalesce($2::pg_catalog.text::pg_catalog.regclass, 0::pg_catalog.oid::pg_catalog.regclass), fatal_errors => false)
     WHERE level = 'error'`;
   return (oid, table) => session.query<BodyError & object>(sql, [oid, table ?? null]);
 }

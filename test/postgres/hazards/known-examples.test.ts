@@ -156,7 +156,14 @@ const EXAMPLES: readonly Example[] = [
   {
     what: 'a column that is replaced by a copy which takes its name',
     sql: 'ALTER TABLE orders ADD status_new text; UPDATE orders SET status_new = status; ALTER TABLE orders DROP status; ALTER TABLE orders RENAME status_new TO status',
-    ...{ told: ['COLUMN_DROPPED'], says: /which takes its name/, statement: 'ALTER TABLE orders DROP' },
+    told: ['COLUMN_DROPPED'],
+    says: /which takes its name and has the same values/,
+    statement: 'ALTER TABLE orders DROP',
+  },
+  {
+    what: 'a column that is replaced by another one which takes its name and has other values',
+    sql: "ALTER TABLE orders ADD status_new text; UPDATE orders SET status_new = 'old'; ALTER TABLE orders DROP status; ALTER TABLE orders RENAME status_new TO status",
+    ...{ told: ['COLUMN_DROPPED'], says: /which takes its name$/, statement: 'ALTER TABLE orders DROP' },
   },
 ];
 
