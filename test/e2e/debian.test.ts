@@ -51,7 +51,7 @@ describe("Debian's PostgreSQL 15", async () => {
     });
   });
 
-  test.skipIf(missing)(
+  test.skipIf(unchecked)(
     'with plpgsql_check: a function breaks that uses the dropped field of a record',
     async () => {
       const loop = 'FOR one IN SELECT * FROM read LOOP PERFORM one.gone; END LOOP';
