@@ -1,9 +1,11 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { safemigrate } from '../helpers/cli.ts';
+import { runLine, safemigrate } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { copyProject, project } from '../helpers/projects.ts';
+import { firstCommandOf } from '../helpers/init.ts';
+import { copyProject, PROJECTS, project } from '../helpers/projects.ts';
+import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 
 beforeAll(() => useOwnServers(18));
@@ -48,3 +50,23 @@ test('what it writes and shows for a Knex project rehearses it, and a second tim
     await remove();
   }
 });
+
+// Those of test/tools do the same with tools that are installed first.
+for (const { id, available, environment } of PROJECTS) {
+  const found = available();
+  test.skipIf(skipReason(found === true ? null : found))(
+    `the command that it shows for ${id} passes a rehearsal, with the configuration that it writes`,
+    async () => {
+      const { folder, remove } = await copyProject(id);
+      try {
+        const line = await firstCommandOf(folder);
+        const target = await temporaryDatabase(18);
+        const run = await runLine(line, { folder, env: environment(target.url) });
+        expect(run.exitCode, `${line}\n${run.stdout}${run.stderr}`).toBe(0);
+        expect(run.stderr).toMatch(/PASSED/);
+      } finally {
+        await remove();
+      }
+    },
+  );
+}

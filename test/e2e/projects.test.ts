@@ -12,7 +12,7 @@ import { useOwnServers, VERSIONS } from '../helpers/servers.ts';
 import { clonesOf, digestOf, dropDatabase, fingerprintOf, withDatabase } from '../helpers/target-state.ts';
 
 /** The newest, and one older each, so that all versions meet a real tool. */
-const OLDER = { psql: 14, 'node-pg-migrate': 15, knex: 16, drizzle: 17, dbmate: 14 } as const;
+const OLDER = { psql: 14, 'node-pg-migrate': 15, knex: 16, drizzle: 17, typeorm: 16, dbmate: 14 } as const;
 
 beforeAll(() => useOwnServers(...VERSIONS));
 

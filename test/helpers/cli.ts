@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -120,6 +120,15 @@ export function plainEnvironment(): NodeJS.ProcessEnv {
   const { PATH, HOME, TMPDIR, XDG_STATE_HOME, PROCESS_OF_TEST_FILE } = process.env;
   const passed = { PATH, HOME, TMPDIR, XDG_STATE_HOME, PROCESS_OF_TEST_FILE, LANG: 'C.UTF-8' };
   return Object.fromEntries(Object.entries(passed).filter(([, value]) => value !== undefined));
+}
+
+/** Runs a line of sh in which `safemigrate` is the built command line, as on a machine where it is installed. */
+export async function runLine(line: string, options: CliOptions = {}): Promise<CliResult> {
+  const folder = temporaryFolder();
+  symlinkSync(CLI, path.join(folder, 'safemigrate'));
+  const { PATH } = { ...plainEnvironment(), ...options.env };
+  const env = { ...options.env, PATH: [folder, PATH].join(path.delimiter) };
+  return runProgram(['bash', '-c', line], { ...options, env });
 }
 
 /** An empty folder for one test. */

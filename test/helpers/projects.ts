@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-export type ProjectId = 'psql' | 'node-pg-migrate' | 'knex' | 'drizzle' | 'dbmate';
+export type ProjectId = 'psql' | 'node-pg-migrate' | 'knex' | 'drizzle' | 'typeorm' | 'dbmate';
 
 /** A small shop whose schema is kept by one migration tool (see fixtures/projects/README.md). */
 export interface Project {
@@ -59,6 +59,13 @@ const ROWS: Row[] = [
     failing: ['drizzle-kit', 'migrate', '--config', 'drizzle.failing.config.ts'],
     failureExitCode: 1,
     journal: 'drizzle.__drizzle_migrations',
+  },
+  {
+    id: 'typeorm',
+    command: ['typeorm', 'migration:run', '-d', 'data-source.js'],
+    failing: ['typeorm', 'migration:run', '-d', 'failing.data-source.js'],
+    failureExitCode: 1,
+    journal: 'migrations',
   },
   {
     id: 'dbmate',

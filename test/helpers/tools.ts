@@ -5,7 +5,15 @@ import { fileURLToPath } from 'node:url';
 import { plainEnvironment } from './cli.ts';
 import { type Toolchain, toolchain } from './toolchains.ts';
 
-export type ToolId = 'prisma' | 'alembic' | 'django' | 'goose' | 'flyway' | 'liquibase';
+export type ToolId =
+  | 'prisma'
+  | 'alembic'
+  | 'django'
+  | 'goose'
+  | 'golang-migrate'
+  | 'sqlx'
+  | 'flyway'
+  | 'liquibase';
 
 /** A shop like those of projects.ts, whose tool does not come with `npm ci` at the root. */
 interface Row {
@@ -41,12 +49,22 @@ export const PYTHON: Toolchain = {
   ],
 };
 
-const MAVEN: Toolchain = {
-  pins: ['pom.xml'],
-  probe: ['sh', '-c', 'java -version && mvn --version'],
-  needs: 'Java 17 or newer and Maven (Debian: default-jdk-headless, maven)',
-  install: [['mvn', '-q', '-B', 'dependency:copy-dependencies', '-DoutputDirectory=lib']],
-};
+/** A program in Java, which is started as its own package would do it. */
+function maven(program: string, main: string): Toolchain {
+  const script = `#!/bin/sh\nexec java -cp "$(dirname "$0")/../lib/*" ${main} "$@"\n`;
+  return {
+    pins: ['pom.xml'],
+    probe: ['sh', '-c', 'java -version && mvn --version'],
+    needs: 'Java 17 or newer and Maven (Debian: default-jdk-headless, maven)',
+    install: [
+      ['mvn', '-q', '-B', 'dependency:copy-dependencies', '-DoutputDirectory=lib'],
+      ['sh', '-c', `mkdir bin && printf %s '${script}' > bin/${program} && chmod +x bin/${program}`],
+    ],
+  };
+}
+
+const FLYWAY = maven('flyway', 'org.flywaydb.commandline.Main -skipCheckForUpdate');
+const LIQUIBASE = maven('liquibase', 'liquibase.integration.commandline.LiquibaseCommandLine');
 
 const NPM: Toolchain = {
   pins: ['package.json', 'package-lock.json'],
@@ -76,8 +94,28 @@ const GOOSE: Toolchain = {
   ],
 };
 
-const FLYWAY = ['java', 'org.flywaydb.commandline.Main', '-skipCheckForUpdate'];
-const LIQUIBASE = ['java', 'liquibase.integration.commandline.LiquibaseCommandLine', 'update'];
+const GOLANG_MIGRATE: Toolchain = {
+  pins: ['go.mod', 'go.sum'],
+  probe: ['go', 'version'],
+  needs: 'Go 1.26 or newer',
+  install: [
+    ['go', 'build', '-tags=postgres', '-o=bin/migrate', 'github.com/golang-migrate/migrate/v4/cmd/migrate'],
+  ],
+};
+
+const SQLX: Toolchain = {
+  pins: ['Cargo.toml'],
+  probe: ['cargo', '--version'],
+  needs: 'Cargo 1.94 or newer',
+  // Not optimised, and for PostgreSQL without TLS alone: that takes a third of the time.
+  install: [
+    [
+      ...['cargo', 'install', '--quiet', '--root=.', '--target-dir=target', '--locked', '--debug'],
+      ...['--no-default-features', '--features=postgres', 'sqlx-cli@0.9.0'],
+    ],
+    ['rm', '-r', 'target'],
+  ],
+};
 
 const ROWS: Record<ToolId, Row> = {
   prisma: {
@@ -132,10 +170,31 @@ const ROWS: Record<ToolId, Row> = {
     options: () => ['--url-env', 'GOOSE_DBSTRING'],
     rewritten: ['GOOSE_DBSTRING'],
   },
+  'golang-migrate': {
+    toolchain: GOLANG_MIGRATE,
+    command: ['sh', '-c', 'migrate -path migrations -database "$DATABASE_URL" up'],
+    failing: ['sh', '-c', 'migrate -path failing -database "$DATABASE_URL" up'],
+    failureExitCode: 1,
+    journal: 'schema_migrations',
+    variables: (url) => ({ DATABASE_URL: withoutTls(url) }),
+    withArguments: (url) => ['migrate', '-path', 'migrations', '-database', withoutTls(url), 'up'],
+    options: (url) => ['--url', withoutTls(url)],
+    rewritten: ['DATABASE_URL'],
+  },
+  sqlx: {
+    toolchain: SQLX,
+    command: ['sqlx', 'migrate', 'run'],
+    failing: ['sqlx', 'migrate', 'run', '--source', 'failing'],
+    failureExitCode: 1,
+    journal: '_sqlx_migrations',
+    variables: ({ href }) => ({ DATABASE_URL: href }),
+    options: () => [],
+    rewritten: ['DATABASE_URL'],
+  },
   flyway: {
-    toolchain: MAVEN,
-    command: [...FLYWAY, 'migrate'],
-    failing: [...FLYWAY, '-locations=filesystem:migrations,filesystem:failing', 'migrate'],
+    toolchain: FLYWAY,
+    command: ['flyway', 'migrate'],
+    failing: ['flyway', '-locations=filesystem:migrations,filesystem:failing', 'migrate'],
     failureExitCode: 1,
     journal: 'flyway_schema_history',
     variables: (url) => ({
@@ -146,18 +205,18 @@ const ROWS: Record<ToolId, Row> = {
     options: ({ href }) => ['--url', href],
     rewritten: ['FLYWAY_URL'],
     withArguments: (url) => [
-      ...FLYWAY,
+      'flyway',
       `-url=${jdbcUrl(url)}`,
       `-user=${decodeURIComponent(url.username)}`,
       `-password=${decodeURIComponent(url.password)}`,
       'migrate',
     ],
-    settings: (folder) => ({ ...classpath(folder), REDGATE_DISABLE_TELEMETRY: 'true' }),
+    settings: () => ({ REDGATE_DISABLE_TELEMETRY: 'true' }),
   },
   liquibase: {
-    toolchain: MAVEN,
-    command: LIQUIBASE,
-    failing: [...LIQUIBASE, '--changelog-file=failing.xml'],
+    toolchain: LIQUIBASE,
+    command: ['liquibase', 'update'],
+    failing: ['liquibase', 'update', '--changelog-file=failing.xml'],
     failureExitCode: 1,
     journal: 'databasechangelog',
     variables: (url) => ({
@@ -166,7 +225,8 @@ const ROWS: Record<ToolId, Row> = {
       LIQUIBASE_COMMAND_PASSWORD: decodeURIComponent(url.password),
     }),
     withArguments: (url) => [
-      ...LIQUIBASE,
+      'liquibase',
+      'update',
       `--url=${jdbcUrl(url)}`,
       `--username=${decodeURIComponent(url.username)}`,
       '--password',
@@ -174,14 +234,13 @@ const ROWS: Record<ToolId, Row> = {
     ],
     options: ({ href }) => ['--url', href],
     rewritten: ['LIQUIBASE_COMMAND_URL'],
-    settings: classpath,
   },
 };
 
-/** The commands of the tools, as far as they are not run as classes of Java. */
-export const TOOL_COMMANDS: readonly string[] = Object.values(ROWS)
-  .map(({ command }) => command.join(' '))
-  .filter((command) => !command.startsWith('java '));
+/** The commands of the tools as one types them. */
+export const TOOL_COMMANDS: readonly string[] = Object.values(ROWS).map(({ command }) =>
+  command[0] === 'sh' ? (command[2] ?? '') : command.join(' '),
+);
 
 export interface Tool extends Pick<Row, 'command' | 'failing' | 'failureExitCode' | 'journal' | 'rewritten'> {
   readonly id: ToolId;
@@ -238,12 +297,15 @@ async function copyTool(row: Row, project: string, installed: string): Promise<T
   };
 }
 
-function jdbcUrl({ host, pathname }: URL): string {
-  return `jdbc:postgresql://${host}${pathname}`;
+/** Go's driver asks for TLS unless the URL says otherwise. */
+function withoutTls({ href }: URL): string {
+  const url = new URL(href);
+  url.searchParams.set('sslmode', 'disable');
+  return url.href;
 }
 
-function classpath(folder: string): Record<string, string> {
-  return { CLASSPATH: path.join(folder, 'lib', '*') };
+function jdbcUrl({ host, pathname }: URL): string {
+  return `jdbc:postgresql://${host}${pathname}`;
 }
 
 function dotenv(variables: Record<string, string>): string {

@@ -55,7 +55,8 @@ const DETECTORS: readonly Detector[] = [
       const source = ['src/data-source.ts', 'data-source.ts', 'src/data-source.js', 'data-source.js'].find(
         (each) => project.exists(each),
       );
-      const program = source?.endsWith('.js') ? 'typeorm' : 'typeorm-ts-node-commonjs';
+      const kind = /"type"\s*:\s*"module"/.test(project.text('package.json')) ? 'esm' : 'commonjs';
+      const program = source?.endsWith('.js') ? 'typeorm' : `typeorm-ts-node-${kind}`;
       return `npx ${program} migration:run -d ${source ?? 'src/data-source.ts'}`;
     },
   },
@@ -106,6 +107,12 @@ const DETECTORS: readonly Detector[] = [
     urlEnv: 'GOOSE_DBSTRING',
   },
   {
+    name: 'sqlx',
+    folder: 'migrations',
+    find: (project) => (/^sqlx\b/m.test(project.text('Cargo.toml')) ? 'Cargo.toml' : undefined),
+    command: 'sqlx migrate run',
+  },
+  {
     name: 'golang-migrate',
     folder: 'migrations',
     find: (project) =>
@@ -114,12 +121,6 @@ const DETECTORS: readonly Detector[] = [
         ? 'migrations/*.up.sql'
         : undefined),
     command: 'migrate -path migrations -database {safemigrate:url} up',
-  },
-  {
-    name: 'sqlx',
-    folder: 'migrations',
-    find: (project) => (/^sqlx\b/m.test(project.text('Cargo.toml')) ? 'Cargo.toml' : undefined),
-    command: 'sqlx migrate run',
   },
   {
     name: 'Flyway',

@@ -34,12 +34,19 @@ describe('the tool of a project is recognised', () => {
     ['prisma', 'Prisma', 'safemigrate -- npx prisma migrate deploy'],
     ['drizzle', 'Drizzle', 'safemigrate -- npx drizzle-kit migrate'],
     ['knex', 'Knex', 'safemigrate -- npx knex migrate:latest'],
+    ['typeorm', 'TypeORM', 'safemigrate -- npx typeorm migration:run -d data-source.js'],
     ['node-pg-migrate', 'node-pg-migrate', 'safemigrate -- npx node-pg-migrate up'],
     ['dbmate', 'dbmate', 'safemigrate -- dbmate --no-dump-schema migrate'],
     ['psql', 'a shell script', 'safemigrate -- sh migrate.sh'],
     ['django', 'Django', 'safemigrate --url "$DATABASE_URL" -- python manage.py migrate'],
     ['alembic', 'Alembic', 'safemigrate -- alembic upgrade head'],
     ['goose', 'goose', 'safemigrate -- goose -dir migrations up'],
+    [
+      'golang-migrate',
+      'golang-migrate',
+      'safemigrate -- migrate -path migrations -database {safemigrate:url} up',
+    ],
+    ['sqlx', 'sqlx', 'safemigrate -- sqlx migrate run'],
     ['flyway', 'Flyway', 'safemigrate --url "$DATABASE_URL" -- flyway migrate'],
     ['liquibase', 'Liquibase', 'safemigrate --url "$DATABASE_URL" -- liquibase update'],
   ])('in fixtures/projects/%s: %s', (folder, name, command) => {
@@ -54,8 +61,12 @@ describe('the tool of a project is recognised', () => {
       { 'package.json': '{"dependencies":{"typeorm":"0.3.0"}}', 'src/data-source.ts': '' },
       'safemigrate -- npx typeorm-ts-node-commonjs migration:run -d src/data-source.ts',
     ],
+    [
+      'TypeORM',
+      { 'package.json': '{"type":"module","dependencies":{"typeorm":"0.3.0"}}', 'data-source.ts': '' },
+      'safemigrate -- npx typeorm-ts-node-esm migration:run -d data-source.ts',
+    ],
     ['Rails', { Gemfile: 'source "x"\ngem "rails", "~> 8.0"\n' }, 'safemigrate -- bin/rails db:migrate'],
-    ['sqlx', { 'Cargo.toml': '[dependencies]\nsqlx = "0.8"\n' }, 'safemigrate -- sqlx migrate run'],
     [
       'golang-migrate',
       { 'migrations/000001_init.up.sql': '', 'migrations/000001_init.down.sql': '' },
