@@ -11,10 +11,11 @@ const SIGNS = { error: '🛑', warning: '⚠️', notice: 'ℹ️' } as const;
 export function hazardPart(report: Report): Part {
   const { hazards } = report;
   const hint = saferFormHint(report);
-  const items = hazardsInOrder(report).flatMap(({ title, hazards: together }) => [
-    ...(title === null ? [] : [`- *${prose(title)}*`]),
-    ...together.map(hazardItem),
-  ]);
+  const items = hazardsInOrder(report).flatMap(({ title, hazards: together }) =>
+    title === null
+      ? together.map(hazardItem)
+      : [`- *${prose(title)}*`, ...together.map((hazard) => hazardItem(hazard).replaceAll(/^/gm, '  '))],
+  );
   const foot = hint === null ? [] : ['', prose(hint)];
   return {
     ...PART,

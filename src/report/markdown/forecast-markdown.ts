@@ -14,7 +14,7 @@ export function forecastPart({ forecast: expected, load }: Report): Part | undef
       ? '?'
       : lockEffects(lock, forecast)
           .map(({ words }) => prose(words))
-          .join('; ') || 'nobody would wait';
+          .join('; ') || 'no session would wait';
   const resources = resourceWords(forecast).map((words) => `- ${prose(words)}`);
   const part = { ...PART, title: `Forecast for the target, ${prose(basisWords(forecast))}`, importance: 7 };
   if (forecast.locks.length === 0) return { ...part, items: resources };

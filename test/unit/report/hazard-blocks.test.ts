@@ -34,3 +34,10 @@ test.each([
   expect(under.split('CODE_4')[0]?.match(/EVIDENCE/g)).toHaveLength(1);
   expect(under).toMatch(/CODE_1[\s\S]*CODE_2[\s\S]*CODE_3[\s\S]*CODE_4/);
 });
+
+test('the Markdown report has them as a list below their title', () => {
+  const markdown = renderMarkdown(report());
+  expect(markdown.match(/^ {2}- \S+ \*\*CODE_\d/gm)).toHaveLength(3);
+  expect(markdown.match(/^ {4}- measured: EVIDENCE$/gm)).toHaveLength(1);
+  expect(markdown).toMatch(/^- \S+ \*\*CODE_4/m);
+});
