@@ -35,7 +35,7 @@ export function confirmSwap(
   const { database } = report.target;
   const aboutMs = report.clone.durationMs + report.command.durationMs;
   const question =
-    `The rehearsal passed. Nobody will be able to connect to ${database} for about ${formatDuration(aboutMs)}; ` +
+    `The rehearsal passed. No session will be able to connect to ${database} for about ${formatDuration(aboutMs)}; ` +
     'then it is the migrated clone, and the original is kept beside it.';
   return confirm(question, yes, signal);
 }

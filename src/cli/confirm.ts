@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { SafemigrateError } from '../errors.ts';
 
-/** Refuses a run that nobody can confirm before it does any work. @throws SafemigrateError `REFUSED` */
+/** Refuses a run that cannot be confirmed before it does any work. @throws SafemigrateError `REFUSED` */
 export function refuseUnasked(yes: boolean): void {
   if (yes || (process.stdin.isTTY && process.stderr.isTTY)) return;
   throw new SafemigrateError('REFUSED', 'There is no terminal to ask on, and --yes was not given.', {

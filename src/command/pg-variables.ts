@@ -28,7 +28,7 @@ export async function findPgVariables(
   let settings: ConnectionSettings;
   try {
     const read = parseSettings(undefined, { ...environment, env: values });
-    // Without a database: libpq would use the user's name, which nobody intends.
+    // Without a database: libpq would use the user's name, which is never intended.
     settings = namesDatabase ? read : { ...read, database: target.database };
   } catch (error) {
     return { undecided: { name: NAME_OF_SETTINGS, reason: messageOf(error) } };

@@ -57,7 +57,7 @@ export class ProcessFamily {
     return this.#strangers;
   }
 
-  /** Ends it: SIGTERM, and after `graceMs` SIGKILL. Resolves when nobody is left. */
+  /** Ends it: SIGTERM, and after `graceMs` SIGKILL. Resolves when no process is left. */
   async end(graceMs: number): Promise<void> {
     let living = await this.#living();
     send(living, 'SIGTERM');

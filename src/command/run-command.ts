@@ -26,7 +26,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Gets the command's processes as soon as it runs. */
   readonly onStart?: (family: ProcessFamily) => void;
-  /** A secret in its environment that nobody else was given: its daemons are recognised by it if there is no cgroup. */
+  /** A secret in its environment that no other process was given: its daemons are recognised by it if there is no cgroup. */
   readonly marker?: string | undefined;
   /** Starts the command elsewhere than in a child process of ours: in its sandbox. */
   readonly start?: StartCommand | undefined;

@@ -39,7 +39,7 @@ export interface Situation {
   readonly preparedTransactions: { readonly count: number; readonly oldestMs: number | null };
   /** null where the role may not see them. */
   readonly standbys: readonly Standby[] | null;
-  /** Replication slots that nobody reads from: they keep WAL on the disk. */
+  /** Replication slots without a reader: they keep WAL on the disk. */
   readonly inactiveSlots: readonly string[];
   /** Logical slots of the database, whether somebody reads from them or not; missing in a profile. */
   readonly logicalSlots?: readonly string[];

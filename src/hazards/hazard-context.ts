@@ -62,7 +62,7 @@ export class HazardContext {
     this.#changes = new Set((facts.schema?.changes ?? []).map(({ verb, object }) => `${verb} ${object}`));
   }
 
-  /** A relation that existed before the command; locks on relations that the command created block nobody. */
+  /** A relation that existed before the command; locks on relations that the command created block no session. */
   relation(name: string): RelationFacts | undefined {
     return this.facts.catalogue.relations.get(this.#current(name));
   }
@@ -199,7 +199,7 @@ export class HazardContext {
       if (byRule && heldMs === null) return [];
       const known = modeOf(mode);
       const found = this.reachable(relation, statement);
-      // Nobody writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
+      // No session writes to a materialized view: EXCLUSIVE, as REFRESH CONCURRENTLY takes it, keeps out its like only.
       const isRead = found?.kind === 'materialized view' && known !== 'ACCESS EXCLUSIVE';
       const keepsOut = known !== undefined && blocks(known).includes(work) && found && !isRead;
       return keepsOut ? [{ relation, mode: known, heldMs, atProductionSize }] : [];

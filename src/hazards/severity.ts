@@ -13,7 +13,7 @@ export function worst(severities: Iterable<Severity>): Severity {
 
 /**
  * Rates a lock that blocks others by its time, by the size of the relation if the work grows with it, and by the statements
- * that would wait. Traffic can only raise the severity: a quiet sample does not mean that nobody will come, and the target may be
+ * that would wait. Traffic can only raise the severity: a quiet sample does not mean that no session will come, and the target may be
  * a copy that no application uses.
  */
 export function weighLock(context: HazardContext, lock: StatementLock, growsWithSize = true): Severity {

@@ -1,5 +1,5 @@
 /**
- * Thresholds at which a notice becomes a warning, and a warning an error. Nobody notices a lock below all of them. `waiting`
+ * Thresholds at which a notice becomes a warning, and a warning an error. No user notices a lock below all of them. `waiting`
  * is the held time × the target's own rate of statements that the lock blocks.
  */
 export const WARNING = { heldMs: 1_000, sizeBytes: 100 * 2 ** 20, waiting: 5, rows: 100_000 } as const;

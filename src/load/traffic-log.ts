@@ -14,7 +14,7 @@ type Deadlock = Pick<EndedTransaction, 'endedMs'> & { detail: string };
 
 const DEADLOCK_DETECTED = '40P01';
 const SECOND_MS = 1000;
-/** Longer runs have fewer and longer parts: a page draws all of them, and nobody reads more. */
+/** Longer runs have fewer and longer parts: a page draws all of them, and more would not be read. */
 const MOST_PARTS = 300;
 
 interface Counted {
@@ -59,7 +59,7 @@ export class TrafficLog {
     if (error.sqlstate === DEADLOCK_DETECTED) this.deadlocks.push({ endedMs, detail: error.detail });
   }
 
-  /** Counts an error of which nobody knows when it came. */
+  /** Counts an error whose time is not known. */
   addAborted(message: string): void {
     this.#phases.during.failures++;
     const known = this.#errors.get(message);

@@ -73,7 +73,7 @@ export async function findClientPrograms(
   return best ?? absence(wanted, preferred ? [preferred, ...others] : others);
 }
 
-/** Of the newest version, for files of which nobody knows yet what they need. */
+/** Of the newest version, for files whose needs are not known yet. */
 export async function newestClientPrograms(
   programs: WantedPrograms['programs'],
   environment: NodeJS.ProcessEnv = process.env,

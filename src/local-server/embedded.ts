@@ -22,7 +22,7 @@ export interface ServerOptions {
   readonly place?: GuardedFolder;
   /** The superuser's name. Default: `postgres`. */
   readonly user?: string;
-  /** Over the socket, whose folder nobody else may enter, every role is let in without a password. Default: false. */
+  /** Over the socket, whose folder no other user may enter, every role is let in without a password. Default: false. */
   readonly openSocket?: boolean;
   /** Written to postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;

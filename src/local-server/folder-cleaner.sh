@@ -1,7 +1,7 @@
 #!/bin/sh
 # Reads process groups from its input, one a line; the last one is the group that lives (an empty line: none). The input ends
 # when its owner closes it or dies in whatever way: then it ends the group and removes the folder $1, and then the record $2.
-# postmaster.pid is checked too, because a dead process that nobody has waited for still answers to its number.
+# postmaster.pid is checked too, because a dead process that was not waited for still answers to its number.
 trap '' HUP INT TERM
 group=
 while read -r line; do group=$line; done

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** A TCP port that nobody listens on at this moment. */
+/** A TCP port that is free at this moment. */
 export async function freePort(host: string): Promise<number> {
   const listener = createServer().listen(0, host);
   await once(listener, 'listening');

@@ -92,7 +92,7 @@ done
 tries=0
 while [ -e "$folder" ] && [ ! -L "$folder" ] && [ $tries -lt 50 ]; do
   if grep -qF "$run" "$folder/mark.json"; then
-    # The mark goes last: without it nobody could remove what is left.
+    # The mark goes last: without it what is left could not be removed.
     find "$folder" -mindepth 1 -maxdepth 1 ! -name mark.json -exec rm -rf {} + && rm -rf "$folder"
   else
     rm -f "$folder/mark.json.new"

@@ -6,7 +6,7 @@ import { startCloneReaper } from './clone-reaper.ts';
 
 /**
  * Stops the server in a recorded folder and removes the folder, if both are what the entry says; the caller knows that
- * nobody needs them. An entry without a folder is dropped.
+ * they are no longer needed. An entry without a folder is dropped.
  * @throws SafemigrateError `NOT_OURS` where the folder is not provably the run's; `CLONE` when it is still there.
  */
 export async function endFolder(entry: FolderEntry): Promise<void> {

@@ -99,7 +99,7 @@ export const profileShape = z.object({
       withLiterals: z.int(),
     })
     .nullable(),
-  /** null: nobody was watched, or seen at work. Absent in profiles of earlier versions. */
+  /** null: traffic was not watched, or none was seen. Absent in profiles of earlier versions. */
   shapes: profiledShapes.nullable().optional(),
   settings: z.record(z.string(), z.string()),
   /** Free on the file system of the database; null if the role or this machine could not see it. */

@@ -22,7 +22,7 @@ export const targetSection = z.object({
     z.object({
       what: z.string(),
       /**
-       * Made while the command ran, by the command or by others. `unknown`: nobody else was seen, and a person must look.
+       * Made while the command ran, by the command or by others. `unknown`: no other session was seen, and a person must look.
        * `unproved`: others were active and may well have made it, so that it is not held against the command.
        */
       madeBy: z.enum(['command', 'others', 'unknown', 'unproved']),
@@ -31,7 +31,7 @@ export const targetSection = z.object({
     }),
   ),
   /**
-   * Whether the command left the target as it was: `true` if that is proved, `false` if the command, or nobody knows who,
+   * Whether the command left the target as it was: `true` if that is proved, `false` if the command, or an unknown author,
    * changed it, `null` if neither is proved; `caveats` gives the reasons.
    */
   unchanged: z.boolean().nullable(),

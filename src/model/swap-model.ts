@@ -10,7 +10,7 @@ export const swapSection = z.object({
   original: z.string().nullable(),
   /** How long the original is to be kept (ISO 8601); null if no time was given. */
   keepUntil: z.string().nullable(),
-  /** How long nobody could connect to the target. */
+  /** How long no session could connect to the target. */
   stallMs: milliseconds.nullable(),
   sessionsEnded: z.int(),
   steps: z.array(z.object({ name: z.string(), durationMs: milliseconds })),

@@ -8,13 +8,13 @@ import type { TargetState } from './target-state.ts';
 
 /**
  * Accounts for every session that came to the target while the command could have connected. A connection that lives shorter
- * than the interval at which sessions are listed is seen by nobody, but the server counts it. Each session is ours, the command's
+ * than the interval at which sessions are listed is not seen, but the server counts it. Each session is ours, the command's
  * or somebody else's because it was seen; the rest is unexplained, and then the target is not proved to be unchanged.
  */
 export interface Account {
   /** null if the server's counters say nothing; `unproved` gives the reason. */
   readonly sessions: TargetSection['sessions'];
-  /** Rows on the target that only the command can have written, or of which nobody knows who wrote them. */
+  /** Rows on the target that only the command can have written, or whose author is not known. */
   readonly changes: readonly TargetChange[];
   /** Why it is not proved that the command left the target alone; none if it is. */
   readonly unproved: readonly string[];
@@ -39,7 +39,7 @@ export function accountForSessions(states: TargetStates, seen: SeenSessions, tar
     return {
       sessions: counted,
       changes: [
-        { what: wordsOf(rows), madeBy: 'unknown', evidence: `${came}, and nobody else was connected` },
+        { what: wordsOf(rows), madeBy: 'unknown', evidence: `${came}, and no other session was connected` },
       ],
       unproved: [],
     };
@@ -169,7 +169,7 @@ function contactChanges(
   const who = `${first.process.command} connected to the target as ${first.user ?? 'an unknown user'}`;
   const isProved = wasAlone && rows !== 'not known';
   const evidence = isProved
-    ? `${who}, and nobody else was there`
+    ? `${who}, and no other session was there`
     : `${who}; others may have written them too`;
   return [{ what: wordsOf(rows), madeBy: isProved ? 'command' : 'unknown', evidence }];
 }

@@ -21,7 +21,7 @@ export interface SeenCommand {
   readonly elsewhere: readonly SessionElsewhere[];
   /** A process of this machine may have connected to the target's server, besides us and without being seen. */
   readonly mayHaveDialled: boolean;
-  /** Its code that executed texts nobody could read beforehand, if the clone is in the target's server. */
+  /** Its code that executed texts which could not be read beforehand, if the clone is in the target's server. */
   readonly unreadCode: readonly string[];
   /** Its role could change more there than is compared; any role may end the sessions of its own. */
   readonly mayActUnseen: boolean;
@@ -31,7 +31,7 @@ export interface SeenCommand {
   readonly transactions: readonly Pick<OwnTransactions, 'authorOf'>[];
   /** What it changed on the clone. */
   readonly cloneChanges: readonly SchemaChange[];
-  /** The clone is in the target's server, and code may have run there whose statements nobody saw: functions, blocks. */
+  /** The clone is in the target's server, and code may have run there whose statements were not seen: functions, blocks. */
   readonly ranHiddenCode: boolean;
   /** Neither it nor its clone could connect to the target's server: it was sandboxed, and the clone has no network. */
   readonly confined: boolean;

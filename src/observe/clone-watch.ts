@@ -29,7 +29,7 @@ export interface CloneObservations {
   readonly sizeBytes: number | null;
   /** Of the relations that were asked for, and of all that there were before: dropped ones have their last name. */
   readonly tree: RelationTree;
-  /** OIDs of those among them that the command made: nobody waits for their locks. */
+  /** OIDs of those among them that the command made: no session waits for their locks. */
   readonly made: ReadonlySet<number>;
   readonly catalogue: CatalogueFacts;
   readonly retyped: readonly Retyped[];
@@ -224,7 +224,7 @@ function coldPages(bytes: number): Caveat {
   return {
     path: 'statements[].durationMs',
     kind: 'estimate',
-    reason: `the command read ${formatBytes(bytes)} that were not in the shared buffers of the clone, which begins with empty ones: where the target has them cached, statements take less time, and hold locks for less`,
+    reason: `the command read ${formatBytes(bytes)} that were not in the shared buffers of the clone, which begins with empty ones: if the target has them cached, statements take less time, and hold locks for less`,
   };
 }
 

@@ -76,7 +76,7 @@ export interface KnownRelations {
   readonly tree: RelationTree;
   /** Which of them have another file than before; missing: not known. */
   readonly data?: DataSection | null;
-  /** OIDs of those that the command made: nobody waits for their locks. */
+  /** OIDs of those that the command made: no session waits for their locks. */
   readonly made?: ReadonlySet<number>;
   /** Of sessions that set none. */
   readonly searchPath?: readonly string[];
@@ -99,7 +99,7 @@ export interface SeenStatements {
 /** How the command began a session. */
 export type SessionStart = Pick<Extract<Observed, { type: 'session' }>, 'user' | 'database' | 'parameters'>;
 
-/** Long enough that nobody on this machine guesses it; characters that need no escape in any URL. */
+/** Long enough that it cannot be guessed on this machine; characters that need no escape in any URL. */
 const SECRET_BYTES = 24;
 
 /** Starts the proxy, and what listens to it. The scope ends all of it. */

@@ -45,7 +45,7 @@ export interface DataLoss {
 /** The target must not feel it: larger tables are estimated from the statistics of their columns. */
 const COUNT_UP_TO_ROWS = 100_000;
 const COUNT_UP_TO_BYTES = 100 * 1024 * 1024;
-/** Of tables that nobody has analysed yet, so that nobody knows their number of rows. */
+/** Of tables that were never analysed, so that their number of rows is not known. */
 const COUNT_UNKNOWN_UP_TO_BYTES = 8 * 1024 * 1024;
 const COUNT_BUDGET_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 1000;

@@ -16,7 +16,7 @@ interface RuledLock {
   readonly mode: LockMode;
   /** Taken for a moment in its last transaction. */
   readonly atEnd?: true;
-  /** Of an index that nobody uses any more by then. */
+  /** Of an index that is no longer used by then. */
   readonly blocksNobody?: true;
 }
 

@@ -127,7 +127,7 @@ export class LockReader {
 
 /**
  * One reading, in the form in which `pg` takes queries that speak the protocol themselves. It stands between the end of
- * every statement and what the command does next, and pg's own queries send five messages and build what nobody reads.
+ * every statement and what the command does next, and pg's own queries send five messages and build what is not read.
  */
 class LockQuery {
   readonly text: string;

@@ -58,7 +58,7 @@ export async function redactReport(report: Report): Promise<Report> {
     run && { ...hideIn({ ...run, statements: [] }), command, statements: await shown(run.statements) };
   return {
     ...walked,
-    // What identifies a run or a database is nobody's secret, and must not be hit by chance.
+    // What identifies a run or a database is no secret, and must not be hit by chance.
     run: report.run,
     target: { ...walked.target, database: report.target.database },
     schema: schema && (await redactedSchema(schema, hideIn)),
@@ -146,7 +146,7 @@ async function redactedSchema(schema: SchemaSection, hideIn: HideIn): Promise<Sc
   };
 }
 
-/** What a file of queries holds is nobody's but its owner's. */
+/** What a file of queries holds is its owner's alone. */
 async function redactedQueries(queries: QueriesSection, hideIn: HideIn): Promise<QueriesSection> {
   const shown = <T extends { sql: string }>(list: readonly T[]) =>
     Promise.all(list.map(async (each) => ({ ...hideIn(each), sql: await withoutLiterals(each.sql) })));

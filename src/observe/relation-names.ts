@@ -36,14 +36,14 @@ const RELATIONS = `SELECT c.oid::pg_catalog.int8, n.nspname AS schema, c.relname
 const ALL = `${RELATIONS} WHERE c.oid >= 16384 AND c.relpersistence <> 't'`;
 const GIVEN = `${RELATIONS} WHERE c.oid = ANY ($1::pg_catalog.oid[])`;
 
-/** All relations of users: of those that a command is about to drop, nobody can ask afterwards. */
+/** All relations of users: those that a command is about to drop cannot be read afterwards. */
 export async function allRelations(session: Session): Promise<RelationTree> {
   return treeOf(await session.query<Row>(ALL));
 }
 
 /**
- * The relations with these OIDs in the session's database. What was made and dropped within the run is missing: nobody but
- * its own transaction ever saw it.
+ * The relations with these OIDs in the session's database. What was made and dropped within the run is missing: only its
+ * own transaction ever saw it.
  * @throws pg's DatabaseError, SafemigrateError `LOST`.
  */
 export async function givenRelations(session: Session, oids: Iterable<number>): Promise<RelationTree> {

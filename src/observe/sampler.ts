@@ -125,7 +125,7 @@ export class Sampler {
     this.#closed = true;
     clearTimeout(this.#timer);
     await endsWithin(this.#looking, ANSWER_WITHIN_MS);
-    // With its session ends a look that nobody answers.
+    // With its session ends a look without an answer.
     await this.#session?.close();
     await this.#looking;
     await this.#session?.close();

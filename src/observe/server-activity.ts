@@ -5,7 +5,7 @@ import type { TargetState } from './target-state.ts';
 
 export type SeenSessions = Pick<SeenCommand, 'targetConnections' | 'others' | 'ownDatabases' | 'confined'>;
 
-/** Nobody but us was seen in any database that lasts, and nobody came to one before the command ran. */
+/** No session but ours was seen in any database that lasts, and no session came to one before the command ran. */
 export function isServerQuiet({ before, start, after }: TargetStates, seen: SeenSessions): boolean {
   if (seen.others.length > 0) return false;
   const passing = passingDatabases([before, start, after], seen);

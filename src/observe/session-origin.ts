@@ -16,7 +16,7 @@ export interface ClientEnd {
 
 /**
  * Whose a session is. `command` and `others` are proved: a process of the command holds the socket, or somebody else does. Neither
- * is if nobody holds it any more (its process was killed while the statement runs on), or if the socket cannot be seen.
+ * is if no process holds it any more (its process was killed while the statement runs on), or if the socket cannot be seen.
  */
 export type Origin =
   | { readonly kind: 'command'; readonly process: number; readonly isExact: boolean }
@@ -94,7 +94,7 @@ function ofTcpSocket({ address, port }: ClientEnd, view: SocketView, isDirect: b
     return { kind: 'unknown', why: 'an address is translated between this machine and the server' };
   const socket = view.all.find(isThis);
   if (socket === undefined && !isOwnAddress(address)) return { kind: 'others' };
-  // Nobody holds a socket without an inode: whoever did has ended.
+  // No process holds a socket without an inode: whoever did has ended.
   if (socket === undefined || socket.inode === '0') return { kind: 'unknown', why: 'its process has ended' };
   if (view.ofStrangers.has(socket.inode)) return STRANGE;
   return view.isComplete

@@ -24,7 +24,7 @@ export const STATEMENT_CAVEATS: readonly Caveat[] = [
     path: 'statements[].walBytes',
     kind: 'estimate',
     reason:
-      'it is what the whole server wrote in the meantime; of statements whose locks were read once the first has it all, and where none were read it is not known',
+      'it is what the whole server wrote in the meantime; of statements whose locks were read once the first has it all, and if none were read it is not known',
   },
   {
     path: 'statements[].rewrote',
@@ -46,7 +46,7 @@ export const SAMPLED_CAVEAT: Caveat = {
   path: 'statements[].durationMs',
   kind: 'estimate',
   reason:
-    'where sampled statements came in one message, the server tells their ends together, so times and locks may be a neighbour’s',
+    'if sampled statements came in one message, the server reports their ends together, so times and locks may be a neighbour’s',
 };
 
 /** Collects what the proxy reports, for the report's statements. */
@@ -99,7 +99,7 @@ export class StatementLog {
   /**
    * Returns the report's statements, in the order in which they began.
    * @param database OID of the one that the names are of.
-   * @param made of its relations those that the command made: their locks block nobody.
+   * @param made of its relations those that the command made: their locks block no session.
    */
   section(database: number, names: RelationNames, made: ReadonlySet<number> = new Set()): StatementSection[] {
     return this.#store.list().map((entry) => this.#report(entry, { database, names, made }));

@@ -110,7 +110,7 @@ export async function openMaintenanceSession(
   return openSession(target.settings, { ...options, statementTimeoutMs: 0 });
 }
 
-/** The error for a lost control connection: without its lock nobody can tell that the clone is in use, so the run must end. */
+/** The error for a lost control connection: without its lock it cannot be known that the clone is in use, so the run must end. */
 export function lostControl(reason: string): SafemigrateError {
   return new SafemigrateError('LOST', `The connection to the server was lost during the run: ${reason}.`);
 }

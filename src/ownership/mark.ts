@@ -34,7 +34,7 @@ const mark = z.object({
   properties: z.exactOptional(z.readonly(z.record(z.string(), z.string()))),
   /** Time of the last reset of the server's counters. */
   countedSince: z.exactOptional(z.string()),
-  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent if nobody said. */
+  /** Of a kept original: until when it is meant to be kept, in ISO 8601; absent if it was not given. */
   keepUntil: z.exactOptional(z.string().check(z.refine((time) => !Number.isNaN(Date.parse(time))))),
 });
 

@@ -41,7 +41,7 @@ export function advisoryLockKey(run: RunId): string {
 
 /**
  * Returns the CONNECTION LIMIT with which CREATE DATABASE marks a database of the run: between 1,000,000,000 and 1,999,999,999,
- * which nobody sets by hand.
+ * which is never set by hand.
  */
 export function markerConnectionLimit(run: RunId): number {
   return 1_000_000_000 + (digest(run, 'connection limit').readUInt32BE(0) % 1_000_000_000);

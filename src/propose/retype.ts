@@ -78,7 +78,7 @@ interface Swapped {
   readonly fn: string;
 }
 
-/** One statement, so that nobody sees the table without the column. */
+/** One statement, so that no session sees the table without the column. */
 function swap(
   { default: value, notNullName }: ColumnBefore,
   { written, column, next, base, indexes, checks, trigger, fn }: Swapped,

@@ -46,7 +46,7 @@ export interface AlterTable {
 /** One statement in place of another, outside of a transaction. */
 export interface ScriptStep {
   readonly sql: string;
-  /** It keeps nobody from a whole table while it waits for others, and must not give up half-way. */
+  /** It keeps no session from a whole table while it waits for others, and must not give up half-way. */
   readonly waits?: true;
 }
 

@@ -125,7 +125,7 @@ export interface Intent {
  * follows from one. It is not asked about a text over 64 MB, or a repetition of DML that was let through.
  */
 export interface Gate {
-  /** What is sent need not be read if nobody observes it: nothing would be refused, or the server's sandbox holds it back. */
+  /** What is sent need not be read if it is not observed: nothing would be refused, or the server's sandbox holds it back. */
   readonly open?: boolean;
   before(intent: Intent): GateAnswer | Promise<GateAnswer>;
   /** Decides about a call of a function by its OID: the protocol's fast path. */

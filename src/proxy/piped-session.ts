@@ -5,7 +5,7 @@ import { WriteBuffer } from '../postgres/protocol/write-buffer.ts';
 import { probeClient } from './client-probe.ts';
 import type { SessionParts } from './session-context.ts';
 
-/** One client and its backend, from the greeting to the end of either, if nobody observes or checks what they send. */
+/** One client and its backend, from the greeting to the end of either, if what they send is neither observed nor checked. */
 export class PipedSession {
   readonly #parts: Pick<SessionParts, 'client' | 'reader' | 'upstream'>;
   /** The server's last message was a ReadyForQuery, and the client has sent nothing since. */
@@ -49,7 +49,7 @@ export class PipedSession {
     return this.#answered ? 'later' : 'yes';
   }
 
-  /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
+  /** No client waits for what the server still does, and it would hold its locks to the end of it. */
   #clientGone(): void {
     const { upstream } = this.#parts;
     // It never rejects, and a server that has nothing to do ignores it.

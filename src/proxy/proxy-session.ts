@@ -157,7 +157,7 @@ export class ProxySession {
     }
   }
 
-  /** Nobody waits for what the server still does, and it would hold its locks to the end of it. */
+  /** No client waits for what the server still does, and it would hold its locks to the end of it. */
   #clientGone(): void {
     const { upstream } = this.#parts;
     this.#context.interrupt();

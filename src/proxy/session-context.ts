@@ -73,7 +73,7 @@ export class SessionContext {
 
   /** Asks the server to cancel what it runs for this session. */
   cancel(): void {
-    // Nobody waits for a cancel request, which never rejects.
+    // No client waits for a cancel request, which never rejects.
     void this.#parts.upstream.cancel();
   }
 

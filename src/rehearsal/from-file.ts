@@ -151,7 +151,7 @@ function leadingTo(settings: ConnectionSettings, urlEnv: string, outside: Enviro
 
 const DATABASE_URL = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:\/\//i;
 
-/** Nobody compares them with a target, since there is none: the command would reach what they name. */
+/** They are not compared with a target, since there is none: the command would reach what they name. */
 function warnOfOthers(environment: Environment, ours: string, emit: Emit): void {
   const variables = new Map([...readDotenv(environment), ...Object.entries(environment.env)]);
   const names = [...variables].filter(([name, value]) => name !== ours && DATABASE_URL.test(value ?? ''));
@@ -166,7 +166,7 @@ function warnOfOthers(environment: Environment, ours: string, emit: Emit): void 
 
 function caveatsOf(from: string, version: number, dumped: string | null, others: boolean): Caveat[] {
   const reasons = [
-    `the target is ${from}, restored on a PostgreSQL ${version} of its own: data as old as the dump, nobody else at work, ` +
+    `the target is ${from}, restored on a PostgreSQL ${version} of its own: data as old as the dump, no other session at work, ` +
       "this machine's speed without fsync, and a superuser's rights",
   ];
   if (others) reasons.push(`the dump is of PostgreSQL ${dumped}, whose programs are not on this machine`);

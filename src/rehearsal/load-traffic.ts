@@ -109,7 +109,7 @@ async function openClients({ life, clone, context }: CloneSetup, count: number):
   );
 }
 
-/** Watches the target's transactions. @throws Error if nobody was at work. */
+/** Watches the target's transactions. @throws Error if no session was at work. */
 async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): Promise<RecordedTraffic> {
   const { target, run, audit, signal } = context;
   const recorded = await withSession(
@@ -118,7 +118,7 @@ async function recordTraffic({ context }: CloneSetup, { windowMs }: LoadPlan): P
   );
   if (recorded.shapes.length > 0) return recorded;
   throw new Error(
-    `nobody was seen at work on the target in ${formatDuration(windowMs)}, so there is no traffic to play: ` +
+    `no session was seen at work on the target in ${formatDuration(windowMs)}, so there is no traffic to play: ` +
       'rehearse at a time of traffic, look longer (--load-window), or give a profile of production (--profile) or scripts (--load FILE.sql)',
   );
 }

@@ -244,7 +244,7 @@ function makeClonePlan(
   const { disconnect, waitMs, maxStallMs, maxCopyBytes, checkpoint, schemaOnly, excludeTableData } = settings;
   const { databases, allowExternalAccess, keep, rehearsalUrl, source, afterClone } = settings;
   return {
-    // Nobody is at work on a server that was made for this run.
+    // No session is at work on a server that was made for this run.
     method: given.clone ?? (settings.from === null ? settings.clone : 'template'),
     ...{ disconnect, waitMs, maxStallMs, maxCopyBytes, ttlMs, checkpoint, folder, schemaOnly },
     ...{ excludeTableData, databases, allowExternalAccess, keep, rehearsalUrl, source, afterClone },

@@ -136,7 +136,7 @@ async function inspect(
   const { emit, audit } = plan;
   const { signal } = stop;
   const { located, environment } = place;
-  // Nobody is at work on a server that was made for this run, and its disk says nothing.
+  // No session is at work on a server that was made for this run, and its disk says nothing.
   const isRestored = plan.target.from !== null;
   const claim = await claimRun(target, scope, { run, audit, signal });
   claim.control.onLost((reason) => stop.now(lostControl(reason)));

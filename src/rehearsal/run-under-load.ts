@@ -12,7 +12,7 @@ import { type CloneRun, type CloneSetup, type OpenGuarded, openWire } from './ru
 //
 //   findSource         the target's transactions are watched for a while, unless a profile, scripts or a command make the load
 //   measureUnderLoad   on a fresh clone: the load begins; after the warm-up the command runs, without guardrails, as a migration tool would
-//                      run it on production; the load goes on until nobody waits; the schema is compared with that of the quiet run
+//                      run it on production; the load goes on until no session waits; the schema is compared with that of the quiet run
 //   measureGuarded     if an apply is to follow: the same on another clone, with its guardrails
 
 /** What the runs under load found; `section` is null if there was none, and `caveats` say why. */

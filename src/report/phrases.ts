@@ -97,7 +97,7 @@ export interface LockEffect {
   readonly words: string;
 }
 
-/** The effects of a lock on other sessions; none if nobody would notice it. */
+/** The effects of a lock on other sessions; none if no session would notice it. */
 export function lockEffects(lock: LockForecast, { sessions }: ForecastSection): LockEffect[] {
   const { queued, readsPerSecond, writesPerSecond, sessionsRunOut, waitsFor } = lock;
   const effects: LockEffect[] = [];
@@ -214,7 +214,7 @@ export function applyWords(outcome: ApplySection['outcome'], name: string, inPar
   }
 }
 
-/** The changes of the target that a person must look at: those by the command, or by nobody knows whom. */
+/** The changes of the target that a person must look at: those by the command, or by an unknown author. */
 export function alarmingChanges({ changes }: Report['target']): Report['target']['changes'] {
   return changes.filter(({ madeBy }) => madeBy === 'command' || madeBy === 'unknown');
 }

@@ -102,7 +102,7 @@ const PROBES: readonly Probe[] = [
     unread: 'pg_replication_origin: origins made or dropped are not seen',
   },
   {
-    // The positions of a slot that nobody uses do not move by themselves.
+    // The positions of an unused slot do not move by themselves.
     sql: `select 'replication slot ' || s.slot_name as object, s.database, pg_catalog.jsonb_build_object('type', s.slot_type,
         'plugin', s.plugin, 'database', s.database) || case when s.active then '{}' else pg_catalog.jsonb_strip_nulls(
         pg_catalog.jsonb_build_object('position', s.restart_lsn, 'confirmed position', s.confirmed_flush_lsn)) end as properties

@@ -6,7 +6,7 @@ import type { Session } from '../postgres/connection/session.ts';
 import { identifier, literal } from '../postgres/sql/quote.ts';
 
 /**
- * A fenced database: nobody can connect to it, not even a superuser, and nobody is connected to it.
+ * A fenced database: no session can connect to it, not even a superuser, and no session is connected to it.
  *
  * One statement forbids connections, but a backend that is still starting has passed that check already and is not yet listed
  * under its database: it would write after the fence looks empty. Such a backend holds a lock on the database, however,
@@ -15,7 +15,7 @@ import { identifier, literal } from '../postgres/sql/quote.ts';
 export interface Fence {
   readonly database: string;
   readonly oid: number;
-  /** xmin of the database's row in pg_database, as the fence left it. While it is unchanged, nobody has reopened the database. */
+  /** xmin of the database's row in pg_database, as the fence left it. While it is unchanged, the database was not reopened. */
   readonly xmin: string;
   /** Number of sessions that were terminated. */
   readonly ended: number;

@@ -99,7 +99,7 @@ async function connectForRollback(scope: Scope, stop: Stop, plan: RollbackPlan):
   return { target, ...claim, settings: located.settings, emit, audit, signal, fail };
 }
 
-/** Closes the original, so that renameInto() can check it like any successor: closed since the swap, nobody has written to it. */
+/** Closes the original, so that renameInto() can check it like any successor: closed since the swap, it was not written to. */
 async function sealOriginal(
   { control, signal }: SwapSubject,
   { name: database, oid, mark }: OwnedDatabase,

@@ -26,7 +26,7 @@ export interface DatabaseRename {
  * that is killed comes back with the old one or the new one. Right before the COMMIT a second session checks that both fences
  * are intact. Checking only before the transaction would lose a write: somebody reopens the target, a client writes and
  * leaves, and the rename does not notice. The same session checks that the target's address still belongs to the server of the
- * rename: after a failover, a former primary that does not know of it yet would rename databases that nobody uses.
+ * rename: after a failover, a former primary that does not know of it yet would rename unused databases.
  * @param witness a session of its own, just opened, which does not see the uncommitted changes of the first one.
  * @throws SafemigrateError `REFUSED` if one of these checks fails; nothing is renamed then.
  */

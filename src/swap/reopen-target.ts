@@ -35,7 +35,7 @@ export interface ClosedTarget {
 
 /**
  * Reopens the target on the server that its address belongs to now. After a failover that is the new primary: there it is
- * reopened if its mark says that it was replicated closed; on the former primary it stays closed, so that nobody writes there.
+ * reopened if its mark says that it was replicated closed; on the former primary it stays closed, so that no session writes there.
  * @returns after a failover, what a person has to know.
  * @throws SafemigrateError if it could not be reopened, or another database system answers.
  */
@@ -92,7 +92,7 @@ function notThere(name: string): SafemigrateError {
 
 function afterFailover(name: string, { address: { host, port } }: Session): string {
   return (
-    `${name} is open on the new primary, at ${host}:${port}. On the former primary it may still be closed, so that nobody ` +
+    `${name} is open on the new primary, at ${host}:${port}. On the former primary it may still be closed, so that no session ` +
     'writes there. Check that the new primary has all data, then swap again. If the former primary becomes the primary again, ' +
     '`safemigrate clean` reopens it there'
   );

@@ -103,7 +103,7 @@ export async function verifyClone(
 
 /**
  * Makes the migrated clone ready for the target's name: drops the databases that the command created beside it, closes it, and
- * checks that nobody changed the target's own properties in the meantime.
+ * checks that the target's own properties were not changed in the meantime.
  */
 export async function sealClone(
   { context }: RehearsalContext,
@@ -115,7 +115,7 @@ export async function sealClone(
   const prepared = await preparedTransactions(control, database);
   if (prepared.length > 0)
     throw swapFailure(
-      `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows nobody would own; let it COMMIT PREPARED or ROLLBACK PREPARED`,
+      `the command leaves ${plural(prepared.length, 'prepared transaction')} (${prepared.map(({ gid }) => gid).join(', ')}), whose locks and rows would have no owner; let it COMMIT PREPARED or ROLLBACK PREPARED`,
     );
   const inside = await openSession(forOwnSessions(clone, target), {
     ...{ run, audit, signal, purpose: 'counters', readOnly: true },

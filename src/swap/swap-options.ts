@@ -22,7 +22,7 @@ export const SWAP_DEFAULTS = {
 } as const satisfies { readonly [K in keyof SwapSettings]-?: SwapSettings[K] | null };
 
 export interface SwapOptions extends RehearseOptions, SwapSettings {
-  /** How long nobody may be able to connect to the target; beyond it everything is undone. Default: no limit. */
+  /** How long no session may be able to connect to the target; beyond it everything is undone. Default: no limit. */
   readonly maxClosedMs?: number;
   /** Gets the report of the rehearsal, and answers whether to go on. */
   readonly confirm: (report: Report) => Promise<boolean>;

@@ -13,7 +13,7 @@ import { type RollbackOptions, SWAP_DEFAULTS, type SwapOptions, type SwapSetting
 export interface WindowPlan {
   /** Consoles of PgBouncers whose clients wait. */
   readonly pgbouncer: readonly string[];
-  /** How long nobody may be able to connect to the target; beyond it everything is undone. Infinity: no limit. */
+  /** How long no session may be able to connect to the target; beyond it everything is undone. Infinity: no limit. */
   readonly maxClosedMs: number;
   /** How long the original is to be kept, as its mark says; null: it does not say. */
   readonly keepOriginalMs: number | null;

@@ -26,7 +26,7 @@ export function stillClosedFailure(
     `${messageOf(first).replace(/\.?$/, '.')} And ${name} could not be reopened: ${messageOf(cause)}`,
     {
       cause,
-      hint: `Nobody can connect to it. A background process keeps trying to reopen it. By hand: ${byHand}`,
+      hint: `No session can connect to it. A background process keeps trying to reopen it. By hand: ${byHand}`,
     },
   );
 }

@@ -33,7 +33,7 @@ export async function rowsOfAnalyze(inside: Session): Promise<bigint> {
 
 export interface DatabaseWrites {
   readonly rows: bigint;
-  /** Whether rows are counted at this moment (`track_counts`): else nobody knows what was written. */
+  /** Whether rows are counted at this moment (`track_counts`): else it is not known what was written. */
   readonly counted: boolean;
   /** Identifies the last reset of the statistics: two numbers of rows are comparable if it is the same. */
   readonly since: string;

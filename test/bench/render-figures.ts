@@ -19,7 +19,7 @@ export function renderFigures(all: FiguresByFile): string {
 
 const HEAD = `# Benchmarks
 
-Each benchmark writes its figures here (\`npm run bench\`, \`npm run soak\`); nobody edits them. Compare the figures of one table:
+Each benchmark writes its figures here (\`npm run bench\`, \`npm run soak\`); they are not edited by hand. Compare the figures of one table:
 another machine, or a busier one, changes all of them.`;
 
 function table({ title, measured, rows, notes }: Figures): string {

@@ -390,7 +390,7 @@ const rewrite = sampleReport({
       severity: 'error',
       statement: 2,
       relation: 'public.events',
-      message: 'The whole table is written again while nobody can read it.',
+      message: 'The whole table is written again while no session can read it.',
       evidence: 'New relfilenode, 18 GB, ACCESS EXCLUSIVE held for 4 min 2 s.',
       advice: 'Add a bigint column, fill it in batches, then swap the two columns in one short transaction.',
       allowed: false,
@@ -402,7 +402,7 @@ const rewrite = sampleReport({
       relation: 'public.accounts',
       message: 'Dropping legacy_plan destroys 18,422 values.',
       evidence: 'The column held values other than null before the command.',
-      advice: 'Rename it first, and drop it once nobody misses it.',
+      advice: 'Rename it first, and drop it once it is not missed.',
       allowed: true,
     },
   ],
@@ -412,7 +412,7 @@ const rewrite = sampleReport({
   verdict: {
     pass: false,
     reasons: [
-      'table-rewrite on public.events: nobody could read it for 4 min 2 s',
+      'table-rewrite on public.events: no session could read it for 4 min 2 s',
       'public.accounts lost 2 rows',
     ],
   },

@@ -234,7 +234,7 @@ describe('a run under load', async () => {
     });
     expect(exitCode).toBe(1);
     expect(report.load).toBeNull();
-    expect(report.verdict.reasons.join()).toMatch(/not run under load: nobody was seen at work/);
+    expect(report.verdict.reasons.join()).toMatch(/not run under load: no session was seen at work/);
     await withClient(target.url, async (client) => {
       expect((await client.query('SELECT count(*)::int AS n FROM a')).rows).toEqual([{ n: 20000 }]);
     });

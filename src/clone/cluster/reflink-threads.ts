@@ -53,7 +53,7 @@ export class ReflinkThreads {
     const running = new Map<Worker, ReturnType<typeof next>>();
     const start = (thread: Worker) => {
       const work = next(thread);
-      // Nobody waits for it any more if the other thread's batch ends the copying.
+      // It is no longer waited for if the other thread's batch ends the copying.
       work.catch(() => {});
       running.set(thread, work);
     };

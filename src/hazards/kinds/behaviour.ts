@@ -16,7 +16,7 @@ export const BEHAVIOUR: readonly HazardRecord[] = [
     condition:
       'A trigger of a table that existed before is dropped without another of its name, or is disabled after the command; triggers of foreign keys, too (DISABLE TRIGGER ALL).',
     effect:
-      'Writes succeed without what the trigger did: checks, audit rows, computed values, copies for others. Nothing fails, and nobody notices.',
+      'Writes succeed without what the trigger did: checks, audit rows, computed values, copies for others. Nothing fails, so it goes unnoticed.',
     safer:
       'First release code that does its work; enable each trigger again in the same transaction (https://www.postgresql.org/docs/current/sql-altertable.html, DISABLE TRIGGER).',
     find: (context) => [...droppedTriggers(context), ...disabledTriggers(context)],

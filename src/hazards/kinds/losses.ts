@@ -16,7 +16,7 @@ export const LOSSES: readonly HazardRecord[] = [
     condition: 'A table that existed before is gone, or a different one has its name.',
     effect: 'Its rows are lost, and code that still uses it fails.',
     safer:
-      'First rename it, wait until it is certain that nobody misses it, and drop it in a later migration.',
+      'First rename it, wait until it is certain that it is not missed, and drop it in a later migration.',
     find: (context) =>
       droppedObjects(context, 'table').map(({ object }) => {
         const rows = context.relation(object)?.rows ?? null;
@@ -27,7 +27,7 @@ export const LOSSES: readonly HazardRecord[] = [
           message: `drops the table ${object}${rows === 0 ? ', which is empty' : ''}`,
           evidence: relationEvidence(context, object),
           advice: sqlAdvice(
-            'Keep it under another name until it is certain that nobody misses it:',
+            'Keep it under another name until it is certain that it is not missed:',
             `ALTER TABLE ${object} RENAME TO ${displayName(`${lastPart(object).replaceAll('"', '')}_unused`)}`,
           ),
         };
@@ -85,7 +85,7 @@ export const LOSSES: readonly HazardRecord[] = [
     condition: 'A schema that existed before is gone.',
     effect: 'All its objects are gone, and code that has it in its search_path finds other objects, or none.',
     safer:
-      'First rename it, wait until it is certain that nobody misses it, and drop it in a later migration.',
+      'First rename it, wait until it is certain that it is not missed, and drop it in a later migration.',
     find: (context) =>
       droppedObjects(context, 'schema').map(({ object }) => {
         const inside = [...context.facts.catalogue.relations].filter(([name]) =>
@@ -108,7 +108,7 @@ export const LOSSES: readonly HazardRecord[] = [
               ? 'it contained no tables'
               : `${plural(inside.length, 'table')}${rows === null ? '' : ` with ${rowCount(rows, false)}`}`,
           advice: sqlAdvice(
-            'Keep it under another name until it is certain that nobody misses it:',
+            'Keep it under another name until it is certain that it is not missed:',
             `ALTER SCHEMA ${object} RENAME TO ${displayName(`${object.replaceAll('"', '')}_unused`)}`,
           ),
         };

@@ -150,7 +150,7 @@ const CAUSES: readonly Cause[] = [
     condition: 'VACUUM FULL of a table that existed before the command.',
     effect: 'ACCESS EXCLUSIVE while the table and its indexes are copied, with twice the disk space.',
     safer:
-      'VACUUM, which blocks nobody; if the space must be returned to the system, pg_repack or pg_squeeze.',
+      'VACUUM, which blocks no session; if the space must be returned to the system, pg_repack or pg_squeeze.',
     isCause: (action) => action.does === 'vacuum' && action.full,
     adviceOf: (relation) =>
       sqlAdvice('Make the space reusable while the table is in use:', `VACUUM (ANALYZE) ${relation}`),
@@ -214,7 +214,7 @@ export const REWRITES: readonly HazardRecord[] = [
   },
 ];
 
-/** ALTER INDEX … SET TABLESPACE. An index that the command built itself is in nobody's way, or has another hazard. */
+/** ALTER INDEX … SET TABLESPACE. An index that the command built itself is in no session's way, or has another hazard. */
 function movedIndexes(context: HazardContext): Finding[] {
   const moved = new Set(
     context.facts.schema?.unmodeled.flatMap(({ detail }) => /^(.+) set$/.exec(detail)?.[1] ?? []),
@@ -266,5 +266,11 @@ function rewriteFinding(
   words: string,
   advice: string,
 ) {
-  return lockFinding(context, statement, relation, `${relation}: ${words}, while nobody can read it`, advice);
+  return lockFinding(
+    context,
+    statement,
+    relation,
+    `${relation}: ${words}, while no session can read it`,
+    advice,
+  );
 }

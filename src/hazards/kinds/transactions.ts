@@ -27,7 +27,8 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
     title: 'a table stays locked while other work goes on',
     condition:
       'After it took ACCESS EXCLUSIVE on a table, a transaction builds, reads or rewrites something else, or stays open for a while.',
-    effect: 'The lock is held until the transaction ends: during all of that work nobody can read the table.',
+    effect:
+      'The lock is held until the transaction ends: during all of that work no session can read the table.',
     safer: 'Take each strong lock in a transaction of its own, and do the long work before or after it.',
     find: (context) => strongTransactions(context).flatMap(({ takers }) => lingering(context, takers)),
   },
@@ -59,7 +60,7 @@ export const TRANSACTIONS: readonly HazardRecord[] = [
     code: 'BACKFILL_WITH_DDL',
     title: 'rows are changed while a table is locked',
     condition: `A transaction that holds ACCESS EXCLUSIVE also changes ${formatCount(MANY_ROWS)} rows or more.`,
-    effect: 'Nobody can read the table until all rows are changed; a failure rolls back all of it.',
+    effect: 'No session can read the table until all rows are changed; a failure rolls back all of it.',
     safer: 'First run the DDL alone, then change the rows in batches, each in a transaction of its own.',
     find: (context) =>
       strongTransactions(context).flatMap(({ takers, statements }) => {

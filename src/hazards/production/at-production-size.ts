@@ -117,7 +117,7 @@ function rewrittenAt(rewritten: ReadonlyMap<string, number>, sizes: Sizes): Map<
   );
 }
 
-/** What a profile says of traffic, as if it had been sampled in this run; transactions that are open now are nobody's of production. */
+/** What a profile says of traffic, as if it had been sampled in this run; transactions that are open now are not production's. */
 function trafficOf(
   { traffic, relations, settings }: Profile,
   here: ForecastInput['traffic'],

@@ -6,7 +6,7 @@ import type { QueryTrial } from './try-queries.ts';
 
 /** A query whose cost grew by this factor is slower. */
 const SLOWER_FACTOR = 10;
-/** Below this cost after the command nobody waits, whatever the factor: about six pages read by an index. */
+/** Below this cost after the command no session waits, whatever the factor: about six pages read by an index. */
 const SLOWER_FROM_COST = 50;
 
 type Broken = QueriesSection['broken'][number];

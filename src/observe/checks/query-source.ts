@@ -8,7 +8,7 @@ import { identifier } from '../../postgres/sql/quote.ts';
 /** One query that the running application sends. */
 export interface ApplicationQuery {
   readonly sql: string;
-  /** Over all roles; null where nobody counted. */
+  /** Over all roles; null if they were not counted. */
   readonly calls: number | null;
   readonly callsPerSecond: number | null;
 }
@@ -16,7 +16,7 @@ export interface ApplicationQuery {
 export interface ApplicationQueries {
   /** `pg_stat_statements`, or the name of a file. */
   readonly source: string;
-  /** ISO 8601; null where each was counted since a moment of its own, or nobody counted. */
+  /** ISO 8601; null if each was counted since a moment of its own, or none was counted. */
   readonly countedSince: string | null;
   readonly queries: readonly ApplicationQuery[];
   /** Statements that no one can prepare. */

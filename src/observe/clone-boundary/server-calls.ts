@@ -134,7 +134,7 @@ export class ServerCalls {
 
   /**
    * Returns what the function with this OID does beyond the clone; undefined if nothing. One of the user's may be any of those
-   * that the command made, whose OIDs nobody else sees before the commit.
+   * that the command made, whose OIDs no other session sees before the commit.
    */
   calledByOid(oid: number): ServerCall | undefined {
     return this.#byOid.get(oid) ?? (oid >= FIRST_USER_OID ? this.#learnedCall : undefined);

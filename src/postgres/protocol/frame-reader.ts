@@ -5,7 +5,7 @@ import type { FrameSplitter, Piece } from './frames.ts';
 const WAITING_BYTES = 256 * 1024;
 
 /**
- * The pieces of a socket's stream, taken one at a time. It reads ahead a little even while nobody takes anything,
+ * The pieces of a socket's stream, taken one at a time. It reads ahead a little even while nothing is taken,
  * because only a socket that is read reports that its other end has gone.
  */
 export class PieceReader {

@@ -23,7 +23,7 @@ type Properties = StatementProperties<never>;
 
 /**
  * Of a kind that the table does not have, which only a newer grammar can make: it may do anything, its effect cannot be
- * undone, and nobody knows what it means in a block, so it is sent as it came and never again.
+ * undone, and it is not known what it means in a block, so it is sent as it came and never again.
  */
 const UNKNOWN: Properties = {
   name: 'unknown',

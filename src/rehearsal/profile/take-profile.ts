@@ -25,7 +25,7 @@ export interface ProfileRequest {
   readonly signal: AbortSignal;
 }
 
-/** A profile that nobody has signed yet. */
+/** A profile without a signature. */
 export type UnsealedProfile = Omit<Profile, 'seal'>;
 
 const STATEMENT_TIMEOUT_MS = 10_000;

@@ -6,7 +6,7 @@ import { cutText, Html, html } from './escape-html.ts';
 import { stateHeader } from './page-state.ts';
 import { bar, facts, listHtml, tableHtml } from './parts-html.ts';
 
-/** Longer tables would make a page that nobody can open; the JSON report has all rows. */
+/** Longer tables would make a page that no browser can open; the JSON report has all rows. */
 const LISTED = 1_000;
 const SQL_CHARACTERS = 300;
 const ROLLBACK_CHARACTERS = 100_000;

@@ -42,7 +42,7 @@ function escaped(text: string): string {
   return safe.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** Statements of megabytes would make a page that nobody can open; the JSON report has them in full. */
+/** Statements of megabytes would make a page that no browser can open; the JSON report has them in full. */
 const LONGEST_CHARACTERS = 4_000;
 
 export function cutText(text: string, characters = LONGEST_CHARACTERS): string {

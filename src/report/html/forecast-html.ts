@@ -45,7 +45,7 @@ function meaning(lock: Lock, forecast: ForecastSection): Html {
     return html`${effects.map(({ severity, words }) => html`<div${severity === 'outage' && ALARMING}>${words}</div>`)}`;
   return lock.queued === null
     ? html`<span class="dim">${UNKNOWN}</span>`
-    : html`<span class="dim">at this traffic nobody would wait</span>`;
+    : html`<span class="dim">at this traffic no session would wait</span>`;
 }
 
 const ALARMING = html` class="bad"`;

@@ -139,7 +139,11 @@ export function swapFamilies({ swap }: Report): Family[] {
   if (swap === null) return [];
   return [
     ['swap_outcome', 'Outcome of the swap.', states(['swapped', 'undone', 'refused'], swap.outcome)],
-    ['swap_stall_seconds', 'Time for which nobody could connect to the target.', one(seconds(swap.stallMs))],
+    [
+      'swap_stall_seconds',
+      'Time for which no session could connect to the target.',
+      one(seconds(swap.stallMs)),
+    ],
     ['swap_sessions_ended', 'Sessions on the target that were terminated.', one(swap.sessionsEnded)],
     [
       'swap_step_duration_seconds',

@@ -126,7 +126,7 @@ const FAILED_OF = {
   other: 'failed',
 } as const;
 
-/** Nothing if all went well: then nobody needs to read it line by line. */
+/** Nothing if all went well: then it need not be read line by line. */
 function effectLines({ outcome, committed, rolledBack }: ApplySection, style: TextStyle): string[] {
   if (outcome === 'applied' || outcome === 'refused') return [];
   const unknown = committed.filter((each) => each.outcome === 'unknown');

@@ -24,7 +24,7 @@ export function forecastText({ forecast: expected, load }: Report, style: TextSt
     ...andMore(style, noticed.length - LISTED),
     ...(rest > 0 && style.verbose
       ? bullet(style, [
-          `at this traffic nobody would wait for ${noticed.length > 0 ? 'the other ' : ''}${plural(rest, 'lock')}`,
+          `at this traffic no session would wait for ${noticed.length > 0 ? 'the other ' : ''}${plural(rest, 'lock')}`,
         ])
       : []),
     ...resources.slice(0, LISTED).flatMap((words) => bullet(style, [messageText(style, words)])),

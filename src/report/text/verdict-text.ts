@@ -72,7 +72,7 @@ export function outcome(command: Report['command']): string {
   return `failed with exit code ${command.exitCode} ${after}`;
 }
 
-/** The changes behind exit code 5, which nobody may overlook. */
+/** The changes behind exit code 5, which must not be overlooked. */
 export function targetChangesSection(report: Report, style: TextStyle): string[] {
   const { target } = report;
   const made = alarmingChanges(target);

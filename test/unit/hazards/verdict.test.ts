@@ -113,9 +113,9 @@ describe('a run under load', () => {
   const load = sampleLoad({ blockedMs: 7000 });
 
   test('that was requested and could not be made is a reason, with the cause', () => {
-    const caveats = [{ path: 'load', kind: 'unmeasured' as const, reason: 'nobody was seen at work' }];
+    const caveats = [{ path: 'load', kind: 'unmeasured' as const, reason: 'no session was seen at work' }];
     expect(reasons({ ...requested, caveats })).toEqual([
-      'the command was not run under load: nobody was seen at work',
+      'the command was not run under load: no session was seen at work',
     ]);
   });
 

@@ -147,7 +147,7 @@ describe('rows that were written while a session came that nobody saw', () => {
       {
         what: 'rows were written (3 of public.jobs)',
         madeBy: 'unknown',
-        evidence: expect.stringContaining('nobody else was connected'),
+        evidence: expect.stringContaining('no other session was connected'),
       },
     ]);
     expect(unproved).toEqual([]);

@@ -63,7 +63,7 @@ describe('the forecast', () => {
       forecast({ locks: [mild, lock(), lock(QUIET), lock({ ...QUIET, relation: 'public.other' })] }),
     );
     expect(lines[1]).toContain('public.orders');
-    expect(lines.at(-1)).toBe('  - at this traffic nobody would wait for the other 2 locks');
+    expect(lines.at(-1)).toBe('  - at this traffic no session would wait for the other 2 locks');
   });
 
   test('the forecast says how times on the target compared with rehearsed ones so far', () => {
