@@ -5,10 +5,9 @@ import { renderText } from '../../src/report/text.ts';
 export const TRANSCRIPT_BLOCK = 'transcript';
 
 /** What a reader is to see first; the rest is left out, and that is shown. */
-const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS|SCHEMA|DATA)/;
+const SECTIONS = /^(✓ PASSED| {2}Target|HAZARDS)/;
 const LEFT_OUT = '…';
 const LONGEST_LINES = 7;
-const INDENT = '    ';
 
 /** The report as a terminal of 80 columns shows it, shortened. */
 export function transcriptOf(report: Report): string {
@@ -18,11 +17,8 @@ export function transcriptOf(report: Report): string {
     .split('\n\n')
     .map((section) => (SECTIONS.test(section) ? shortened(section) : LEFT_OUT))
     .filter((section, index, all) => section !== LEFT_OUT || all[index - 1] !== LEFT_OUT);
-  return [`$ safemigrate -- ${report.command.argv.join(' ')}`, ...sections]
-    .join('\n\n')
-    .split('\n')
-    .map((line) => (line === '' ? '' : INDENT + line))
-    .join('\n');
+  const shown = [`$ safemigrate -- ${report.command.argv.join(' ')}`, ...sections].join('\n\n');
+  return `\`\`\`text\n${shown}\n\`\`\``;
 }
 
 function shortened(section: string): string {

@@ -1,13 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { report as reportModel } from '../../../src/model/report.ts';
+import { renderText } from '../../../src/report/text.ts';
+import { displayWidth } from '../../../src/report/width.ts';
 import { blockOf } from '../../helpers/marked-block.ts';
 import { TRANSCRIPT_BLOCK, transcriptOf } from '../../helpers/transcript.ts';
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
 
+const report = reportModel.parse(JSON.parse(read('transcript.json')));
+
 test('the README shows what today’s renderer makes of a real run; else: npm run transcript', () => {
-  const report = reportModel.parse(JSON.parse(read('transcript.json')));
   expect(report.verdict.pass).toBe(true);
   expect(blockOf(read('../../../README.md'), TRANSCRIPT_BLOCK)).toBe(transcriptOf(report));
+});
+
+test.each([80, 120])('a terminal of %d columns shows it in at most 60 lines', (columns) => {
+  const lines = renderText(report, { columns, colour: false, unicode: true }).trimEnd().split('\n');
+  expect(lines.length).toBeLessThanOrEqual(60);
+  expect(lines.filter((line) => displayWidth(line) > columns)).toEqual([]);
+  const first = lines.slice(0, 8).filter((line) => /^(?:✓ PASSED| {2}(?:Users|Data|Time|Next) )/.test(line));
+  expect(first.length).toBe(5);
 });
