@@ -7,19 +7,50 @@ import { flagsWithoutEffect } from '../../src/cli/read-options.ts';
 import { splitWords } from '../../src/cli/split-arguments.ts';
 import { SafemigrateError } from '../../src/errors.ts';
 
-/** The blocks of a page that hold commands: indented ones, and fenced ones of a shell or without a language. */
-export function shellBlocksOf(page: string): string {
-  const fenced = [...page.matchAll(/^```(?:sh|bash|shell|console)?\n([\s\S]*?)^```$/gm)].map(
-    ([, text = '']) => text,
-  );
-  const rest = page.replace(/^```[\s\S]*?^```$/gm, '');
-  const indented = rest.split('\n').filter((line) => /^ {4}/.test(line));
-  return [...fenced, ...indented].join('\n');
+/** A fenced block of code in a page. */
+export interface CodeBlock {
+  readonly language: string;
+  readonly text: string;
+  /** Of its first line of text, from 1. */
+  readonly line: number;
+}
+
+const FENCED = /^( *)```(\w*)\n([\s\S]*?)^\1```$/gm;
+
+export function codeBlocksOf(page: string): CodeBlock[] {
+  return [...page.matchAll(FENCED)].map(({ 1: indent = '', 2: language = '', 3: text = '', index }) => ({
+    language,
+    text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+    line: page.slice(0, index).split('\n').length + 1,
+  }));
+}
+
+/** What is code by its indentation alone, and has no language. */
+export function indentedCodeOf(page: string): string[] {
+  const prose = page.replace(FENCED, '').split('\n');
+  return prose.filter((line, at) => /^ {4,}\S/.test(line) && (prose[at - 1] ?? '').trim() === '');
+}
+
+/** Everything in a page that a shell would run, and the calls of safemigrate among what is shown as text. */
+export function shellOf(page: string): string {
+  const lines = ({ language, text }: CodeBlock) =>
+    language === 'sh' ? [text] : language === 'text' ? text.split('\n').filter(isCall) : [];
+  return codeBlocksOf(page).flatMap(lines).join('\n');
+}
+
+function isCall(line: string): boolean {
+  return /^(?:\$ )?safemigrate /.test(line);
+}
+
+/** The options that a page's prose names, those of the commands after ` -- ` left out. */
+export function inlineOptionsOf(page: string): string[] {
+  const spans = [...page.replace(FENCED, '').matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
+  return spans.flatMap((span) => span.replace(/ -- .*/, '').match(/(?<![\w-])--[a-z][a-z-]*/g) ?? []);
 }
 
 /** The calls of safemigrate in a page's prose, of which the command may be left out: `safemigrate --apply`. */
 export function inlineCallsOf(page: string): string[][] {
-  const spans = [...page.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/`(?:npx )?(safemigrate [^`]+)`/g)];
+  const spans = [...page.replace(FENCED, '').matchAll(/`(?:npx )?(safemigrate [^`]+)`/g)];
   return spans
     .flatMap(([, span = '']) => callsIn(span))
     .map((argv) => (argv.at(-1) === '--' ? [...argv, 'true'] : argv))
