@@ -4,7 +4,7 @@
 // real dependencies, so that audits see them and users can update them. Bundled are pg-delta, pinned, while it is an alpha, and
 // the parts of zod/mini that check our own marks: each run loads these, in 10 ms instead of 55 with all of zod's files.
 import { spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'rolldown';
 
@@ -75,6 +75,9 @@ writeFileSync(path.join(made, 'report.schema.json'), `${JSON.stringify(reportJso
 writeFileSync(path.join(made, 'profile.schema.json'), `${JSON.stringify(profileJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'upgrade.schema.json'), `${JSON.stringify(upgradeJsonSchema(), null, 2)}\n`);
 writeFileSync(path.join(made, 'THIRD-PARTY-LICENSES'), BUNDLED_PACKAGES.map(licence).join('\n'));
+
+// As npm leaves it when it installs the package.
+chmodSync(path.join(made, 'cli/main.js'), 0o755);
 
 rmSync(dist, { recursive: true, force: true });
 renameSync(made, dist);
