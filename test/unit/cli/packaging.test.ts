@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { callsIn, mistakeIn } from '../../helpers/documented-commands.ts';
@@ -17,38 +18,44 @@ test('the version has a section in the changelog, and pages name its tarball', (
     );
 });
 
-/** What the schema of a Job asks for, as far as our manifests use it: the kind of each path. */
-const JOB: Readonly<Record<string, (value: unknown) => boolean>> = {
-  'spec.backoffLimit': (value) => value === 0,
-  'spec.activeDeadlineSeconds': Number.isInteger,
-  'spec.template.spec.restartPolicy': (value) => value === 'Never',
-  'spec.template.spec.terminationGracePeriodSeconds': Number.isInteger,
-  'spec.template.spec.securityContext.runAsNonRoot': (value) => value === true,
-  'spec.template.spec.containers': Array.isArray,
-  'spec.template.spec.volumes': Array.isArray,
-};
-const KNOWN = {
-  job: ['backoffLimit', 'activeDeadlineSeconds', 'ttlSecondsAfterFinished', 'template'],
-  pod: [
-    ...['restartPolicy', 'automountServiceAccountToken', 'terminationGracePeriodSeconds'],
-    ...['securityContext', 'containers', 'volumes'],
-  ],
-  container: ['name', 'image', 'command', 'args', 'env', 'securityContext', 'resources', 'volumeMounts'],
-};
+/** Compares manifests with the types that are generated from the API's own schema. @returns what does not fit, a line each. */
+async function mistakesOfJobs(...manifests: unknown[]): Promise<string[]> {
+  const folder = mkdtempSync(path.join(root, 'node_modules/.cache-manifest-'));
+  try {
+    const file = path.join(folder, 'job.ts');
+    const jobs = manifests.map((manifest, at) => `export const job${at}: Job = ${JSON.stringify(manifest)};`);
+    writeFileSync(file, ["import type { Job } from 'kubernetes-types/batch/v1';", ...jobs].join('\n'));
+    const module = ['--module', 'esnext', '--moduleResolution', 'bundler'];
+    const words = ['--noEmit', '--strict', '--ignoreConfig', ...module, file];
+    const tsc = await execa(path.join(root, 'node_modules/.bin/tsc'), words, { reject: false });
+    return tsc.stdout.split('\n').filter(Boolean);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('the manifests are Jobs as the API of Kubernetes defines them', async () => {
+  const spec = { template: { spec: { containers: [{ imagee: 'x' }], terminationGracePeriodSeconds: '5' } } };
+  const wrong = { apiVersion: 'batch/v1', kind: 'Job', spec };
+  const ours = ['templates/kubernetes-job.yaml', 'templates/argocd-presync.yaml'].map((file) =>
+    parse(read(file)),
+  );
+  expect(await mistakesOfJobs(wrong, ...ours)).toEqual([
+    expect.stringMatching(/job\.ts\(2,.*imagee/),
+    expect.stringMatching(/job\.ts\(2,.*'string' is not assignable to type 'number'/),
+  ]);
+});
 
 describe.each(['templates/kubernetes-job.yaml', 'templates/argocd-presync.yaml'])('%s', (file) => {
   const manifest = parse(read(file));
   const pod = manifest.spec.template.spec;
   const [container] = pod.containers;
 
-  test('is a Job whose fields Kubernetes knows', () => {
+  test('is a Job that tries once', () => {
     expect([manifest.apiVersion, manifest.kind]).toEqual(['batch/v1', 'Job']);
     expect(manifest.metadata.generateName ?? manifest.metadata.name).toMatch(/^[a-z0-9]([-a-z0-9]*)$/);
-    const at = (at: string) => at.split('.').reduce((value, key) => value?.[key], manifest);
-    expect(Object.keys(JOB).filter((each) => !JOB[each]?.(at(each)))).toEqual([]);
-    expect(Object.keys(manifest.spec).filter((key) => !KNOWN.job.includes(key))).toEqual([]);
-    expect(Object.keys(pod).filter((key) => !KNOWN.pod.includes(key))).toEqual([]);
-    expect(Object.keys(container).filter((key) => !KNOWN.container.includes(key))).toEqual([]);
+    expect(manifest.spec).toMatchObject({ backoffLimit: 0, activeDeadlineSeconds: expect.any(Number) });
+    expect(pod).toMatchObject({ restartPolicy: 'Never', securityContext: { runAsNonRoot: true } });
     const mounted = container.volumeMounts.map(({ name }: { name: string }) => name);
     expect(mounted.toSorted()).toEqual(pod.volumes.map(({ name }: { name: string }) => name).toSorted());
   });
