@@ -37,13 +37,17 @@ function usersWords({ load, statements, schema, forecast }: Report): string {
 
 /** `reads and writes wait: public.orders for 1.8 s, public.customers for 60 ms`. */
 function blockedWords(locks: readonly HeldLock[]): string {
-  const strongest = new Map<string, HeldLock>();
-  for (const lock of locks) if (!strongest.has(lock.relation)) strongest.set(lock.relation, lock);
-  const [reads, writes] = [true, false].map((blocksReads) =>
-    [...strongest.values()]
-      .filter(({ blocks }) => blocks.includes('reads') === blocksReads)
-      .sort((one, other) => expectedMs(other) - expectedMs(one)),
-  ) as [HeldLock[], HeldLock[]];
+  const longestOf = (chosen: readonly HeldLock[]) => {
+    const sorted = chosen.toSorted((one, other) => expectedMs(other) - expectedMs(one));
+    const seen = new Set<string>();
+    return sorted.filter(({ relation }) => !seen.has(relation) && seen.add(relation));
+  };
+  const reads = longestOf(locks.filter(({ blocks }) => blocks.includes('reads')));
+  // Writes to a relation may wait for longer than reads of it.
+  const readMs = new Map(reads.map((lock) => [lock.relation, expectedMs(lock)]));
+  const writes = longestOf(locks.filter(({ blocks }) => !blocks.includes('reads'))).filter(
+    (lock) => expectedMs(lock) > (readMs.get(lock.relation) ?? -1),
+  );
   return [
     ...(reads.length > 0 ? [`reads and writes wait: ${relationsWords(reads)}`] : []),
     ...(writes.length > 0 ? [`writes wait: ${relationsWords(writes)}`] : []),

@@ -25,15 +25,27 @@ function holding(...locks: [relation: string, blocks: string[], heldMs: number |
 }
 
 describe('who waits', () => {
-  test('the longest lock of each table is said, those that block reads first', () => {
+  test('the longest lock of each table is given, those that block reads first', () => {
     const report = holding(
       ['public.small', ['reads', 'writes'], 7],
       ['public.orders', ['reads', 'writes'], 4200],
-      ['public.orders', ['writes'], 9000],
+      ['public.orders', ['writes'], 3000],
       ['public.items', ['writes'], 300],
     );
     expect(answer('Users', report)).toMatch(
       /^reads and writes wait: public\.orders for 4\.2 s, public\.small for 7\.0 ms; writes wait: public\.items for 300 ms/,
+    );
+  });
+
+  test('writes that wait for longer than reads of the same table are given, too', () => {
+    const report = holding(
+      ['public.orders', ['reads', 'writes'], 8],
+      ['public.orders', ['writes'], 1600],
+      ['public.items', ['writes'], 1000],
+      ['public.orders', ['writes'], 900],
+    );
+    expect(answer('Users', report)).toMatch(
+      /^reads and writes wait: public\.orders for 8\.0 ms; writes wait: public\.orders for 1\.6 s, public\.items/,
     );
   });
 
