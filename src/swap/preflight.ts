@@ -107,7 +107,12 @@ export async function swapObstacles(
   addIf(
     !row.may_clone,
     `the role ${role.name} may not clone and rename ${database.name}`,
-    `ALTER ROLE ${identifier(role.name)} CREATEDB; GRANT ${identifier(database.owner)} TO ${identifier(role.name)};`,
+    [
+      `ALTER ROLE ${identifier(role.name)} CREATEDB;`,
+      ...(database.owner === role.name
+        ? []
+        : [`GRANT ${identifier(database.owner)} TO ${identifier(role.name)};`]),
+    ].join(' '),
   );
   addIf(
     Number(row.prepared) > 0,
