@@ -36,7 +36,7 @@ export async function gatherOptions<T extends OptionTable>(
   const program = options.executes ? undefined : configProgram(folder);
   if (program !== undefined)
     process.stderr.write(
-      `${program} is a program, which this subcommand does not execute: its settings do not hold here.\n`,
+      `${program} holds for rehearsals: this subcommand executes no program of the project, and takes flags and variables.\n`,
     );
   const known = [RUN_OPTIONS, ...subcommands().map(([, { options }]) => options)];
   return readValues(table, known, [

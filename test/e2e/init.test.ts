@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { runLine, safemigrate } from '../helpers/cli.ts';
+import { safemigrate } from '../helpers/cli.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { firstCommandOf } from '../helpers/init.ts';
+import { expectFirstRehearsal } from '../helpers/init.ts';
 import { copyProject, PROJECTS, project } from '../helpers/projects.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { useOwnServers } from '../helpers/servers.ts';
@@ -59,11 +59,8 @@ for (const { id, available, environment } of PROJECTS) {
     async () => {
       const { folder, remove } = await copyProject(id);
       try {
-        const line = await firstCommandOf(folder);
         const target = await temporaryDatabase(18);
-        const run = await runLine(line, { folder, env: environment(target.url) });
-        expect(run.exitCode, `${line}\n${run.stdout}${run.stderr}`).toBe(0);
-        expect(run.stderr).toMatch(/PASSED/);
+        await expectFirstRehearsal(folder, async () => environment(target.url));
       } finally {
         await remove();
       }

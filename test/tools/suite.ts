@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/local-server/embedded.ts';
-import { type CliResult, runLine, runProgram, safemigrate } from '../helpers/cli.ts';
+import { type CliResult, runProgram, safemigrate } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
-import { firstCommandOf } from '../helpers/init.ts';
+import { expectFirstRehearsal } from '../helpers/init.ts';
 import { mask } from '../helpers/oracle.ts';
 import { ownServer } from '../helpers/own-server.ts';
 import { readReport } from '../helpers/read-report.ts';
@@ -129,12 +129,10 @@ function testsOf(tool: Tool): void {
   });
 
   test('the command that init shows passes a rehearsal, with the configuration that init writes', async () => {
-    const line = await firstCommandOf(copy.folder);
-    const given = line.includes('$DATABASE_URL') ? { DATABASE_URL: target } : {};
-    const env = { ...(await copy.configure(target)), ...given };
-    const { exitCode, stdout, stderr } = await runLine(line, { folder: copy.folder, env });
-    expect(exitCode, `${line}\n${stdout}${stderr}`).toBe(0);
-    expect(stderr).toMatch(/PASSED/);
+    await expectFirstRehearsal(copy.folder, async (lines) => ({
+      ...(await copy.configure(target)),
+      ...(lines.includes('$DATABASE_URL') ? { DATABASE_URL: target } : {}),
+    }));
   });
 
   test('a failing migration fails directly and wrapped in the same words, and nothing is left', async () => {

@@ -58,7 +58,8 @@ function firstRehearsal(tool: DetectedTool, project: ProjectFiles): string[] {
   const npx = project.exists('node_modules/.bin/safemigrate') ? 'npx ' : '';
   return [
     ...(isKnown ? [] : [`export ${variable}=postgresql://user@host/database`]),
-    `${npx}safemigrate doctor${isKnown ? `    # reads ${variable} from .env` : ''}`,
+    // A configuration that is a program holds for rehearsals only.
+    `${npx}safemigrate doctor${variable === 'DATABASE_URL' ? '' : ` --url-env ${variable}`}${isKnown ? `    # reads ${variable} from .env` : ''}`,
     `${npx}${firstCommand(tool)}`,
   ];
 }
