@@ -59,7 +59,7 @@ export function socketInodes(pid: number): Set<string> | undefined {
   }
 }
 
-/** A descriptor that was closed meanwhile has none. */
+/** A descriptor that was closed since has none. */
 function linkOrEmpty(file: string): string {
   try {
     return readlinkSync(file);

@@ -20,7 +20,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'ROW_CONFLICTS',
     title: 'running code waits for rows that the migration has changed',
-    condition: `A transaction keeps rows locked that it updated or deleted, and at the target's own rate of UPDATEs and DELETEs ${WARNING.waiting} or more of them would come to such a row meanwhile; an error from ${ERROR.waiting} on.`,
+    condition: `A transaction keeps rows locked that it updated or deleted, and at the target's own rate of UPDATEs and DELETEs ${WARNING.waiting} or more of them would come to such a row during that time; an error from ${ERROR.waiting} on.`,
     effect:
       'Each of them waits until the migration commits, with a connection and with the rows that it has locked itself; under REPEATABLE READ it fails then with SQLSTATE 40001.',
     safer:
@@ -30,7 +30,7 @@ export const TRAFFIC_HAZARDS: readonly HazardRecord[] = [
   {
     code: 'DEADLOCK_RISK',
     title: 'one transaction locks several tables that are in use',
-    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and the application is likely to use both meanwhile: what it does a second with the less used of the two × (the time for which the first lock is held + ${APPLICATION_MS / 1000} s, as long as a transaction of its own may take) is ${MEETINGS.warning} or more; an error from ${MEETINGS.error} on.`,
+    condition: `A transaction takes a lock that blocks writes on one table and, in a later statement, on another, and the application is likely to use both in that time: what it does a second with the less used of the two × (the time for which the first lock is held + ${APPLICATION_MS / 1000} s, as long as a transaction of its own may take) is ${MEETINGS.warning} or more; an error from ${MEETINGS.error} on.`,
     effect:
       'A transaction of the application that uses the two in the other order waits for the first, while the migration waits for the second: after deadlock_timeout the server cancels one of them with SQLSTATE 40P01, and until then everybody queues behind both.',
     safer:

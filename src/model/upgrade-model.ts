@@ -17,7 +17,7 @@ const installation = z.object({
 const upgradePhase = z.object({
   name: z.enum(['initdb', 'pg_upgrade', 'start', 'first statistics', 'statistics', 'command']),
   durationMs: milliseconds,
-  /** Users cannot work meanwhile. */
+  /** Users cannot work during it. */
   down: z.boolean(),
   /** Its longest steps as the program names them, in their order. */
   steps: z.array(z.object({ name: z.string(), durationMs: milliseconds })),

@@ -25,7 +25,7 @@ export interface Contacts {
   readonly targetConnections: TargetConnection[];
   /** Sessions on the target that began while the command ran and were seen to be somebody else's: `pid start`. */
   readonly others: readonly string[];
-  /** Sessions in other databases of the server that began meanwhile, and whose origin was seen. */
+  /** Sessions in other databases of the server that began while the command ran, and whose origin was seen. */
   readonly elsewhere: readonly SessionElsewhere[];
   /** A process of this machine other than ours connected to the server over TCP, or that cannot be seen. */
   readonly dialled: boolean;
