@@ -11,8 +11,9 @@ export type ErrorHistory = Pick<HazardFacts, 'statements' | 'transactions' | 'pa
  *
  * - the same statement succeeded later: a retry;
  * - the command went back to a savepoint of its own and committed; psql's ON_ERROR_ROLLBACK does so after any error;
- * - a tool asked for something that is not there, or made something that is already there, and then went on to write in the same
- *   session. psql goes on after any error, so there the query counts as expected only if what it asked for was made later.
+ * - a tool asked for something that is not there, made something that is already there, or dropped a table that it had made and
+ *   rolled back (so tools find out whether DDL is transactional), and then went on to write in the same session. psql goes on after
+ *   any error, so there the query counts as expected only if what it asked for was made later.
  *
  * What else was rolled back together with an expected error must have been done later, too.
  */
@@ -25,6 +26,7 @@ export function swallowedErrors(history: ErrorHistory): StatementSection[] {
 const SAVEPOINT_OF_PSQL = /\bpg_psql_temporary_savepoint\b/;
 /** Errors of making something that is there. */
 const ALREADY_THERE = new Set(['42P04', '42P06', '42P07', '42701', '42710', '42723', '23505']);
+const UNDEFINED_TABLE = '42P01';
 /** Errors that may be over when the same statement is sent again with other parameters. */
 const TRANSIENT = /^(?:40|55P03|57014|08|53|0A000|26000)/;
 const PARAMETER = /\$\d/;
@@ -38,6 +40,8 @@ class Run {
   readonly #lastWorkOf = new Map<number, number>();
   readonly #byTransaction = new Map<number, StatementSection[]>();
   readonly #madeTables: { readonly index: number; readonly name: string }[] = [];
+  /** Tables that were made in transactions that were rolled back. */
+  readonly #unmadeTables = new Set<string>();
 
   constructor(history: ErrorHistory) {
     this.#history = history;
@@ -54,13 +58,18 @@ class Run {
     const own = this.#byTransaction.get(transaction);
     if (own) own.push(statement);
     else this.#byTransaction.set(transaction, [statement]);
-    if (error !== null || !this.#kept.has(transaction)) return;
+    if (error !== null) return;
+    const made = (this.#history.parsed.get(index)?.actions ?? [])
+      .filter((action) => action.does === 'create table')
+      .map(({ table }) => table.name.toLowerCase());
+    if (!this.#kept.has(transaction)) {
+      for (const name of made) this.#unmadeTables.add(name);
+      return;
+    }
     this.#lastByText.set(plainOf(sql), index);
     this.#lastByShape.set(normalizeSql(sql), index);
     if (this.#isWork(statement)) this.#lastWorkOf.set(session, index);
-    for (const action of this.#history.parsed.get(index)?.actions ?? [])
-      if (action.does === 'create table')
-        this.#madeTables.push({ index, name: action.table.name.toLowerCase() });
+    for (const name of made) this.#madeTables.push({ index, name });
   }
 
   isExpected(failed: StatementSection): boolean {
@@ -104,6 +113,8 @@ class Run {
       return true;
     if (this.#history.sessionsOfPsql.has(session) || (this.#lastWorkOf.get(session) ?? 0) < index)
       return false;
+    if (/^\s*drop\s+table\b/i.test(sql) && error?.sqlstate === UNDEFINED_TABLE)
+      return [...words].some((word) => this.#unmadeTables.has(word));
     return isQuestion || ALREADY_THERE.has(error?.sqlstate ?? '') || /^\s*create\s+extension\b/i.test(sql);
   }
 

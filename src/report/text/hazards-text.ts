@@ -77,7 +77,7 @@ function hazardLines([hazard, ...others]: HazardGroup, said: Set<string>, style:
     ]),
     ...flow(style, [messageText(style, hazard.message)], 4),
     ...(style.verbose || hazard.severity !== 'notice' ? reasonLines(hazard, said, style) : []),
-    ...labelled(style, 'Also: ', places(others)),
+    ...labelled(style, 'Also: ', places(hazard, others)),
   ];
 }
 
@@ -87,13 +87,22 @@ function reasonLines({ evidence, advice }: Hazard, said: Set<string>, style: Tex
   return [...(isNew ? labelled(style, 'Evidence: ', evidence) : []), ...adviceLines(style, advice)];
 }
 
-/** The other places with the same hazard. */
-function places(others: Hazard[]): string {
-  const names = others.map(
+/** The other places with the same hazard; of the same relation, what else is said of it. */
+function places(first: Hazard, others: Hazard[]): string {
+  const [again, elsewhere] = [true, false].map((same) =>
+    others.filter(({ relation }) => (relation !== null && relation === first.relation) === same),
+  );
+  const names = (elsewhere ?? []).map(
     ({ relation, statement }) =>
       relation ?? (statement === null ? 'another place' : `statement ${statement}`),
   );
-  return listed(names, { atMost: LISTED_PLACES });
+  const messages = (again ?? []).map(({ message }) => message);
+  return [
+    listed(messages, { atMost: LISTED_PLACES, separator: '; ' }),
+    listed(names, { atMost: LISTED_PLACES }),
+  ]
+    .filter((text) => text !== '')
+    .join('; ');
 }
 
 /** A sentence, and below it SQL with one statement a line. */

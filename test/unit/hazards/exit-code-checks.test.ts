@@ -103,6 +103,20 @@ describe('an error that a command handled', () => {
     ).toBe(false);
   });
 
+  test('of dropping a table that was made and rolled back, to see whether DDL is transactional, is none', async () => {
+    const probe = [
+      [1, 'CREATE TABLE "Probe_1" (id int)'],
+      [1, 'ROLLBACK'],
+      [2, 'DROP TABLE "Probe_1"', '42P01'],
+      [2, 'ROLLBACK'],
+    ] as const;
+    const work = [3, 'CREATE TABLE c (id int)'] as const;
+    expect(await isSwallowed([...probe, work])).toBe(false);
+    expect(await isSwallowed(probe), 'nothing follows').toBe(true);
+    expect(await isSwallowed([...probe, work], true), 'psql goes on after any error').toBe(true);
+    expect(await isSwallowed([[1, 'DROP TABLE c', '42P01'], work]), 'of another table').toBe(true);
+  });
+
   test('by sending it again, but not the statements that were rolled back with it, is swallowed', async () => {
     const first = [
       [1, 'UPDATE a SET b = 1'],

@@ -117,6 +117,15 @@ test('a hazard on many tables is shown once, with one SQL statement a line', () 
   );
 });
 
+test('what else is wrong with the same table is said in its own words', () => {
+  const hazard = (relation: string, message: string) => ({
+    ...{ code: 'WRITES_BREAK', severity: 'error' as const, statement: 1, relation, message },
+    ...{ evidence: '', advice: '', allowed: false },
+  });
+  const hazards = [hazard('a', 'names no plan'), hazard('a', 'violates known'), hazard('b', 'names no plan')];
+  expect(renderText(sampleReport({ hazards }), plain)).toContain('    Also: violates known; b');
+});
+
 test('a list that is cut keeps the changes that lose data', () => {
   const text = renderText(sampleReports.large ?? sampleReport(), plain);
   expect(text).toContain('… and 4,985 more, 5 of which lose data, see the JSON report');
