@@ -18,7 +18,7 @@ export function proposalWords(proposal: ProposalSection): string[] {
   );
   return [
     ...outcomes[outcome],
-    ...(outcome === 'proved' ? changed : []),
+    ...(outcome === 'proved' ? [...costWords(proposal), ...changed] : []),
     ...left.map(
       ({ statement, codes, words }) => `${placeOf(statement)}left as it was (${codes.join(', ')}): ${words}`,
     ),
@@ -27,6 +27,21 @@ export function proposalWords(proposal: ProposalSection): string[] {
 }
 
 const placeOf = (statement: number | null) => (statement === null ? '' : `statement ${statement}: `);
+
+/** What the safer form takes in place of the original, in one line; of times that something is blocked the longest. */
+function costWords({ original, safer }: ProposalSection): string[] {
+  if (!safer) return [];
+  const instead = (words: string, was: number | null, is: number | null) =>
+    was === null || is === null ? [] : [`${words} ${formatDuration(is)} instead of ${formatDuration(was)}`];
+  const factor = original.walBytes && safer.walBytes ? safer.walBytes / original.walBytes : null;
+  const words = [
+    ...instead('reads are blocked for', original.readsBlockedMs, safer.readsBlockedMs),
+    ...instead('writes are blocked for', original.writesBlockedMs, safer.writesBlockedMs),
+    ...instead('it takes', original.durationMs, safer.durationMs),
+    ...(factor === null ? [] : [`${factor.toFixed(1)} times the WAL`]),
+  ];
+  return [words.join(', ')];
+}
 
 /** What both forms cost: what is measured, of the original, of the safer form. */
 export function proposalFigures({ original, safer }: ProposalSection): [string, string, string][] {
@@ -53,10 +68,14 @@ export function proposalFigures({ original, safer }: ProposalSection): [string, 
 
 /** That a safer form may be had, in a rehearsal that was not asked for one; null if there is nothing to say. */
 export function saferFormHint({ proposal, run, command, hazards }: Report): string | null {
-  const findings = hazards.filter(
-    ({ code, severity, allowed }) => isScripted(code) && severity !== 'notice' && !allowed,
-  );
-  if (proposal || run.mode !== 'rehearse' || command.exitCode !== 0 || findings.length === 0) return null;
-  const codes = [...new Set(findings.map(({ code }) => code))];
-  return `Some of this has a safer form (${codes.join(', ')}): --propose out.sql writes it, if a second clone proves it`;
+  const findings = hazards.filter(({ severity, allowed }) => severity !== 'notice' && !allowed);
+  const codes = [...new Set(findings.map(({ code }) => code))].filter((code) => isScripted(code, true));
+  if (proposal || run.mode !== 'rehearse' || command.exitCode !== 0 || codes.length === 0) return null;
+  const asked = codes.filter((code) => !isScripted(code)).join(', ');
+  const others = codes.filter((code) => isScripted(code)).join(', ');
+  const written = 'writes it, if a second clone proves it';
+  if (others === '')
+    return `Some of this has a safer form (${asked}): --propose out.sql --propose-all ${written}`;
+  const more = asked === '' ? '' : `; with --propose-all that of ${asked}, too`;
+  return `Some of this has a safer form (${others}): --propose out.sql ${written}${more}`;
 }
