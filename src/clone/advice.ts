@@ -1,6 +1,11 @@
-/** Gives advice on the file systems that hold the target. @param types their names in the kernel. */
-export function fileSystemAdvice(types: readonly string[], versionNum: number): string[] {
+/** Gives advice on the file systems that hold the target. @param types their names in the kernel; none on macOS. */
+export function fileSystemAdvice(
+  types: readonly string[],
+  versionNum: number,
+  platform = process.platform,
+): string[] {
   const advice = types.flatMap((type) => BY_TYPE[type] ?? []);
+  if (platform === 'darwin') advice.push(APFS);
   const shares = types.length > 0 && types.every((type) => SHARING.has(type));
   if (shares && versionNum < FILE_COPY_METHOD_SINCE)
     advice.push(
@@ -21,7 +26,11 @@ const SHARING = new Set(['xfs', 'btrfs', 'zfs', 'bcachefs', 'apfs']);
 
 const CANNOT_SHARE =
   'cannot share blocks between files, so that every clone is a full copy. XFS (mkfs.xfs, with reflink, the default), btrfs ' +
-  'and ZFS 2.2 can: with the data directory on one of them a clone of any size takes about a second.';
+  'and ZFS (snapshots, as root) can: with the data directory on one of them a clone of any size takes about a second.';
+
+const APFS =
+  'If the server runs on this Mac: APFS can share blocks between files, which safemigrate uses if a trial with one file succeeds. ' +
+  'Clones on APFS were not tried in its own tests.';
 
 const BY_TYPE: Readonly<Record<string, readonly string[]>> = {
   ext4: [`ext4 ${CANNOT_SHARE}`],
@@ -38,7 +47,8 @@ const BY_TYPE: Readonly<Record<string, readonly string[]>> = {
       'and tablespaces are in one subvolume.',
   ],
   zfs: [
-    'ZFS: snapshots need root, since on Linux only root may mount a clone. Block cloning needs OpenZFS 2.2 (zfs_bclone_enabled=1). With ' +
-      "the server's files on this machine, doctor run as root also checks the settings of the datasets.",
+    'ZFS: snapshots need root, since on Linux only root may mount a clone. Block cloning, which other users need instead, is in OpenZFS ' +
+      "2.2 (zfs_bclone_enabled=1), and was not tried in safemigrate's own tests. With the server's files on this machine, doctor run as " +
+      'root also checks the settings of the datasets.',
   ],
 };

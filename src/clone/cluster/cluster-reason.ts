@@ -12,14 +12,20 @@ export function explainStrategy(survey: Survey): string {
 const HOW: Record<Survey['strategy'], (survey: Survey) => string> = {
   'btrfs snapshot': (survey) => bySnapshots(survey, 'btrfs subvolume'),
   'zfs snapshot': (survey) => bySnapshots(survey, 'ZFS dataset'),
-  reflink: ({ files, unshared, bytes }) =>
-    `its ${plural(files, 'file')} share their blocks with the copy` +
+  reflink: ({ files, unshared, bytes, fileSystem }) =>
+    `its ${plural(files, 'file')} share their blocks with the copy${untried(fileSystem)}` +
     (unshared.length > 0
       ? `, but for ${formatBytes(bytes)} in tablespaces on other file systems (${unshared.join(', ')})`
       : ''),
   copy: ({ fileSystem, bytes, place }) =>
     `${formatBytes(bytes)} are copied in full, because ${WHY_NOT[fileSystem](place.parent)}`,
 };
+
+/** What could not be had for the tests is said wherever it is used. */
+function untried(fileSystem: Survey['fileSystem']): string {
+  const way = fileSystem === 'zfs' ? 'block cloning of ZFS' : process.platform === 'darwin' ? 'APFS' : null;
+  return way === null ? '' : `, by ${way}, which was not tried in safemigrate's own tests`;
+}
 
 function bySnapshots({ snapshots }: Survey, volume: string): string {
   const { volumes = [], atomic = true } = snapshots ?? {};
@@ -35,5 +41,5 @@ const WHY_NOT: Record<Survey['fileSystem'], (parent: string) => string> = {
   zfs: (parent) =>
     `files in ${parent} cannot share blocks with it: that needs OpenZFS 2.2 with block cloning, and the same dataset; ` +
     'snapshots need root (on Linux only root may mount a clone, whatever `zfs allow` permits), and all parts on ZFS',
-  other: () => 'its file system cannot share blocks between files (XFS, btrfs and ZFS 2.2 can)',
+  other: () => 'its file system cannot share blocks between files (XFS, btrfs and ZFS can)',
 };

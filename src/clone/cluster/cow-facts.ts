@@ -41,6 +41,7 @@ async function readCowFacts(context: CloneContext): Promise<CowFacts | undefined
     arcBytes: isZfs ? await readArcLimit() : null,
     memoryBytes: totalmem(),
     zfsVersion: isZfs ? ((await said('zfs', ['version']))?.match(/^zfs-(\S+)/)?.[1] ?? null) : null,
+    blockCloning: isZfs ? await readBlockCloning() : null,
     shares: strategy !== 'copy',
     nodatacow: kind === 'btrfs' && /^\S*C/.test((await said('lsattr', ['-d', target])) ?? ''),
     extents: isZfs ? null : await extentsOfLargest(target),
@@ -72,6 +73,11 @@ async function readArcLimit(): Promise<number | null> {
   const text = await readFile('/proc/spl/kstat/zfs/arcstats', 'utf8').catch(() => '');
   const limit = /^c_max\s+\d+\s+(\d+)/m.exec(text)?.[1];
   return limit === undefined ? null : Number(limit);
+}
+
+async function readBlockCloning(): Promise<boolean | null> {
+  const text = await readFile('/sys/module/zfs/parameters/zfs_bclone_enabled', 'utf8').catch(() => '');
+  return text === '' ? null : text.trim() === '1';
 }
 
 async function extentsOfLargest(folder: string): Promise<number | null> {

@@ -13,6 +13,8 @@ export interface CowFacts {
   readonly arcBytes: number | null;
   readonly memoryBytes: number | null;
   readonly zfsVersion: string | null;
+  /** The module's zfs_bclone_enabled, which exists from OpenZFS 2.2 on. */
+  readonly blockCloning: boolean | null;
   /** Files share their blocks with copies in the folder for clones. */
   readonly shares: boolean;
   /** Files of the data directory have the attribute nodatacow. */
@@ -182,6 +184,15 @@ const RULES: readonly Rule[] = [
       /^2\.2\.[01](\D|$)/.test(zfsVersion ?? '') ? `OpenZFS ${zfsVersion}` : undefined,
     change: 'upgrade OpenZFS to 2.2.4 or newer; until then zfs_bclone_enabled=0',
     why: '2.2.0 could lose data of files that were cloned by reference while they were written (fixed in 2.2.2); snapshots are not concerned',
+  },
+  {
+    code: 'BLOCK_CLONING_OFF',
+    kinds: ['zfs'],
+    find: ({ blockCloning, shares, zfsVersion }) =>
+      blockCloning === false && !shares ? `zfs_bclone_enabled = 0 (OpenZFS ${zfsVersion})` : undefined,
+    change:
+      'run safemigrate as root, which takes snapshots; or, with 2.2.4 or newer, echo 1 > /sys/module/zfs/parameters/zfs_bclone_enabled',
+    why: "every clone is a full copy; block cloning is off by default in 2.2, since 2.2.0 could lose data, and was not tried in safemigrate's own tests",
   },
   {
     code: 'NODATACOW',

@@ -30,7 +30,7 @@ const good: CowFacts = {
   dataset: map(GOOD_DATASET),
   walDataset: map(GOOD_DATASET),
   ...{ arcBytes: 8 * GB, memoryBytes: 16 * GB, zfsVersion: '2.2.7-1' },
-  ...{ shares: true, nodatacow: false, extents: null },
+  ...{ blockCloning: null, shares: true, nodatacow: false, extents: null },
 };
 const codes = (changes: Partial<CowFacts>) =>
   findCowMistakes({ ...good, ...changes }).map(({ code }) => code);
@@ -60,6 +60,7 @@ describe('settings for copy-on-write', () => {
     ['POOL_FULL', dataset({ 'pool.capacity': '85' })],
     ['POOL_FRAGMENTED', dataset({ 'pool.fragmentation': '61' })],
     ['BLOCK_CLONING_BUG', { zfsVersion: '2.2.0-rc3' }],
+    ['BLOCK_CLONING_OFF', { blockCloning: false, shares: false }],
     ['NODATACOW', { kind: 'btrfs', nodatacow: true }],
     ['NO_REFLINK', { kind: 'xfs', shares: false }],
     ['MANY_EXTENTS', { kind: 'xfs', extents: 50_000 }],
@@ -74,5 +75,7 @@ describe('settings for copy-on-write', () => {
     const { dnodesize: _, ...old } = GOOD_DATASET;
     expect(codes({ dataset: map({ ...old, xattr: 'on' }) })).toEqual([]);
     expect(codes(dataset({ atime: 'on', relatime: 'on' }))).toEqual([]);
+    // Snapshots share blocks without it.
+    expect(codes({ blockCloning: false })).toEqual([]);
   });
 });
