@@ -4,6 +4,7 @@ import { open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
+import { worksIn } from './works-in.ts';
 
 /** The way to start a program in a folder that a watchdog knows. */
 export interface WatchedFolder {
@@ -30,7 +31,7 @@ export interface CopiedOptions extends WatchedFolder {
 export interface CopiedServer {
   /** Settles with the end of its log when the server ends, for whatever reason. */
   readonly ended: Promise<string>;
-  /** Shuts the server down, with a checkpoint. Its sessions are terminated. */
+  /** Shuts the server down, with a checkpoint. Its sessions are terminated. @throws SafemigrateError `CLONE` if it is not found. */
   stop(): Promise<void>;
 }
 
@@ -71,13 +72,30 @@ export async function startCopied(options: CopiedOptions): Promise<CopiedServer>
   // The next program in this folder writes its own.
   const pid = Number(await readFile(path.join(folder, 'server.pid'), 'utf8'));
   server.unref();
-  return { ended, stop: () => stop(server, pid, exited) };
+  return { ended, stop: () => stop(server, { pid, data, exited }) };
 }
 
-/** Sends SIGINT, PostgreSQL's fast shutdown. */
-async function stop(server: ChildProcess, pid: number, exited: Promise<unknown>): Promise<void> {
+interface Running {
+  readonly pid: number;
+  readonly data: string;
+  readonly exited: Promise<unknown>;
+}
+
+/**
+ * Sends SIGINT, PostgreSQL's fast shutdown. The server's user can write the file that its number was read from: only a process that
+ * works in the data directory is signalled.
+ */
+async function stop(server: ChildProcess, { pid, data, exited }: Running): Promise<void> {
+  const runs = () => server.exitCode === null && server.signalCode === null;
   server.ref();
-  if (server.exitCode === null && server.signalCode === null) process.kill(pid, 'SIGINT');
+  if (runs()) {
+    const isServer = Number.isInteger(pid) && pid > 1 && (await worksIn(pid, data));
+    if (isServer) process.kill(pid, 'SIGINT');
+    else if (runs())
+      throw new SafemigrateError('CLONE', `The process ${pid} is not the server in ${data}.`, {
+        hint: 'Nothing was signalled; the clone is removed.',
+      });
+  }
   await exited;
 }
 

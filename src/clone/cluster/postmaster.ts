@@ -45,23 +45,6 @@ export async function parentOf(pid: number): Promise<number | undefined> {
   }
 }
 
-/**
- * Says whether a server works in this data directory. macOS shows no working directories, but the command line, which need not
- * name the directory. @returns null if that cannot be found out.
- */
-export async function worksIn(pid: number, folder: string): Promise<boolean | null> {
-  try {
-    if (process.platform !== 'linux') {
-      const { stdout } = await run('ps', ['-o', 'command=', '-p', String(pid)]);
-      return stdout.includes(` -D ${folder}`) || null;
-    }
-    const [there, here] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(folder)]);
-    return there.dev === here.dev && there.ino === here.ino;
-  } catch {
-    return null;
-  }
-}
-
 /** Finds the folder of the process's program. @returns undefined if it cannot be read. */
 export async function programsOf(pid: number): Promise<string | undefined> {
   try {

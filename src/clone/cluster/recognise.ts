@@ -1,9 +1,10 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { messageOf } from '../../errors.ts';
+import { worksIn } from '../../local-server/works-in.ts';
 import { identifier } from '../../postgres/sql/quote.ts';
 import { CopyObstacle } from './obstacle.ts';
-import { parentOf, parsePostmasterFile, parseSystemIdentifier, worksIn } from './postmaster.ts';
+import { parentOf, parsePostmasterFile, parseSystemIdentifier } from './postmaster.ts';
 import type { SourceServer } from './source-server.ts';
 
 /** A data directory on this machine that is known to be the target server's. */

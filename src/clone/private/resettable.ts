@@ -1,13 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { SafemigrateError } from '../../errors.ts';
 import type { CopiedServer } from '../../local-server/copied.ts';
 import { saveFirstState, startFirstState, takeFirstState } from '../../local-server/first-state.ts';
 import type { FolderEntry, StartOrder } from '../../ownership/folder-records.ts';
 import { newRunId } from '../../ownership/run-id.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import type { Scope } from '../../scope.ts';
-import { worksIn } from '../cluster/postmaster.ts';
 import type { CloneContext } from '../method.ts';
 import { placeFor } from './folder-location.ts';
 import { type Lease, takeLease } from './lease.ts';
@@ -37,7 +34,10 @@ export async function keepResettable(
 ): Promise<FolderEntry[]> {
   const { context, cluster, lease } = running;
   const { folder } = cluster;
-  await stopServer(running);
+  lease.unwatch();
+  await running.control.close();
+  // With a checkpoint, so that starts on its files need no recovery.
+  await running.server.stop();
   const made: { lease: Lease; order: StartOrder }[] = [];
   for (let index = 0; index < count; index++) {
     const run = index === 0 ? context.run : newRunId();
@@ -55,25 +55,4 @@ export async function keepResettable(
   const entries: FolderEntry[] = [];
   for (const each of made) entries.push(await each.lease.keep(each.order));
   return entries;
-}
-
-/**
- * Ends the server with a checkpoint, so that starts on its files need no recovery. The clone's user can write the file with its number:
- * only a process that works in the data directory is signalled.
- */
-async function stopServer({ cluster, lease, server, control }: Running): Promise<void> {
-  lease.unwatch();
-  await control.close();
-  const { folder } = cluster;
-  const pid = Number((await readFile(path.join(folder, 'server.pid'), 'utf8')).trim());
-  if (!Number.isInteger(pid) || pid <= 1 || !(await worksIn(pid, path.join(folder, 'data'))))
-    throw new SafemigrateError(
-      'CLONE',
-      `${folder}/server.pid does not have the number of the clone's server.`,
-      {
-        hint: 'Nothing was signalled; the clone is removed.',
-      },
-    );
-  process.kill(pid, 'SIGINT');
-  await server.ended;
 }

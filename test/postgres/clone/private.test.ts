@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process';
-import { readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { SafemigrateError } from '../../../src/errors.ts';
@@ -49,24 +48,6 @@ describe.each(OLDEST_AND_NEWEST)('a clone on a server of its own, PostgreSQL %d'
 
   const made = (use: (clone: PrivateClone) => Promise<void>) =>
     withPrivateClone(server, url, { parent: parent.path }, use);
-
-  test('signals no process of others to become one that can be reset', async () => {
-    const stranger = spawn('sleep', ['60']);
-    try {
-      await made(async ({ clone, folder }) => {
-        // Its user can write it.
-        await writeFile(path.join(folder, 'server.pid'), `${stranger.pid}\n`);
-        await expect(clone.keepResettable?.(1)).rejects.toMatchObject({
-          code: 'CLONE',
-          message: expect.stringContaining("does not have the number of the clone's server"),
-        });
-      });
-      expect(stranger.signalCode).toBeNull();
-    } finally {
-      stranger.kill('SIGKILL');
-    }
-    expect(await readdir(parent.path)).toEqual([]);
-  });
 
   test('has the rows of the target, under its name and for its roles, and is gone afterwards', async () => {
     await made(async ({ clone, folder }) => {
