@@ -1,19 +1,15 @@
 import type { HazardContext } from '../hazards/hazard-context.ts';
 import { newlyNotNull } from '../hazards/kinds/builds.ts';
 import type { Hazard, StatementSection } from '../model/report.ts';
-import type { ColumnBefore } from '../observe/columns-before.ts';
 import type { SessionStart } from '../observe/command-watch.ts';
-import type { RelationBefore } from '../observe/relations-before.ts';
 import { fieldsIf, isQuery, roleOf, writesWithin } from '../postgres/sql/classify-statement.ts';
-import { displayName } from '../postgres/sql/quote.ts';
 import { statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
 import { isSystemFunction } from '../postgres/sql/system-functions.ts';
 import { calledFunctions, kindOf, type Node, nameOf, nodesWithin } from '../postgres/sql/tree.ts';
 import { BATCHED_FROM_ROWS } from './batches.ts';
 import { OF_ROWS } from './safer-forms.ts';
 import { Savepoints } from './savepoints.ts';
-import { isScripted } from './scripted-hazards.ts';
-import { readStatement, type Subject } from './subject.ts';
+import { type ReadStatement, readStatement } from './subject.ts';
 
 /** What the command sent, and what is known of it. */
 export interface Recording {
@@ -24,9 +20,6 @@ export interface Recording {
     { readonly sql: string | null; readonly values: readonly string[] | null | undefined }
   >;
   readonly sessions: ReadonlyMap<number, SessionStart>;
-  readonly before: ReadonlyMap<string, RelationBefore>;
-  /** By qualified name; null: changes of type are to stay as they are. */
-  readonly columns: ReadonlyMap<string, ColumnBefore> | null;
 }
 
 /** A safer form has limits of its own in place of the command's. */
@@ -35,7 +28,7 @@ type ScriptForm = 'safer' | 'verbatim';
 /** A statement that the script has to have, in one form or another. */
 export interface KeptStatement {
   readonly section: StatementSection;
-  readonly subject: Subject;
+  readonly subject: ReadStatement;
   /** What began its transaction; undefined if nothing did. */
   readonly begin: string | undefined;
   readonly setsLockTimeout: boolean;
@@ -44,6 +37,7 @@ export interface KeptStatement {
 /**
  * Returns the statements that leave something, in the order in which they were sent: without queries, transaction control, and what
  * failed or was rolled back.
+ * @param hazards that a script is to take away
  * @throws Error in words for the user if one of them cannot be written
  */
 export async function keptStatements(
@@ -74,23 +68,23 @@ export async function keptStatements(
     refuseUnwritable(read, section);
     if (explicit && outcome === 'unknown')
       throw new Error(`the end of the transaction of statement ${index} was not seen`);
-    const subject = subjectOf(recording, section, read, codes.get(index) ?? new Set());
+    const subject = readStatementOf(recording, section, read, codes.get(index) ?? new Set());
     const setsLockTimeout = timeout !== undefined;
     kept.push({ section, subject, begin: begins.get(transaction), setsLockTimeout });
   }
   return kept.filter(({ section }) => !savepoints.undid(section));
 }
 
-/** The hazards that a script can take away, by statement; those of rows by every statement that changes many. */
+/** The hazards by statement; those of rows by every statement that changes many. */
 function codesByStatement(
-  { context, columns }: Recording,
+  { context }: Recording,
   hazards: readonly Hazard[],
 ): ReadonlyMap<number, ReadonlySet<string>> {
   const codes = new Map<number, Set<string>>();
   const add = (index: number, code: string) => codes.set(index, (codes.get(index) ?? new Set()).add(code));
   for (const { code, statement: index } of hazards) {
     const statement = context.facts.statements.find((each) => each.index === index);
-    if (!statement || !isScripted(code, columns !== null)) continue;
+    if (!statement) continue;
     const others = OF_ROWS.has(code) ? context.inTransactionOf(statement).filter(changesMany) : [statement];
     for (const each of others.length > 0 ? others : [statement]) add(each.index, code);
     // Once its transaction is divided, a lock that an earlier statement took does not cover it any more.
@@ -140,20 +134,20 @@ function refuseUnwritable(
     throw new Error(`statement ${index} goes by a cursor of the command`);
   const copy = fieldsIf(node, 'CopyStmt');
   if (copy?.is_from && copy.filename === undefined)
-    throw new Error(`statement ${index} copies rows from the command, which were not kept`);
+    throw new Error(
+      `statement ${index} copies rows from the command (COPY … FROM STDIN), which were not kept: copy them in a migration of their own`,
+    );
 }
 
-function subjectOf(
-  { context, before, columns }: Recording,
+function readStatementOf(
+  { context }: Recording,
   section: StatementSection,
   read: Read,
   codes: ReadonlySet<string>,
-): Subject {
-  const relation: Subject['relation'] = (range) => context.resolve(nameOf(range), section);
+): ReadStatement {
+  const relation: ReadStatement['relation'] = (range) => context.resolve(nameOf(range), section);
   return {
     ...{ ...read, codes, relation, rows: section.rows ?? 0 },
-    before: (range) => before.get(relation(range)),
-    columnBefore: (range, column) => columns?.get(`${relation(range)}.${displayName(column)}`),
     newlyNotNull: (range) => newlyNotNull(context.facts.schema, relation(range)).map(unquoted),
   };
 }

@@ -45,3 +45,8 @@ export function isScripted(code: string, all = false): code is ScriptedCode {
 export function wordsOfForm(code: string): string {
   return WORDS[code] ?? '';
 }
+
+/** What there is no safer form for unless it is asked for more. */
+export function saferIfAsked(code: string): string | null {
+  return isScripted(code, true) && !isScripted(code) ? `--propose-all writes it: ${wordsOfForm(code)}` : null;
+}

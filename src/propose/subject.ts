@@ -2,12 +2,12 @@ import type * as Tree from 'libpg-query';
 import type { ColumnBefore } from '../observe/columns-before.ts';
 import type { RelationBefore } from '../observe/relations-before.ts';
 import { parseText } from '../postgres/sql/parse.ts';
-import { identifier } from '../postgres/sql/quote.ts';
+import { displayName, identifier } from '../postgres/sql/quote.ts';
 import { slice, type Token, tokensOf } from '../postgres/sql/tokens.ts';
 import type { Node } from '../postgres/sql/tree.ts';
 
-/** A statement that is to be rewritten. */
-export interface Subject {
+/** A statement that the command sent. */
+export interface ReadStatement {
   /** With its parameters in place, without the semicolon or a comment at the end. */
   readonly sql: string;
   readonly node: Node;
@@ -18,12 +18,32 @@ export interface Subject {
   readonly rows: number;
   /** The relation's name as in the report. */
   relation(range: Tree.RangeVar | undefined): string;
-  /** undefined: the relation did not exist before the command, or has another name then. */
-  before(range: Tree.RangeVar | undefined): RelationBefore | undefined;
-  /** undefined: the same, or types are to stay as they are changed. */
-  columnBefore(range: Tree.RangeVar | undefined, column: string): ColumnBefore | undefined;
   /** Its columns that the command made NOT NULL. */
   newlyNotNull(range: Tree.RangeVar | undefined): readonly string[];
+}
+
+/** What was there before the command. */
+export interface Before {
+  readonly relations: ReadonlyMap<string, RelationBefore>;
+  /** Columns whose type it changes, by qualified name. */
+  readonly columns: ReadonlyMap<string, ColumnBefore>;
+}
+
+/** A statement that is to be rewritten. */
+export interface Subject extends ReadStatement {
+  /** undefined: the relation did not exist before the command, or has another name then. */
+  before(range: Tree.RangeVar | undefined): RelationBefore | undefined;
+  /** undefined: the same, or its type stays. */
+  columnBefore(range: Tree.RangeVar | undefined, column: string): ColumnBefore | undefined;
+}
+
+/** Adds what was there before the command. */
+export function subjectWith(sent: ReadStatement, { relations, columns }: Before): Subject {
+  return {
+    ...sent,
+    before: (range) => relations.get(sent.relation(range)),
+    columnBefore: (range, column) => columns.get(`${sent.relation(range)}.${displayName(column)}`),
+  };
 }
 
 /** One command of an ALTER TABLE. */

@@ -5,7 +5,7 @@ import type { KeptStatement, Recording } from './kept-statements.ts';
 import { DIVIDING, hasForm, rewriteStatement } from './safer-forms.ts';
 import { wordsOfForm } from './scripted-hazards.ts';
 import { SessionSettings } from './session-settings.ts';
-import { isLeft, left, type Rewriting, type ScriptStep } from './subject.ts';
+import { type Before, isLeft, left, type Rewriting, type ScriptStep, subjectWith } from './subject.ts';
 import { type Unit, unitsOf } from './units.ts';
 
 // From the statements that the command sent, a script that leaves the same schema and the same rows, and blocks others less.
@@ -40,10 +40,11 @@ export const RESET_LOCK_TIMEOUT = 'RESET lock_timeout';
 /** Writes these statements as a script; it has no changes if none of the hazards can be taken away. */
 export function writeScript(
   recording: Pick<Recording, 'context' | 'sessions'>,
+  before: Before,
   kept: readonly KeptStatement[],
   hazards: readonly Hazard[],
 ): WrittenScript {
-  const writer = new ScriptWriter(recording.sessions);
+  const writer = new ScriptWriter(recording.sessions, before);
   for (const unit of unitsOf(kept, recording.context.facts.statements)) writer.add(unit);
   const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
   for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
@@ -55,9 +56,11 @@ class ScriptWriter implements WrittenScript {
   readonly changes: ScriptChange[] = [];
   readonly left: ScriptChange[] = [];
   readonly #sessions: SessionSettings;
+  readonly #before: Before;
   #lockTimeout = LOCK_TIMEOUT;
 
-  constructor(sessions: Recording['sessions']) {
+  constructor(sessions: Recording['sessions'], before: Before) {
+    this.#before = before;
     this.#sessions = new SessionSettings(sessions, (name) => !name.endsWith('_timeout'));
   }
 
@@ -68,7 +71,7 @@ class ScriptWriter implements WrittenScript {
     const isDivided = divided.length > 0 && !mustStay;
     const together: KeptStatement[] = [];
     for (const kept of unit) {
-      const rewriting = mustStay ? stays(kept) : rewriteStatement(kept.subject);
+      const rewriting = mustStay ? stays(kept) : rewriteStatement(subjectWith(kept.subject, this.#before));
       if (rewriting && !isLeft(rewriting)) {
         this.#keep(together.splice(0));
         this.#replace(kept, rewriting);

@@ -24,9 +24,8 @@ export async function recordScript(
     return { ...none, reason: 'statements were not observed (--observe off)' };
   try {
     const { sent, sessions } = run.seen;
-    const { parts, statements, transactions } = await writeVerbatim({
-      ...{ context: new HazardContext(hazardFactsOf(run)), sent, sessions, before: new Map(), columns: null },
-    });
+    const facts = new HazardContext(hazardFactsOf(run));
+    const { parts, statements, transactions } = await writeVerbatim({ context: facts, sent, sessions });
     if (parts.length === 0) return { ...none, reason: 'the command sent nothing that leaves anything' };
     const file = resolve(plan.command.folder, plan.script);
     const words = commandWithoutSecrets(plan.command.argv, command.logins.logins).join(' ');

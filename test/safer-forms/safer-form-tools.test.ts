@@ -117,3 +117,51 @@ describe.each([
     },
   );
 });
+
+describe('of several migrations of one command', () => {
+  const available = project('knex').available();
+  const raw = (sql: string) =>
+    `export const up = (knex) => knex.raw(${JSON.stringify(sql)});\nexport const down = () => {};\n`;
+  const ADDED: Readonly<Record<string, string>> = {
+    '20260301_index.js': SQL[1] ?? '',
+    '20260302_table.js': 'CREATE TABLE notes (id int)',
+    '20260303_check.js': SQL[2] ?? '',
+  };
+
+  test.skipIf(skipReason(available === true ? null : available))(
+    'each that has a safer form gets a file, and the others stay',
+    async () => {
+      const { command, environment, journal } = project('knex');
+      const target = await temporaryDatabase(18);
+      const { folder, remove } = await copyProject('knex');
+      const env = environment(target.url);
+      try {
+        expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
+        await withClient(target.url, (client) => client.query(FULL));
+        for (const [name, sql] of Object.entries(ADDED))
+          writeFileSync(path.join(folder, 'migrations', name), raw(sql));
+        const args = ['--propose', 'proposed', '--propose-format', 'knex'];
+        const { report, stderr } = await rehearse(target.url, command, { folder, env, args });
+        expect(report.proposal, stderr).toMatchObject({ outcome: 'proved', left: [], reasons: [] });
+        const proposed = path.join(folder, 'proposed');
+        expect(readdirSync(proposed).sort()).toEqual(['20260301_index.js', '20260303_check.js']);
+        expect(readFileSync(path.join(proposed, '20260301_index.js'), 'utf8')).not.toMatch(
+          /customers_named|notes/,
+        );
+        cpSync(proposed, path.join(folder, 'migrations'), { recursive: true });
+        const safer = await rehearse(target.url, command, { folder, env });
+        expect(safer.report.command.exitCode, safer.stderr).toBe(0);
+        expect(safer.report.schema?.after).toBe(report.schema?.after);
+        const codes = safer.report.hazards.map(({ code }) => code);
+        expect(CODES.filter((code) => codes.includes(code))).toEqual([]);
+        expect((await runProgram(command, { folder, env })).exitCode).toBe(0);
+        await withClient(target.url, async (client) => {
+          const { rows } = await client.query(`SELECT name FROM ${journal} ORDER BY id DESC LIMIT 3`);
+          expect(rows.map(({ name }: { name: string }) => name).reverse()).toEqual(Object.keys(ADDED));
+        });
+      } finally {
+        await remove();
+      }
+    },
+  );
+});

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
-import { psqlCommand, rehearse } from '../helpers/rehearse.ts';
+import { profiled, sampleProfile } from '../helpers/profiles.ts';
+import { psqlCommand, rehearse, scriptCommand } from '../helpers/rehearse.ts';
 import { useOwnServers } from '../helpers/servers.ts';
 import { startTraffic } from '../helpers/traffic.ts';
 
@@ -63,6 +64,77 @@ test('what cannot be proved is not proposed, with what differs', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
+describe('what cannot be written is refused before another clone is made', () => {
+  const recorded = (...names: string[]) =>
+    `INSERT INTO schema_migrations (version) VALUES ${names.map((name) => `('${name}')`).join(', ')}`;
+  const index = 'CREATE INDEX orders_status ON orders (status)';
+
+  test.each<[string, string[], RegExp, string[]?]>([
+    [
+      'copied rows',
+      psqlCommand('-c', index, '-c', `\\copy customers FROM PROGRAM 'printf "1000\\n"'`),
+      /statement 2 copies rows from the command \(COPY … FROM STDIN\)/,
+    ],
+    [
+      'a loop of more than 2,000 statements',
+      scriptCommand(`const client = await connect();
+        await client.query('${index}');
+        for (let n = 1; n <= 2100; n++) await client.query('INSERT INTO customers VALUES (' + n + ')');
+        await client.end();`),
+      /more than 2,000 statements/,
+    ],
+    [
+      'no migration of the tool whose format is wanted',
+      sqlCommand(index),
+      /recorded no migration in schema_migrations, as rails does/,
+      ['--propose-format', 'rails'],
+    ],
+    [
+      'several migrations that are recorded in one statement',
+      sqlCommand(`${index}; ${recorded('1', '2')}`),
+      /recorded several migrations in one statement/,
+      ['--propose-format', 'rails'],
+    ],
+  ])('%s', async (_what, command, reason, args = []) => {
+    const journal = 'CREATE TABLE schema_migrations (version text PRIMARY KEY);';
+    const target = await temporaryDatabase(18, { sql: journal + TABLES });
+    const [file = '', audit = ''] = ['safer.sql', 'audit'].map((name) => path.join(temporaryFolder(), name));
+    const { report } = await rehearse(target.url, command, {
+      args: ['--propose', file, '--audit', audit, ...args],
+    });
+    expect(report.proposal).toMatchObject({ outcome: 'refused', safer: null });
+    expect(report.proposal?.reasons.join()).toMatch(reason);
+    expect(readFileSync(audit, 'utf8').match(/CREATE DATABASE/g)).toHaveLength(1);
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+test('with a profile, what production has counts, before and in the proof', async () => {
+  const target = await temporaryDatabase(18, {
+    sql: `CREATE TABLE orders (id bigint PRIMARY KEY, status text);
+      INSERT INTO orders SELECT n, 'open' FROM generate_series(1, 50) AS n; ANALYZE`,
+  });
+  const folder = temporaryFolder();
+  const [file = '', profile = ''] = ['safer.sql', 'profile.json'].map((name) => path.join(folder, name));
+  writeFileSync(
+    profile,
+    JSON.stringify(
+      sampleProfile([profiled('public.orders', 20e9, 50e6)], { takenAt: new Date().toISOString() }),
+    ),
+  );
+  const command = sqlCommand("UPDATE orders SET status = 'paid'");
+  const without = await rehearse(target.url, command, { args: ['--propose', file] });
+  expect(without.report.proposal).toMatchObject({ outcome: 'none', changes: [] });
+  const { report } = await rehearse(target.url, command, {
+    args: ['--propose', file, '--profile', profile],
+  });
+  expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({
+    ...{ outcome: 'proved', reasons: [] },
+    changes: [{ codes: ['BACKFILL_IN_ONE_TRANSACTION'] }],
+  });
+  expect(readFileSync(file, 'utf8')).toContain('LIMIT 5000');
+});
+
 test('a file that exists is not overwritten, and nothing is touched', async () => {
   const file = path.join(temporaryFolder(), 'mine.sql');
   writeFileSync(file, 'SELECT 1;');
@@ -114,6 +186,31 @@ test('the files for Prisma do the same as messages of one file each', async () =
   });
   const after = await rehearse(other?.url ?? '', ['true']);
   expect(after.report.schema?.after).toBe(report.schema?.after);
+});
+
+test('of several migrations for Prisma each has what was sent after it was recorded', async () => {
+  const journal = 'CREATE TABLE _prisma_migrations (id text, migration_name text, finished_at timestamptz);';
+  const target = await temporaryDatabase(18, { sql: journal + TABLES });
+  const folder = path.join(temporaryFolder(), 'proposed');
+  const begun = (name: string) =>
+    `INSERT INTO _prisma_migrations (id, migration_name) VALUES ('1', '${name}')`;
+  const done = 'UPDATE _prisma_migrations SET finished_at = now()';
+  const sent = [
+    begun('1_table'),
+    'CREATE TABLE notes ()',
+    done,
+    begun('2_index'),
+    'CREATE INDEX i ON orders (status)',
+    done,
+  ];
+  const command = psqlCommand(...sent.flatMap((sql) => ['-c', sql]));
+  const { report } = await rehearse(target.url, command, {
+    args: ['--propose', folder, '--propose-format', 'prisma'],
+  });
+  expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({ outcome: 'proved' });
+  const names = readdirSync(folder).sort();
+  expect(names).toEqual(['2_index']);
+  expect(readFileSync(path.join(folder, '2_index', 'migration.sql'), 'utf8')).not.toMatch(/notes/);
 });
 
 test('both are measured under the same load', async () => {

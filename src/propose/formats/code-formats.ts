@@ -127,10 +127,12 @@ ${body(migration, '#', ' '.repeat(24), (sql) => `${inPython(sql)},`)}           
 
 export function railsFiles(migration: SaferMigration): MigrationFiles {
   const { name } = migration.recorded;
+  // Rails finds the class by the name of the file, and wants no name twice.
+  const [own, file] = [`SaferForm${name}`, `${name}_safer_form${name}.rb`];
   // A heredoc keeps every character; its end stands at the beginning of a line.
   const send = (sql: string) => `execute <<-'END_OF_SQL'\n${sql}\nEND_OF_SQL`;
-  const file = `${head(migration, '#', [SAME_NAME])}
-class SaferForm < ActiveRecord::Migration[ActiveRecord::Migration.current_version]
+  const text = `${head(migration, '#', [SAME_NAME])}
+class ${own} < ActiveRecord::Migration[ActiveRecord::Migration.current_version]
   disable_ddl_transaction!
 
   def up
@@ -141,5 +143,5 @@ ${body(migration, '#', '    ', send)}  end
   end
 end
 `;
-  return new Map([[`${name}_safer_form.rb`, file]]);
+  return new Map([[file, text]]);
 }

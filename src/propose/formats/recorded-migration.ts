@@ -18,30 +18,53 @@ const RECORDS: Readonly<Record<ToolFormat, readonly [table: string, column: stri
   rails: ['schema_migrations', 'version'],
 };
 
-/** @throws Error in words for the user if the command did not apply exactly one migration of this tool */
-export function recordedMigration(
+/** A migration of the command, and what its tool sent for it but for what it records about itself. */
+export interface MigrationStatements {
+  readonly recorded: RecordedMigration;
+  readonly statements: readonly KeptStatement[];
+}
+
+/** Tools that record a migration before they run it; the others record it afterwards. */
+const RECORDS_FIRST: ReadonlySet<ToolFormat> = new Set(['prisma']);
+
+/**
+ * Divides what the command sent into its migrations, by what the tool records of each.
+ * @throws Error in words for the user if it applied no migration of this tool, or recorded several at once
+ */
+export function migrationsIn(
   statements: readonly KeptStatement[],
   format: ToolFormat,
-): RecordedMigration {
+): readonly MigrationStatements[] {
   const [table, column] = RECORDS[format];
-  const found = statements.flatMap(({ subject: { node } }) => recordIn(node, table, column));
-  const [only] = found;
-  if (!only)
+  const migrations: { recorded: RecordedMigration; statements: KeptStatement[] }[] = [];
+  const waiting: KeptStatement[] = [];
+  for (const statement of statements) {
+    const [recorded, ...more] = recordIn(statement.subject.node, table, column);
+    if (more.length > 0)
+      throw new Error(`the command recorded several migrations in one statement: leave out --propose-format`);
+    if (recorded) migrations.push({ recorded: named(recorded), statements: waiting.splice(0) });
+    const current = RECORDS_FIRST.has(format) ? migrations.at(-1)?.statements : undefined;
+    if (!isOfTool(statement)) (current ?? waiting).push(statement);
+  }
+  const last = migrations.at(-1);
+  if (!last)
     throw new Error(
       `the command recorded no migration in ${table}, as ${format} does: leave out --propose-format`,
     );
-  if (found.length > 1)
-    throw new Error(
-      `the command applied ${found.length} migrations (${found.map(({ name }) => name).join(', ')}), and a file of ${format} takes the place of one: leave out --propose-format`,
-    );
-  const name = path.posix.basename(only.name);
+  last.statements.push(...waiting);
+  return migrations;
+}
+
+/** @throws Error in words for the user if no file can have the name */
+function named(recorded: RecordedMigration): RecordedMigration {
+  const name = path.posix.basename(recorded.name);
   if (!/^\w[\w.@+ -]*$/.test(name))
     throw new Error(`the migration has a name that is none for a file: ${name}`);
-  return { ...only, name };
+  return { ...recorded, name };
 }
 
 /** The statement is about the tables alone in which migration tools record what they did. */
-export function isOfTool({ subject: { node } }: KeptStatement): boolean {
+function isOfTool({ subject: { node } }: KeptStatement): boolean {
   const names: string[] = [];
   walkTree(node, (key, fields) => {
     if ((key === 'RangeVar' || key === 'relation') && 'relname' in fields) names.push(String(fields.relname));
@@ -53,16 +76,16 @@ function recordIn(node: Node, table: string, column: string): RecordedMigration[
   const insert = fieldsIf(node, 'InsertStmt');
   if (insert?.relation?.relname === table) {
     const at = itemsOf<Tree.ResTarget>(insert.cols, 'ResTarget').findIndex(({ name }) => name === column);
-    return nodesWithin(insert.selectStmt, 'List').flatMap(({ items }) => named(textOf(items?.[at]), null));
+    return nodesWithin(insert.selectStmt, 'List').flatMap(({ items }) => recordOf(textOf(items?.[at]), null));
   }
   const update = fieldsIf(node, 'UpdateStmt');
   if (update?.relation?.relname !== table) return [];
   const set = itemsOf<Tree.ResTarget>(update.targetList, 'ResTarget').find(({ name }) => name === column);
   const [condition] = nodesWithin([update.whereClause], 'A_Expr');
-  return named(textOf(set?.val), textOf(condition?.rexpr) ?? null);
+  return recordOf(textOf(set?.val), textOf(condition?.rexpr) ?? null);
 }
 
-function named(name: string | undefined, previous: string | null): RecordedMigration[] {
+function recordOf(name: string | undefined, previous: string | null): RecordedMigration[] {
   return name === undefined ? [] : [{ name, previous }];
 }
 

@@ -1,62 +1,91 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Hazard } from '../../model/report.ts';
 import { nameTarget } from '../../ownership/folder-records.ts';
 import { migrationFiles } from '../../propose/formats/migration-files.ts';
-import type { ToolFormat } from '../../propose/formats/proposal-format.ts';
-import { recordedMigration } from '../../propose/formats/recorded-migration.ts';
+import type { MigrationStatements } from '../../propose/formats/recorded-migration.ts';
 import type { RecordedMigration } from '../../propose/formats/safer-migration.ts';
-import type { KeptStatement } from '../../propose/kept-statements.ts';
-import { renderScript, type ScriptPart } from '../../propose/write-script.ts';
-import type { RehearsalPlan } from '../plan.ts';
+import type { Recording } from '../../propose/kept-statements.ts';
+import type { Before } from '../../propose/subject.ts';
+import { renderScript, type ScriptPart, writeScript } from '../../propose/write-script.ts';
 import type { CloneSetup } from '../run-on-clone.ts';
 import { writeFileWhole, writeFolderWhole } from '../write-whole.ts';
-
-/** The migration whose place the proposal takes, in the format of a tool. */
-export interface ProposedMigration {
-  readonly format: ToolFormat;
-  readonly recorded: RecordedMigration;
-}
 
 /** A script that is proved. */
 interface Proposal {
   readonly file: string;
   readonly parts: readonly ScriptPart[];
   readonly tolerated: readonly string[];
-  /** null: it is written as plain SQL. */
-  readonly migration: ProposedMigration | null;
+  /** Those of the command that have a safer form; null: it is written as plain SQL. */
+  readonly migrations: readonly ProposedMigration[] | null;
 }
 
-/** @throws Error in words for the user if a tool's format is asked for, and cannot be written */
-export function migrationOf(
-  { proposeFormat: format }: RehearsalPlan,
-  kept: readonly KeptStatement[],
-): ProposedMigration | null {
-  return format === 'plain' ? null : { format, recorded: recordedMigration(kept, format) };
+/** A migration of a tool, and what takes its place. */
+interface ProposedMigration {
+  readonly recorded: RecordedMigration;
+  readonly parts: readonly ScriptPart[];
+}
+
+/**
+ * Writes what takes the place of each migration; those that stay as they are, are left out.
+ * @throws Error in words for the user if two have the same name, as migrations of two apps of Django may
+ */
+export function proposedMigrations(
+  recording: Recording,
+  before: Before,
+  migrations: readonly MigrationStatements[],
+  found: readonly Hazard[],
+): ProposedMigration[] {
+  const proposed = migrations.flatMap(({ recorded, statements }, at) => {
+    const isLast = at === migrations.length - 1;
+    const isOwn = ({ statement }: Hazard) =>
+      statement === null ? isLast : statements.some(({ section }) => section.index === statement);
+    const { parts, changes } = writeScript(recording, before, statements, found.filter(isOwn));
+    return changes.length === 0 ? [] : [{ recorded, parts }];
+  });
+  const names = proposed.map(({ recorded: { name } }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) < at);
+  if (twice !== undefined)
+    throw new Error(
+      `two migrations have the name ${twice}: apply one of them first, or leave out --propose-format`,
+    );
+  return proposed;
 }
 
 /** Writes the proposal, whole or not at all. @throws Error if something of its name is there */
 export async function keepProposal(
-  { plan: { command }, context: { target } }: CloneSetup,
-  { file, parts, tolerated, migration }: Proposal,
+  { plan: { command, proposeFormat: format }, context: { target } }: CloneSetup,
+  { file, parts, tolerated, migrations }: Proposal,
 ): Promise<void> {
   const of = nameTarget(target);
   const proof = [
     'It was run on a clone, and left the same schema and the same rows as the migration did on another.',
     ...(tolerated.length > 0 ? [`Not compared, since any two runs differ: ${tolerated.join('; ')}`] : []),
   ];
-  if (migration === null) {
+  if (format === 'plain' || migrations === null) {
     await writeFileWhole(file, renderScript(parts, headingOf(proof)), of);
     return;
   }
-  const { format, recorded } = migration;
-  const heading = [
-    `A safer form of ${recorded.name}, written by safemigrate --propose.`,
-    ...proof,
-    `It takes the place of ${recorded.name} in the project, which is to be taken out of it.`,
-    '',
-  ];
   const isModule = isModuleIn(command.folder);
-  await writeFolderWhole(file, await migrationFiles(format, { recorded, parts, heading, isModule }), of);
+  const files = new Map<string, string>();
+  for (const migration of migrations) {
+    const { name } = migration.recorded;
+    const heading = [
+      `A safer form of ${name}, written by safemigrate --propose.`,
+      ...proof,
+      ...(migrations.length > 1 ? [`It was run together with that of ${others(migrations, name)}.`] : []),
+      `It takes the place of ${name} in the project, which is to be taken out of it.`,
+      '',
+    ];
+    const written = await migrationFiles(format, { ...migration, heading, isModule });
+    for (const [name, text] of written) files.set(name, text);
+  }
+  await writeFolderWhole(file, files, of);
+}
+
+function others(migrations: readonly ProposedMigration[], name: string): string {
+  const names = migrations.map(({ recorded }) => recorded.name);
+  return names.filter((each) => each !== name).join(', ');
 }
 
 function headingOf(proof: readonly string[]): string[] {

@@ -7,26 +7,33 @@ import { HazardContext } from '../../hazards/hazard-context.ts';
 import type { LoadedRunSection } from '../../model/load-model.ts';
 import type { Caveat, Hazard, ProposalMeasures, ProposalSection } from '../../model/report.ts';
 import { watchClone } from '../../observe/clone-watch.ts';
-import { type ColumnBefore, readColumnsBefore } from '../../observe/columns-before.ts';
+import { readColumnsBefore } from '../../observe/columns-before.ts';
 import { readRelationsBefore } from '../../observe/relations-before.ts';
-import { isOfTool } from '../../propose/formats/recorded-migration.ts';
+import { migrationsIn } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
-import { isScripted } from '../../propose/scripted-hazards.ts';
-import { statementsOfScript, type WrittenScript, writeScript } from '../../propose/write-script.ts';
+import { isScripted, saferIfAsked } from '../../propose/scripted-hazards.ts';
+import type { Before } from '../../propose/subject.ts';
+import {
+  type ScriptChange,
+  statementsOfScript,
+  type WrittenScript,
+  writeScript,
+} from '../../propose/write-script.ts';
 import { cloneAgain, contentsOf, inClone } from '../clone-again.ts';
 import { measureUnderLoad } from '../measure-under-load.ts';
 import type { RehearsalContext } from '../prepare.ts';
 import { type CloneRun, type CloneSetup, openWire } from '../run-on-clone.ts';
 import type { LoadOutcome } from '../run-under-load.ts';
 import { openSchemaReader } from '../schema-reader.ts';
-import { keepProposal, migrationOf } from './keep-proposal.ts';
+import { keepProposal, proposedMigrations } from './keep-proposal.ts';
 import { hazardFactsOf, prove, type Run } from './prove-script.ts';
 import { runScript } from './run-script.ts';
 
 // The safer form (--propose), in the order of its steps:
 //
+//   keptStatements     what the command sent, if a script can have it
 //   cloneAgain         a clone as the command got one
-//   writeScript        what the command sent, with a safer form of what the hazards were found in
+//   writeScript        these statements, with a safer form of what the hazards were found in
 //   runScript          on that clone, observed as the command is
 //   prove              the same schema, the same rows, and none of these hazards
 //   measureUnderLoad   with --load: once more on a third clone
@@ -90,39 +97,40 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
     return without(refused(original, ['statements were not observed one by one (--observe exact)']));
   const facts = hazardFactsOf(original, prepared.profile?.profile);
   const found = findHazards(facts);
-  const { proposeAll } = setup.plan;
-  if (!found.some(({ code }) => isScripted(code, proposeAll))) return without(empty(original));
-  const second = await anotherClone(setup, prepared);
-  const before = await inClone(second, readRelationsBefore);
+  const { proposeAll, proposeFormat: format } = setup.plan;
+  const scripted = found.filter(({ code }) => isScripted(code, proposeAll));
+  if (scripted.length === 0) return without({ ...empty(original), left: onlyIfAsked(found, proposeAll) });
   const { sent, sessions } = original.seen;
-  const context = new HazardContext(facts);
-  const columns = proposeAll ? await retypedBefore(second, context) : null;
-  const recording = { context, sent, sessions, before, columns };
-  const kept = await keptStatements(recording, found, 'safer');
-  const migration = migrationOf(setup.plan, kept);
-  const script = writeScript(recording, kept, found);
-  const [changes, left] = [[...script.changes], [...script.left]];
+  const recording = { context: new HazardContext(facts), sent, sessions };
+  const kept = await keptStatements(recording, scripted, 'safer');
+  const sections = format === 'plain' ? null : migrationsIn(kept, format);
+  const second = await anotherClone(setup, prepared);
+  const before = await readBefore(second, recording.context);
+  const migrations = sections && proposedMigrations(recording, before, sections, scripted);
+  const script = writeScript(recording, before, kept, scripted);
+  const [changes, left] = [[...script.changes], [...script.left, ...onlyIfAsked(found, proposeAll)]];
   if (changes.length === 0) return without({ ...empty(original), left });
-  const section = await tryScript(second, prepared, request, { script, found });
-  if (section.outcome === 'proved') {
-    const { parts } =
-      migration === null
-        ? script
-        : writeScript(
-            recording,
-            kept.filter((each) => !isOfTool(each)),
-            found,
-          );
-    await keepProposal(setup, { file, parts, tolerated: section.tolerated, migration });
-  }
-  const statements = section.outcome === 'proved' ? statementsOfScript(script.parts) : [];
-  return { section: { ...section, changes, left }, statements };
+  const section = { ...(await tryScript(second, prepared, request, { script, found })), changes, left };
+  if (section.outcome !== 'proved') return without(section);
+  const { parts } = script;
+  await keepProposal(setup, { file, parts, tolerated: section.tolerated, migrations });
+  return { section, statements: statementsOfScript(parts) };
 }
 
-/** Reads the columns whose type the command changed. */
-function retypedBefore(second: CloneSetup, context: HazardContext): Promise<Map<string, ColumnBefore>> {
-  const names = context.actionsOf('alter type').map(({ action }) => action.column);
-  return inClone(second, (session) => readColumnsBefore(session, names));
+/** What a safer form has to be asked for once more. */
+function onlyIfAsked(found: readonly Hazard[], isAsked: boolean): ScriptChange[] {
+  return found.flatMap(({ statement, code }) => {
+    const words = isAsked ? null : saferIfAsked(code);
+    return words === null ? [] : [{ statement, codes: [code], words }];
+  });
+}
+
+async function readBefore(second: CloneSetup, context: HazardContext): Promise<Before> {
+  const retyped = context.actionsOf('alter type').map(({ action }) => action.column);
+  return inClone(second, async (session) => ({
+    relations: await readRelationsBefore(session),
+    columns: await readColumnsBefore(session, retyped),
+  }));
 }
 
 async function tryScript(

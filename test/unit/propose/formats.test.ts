@@ -56,10 +56,10 @@ test('Prisma keeps the name if all of it may be in one message', async () => {
 test('Rails sends each statement outside of a transaction', async () => {
   expect(await written('rails', '20260301090000', { parts: PARTS.slice(2, 3) })).toMatchInlineSnapshot(`
     {
-      "20260301090000_safer_form.rb": "# Safer
+      "20260301090000_safer_form20260301090000.rb": "# Safer
     # A database that has the migration applied already keeps it: the name is the same.
 
-    class SaferForm < ActiveRecord::Migration[ActiveRecord::Migration.current_version]
+    class SaferForm20260301090000 < ActiveRecord::Migration[ActiveRecord::Migration.current_version]
       disable_ddl_transaction!
 
       def up

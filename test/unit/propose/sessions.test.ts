@@ -35,7 +35,6 @@ async function script(
     context,
     sent: new Map(sent.map(([, , sql], at) => [at + 1, { sql, values: undefined }])),
     sessions: new Map(sent.map(([session]) => [session, start(session)])),
-    ...{ before: new Map(), columns: null },
   });
   return statementsOfScript(parts);
 }

@@ -52,10 +52,9 @@ async function written(texts: readonly string[], { codes, orders = {}, block = f
     context,
     sent: new Map(texts.map((sql, at) => [at + 1, { sql, values: values[at + 1] }])),
     sessions: new Map(),
-    columns: null,
-    before: new Map([['public.orders', { ...ORDERS, ...orders }]]),
   };
-  return writeScript(recording, await keptStatements(recording, hazards, 'safer'), hazards);
+  const before = { relations: new Map([['public.orders', { ...ORDERS, ...orders }]]), columns: new Map() };
+  return writeScript(recording, before, await keptStatements(recording, hazards, 'safer'), hazards);
 }
 
 async function sqlOf(texts: readonly string[], given: Given): Promise<string[]> {
