@@ -4,9 +4,12 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { ServerVersion } from '../../src/local-server/binaries.ts';
+import { readEntries } from '../../src/ownership/folder-records.ts';
+import { CLI, runProgram, safemigrate } from './cli.ts';
 import { withClient } from './client.ts';
 import type { CloningOptions } from './cloning.ts';
 import { queryClone, withClusterCloning } from './cluster-cloning.ts';
+import { until } from './cutting.ts';
 import { fillForLoad, SUMS, startLoad } from './pgbench.ts';
 import { ownFolder, type PlacedServer, type Placing, placedServer, SERVER_UID } from './placed-server.ts';
 import { BALANCES, makeAccounts } from './transfers.ts';
@@ -145,4 +148,50 @@ async function expectSound(clone: Parameters<typeof queryClone>[0]): Promise<voi
   await queryClone(clone, 'CREATE EXTENSION amcheck');
   expect(await queryClone(clone, `SELECT * FROM verify_heapam('pgbench_accounts')`)).toEqual([]);
   await queryClone(clone, `SELECT bt_index_check('pgbench_accounts_pkey', true)`);
+}
+
+/** It ends with its connection. */
+const AT_WORK = ['sh', '-c', 'echo at work; exec psql -qXc "SELECT pg_sleep(60)" "$DATABASE_URL"'];
+
+/**
+ * Rehearsals that are interrupted, killed, and killed with their watchdogs while the command is at work leave no volume and no snapshot:
+ * the last ones after `clean`.
+ */
+export async function expectNothingLeft(
+  { list }: Pick<Volumes, 'list'>,
+  { url }: Pick<PlacedServer, 'url'>,
+): Promise<void> {
+  const before = await list();
+  const interrupted = async (end: (pid: number) => Promise<void>) => {
+    let pid = 0;
+    const atWork = async () => {
+      expect((await list()).length).toBeGreaterThan(before.length);
+      await end(pid);
+      return '';
+    };
+    await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...AT_WORK], {
+      env: { DATABASE_URL: url },
+      started: (number) => {
+        pid = number;
+      },
+      typed: [[/at work/, atWork]],
+    });
+  };
+  await interrupted(async (pid) => void process.kill(pid, 'SIGINT'));
+  expect(await list()).toEqual(before);
+  await interrupted(async (pid) => void process.kill(pid, 'SIGKILL'));
+  await until('its watchdog has removed everything', async () => {
+    const left = await list();
+    return left.length === before.length && (await readEntries()).length === 0;
+  });
+  await interrupted(async (pid) => {
+    const [entry] = await readEntries();
+    if (!entry || 'unreadable' in entry) throw new Error('the clone is not recorded');
+    process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
+  });
+  expect((await list()).length).toBeGreaterThan(before.length);
+  const { stdout } = await safemigrate(['clean']);
+  expect(stdout).toMatch(/^removed .*safemigrate_/m);
+  expect(await list()).toEqual(before);
 }

@@ -17,6 +17,7 @@ const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PARTS = path.join(ROOT, 'test/soak/zfs-kernel');
 const LAYOUTS = 5;
+const SIZED = 2;
 
 const machine =
   process.getuid?.() === 0
@@ -40,6 +41,8 @@ interface Result {
   readonly command: number | null;
   readonly errors: string;
   readonly left: readonly string[];
+  /** Milliseconds until a clone was ready, by size; null: not measured. */
+  readonly ready: Readonly<Record<string, number>> | null;
   readonly clone: { strategy: string; containment: string; durationMs: number; uniqueBytes: number };
 }
 
@@ -65,6 +68,16 @@ test.skipIf(skipReason('missing' in machine ? machine.missing : null))(
       })),
       ['An emulated processor is many times slower than a real one.'],
     );
+    const sized = layouts.flatMap(({ name, ready }) =>
+      ready ? [{ name, times: Object.values(ready), ready }] : [],
+    );
+    recordFigures(
+      'ZFS in the kernel, emulated: ready by size, ms',
+      sized.map(({ name, ready }) => ({ layout: name, ...ready })),
+    );
+    expect(sized).toHaveLength(SIZED);
+    for (const { name, times } of sized)
+      expect(Math.max(...times) / Math.min(...times), `${name}: ${times}`).toBeLessThan(1.5);
   },
   120 * 60_000,
 );

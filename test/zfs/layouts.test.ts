@@ -1,10 +1,8 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { readEntries } from '../../src/ownership/folder-records.ts';
-import { CLI, runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
+import { runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { queryClone, withClusterCloning } from '../helpers/cluster-cloning.ts';
-import { until } from '../helpers/cutting.ts';
 import { pgbenchObstacle } from '../helpers/pgbench.ts';
 import { ownFolder, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { archivingIn, expectRowsOfThatTime } from '../helpers/point-in-time.ts';
@@ -12,7 +10,7 @@ import { enterableFolder } from '../helpers/private-clone.ts';
 import { rehearse } from '../helpers/rehearse.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { BALANCES, startTransfers } from '../helpers/transfers.ts';
-import { expectHotClone, LAYOUTS, serverIn } from '../helpers/volumes.ts';
+import { expectHotClone, expectNothingLeft, LAYOUTS, serverIn } from '../helpers/volumes.ts';
 import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
 
 const GB = 2 ** 30;
@@ -41,7 +39,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     60_000,
   );
 
-  test('is copied with a tablespace in another pool', async () => {
+  test('is copied with a tablespace in another pool, and has nothing left in either', async () => {
     const other = await zfsPool(GB);
     const both = {
       ...pool,
@@ -51,6 +49,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     };
     server = await serverIn(LAYOUTS[4], both, 18);
     await expectHotClone(LAYOUTS[4], both, server);
+    await expectNothingLeft(both, server);
     await Promise.all([pool.stop(server), other.stop()]);
     server = undefined;
     await other.destroy();
@@ -74,49 +73,14 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     }
   }, 60_000);
 
-  /** Calls `kill` with the process of a rehearsal, when its command is at work. */
-  async function interrupted(kill: (pid: number) => Promise<void>): Promise<void> {
-    let pid = 0;
-    const before = await pool.list();
-    const atWork = async () => {
-      expect((await pool.list()).length).toBeGreaterThan(before.length);
-      await kill(pid);
-      return '';
-    };
-    await runProgram([process.execPath, CLI, '--clone', 'cluster', '--', ...SLEEP], {
-      env: { DATABASE_URL: server?.url },
-      started: (number) => {
-        pid = number;
-      },
-      typed: [[/at work/, atWork]],
-    });
-  }
-
-  test('has nothing left in the pool after a run was killed, or interrupted', async () => {
-    server = await serverIn(LAYOUTS[1], pool, 18);
-    const before = await pool.list();
-    for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-      await interrupted(async (pid) => void process.kill(pid, signal));
-      await until('its watchdog has removed everything', async () => {
-        const left = await pool.list();
-        return left.length === before.length && (await readEntries()).length === 0;
-      });
-    }
-  }, 60_000);
-
-  test('is cleaned up by `clean` after the watchdog was killed, too', async () => {
-    server = await serverIn(LAYOUTS[0], pool, 18);
-    const before = await pool.list();
-    await interrupted(async (pid) => {
-      const [entry] = await readEntries();
-      if (!entry || 'unreadable' in entry) throw new Error('the clone is recorded');
-      process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
-      process.kill(pid, 'SIGKILL');
-    });
-    const { stdout } = await safemigrate(['clean']);
-    expect(stdout).toMatch(/^removed .*safemigrate_/m);
-    expect(await pool.list()).toEqual(before);
-  }, 60_000);
+  test.each(LAYOUTS)(
+    'has nothing left in the pool after runs were interrupted and killed if %s',
+    async (layout) => {
+      server = await serverIn(layout, pool, 18);
+      await expectNothingLeft(pool, server);
+    },
+    60_000,
+  );
 
   test('is rehearsed, and the report says how, and what it would take of a disk that compresses', async () => {
     await pool.zfs('set', 'compression=lzjb', pool.name);
@@ -207,6 +171,3 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     expect(await pool.list()).toEqual(before);
   }, 60_000);
 });
-
-/** It ends with its connection. */
-const SLEEP = ['sh', '-c', 'echo at work; exec psql -c "SELECT pg_sleep(60)" "$DATABASE_URL"'];

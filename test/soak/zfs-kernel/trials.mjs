@@ -85,8 +85,10 @@ const LAYOUTS = {
   },
 };
 
-/** In which a run is interrupted and killed, too. */
-const KILLED = ['the data directory is a dataset', 'the dataset is encrypted'];
+/** Whose clones are measured at two sizes: user space has no encryption, and the other layouts are measured there. */
+const SIZED = ['a tablespace is in another pool', 'the dataset is encrypted'];
+const SIZES = { '0.1 GB': 100, '2 GB': 2000 };
+const ROUNDS = 2;
 
 const CHECK = `DO $$ BEGIN
   ASSERT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT coalesce(sum(delta), 0) FROM pgbench_history);
@@ -105,6 +107,44 @@ async function program(args, onStarted = () => {}) {
   return { stdout, stderr, exitCode: child.exitCode };
 }
 
+const psql = (sql) => run('psql', '-qX', '-v', 'ON_ERROR_STOP=1', URL, '-c', sql);
+
+async function rehearse(...command) {
+  const { stdout, stderr, exitCode } = await program([
+    '--clone',
+    'cluster',
+    '--format',
+    'json',
+    '--',
+    ...command,
+  ]);
+  return { stderr, exitCode, report: stdout.startsWith('{') ? JSON.parse(stdout) : undefined };
+}
+
+/** Fills a table, and measures at each size how soon a clone is ready. @returns the shortest times in ms */
+async function readyBySize(tablespace) {
+  psql(`CREATE TABLE wide (id int, wide text) ${tablespace ? `TABLESPACE ${tablespace}` : ''}`);
+  // A row takes a page.
+  psql('ALTER TABLE wide ALTER wide SET STORAGE PLAIN');
+  const ready = {};
+  let filled = 0;
+  for (const [name, megabytes] of Object.entries(SIZES)) {
+    const rows = megabytes * 128;
+    psql(
+      `INSERT INTO wide SELECT n, repeat(md5(n::text), 250) FROM generate_series(${filled + 1}, ${rows}) n`,
+    );
+    filled = rows;
+    const times = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      psql('CHECKPOINT');
+      run('zpool', 'sync');
+      times.push((await rehearse('true')).report.clone.durationMs);
+    }
+    ready[name] = Math.min(...times);
+  }
+  return ready;
+}
+
 async function trial(name, make) {
   const tablespace = make();
   appendFileSync(
@@ -112,7 +152,7 @@ async function trial(name, make) {
     "\nshared_buffers = 64MB\nunix_socket_directories = '/tmp'\n",
   );
   asPostgres(`${PROGRAMS}/pg_ctl`, '-D', `${FOLDER}/data`, '-l', `${FOLDER}/log`, '-w', '-t', '300', 'start');
-  if (tablespace) run('psql', '-qX', URL, '-c', `CREATE TABLESPACE apart LOCATION '${FOLDER}/apart'`);
+  if (tablespace) psql(`CREATE TABLESPACE apart LOCATION '${FOLDER}/apart'`);
   run(`${PROGRAMS}/pgbench`, '-iq', ...(tablespace ? [`--tablespace=${tablespace}`] : []), URL);
   const before = zfs('list', '-H', '-t', 'all', '-o', 'name');
   const load = spawn(
@@ -137,15 +177,14 @@ async function trial(name, make) {
     'ALTER TABLE pgbench_tellers ADD note text',
   ];
   const sh = ['sh', '-c', 'exec "$@" "$DATABASE_URL"', 'sh', ...command];
-  const { stdout, stderr, exitCode } = await program(['--clone', 'cluster', '--format', 'json', '--', ...sh]);
-  const report = stdout.startsWith('{') ? JSON.parse(stdout) : undefined;
+  const { stderr, exitCode, report } = await rehearse(...sh);
   const left = [];
   const same = (when) => {
     const now = zfs('list', '-H', '-t', 'all', '-o', 'name');
     if (now !== before) left.push(`${when}: ${now}`);
   };
   same('after a rehearsal');
-  for (const signal of KILLED.includes(name) ? ['SIGINT', 'SIGKILL'] : []) {
+  for (const signal of ['SIGINT', 'SIGKILL']) {
     await program(
       [
         '--clone',
@@ -168,9 +207,11 @@ async function trial(name, make) {
   const logs = readdirSync('/tmp').filter((each) => each.startsWith('load'));
   const lines = logs.map((each) => readFileSync(`/tmp/${each}`, 'utf8').split('\n').length);
   for (const each of logs) rmSync(`/tmp/${each}`);
+  const ready = SIZED.includes(name) ? await readyBySize(tablespace) : null;
   console.log(
     `RESULT ${JSON.stringify({
       ...{ name, exitCode, errors, left, transactions: lines.reduce((sum, each) => sum + each - 1, 0) },
+      ready,
       clone: report?.clone ?? null,
       touched: report?.target?.touched ?? null,
       command: report?.command?.exitCode ?? null,
