@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
+import { runProgram, safemigrate, sqlCommand, temporaryFolder } from '../helpers/cli.ts';
 import { withClient } from '../helpers/client.ts';
+import { until } from '../helpers/cutting.ts';
 import { temporaryDatabase } from '../helpers/database.ts';
 import { profiled, sampleProfile } from '../helpers/profiles.ts';
 import { psqlCommand, rehearse, scriptCommand } from '../helpers/rehearse.ts';
@@ -39,13 +40,40 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(readFileSync(note ?? '', 'utf8')).toMatch(
     /Safer form \(--propose\): proved[\s\S]*\| reads blocked, at most \|/,
   );
-  const safer = await rehearse(target.url, psqlCommand('-f', file ?? ''));
+  const receipt = path.join(folder, 'receipt.json');
+  const run = psqlCommand('-f', file ?? '');
+  const safer = await rehearse(target.url, run, { args: ['--receipt', receipt] });
   expect(safer.report.schema?.after).toBe(report.schema?.after);
   expect(safer.report.hazards.map(({ code }) => code)).not.toContain('BACKFILL_WITH_DDL');
   expect(report.target.changes).toEqual([]);
-  const applied = await rehearse(target.url, psqlCommand('-f', file ?? ''), { args: ['--apply', '--yes'] });
+  const applied = await rehearse(target.url, run, { args: ['--apply', '--yes', '--receipt', receipt] });
   expect(applied.exitCode, applied.stderr).toBe(0);
-  expect(applied.report.apply?.outcome).toBe('applied');
+  expect(applied.report.apply).toMatchObject({ outcome: 'applied', rehearsal: safer.report.run.id });
+});
+
+test('a script whose build was interrupted is run again as it is', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const file = path.join(temporaryFolder(), 'index.sql');
+  await rehearse(target.url, sqlCommand('CREATE INDEX i ON orders (status)'), { args: ['--propose', file] });
+  const run = () => runProgram(psqlCommand('-f', file), { env: { DATABASE_URL: target.url } });
+  await withClient(target.url, async (client) => {
+    const valid = async () =>
+      (await client.query("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('i')")).rows;
+    // The build waits for transactions that were there before.
+    await client.query('BEGIN; UPDATE orders SET status = status WHERE id = 1');
+    const first = run();
+    await until('the build was cancelled', async () => {
+      const { rows } = await client.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+        WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'`);
+      return rows.length > 0;
+    });
+    expect((await first).exitCode).toBe(3);
+    await client.query('ROLLBACK');
+    expect(await valid()).toEqual([{ indisvalid: false }]);
+    const again = await run();
+    expect(again.exitCode, again.stderr).toBe(0);
+    expect(await valid()).toEqual([{ indisvalid: true }]);
+  });
 });
 
 test('what cannot be proved is not proposed, with what differs', async () => {
