@@ -13,7 +13,8 @@ export type ToolId =
   | 'golang-migrate'
   | 'sqlx'
   | 'flyway'
-  | 'liquibase';
+  | 'liquibase'
+  | 'rails';
 
 /** A shop like those of projects.ts, whose tool does not come with `npm ci` at the root. */
 interface Row {
@@ -75,6 +76,18 @@ const NPM: Toolchain = {
     ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'],
     ['sh', '-c', ': > no-engine'],
   ],
+};
+
+/** Of the operating system: nothing is installed. */
+const RUBY: Toolchain = {
+  pins: [],
+  probe: [
+    'ruby',
+    '-e',
+    'require "rails"; require "active_record"; require "pg"; puts Rails.version, PG::VERSION',
+  ],
+  needs: 'Ruby with Rails and pg (Debian: ruby-railties, ruby-activerecord, ruby-pg)',
+  install: [],
 };
 
 const DATABASES = 'azuresql clickhouse libsql mssql mysql sqlite3 vertica ydb';
@@ -234,6 +247,17 @@ const ROWS: Record<ToolId, Row> = {
     ],
     options: ({ href }) => ['--url', href],
     rewritten: ['LIQUIBASE_COMMAND_URL'],
+  },
+  rails: {
+    toolchain: RUBY,
+    command: ['bin/rails', 'db:migrate'],
+    failing: ['bin/rails', 'db:migrate', 'RAILS_ENV=failing'],
+    failureExitCode: 1,
+    journal: 'schema_migrations',
+    variables: ({ href }) => ({ DATABASE_URL: href }),
+    options: () => [],
+    rewritten: ['DATABASE_URL'],
+    settings: () => ({ RAILS_ENV: 'production' }),
   },
 };
 

@@ -18,7 +18,8 @@ const SQL = [
 const FULL = `INSERT INTO customers (email, name, created_at)
   SELECT 'u' || n || '@example.com', 'User ' || n, now() FROM generate_series(1, 3000) AS n`;
 const CODES = ['BACKFILL_IN_ONE_TRANSACTION', 'INDEX_NOT_CONCURRENT', 'CHECK_SCANS_TABLE'];
-const PYTHON = SQL.map((sql) => JSON.stringify(sql));
+/** As literals of Python and of Ruby. */
+const LITERALS = SQL.map((sql) => JSON.stringify(sql));
 
 /**
  * As a migration of its own, Prisma runs the safer form of these: its engine in JavaScript divides a file at every semicolon, also within
@@ -33,7 +34,7 @@ const ADDED: Readonly<Partial<Record<ToolId, readonly [file: string, text: strin
   alembic: [
     'migrations/versions/6a0d2b7c9e11_names.py',
     `from alembic import op\nrevision = "6a0d2b7c9e11"\ndown_revision = "4d5a02f7c168"\n
-def upgrade():\n${PYTHON.map((sql) => `    op.execute(${sql})\n`).join('')}
+def upgrade():\n${LITERALS.map((sql) => `    op.execute(${sql})\n`).join('')}
 def downgrade():\n    pass\n`,
   ],
   django: [
@@ -41,7 +42,12 @@ def downgrade():\n    pass\n`,
     `from django.db import migrations\n
 class Migration(migrations.Migration):
     dependencies = [("shop", "0004_find_open_orders")]
-    operations = [${PYTHON.map((sql) => `migrations.RunSQL(${sql})`).join(', ')}]\n`,
+    operations = [${LITERALS.map((sql) => `migrations.RunSQL(${sql})`).join(', ')}]\n`,
+  ],
+  rails: [
+    'db/migrate/20260301090000_names.rb',
+    `class Names < ActiveRecord::Migration[6.1]
+  def up\n${LITERALS.map((sql) => `    execute ${sql}\n`).join('')}  end\nend\n`,
   ],
 };
 

@@ -1,0 +1,3 @@
+import { testTool } from './suite.ts';
+
+await testTool('rails');
