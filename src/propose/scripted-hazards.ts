@@ -46,7 +46,24 @@ export function wordsOfForm(code: string): string {
   return WORDS[code] ?? '';
 }
 
-/** What there is no safer form for unless it is asked for more. */
-export function saferIfAsked(code: string): string | null {
-  return isScripted(code, true) && !isScripted(code) ? `--propose-all writes it: ${wordsOfForm(code)}` : null;
+const WHOLE_TABLE = 'the table can only be rewritten as a whole';
+
+/** Those that block others, and that no script takes away: why. */
+const STAYING: Readonly<Record<string, string>> = {
+  EXCLUSION_CONSTRAINT: 'its index cannot be built while others write',
+  GENERATED_COLUMN_REWRITES: 'a stored column is computed for all rows at once',
+  IDENTITY_REWRITES: 'the rows are numbered at once',
+  DOMAIN_CONSTRAINT_SCANS_TABLES: 'to validate it blocks writes as well, but on PostgreSQL 18',
+  SET_LOGGED_REWRITES: WHOLE_TABLE,
+  ACCESS_METHOD_REWRITES: WHOLE_TABLE,
+  CLUSTER: WHOLE_TABLE,
+  VACUUM_FULL: WHOLE_TABLE,
+};
+
+/** Why a statement with this hazard is left as it was, whatever is in it; null if that is not so. @param all as for isScripted() */
+export function reasonToStay(code: string, all: boolean): string | null {
+  if (isScripted(code, true))
+    return isScripted(code, all) ? null : `--propose-all writes it: ${wordsOfForm(code)}`;
+  const reason = STAYING[code];
+  return reason === undefined ? null : `${reason}; \`safemigrate explain ${code}\` says what to do instead`;
 }

@@ -37,14 +37,18 @@ export const LOCK_TIMEOUT = "SET lock_timeout = '2s'";
 export const NO_LOCK_TIMEOUT = 'SET lock_timeout = 0';
 export const RESET_LOCK_TIMEOUT = 'RESET lock_timeout';
 
-/** Writes these statements as a script; it has no changes if none of the hazards can be taken away. */
+/**
+ * Writes these statements as a script; it has no changes if none of the hazards can be taken away.
+ * @param staying what has no safer form, whatever the statement is
+ */
 export function writeScript(
   recording: Pick<Recording, 'context' | 'sessions'>,
   before: Before,
   kept: readonly KeptStatement[],
   hazards: readonly Hazard[],
+  staying: readonly ScriptChange[] = [],
 ): WrittenScript {
-  const writer = new ScriptWriter(recording.sessions, before);
+  const writer = new ScriptWriter(recording.sessions, before, staying);
   for (const unit of unitsOf(kept, recording.context.facts.statements)) writer.add(unit);
   const stale = hazards.filter(({ code }) => code === 'STATISTICS_MISSING');
   for (const { statement, relation } of stale) if (relation !== null) writer.analyze(statement, relation);
@@ -54,12 +58,13 @@ export function writeScript(
 class ScriptWriter implements WrittenScript {
   readonly parts: ScriptPart[] = [{ comment: null, statements: [LOCK_TIMEOUT], begin: null }];
   readonly changes: ScriptChange[] = [];
-  readonly left: ScriptChange[] = [];
+  readonly left: ScriptChange[];
   readonly #sessions: SessionSettings;
   readonly #before: Before;
   #lockTimeout = LOCK_TIMEOUT;
 
-  constructor(sessions: Recording['sessions'], before: Before) {
+  constructor(sessions: Recording['sessions'], before: Before, staying: readonly ScriptChange[]) {
+    this.left = [...staying];
     this.#before = before;
     this.#sessions = new SessionSettings(sessions, (name) => !name.endsWith('_timeout'));
   }

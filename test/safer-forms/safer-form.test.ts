@@ -51,6 +51,27 @@ test('a safer form is written if a second clone proves it, and psql runs it with
   expect(applied.report.apply).toMatchObject({ outcome: 'applied', rehearsal: safer.report.run.id });
 });
 
+test('what no script takes away stays in it, with the reason', async () => {
+  const target = await temporaryDatabase(18, { sql: TABLES });
+  const file = path.join(temporaryFolder(), 'safer.sql');
+  const { report } = await rehearse(
+    target.url,
+    sqlCommand(`CREATE INDEX i ON orders (status); ALTER TABLE orders ADD EXCLUDE (id WITH =);
+      ALTER TABLE customers ALTER id TYPE numeric`),
+    { args: ['--propose', file] },
+  );
+  expect(report.proposal, JSON.stringify(report.proposal?.reasons)).toMatchObject({ outcome: 'proved' });
+  expect(report.proposal?.left.map(({ statement, codes }) => [statement, ...codes]).sort()).toEqual([
+    [2, 'EXCLUSION_CONSTRAINT'],
+    [3, 'TYPE_CHANGE_REWRITES'],
+  ]);
+  const text = readFileSync(file, 'utf8');
+  expect(text).toMatch(
+    /^-- Left as it was \(EXCLUSION_CONSTRAINT\): its index cannot be built.*\nALTER TABLE orders/m,
+  );
+  expect(text).toMatch(/^-- Left as it was \(TYPE_CHANGE_REWRITES\): --propose-all writes it/m);
+});
+
 test('a script whose build was interrupted is run again as it is', async () => {
   const target = await temporaryDatabase(18, { sql: TABLES });
   const file = path.join(temporaryFolder(), 'index.sql');
@@ -59,16 +80,17 @@ test('a script whose build was interrupted is run again as it is', async () => {
   await withClient(target.url, async (client) => {
     const valid = async () =>
       (await client.query("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('i')")).rows;
-    // The build waits for transactions that were there before.
-    await client.query('BEGIN; UPDATE orders SET status = status WHERE id = 1');
-    const first = run();
-    await until('the build was cancelled', async () => {
-      const { rows } = await client.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-        WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'`);
-      return rows.length > 0;
+    await withClient(target.url, async (other) => {
+      // The build waits for transactions that were there before.
+      await other.query('BEGIN; UPDATE orders SET status = status WHERE id = 1');
+      const first = run();
+      await until('the build was cancelled', async () => {
+        const { rows } = await client.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+          WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'`);
+        return rows.length > 0;
+      });
+      expect((await first).exitCode).toBe(3);
     });
-    expect((await first).exitCode).toBe(3);
-    await client.query('ROLLBACK');
     expect(await valid()).toEqual([{ indisvalid: false }]);
     const again = await run();
     expect(again.exitCode, again.stderr).toBe(0);

@@ -11,7 +11,7 @@ import { readColumnsBefore } from '../../observe/columns-before.ts';
 import { readRelationsBefore } from '../../observe/relations-before.ts';
 import { migrationsIn } from '../../propose/formats/recorded-migration.ts';
 import { keptStatements } from '../../propose/kept-statements.ts';
-import { isScripted, saferIfAsked } from '../../propose/scripted-hazards.ts';
+import { isScripted, reasonToStay } from '../../propose/scripted-hazards.ts';
 import type { Before } from '../../propose/subject.ts';
 import {
   type ScriptChange,
@@ -99,16 +99,17 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   const found = findHazards(facts);
   const { proposeAll, proposeFormat: format } = setup.plan;
   const scripted = found.filter(({ code }) => isScripted(code, proposeAll));
-  if (scripted.length === 0) return without({ ...empty(original), left: onlyIfAsked(found, proposeAll) });
+  const staying = stayingIn(found, proposeAll);
+  if (scripted.length === 0) return without({ ...empty(original), left: staying });
   const { sent, sessions } = original.seen;
   const recording = { context: new HazardContext(facts), sent, sessions };
   const kept = await keptStatements(recording, scripted, 'safer');
   const sections = format === 'plain' ? null : migrationsIn(kept, format);
   const second = await anotherClone(setup, prepared);
   const before = await readBefore(second, recording.context);
-  const migrations = sections && proposedMigrations(recording, before, sections, scripted);
-  const script = writeScript(recording, before, kept, scripted);
-  const [changes, left] = [[...script.changes], [...script.left, ...onlyIfAsked(found, proposeAll)]];
+  const migrations = sections && proposedMigrations(recording, before, sections, { scripted, staying });
+  const script = writeScript(recording, before, kept, scripted, staying);
+  const [changes, left] = [[...script.changes], [...script.left]];
   if (changes.length === 0) return without({ ...empty(original), left });
   const section = { ...(await tryScript(second, prepared, request, { script, found })), changes, left };
   if (section.outcome !== 'proved') return without(section);
@@ -117,10 +118,10 @@ async function makeProposal(setup: CloneSetup, prepared: RehearsalContext, reque
   return { section, statements: statementsOfScript(parts) };
 }
 
-/** What a safer form has to be asked for once more. */
-function onlyIfAsked(found: readonly Hazard[], isAsked: boolean): ScriptChange[] {
+/** What blocks others, and is in the script as it was. */
+function stayingIn(found: readonly Hazard[], all: boolean): ScriptChange[] {
   return found.flatMap(({ statement, code }) => {
-    const words = isAsked ? null : saferIfAsked(code);
+    const words = reasonToStay(code, all);
     return words === null ? [] : [{ statement, codes: [code], words }];
   });
 }
