@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { safemigrate } from '../helpers/cli.ts';
-import type { PlacedServer } from '../helpers/placed-server.ts';
+import { CLI, runProgram, safemigrate } from '../helpers/cli.ts';
+import { ownFolder, type PlacedServer, SERVER_UID } from '../helpers/placed-server.ts';
+import { enterableFolder } from '../helpers/private-clone.ts';
 import { skipReason } from '../helpers/requirements.ts';
 import { LAYOUTS, serverIn } from '../helpers/volumes.ts';
 import { type Pool, zfsObstacle, zfsPool } from '../helpers/zfs.ts';
@@ -42,7 +43,6 @@ describe.skipIf(skipReason(await zfsObstacle()))('doctor on ZFS', () => {
       'ATIME',
       'CHECKSUM_OFF',
       'COMPRESSION_OFF',
-
       'FULL_PAGE_WRITES',
       'LOGBIAS',
       'POOL_FULL',
@@ -55,6 +55,20 @@ describe.skipIf(skipReason(await zfsObstacle()))('doctor on ZFS', () => {
       env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'cluster' },
     });
     expect(stdout).toContain('zfs set recordsize=16k');
+  }, 60_000);
+
+  test('tells a user who is not root what snapshots need, whatever `zfs allow` permits', async () => {
+    pool = await zfsPool(700 * MB);
+    server = await serverIn(LAYOUTS[0], pool, 18);
+    const home = await enterableFolder();
+    const state = path.join(home.path, 'state');
+    await ownFolder(state);
+    const ids = [`--reuid=${SERVER_UID}`, `--regid=${SERVER_UID}`, '--clear-groups'];
+    const { stdout } = await runProgram(['setpriv', ...ids, process.execPath, CLI, 'doctor'], {
+      env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'cluster', HOME: state, XDG_STATE_HOME: state },
+    });
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/copied in full, because .* snapshots need root/);
+    await home.remove();
   }, 60_000);
 
   test('names none of a good one', async () => {

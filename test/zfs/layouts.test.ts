@@ -55,11 +55,11 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     await other.destroy();
   }, 60_000);
 
-  test('is copied with a dataset in one that is read-only; it has a quota, and shows its snapshots', async () => {
+  test('is copied with a dataset in one that is read-only; it has a quota, shows its snapshots, and is mounted by hand', async () => {
     server = await serverIn(LAYOUTS[0], pool, 15);
     const dataset = (await pool.list()).findLast((name) => name.includes('/volume')) ?? '';
     const elsewhere = await enterableFolder();
-    for (const setting of ['readonly=off', 'snapdir=visible', 'quota=2G'])
+    for (const setting of ['readonly=off', 'snapdir=visible', 'quota=2G', 'canmount=noauto'])
       await pool.zfs('set', setting, dataset);
     await pool.zfs('snapshot', `${dataset}@of the user`);
     await pool.zfs('create', '-o', 'mountpoint=none', `${dataset}/child`);

@@ -3,6 +3,7 @@ import { chown, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { safemigrate } from '../../../helpers/cli.ts';
 import { withClient } from '../../../helpers/client.ts';
 import { queryClone, withClusterCloning } from '../../../helpers/cluster-cloning.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../../../helpers/file-system.ts';
@@ -126,6 +127,11 @@ describe('PostgreSQL on btrfs', async () => {
         const unique = await clone.uniqueBytes();
         expect(unique).toBeLessThan(90 * MB);
       });
+      const { stdout } = await safemigrate(['doctor', '--format', 'json'], {
+        env: { DATABASE_URL: server.url, SAFEMIGRATE_CLONE: 'cluster' },
+      });
+      const found = JSON.parse(stdout).copyOnWrite as { code: string }[];
+      expect(found.map(({ code }) => code).sort()).toEqual(['NODATACOW', 'WAL_INIT_ZERO', 'WAL_RECYCLE']);
       await server.stop();
     },
     30_000,
