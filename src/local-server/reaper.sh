@@ -84,8 +84,9 @@ fi
 echo stopped
 [ -z "$stops" ] || exit 0
 tries=0
-# A dataset may be busy for a moment after its server has ended.
-until [ -z "$release" ] || sh -c "$release" || [ $tries -ge 50 ]; do
+# A dataset may be busy for a moment after its server has ended. One that is not released stays on record, for `clean`.
+until [ -z "$release" ] || sh -c "$release"; do
+  [ $tries -lt 50 ] || exit 1
   sleep 0.1
   tries=$((tries + 1))
 done

@@ -185,8 +185,8 @@ export async function expectNothingLeft(
     return left.length === before.length && (await readEntries()).length === 0;
   });
   await interrupted(async (pid) => {
-    const [entry] = await readEntries();
-    if (!entry || 'unreadable' in entry) throw new Error('the clone is not recorded');
+    const [entry, ...others] = await readEntries();
+    if (!entry || 'unreadable' in entry || others.length > 0) throw new Error('the clone is not recorded');
     process.kill(entry.watchdog?.pid ?? 0, 'SIGKILL');
     process.kill(pid, 'SIGKILL');
   });

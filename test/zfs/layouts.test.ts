@@ -53,7 +53,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     await Promise.all([pool.stop(server), other.stop()]);
     server = undefined;
     await other.destroy();
-  }, 60_000);
+  }, 180_000);
 
   test('is copied with a dataset in one that is read-only; it has a quota, shows its snapshots, and is mounted by hand', async () => {
     server = await serverIn(LAYOUTS[0], pool, 15);
@@ -79,7 +79,7 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
       server = await serverIn(layout, pool, 18);
       await expectNothingLeft(pool, server);
     },
-    60_000,
+    120_000,
   );
 
   test('is rehearsed, and the report says how, and what it would take of a disk that compresses', async () => {

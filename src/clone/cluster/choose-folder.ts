@@ -48,12 +48,13 @@ async function resolve(wished: string): Promise<string> {
 }
 
 /** Finds the folder beside the data directory. @throws Obstacle if the data directory is a mount point: no folder beside it shares its file system. */
-export async function refuseMountPoint(data: string, { parent }: CloneFolder): Promise<void> {
+export async function refuseMountPoint(data: string, { parent }: CloneFolder, isZfs: boolean): Promise<void> {
   const [of, above] = await Promise.all([stat(data), stat(parent)]);
   if (of.dev === above.dev) return;
   throw new CopyObstacle(
     `the data directory ${data} is a mount point, and ${parent} is on another file system`,
-    'name a folder on the same file system with --clone-dir (if it has none, mount the file system a second time elsewhere)',
+    `${isZfs ? 'run safemigrate as root, which takes snapshots, or ' : ''}name a folder on the same file system with --clone-dir ` +
+      '(if it has none, mount the file system a second time elsewhere)',
   );
 }
 

@@ -88,8 +88,10 @@ function options(mountpoint: string): string[] {
   return [`mountpoint=${mountpoint}`, 'readonly=off', 'snapdir=hidden'].flatMap((option) => ['-o', option]);
 }
 
+/** It fails unless the dataset or snapshot is gone for certain: if ZFS does not answer, it is not. */
 function destroys(name: string, how: string): string {
-  return `{ ! zfs list -t all ${quoted(name)} > /dev/null 2>&1 || zfs destroy ${how}${quoted(name)}; }`;
+  const gone = "*'does not exist'* | *'could not find any snapshots'*";
+  return `{ said=$(LC_ALL=C zfs destroy ${how}${quoted(name)} 2>&1) || case $said in ${gone}) ;; *) false ;; esac; }`;
 }
 
 function quoted(text: string): string {

@@ -138,7 +138,7 @@ async function findStrategy(context: CloneContext, found: Found): Promise<Way> {
       ...(await measureUnshared(found, probe)),
     };
   }
-  if (context.options.folder === null) await refuseMountPoint(layout.data, place);
+  if (context.options.folder === null) await refuseMountPoint(layout.data, place, fileSystem === 'zfs');
   const parts = [layout.data, ...layout.tablespaces.map(({ folder }) => folder)];
   const sizes = await Promise.all(parts.map((folder) => measureFolder(folder, true, isSkipped)));
   return {

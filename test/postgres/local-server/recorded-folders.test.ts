@@ -234,3 +234,12 @@ test('what removes a large clone goes on after its run, and clean does it if tha
   expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [folder], failed: [] });
   await expect(stat(folder)).rejects.toThrow('ENOENT');
 });
+
+test('what cannot be released stays on record, with its folder, until it can', async () => {
+  const free = path.join(parent, 'free');
+  const { folder } = await left({ entry: { release: `[ -e '${free}' ]` } });
+  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [], failed: [{ folder }] });
+  await stat(path.join(folder, 'data', 'PG_VERSION'));
+  await writeFile(free, '');
+  expect(await cleanFolders({ kept: false })).toMatchObject({ removed: [folder], failed: [] });
+}, 30_000);

@@ -39,8 +39,8 @@ describe('the commands of snapshots', () => {
 
   test('destroy the clone with the snapshots that others took of it, then our snapshot alone', () => {
     const { release } = snapshotCommands(of({}), run, '/c');
-    expect(release).toContain(`|| zfs destroy -r 'tank/wal/safemigrate_${run}'`);
-    expect(release).toContain(`|| zfs destroy 'tank/wal@safemigrate_${run}'`);
+    expect(release).toContain(`zfs destroy -r 'tank/wal/safemigrate_${run}'`);
+    expect(release).toContain(`zfs destroy 'tank/wal@safemigrate_${run}'`);
     expect(release).toContain(`'tank/pg'\\''s data@safemigrate_${run}'`);
   });
 
