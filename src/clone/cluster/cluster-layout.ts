@@ -1,5 +1,6 @@
 import { readdir, readlink, realpath, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { mountOf, readMounts } from '../../database/mounts.ts';
 import { codeOf } from '../../errors.ts';
 import { CopyObstacle } from './obstacle.ts';
 import type { SourceServer } from './source-server.ts';
@@ -93,5 +94,6 @@ export async function fileSystemOf(folder: string): Promise<FileSystem> {
   const { type } = await statfs(folder);
   // Some machines report the number as signed.
   const known: Record<number, FileSystem> = { [BTRFS]: 'btrfs', [ZFS]: 'zfs', [XFS]: 'xfs' };
-  return known[type >>> 0] ?? 'other';
+  const inUserSpace = async () => mountOf(folder, await readMounts())?.type === 'zfs';
+  return known[type >>> 0] ?? ((await inUserSpace()) ? 'zfs' : 'other');
 }
