@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { readEntries } from '../../src/ownership/folder-records.ts';
 import { runProgram, safemigrate, sqlCommand } from '../helpers/cli.ts';
 import { queryClone, withClusterCloning } from '../helpers/cluster-cloning.ts';
+import { until } from '../helpers/cutting.ts';
 import { pgbenchObstacle } from '../helpers/pgbench.ts';
 import { ownFolder, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { archivingIn, expectRowsOfThatTime } from '../helpers/point-in-time.ts';
@@ -167,7 +170,13 @@ describe.skipIf(skipReason((await zfsObstacle()) ?? (await pgbenchObstacle())))(
     const { exitCode, stderr } = await safemigrate(['reset', url]);
     expect(exitCode, stderr).toBe(0);
     expect(await count(url)).toBe('2000');
+    const watchdogs = (await readEntries()).flatMap((each) =>
+      'watchdog' in each ? [`/proc/${each.watchdog?.pid}`] : [],
+    );
+    expect(watchdogs).toHaveLength(2);
     await safemigrate(['clean', '--kept']);
     expect(await pool.list()).toEqual(before);
+    // They ask ZFS once more, which is to be there still.
+    await until('their watchdogs have ended', async () => !watchdogs.some((each) => existsSync(each)));
   }, 60_000);
 });
