@@ -5,7 +5,7 @@ import { builtFile } from '../package.ts';
 import type { Audit } from '../postgres/connection/audit.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Comparison } from './compare-schemas.ts';
-import type { Failure, Request, Responses, ThreadMessage } from './worker.ts';
+import type { Failure, Request, Responses, ThreadMessage, VersionDifference } from './worker.ts';
 
 /** Reads one database's schema before a command and after it, in a thread of its own. It connects for each reading, and holds no session in between. */
 export interface SchemaWatch {
@@ -20,6 +20,8 @@ export interface SchemaWatch {
   after(options?: { inUse?: boolean }): Promise<Comparison>;
   /** The changes from the schema before to that of another database, by names alone. */
   describe(settings: ConnectionSettings): Promise<SchemaChange[]>;
+  /** The changes from the schema before to the same on another version, by names alone. @param settings of a superuser. */
+  upgraded(settings: ConnectionSettings): Promise<VersionDifference>;
   /** Ends the thread at once, whatever it does: calls that have not returned yet throw `INTERRUPTED`. Idempotent. */
   close(): Promise<void>;
 }
@@ -36,6 +38,7 @@ export async function openSchemaWatch(audit?: Audit): Promise<SchemaWatch> {
     fingerprint: () => thread.ask({ kind: 'fingerprint' }),
     after: ({ inUse = false } = {}) => thread.ask({ kind: 'after', inUse }),
     describe: (settings) => thread.ask({ kind: 'describe', settings }),
+    upgraded: (settings) => thread.ask({ kind: 'upgraded', settings }),
     close: () => thread.close(),
   };
 }

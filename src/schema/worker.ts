@@ -1,12 +1,14 @@
 import { parentPort } from 'node:worker_threads';
 import { SafemigrateError, sqlstateOf } from '../errors.ts';
-import type { SchemaChange } from '../model/report.ts';
+import type { SchemaChange, SchemaSection } from '../model/report.ts';
 import type { AuditEntry } from '../postgres/connection/audit.ts';
 import { openSession } from '../postgres/connection/connect.ts';
 import type { ConnectionSettings } from '../postgres/connection/connection-settings.ts';
 import type { Session } from '../postgres/connection/session.ts';
 import { type Comparison, changesBetween, compareWith, fingerprint } from './compare-schemas.ts';
+import { reprintViews } from './reprint-views.ts';
 import { type Snapshot, takeSnapshot } from './schema-facts.ts';
+import { compareUnmodeled } from './unmodeled.ts';
 
 /**
  * The thread that reads and compares schemas. Both stall an event loop, for more than a second if there are 10,000 tables, and the
@@ -17,13 +19,20 @@ export type Request =
   | { readonly kind: 'before'; readonly settings: ConnectionSettings; readonly run: string | undefined }
   | { readonly kind: 'fingerprint' }
   | { readonly kind: 'after'; readonly inUse: boolean }
-  | { readonly kind: 'describe'; readonly settings: ConnectionSettings };
+  | { readonly kind: 'describe' | 'upgraded'; readonly settings: ConnectionSettings };
 
 export interface Responses {
   before: null;
   fingerprint: string;
   after: Comparison;
   describe: SchemaChange[];
+  upgraded: VersionDifference;
+}
+
+/** What differs between the schema before and the same on another version. */
+export interface VersionDifference {
+  readonly changes: SchemaChange[];
+  readonly unmodeled: SchemaSection['unmodeled'];
 }
 
 export type ThreadMessage =
@@ -89,7 +98,21 @@ async function respond(request: Request, audit: Audit): Promise<Responses[Reques
       const options = { settings: request.settings, run, readOnly: true, audit };
       return changesBetween(schema, await withSession(options, takeSnapshot));
     }
+    case 'upgraded': {
+      // Printing views again needs a session that may write.
+      const options = { settings: request.settings, run, readOnly: false, audit };
+      return await withSession(options, (session) => compareVersions(schema, session));
+    }
   }
+}
+
+async function compareVersions(schema: Snapshot, session: Session): Promise<VersionDifference> {
+  const other = await takeSnapshot(session);
+  const facts = await reprintViews(session, schema.facts, other.facts);
+  return {
+    changes: changesBetween({ ...schema, facts }, other),
+    unmodeled: compareUnmodeled(schema.unmodeled, other.unmodeled),
+  };
 }
 
 async function withSession<T>(

@@ -1,7 +1,6 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
 import { loginThere, targetThere } from '../clone/private/folder-location.ts';
 import type { StartedCopy } from '../clone/private-cluster.ts';
-import { plural } from '../format.ts';
 import type { Caveat } from '../model/report.ts';
 import type { ApplicationSection } from '../model/upgrade-model.ts';
 import { type ChecksBefore, runChecksAfter, runChecksBefore } from '../observe/checks/check-watch.ts';
@@ -33,24 +32,18 @@ export async function askOldVersion(
   return { checks, schema, questions };
 }
 
-/** Compares the schema right after the upgrade. @returns null if it could not be compared: the caveats say why. */
+/** Compares the schema right after the upgrade. @returns nulls if it could not be compared: the caveats say why. */
 export async function compareUpgradedSchema(
   context: CloneContext,
   { place, original }: Place,
   { schema }: OldAnswers,
   caveats: Caveat[],
-): Promise<ApplicationSection['schemaChanges']> {
+): Promise<Pick<ApplicationSection, 'schemaChanges' | 'unmodeled'>> {
   const found = await measured(caveats, 'application.schemaChanges', () =>
-    // OIDs of functions and constraints are others now, so that only names can be compared.
-    schema.describe(targetThere(context.target, place, original.superuser).settings),
+    schema.upgraded(targetThere(context.target, place, original.superuser).settings),
   );
-  if (found === null) return null;
-  const { changes, reprinted } = withoutExplained(found);
-  if (reprinted > 0) {
-    const reason = `the versions print the definitions of ${plural(reprinted, 'view')} differently: these were not compared`;
-    caveats.push({ path: 'application.schemaChanges', kind: 'unmeasured', reason });
-  }
-  return changes;
+  if (found === null) return { schemaChanges: null, unmodeled: null };
+  return { schemaChanges: withoutExplained(found.changes), unmodeled: found.unmodeled };
 }
 
 /** Tries the queries and checks on the upgraded server, once its statistics are there. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../../src/postgres/connection/audit.ts';
 import { openSession } from '../../../src/postgres/connection/connect.ts';
 import { openSchemaWatch } from '../../../src/schema/schema-watch.ts';
+import { DEPENDING, SCHEMA } from '../../helpers/every-kind.ts';
 import { scratch } from '../../helpers/scratch.ts';
 import { VERSIONS } from '../../helpers/servers.ts';
 
@@ -101,5 +102,44 @@ describe.each(VERSIONS)('on %d', (version) => {
     });
     await watch.close();
     await drop();
+  });
+});
+
+describe('a schema on another version', () => {
+  const VIEWS = `${SCHEMA}; ${DEPENDING}; CREATE FUNCTION public.of_mood(public.mood) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    CREATE OPERATOR public.=== (LEFTARG = integer, RIGHTARG = integer, FUNCTION = public.acc); CREATE STATISTICS public.st ON d, n FROM public.things;
+    CREATE CAST (public.mood AS integer) WITH FUNCTION public.of_mood(public.mood); ALTER TABLE public.things ALTER t SET STATISTICS 50;
+    SELECT nextval('public.counter'); CREATE TEXT SEARCH CONFIGURATION public.words (COPY = simple);
+    CREATE FUNCTION public.atomic(n integer) RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM public.people WHERE id > n; END;
+    CREATE TABLE public.t (a integer, b text, at timestamptz); CREATE TABLE public.u (a integer);
+    CREATE VIEW public.v AS SELECT t.a, upper(b) AS b FROM t WHERE EXISTS (SELECT FROM u WHERE u.a = t.a) AND extract(year FROM at) > 2000;
+    CREATE VIEW public.w (x, y) WITH (security_barrier) AS SELECT a, row_number() OVER (ORDER BY b) FROM v GROUP BY a, b;
+    CREATE MATERIALIZED VIEW public.m AS WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r WHERE a < 3) SELECT * FROM r JOIN t USING (a);
+    COMMENT ON VIEW public.v IS 'kept'; CREATE INDEX ON public.m (a); GRANT SELECT ON public.w TO PUBLIC;
+    CREATE RULE r AS ON INSERT TO public.w DO INSTEAD INSERT INTO u VALUES (new.x);`;
+
+  test('has no other views if it prints the same ones differently, and others if they differ', async () => {
+    const old = await scratch(14, VIEWS);
+    const same = await scratch(18, VIEWS);
+    const other = await scratch(18, VIEWS.replace('> 2000', '> 2001'));
+    const watch = await openSchemaWatch();
+    try {
+      await watch.before(old.settings);
+      expect(await watch.describe(same.settings)).not.toEqual([]);
+      const { changes, unmodeled } = await watch.upgraded(same.settings);
+      // Privileges of owners and of the schema public depend on the version that makes a database, not on one that it is upgraded to.
+      expect(changes.filter(({ verb }) => verb !== 'grant' && verb !== 'revoke')).toEqual([]);
+      expect(unmodeled).toEqual([]);
+      const { changes: differing } = await watch.upgraded(other.settings);
+      expect(
+        new Set(differing.filter(({ verb }) => verb === 'create').map(({ object }) => object)),
+      ).toContain('public.v');
+      expect(
+        await same.session.query("SELECT FROM pg_class WHERE relname = 'safemigrate_reprinted'"),
+      ).toEqual([]);
+    } finally {
+      await watch.close();
+      for (const each of [old, same, other]) await each.drop();
+    }
   });
 });
