@@ -3,6 +3,7 @@ import { checkSection, queriesSection } from './check-model.ts';
 import { bytes, milliseconds, time } from './measures.ts';
 import { caveat } from './run-model.ts';
 import { schemaChange } from './schema-model.ts';
+import { statementSection, transactionSection } from './statement-model.ts';
 import { UPGRADE_MODES } from './upgrade-mode.ts';
 
 const installation = z.object({
@@ -46,13 +47,19 @@ const applicationSection = z.object({
   checks: z.array(checkSection),
   /** Differences of the schema right after the upgrade, but for what the versions explain; null: it could not be compared. */
   schemaChanges: z.array(schemaChange).nullable(),
+  /** Differences of kinds of objects whose changes are described in words only. */
+  unmodeled: z.array(z.object({ kind: z.string(), detail: z.string() })).nullable(),
 });
 
+/** After the first mode whose server was started. */
 const postUpgradeCommand = z.object({
   argv: z.array(z.string()),
-  /** After the first mode. null: a signal ended it. */
+  /** null: a signal ended it. */
   exitCode: z.int().nullable(),
   durationMs: milliseconds,
+  /** What it sent to the upgraded server, as in the report of a rehearsal. */
+  statements: z.array(statementSection),
+  transactions: z.array(transactionSection),
 });
 
 const obstacle = z.object({

@@ -3,6 +3,7 @@ import type { Clone } from '../clone/method.ts';
 import { forOwnSessions } from '../clone/own-sessions.ts';
 import { type CommandSandbox, describeIsolation } from '../command/sandbox/command-sandbox.ts';
 import type { StatementSection } from '../model/report.ts';
+import type { SeenCommand } from '../observe/attribute-changes.ts';
 import { compareTarget, type TargetComparison } from '../observe/compare-target.ts';
 import { type DataLoss, measureDataLoss } from '../observe/data-loss.ts';
 import { isOwnHost } from '../observe/session-origin.ts';
@@ -48,6 +49,20 @@ function isConfined(
 /** The target is on this machine, and its Unix sockets were not hidden. */
 function hasOpenSockets({ target }: CloneSetup['context'], sandbox: CommandSandbox): boolean {
   return sandbox.kind === 'none' && target.settings.hosts.some(({ host }) => isOwnHost(host));
+}
+
+/** What is known of a run on a clone that has a server of its own, where nothing that the command does there reaches the target. */
+export function seenOnOwnServer({ plan, context, clone, sandbox }: CloneSetup, run: CloneRun): SeenCommand {
+  const { targetConnections, others, elsewhere, dialled, result, wire } = run;
+  return {
+    ...{ targetConnections, others, elsewhere, leftRunning: result.leftRunning },
+    reachedClone: wire.reached(),
+    mayHaveDialled: sandbox.kind !== 'sandboxed' && (dialled || hasOpenSockets(context, sandbox)),
+    mayActUnseen: exposureOf(context.target.role) !== null,
+    confined: isConfined(plan, clone, sandbox),
+    ...{ madeDatabases: false, ranHiddenCode: false },
+    ...{ ownDatabases: [], unreadCode: [], transactions: [], cloneChanges: [], afterClone: [] },
+  };
 }
 
 const OF_DATABASES = new Set(['CREATE DATABASE', 'DROP DATABASE']);

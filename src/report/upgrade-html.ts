@@ -2,21 +2,28 @@ import { formatBytes, formatDuration, plural } from '../format.ts';
 import type { ModeSection, UpgradeObstacle, UpgradePhase, UpgradeReport } from '../model/upgrade-model.ts';
 import { type Html, html } from './html/escape-html.ts';
 import { bar, facts, listHtml, section, tableHtml } from './html/parts-html.ts';
+import { caveatSection } from './html/sections-html.ts';
+import { statementTable } from './html/statements-html.ts';
 import { htmlPage } from './html.ts';
-import { notPassedWords, upgradeFacts, upgradeSummary, wayBackWords } from './upgrade-phrases.ts';
+import {
+  furtherReasons,
+  notPassedWords,
+  upgradeFacts,
+  upgradeSummary,
+  wayBackWords,
+} from './upgrade-phrases.ts';
 
 /** The report of an upgrade as one page that needs no network and no other file, with bars for each mode and its phases. */
 export function renderUpgradeHtml(report: UpgradeReport): string {
-  const { verdict, caveats, to, run } = report;
+  const { verdict, to, run } = report;
   const parts = [
     verdictPart(report),
     section('facts', 'Facts', [facts(upgradeFacts(report))]),
     modesPart(report),
     obstaclesPart(report),
     stepsPart(report),
-    caveats.length === 0
-      ? undefined
-      : section('caveats', 'Not exact', [listHtml(caveats.map(({ reason }) => reason)) ?? html``]),
+    report.command === null ? undefined : statementTable(report.command),
+    caveatSection(report),
   ].filter((part) => part !== undefined);
   const title = `${verdict.pass ? 'Passed' : 'Did not pass'}: upgrade to PostgreSQL ${to.major}`;
   return htmlPage(`${title}, safemigrate ${run.id}`, parts);
@@ -25,7 +32,7 @@ export function renderUpgradeHtml(report: UpgradeReport): string {
 function verdictPart(report: UpgradeReport): Html {
   const { verdict, recommendation } = report;
   return html`<div class="verdict ${verdict.pass ? 'good' : 'bad'}"><h1>${verdict.pass ? 'Passed' : 'Did not pass'}: ${upgradeSummary(report)}</h1>
-${listHtml(verdict.reasons.slice(1))}${
+${listHtml(furtherReasons(report))}${
   recommendation && html`<p>Choose <code>--${recommendation.mode}</code>: ${recommendation.reason}.</p>`
 }</div>`;
 }
@@ -48,7 +55,7 @@ function modesPart({ modes, recommendation, carriesStatistics }: UpgradeReport):
   const note = carriesStatistics
     ? undefined
     : html`<p>Users wait for the first stage of the statistics, too: without them plans are bad.</p>`;
-  return section('modes', 'How long users wait', [
+  return section('modes', rows.length === 0 ? 'Modes' : 'How long users wait', [
     ...(rows.length === 0 ? [] : [tableHtml(['mode', 'users wait', 'disk', 'way back'], rows)]),
     ...passed.map((each) => phasesOf(each, longestPhase)),
     ...(note ? [note] : []),

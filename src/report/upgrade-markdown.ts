@@ -1,7 +1,15 @@
 import { formatBytes, formatDuration } from '../format.ts';
 import type { ModeSection, UpgradeObstacle, UpgradeReport } from '../model/upgrade-model.ts';
 import { block, code, prose } from './markdown/escape-markdown.ts';
-import { notPassedWords, upgradeFacts, upgradeSummary, wayBackWords } from './upgrade-phrases.ts';
+import { failurePart } from './markdown/findings-markdown.ts';
+import { caveatPart, statementPart } from './markdown/parts-markdown.ts';
+import {
+  furtherReasons,
+  notPassedWords,
+  upgradeFacts,
+  upgradeSummary,
+  wayBackWords,
+} from './upgrade-phrases.ts';
 
 /** The report of an upgrade for a pull request or an issue. */
 export function renderUpgradeMarkdown(report: UpgradeReport): string {
@@ -9,7 +17,7 @@ export function renderUpgradeMarkdown(report: UpgradeReport): string {
   return `${[
     `## ${verdict.pass ? '✅ Passed' : '❌ Did not pass'}: ${prose(upgradeSummary(report))}`,
     '',
-    ...verdict.reasons.slice(1).map((reason) => `- ${prose(reason)}`),
+    ...furtherReasons(report).map((reason) => `- ${prose(reason)}`),
     ...(recommendation === null
       ? []
       : ['', `Choose ${code(`--${recommendation.mode}`)}: ${prose(recommendation.reason)}.`]),
@@ -18,9 +26,8 @@ export function renderUpgradeMarkdown(report: UpgradeReport): string {
     ...modeTable(modes, report),
     ...(obstacles.length === 0 ? [] : ['', '### In the way', '']),
     ...obstacles.flatMap(obstacleLines),
-    ...(caveats.length === 0
-      ? []
-      : ['', '### Not exact', '', ...caveats.map(({ reason }) => `- ${prose(reason)}`)]),
+    ...commandLines(report),
+    ...(caveats.length === 0 ? [] : ['', '### Caveats', '', ...caveatPart(report).items]),
   ].join('\n')}\n`;
 }
 
@@ -29,8 +36,7 @@ function modeTable(modes: readonly ModeSection[], { recommendation }: UpgradeRep
   if (modes.length === 0) return [];
   return [
     '',
-    '| mode | users wait | disk | way back |',
-    '|---|--:|--:|---|',
+    ...(passed.length === 0 ? [] : ['| mode | users wait | disk | way back |', '|---|--:|--:|---|']),
     ...passed.map((each) => {
       const { mode, downtimeMs, peakBytes } = each;
       const name = mode === recommendation?.mode ? `**${mode}**` : mode;
@@ -43,6 +49,19 @@ function modeTable(modes: readonly ModeSection[], { recommendation }: UpgradeRep
 }
 
 const SHOWN = 10;
+
+/** What the command that belongs to the upgrade sent. */
+function commandLines({ command }: UpgradeReport): string[] {
+  if (command === null) return [];
+  return [statementPart(command), failurePart(command)].flatMap(({ title, head, items }) =>
+    items.length === 0
+      ? []
+      : [
+          ...['', `### ${title}`, '', ...head, ...items.slice(0, SHOWN)],
+          ...(items.length > SHOWN ? ['', `and ${items.length - SHOWN} more, see the JSON report`] : []),
+        ],
+  );
+}
 
 function obstacleLines({
   code: name,
@@ -59,8 +78,11 @@ function obstacleLines({
     ...shown.map((object) => `  - ${code(object)}`),
     ...(count > shown.length ? [`  - and ${count - shown.length} more`] : []),
     `  - Do: ${prose(remedy)}`,
-    ...(sql.length === 0
-      ? []
-      : ['', ...block('sql', sql.slice(0, SHOWN).join('\n')).map((line) => `  ${line}`), '']),
+    ...(sql.length === 0 ? [] : ['', ...indented(block('sql', sql.slice(0, SHOWN).join('\n'))), '']),
   ];
+}
+
+/** As a part of an item of a list. */
+function indented(lines: readonly string[]): string[] {
+  return lines.flatMap((text) => text.split('\n')).map((line) => `  ${line}`);
 }

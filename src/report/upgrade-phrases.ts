@@ -6,12 +6,26 @@ import type {
   UpgradeReport,
 } from '../model/upgrade-model.ts';
 
-/** What the report says first: the recommendation, or that the upgrade is possible. */
-export function upgradeSummary({ recommendation, modes, to, verdict }: UpgradeReport): string {
+/** What the report says first: the recommendation, or what stands in the way. */
+export function upgradeSummary(report: UpgradeReport): string {
+  const { recommendation, modes, to, verdict } = report;
+  const codes = gravest(report);
+  if (codes.length > 1) return `${codes.length} things stand in the way: ${codes.join(', ')}`;
   const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
   if (!verdict.pass || !recommendation || !chosen)
     return verdict.reasons[0] ?? `the upgrade to PostgreSQL ${to.major} would succeed`;
   return `users would wait ${formatDuration(chosen.downtimeMs ?? 0)} with pg_upgrade --${chosen.mode}`;
+}
+
+/** The reasons that the summary does not have: obstacles are listed with their remedies. */
+export function furtherReasons(report: UpgradeReport): string[] {
+  const codes = gravest(report);
+  if (codes.length < 2) return report.verdict.reasons.slice(1);
+  return report.verdict.reasons.filter((reason) => !codes.some((code) => reason.startsWith(`${code}: `)));
+}
+
+function gravest({ obstacles }: UpgradeReport): string[] {
+  return obstacles.filter(({ severity }) => severity === 'error').map(({ code }) => code);
 }
 
 /** What was tried on both versions. */

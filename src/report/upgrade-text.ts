@@ -1,8 +1,11 @@
 import { formatBytes, formatDuration, plural } from '../format.ts';
 import type { ModeSection, UpgradeObstacle, UpgradePhase, UpgradeReport } from '../model/upgrade-model.ts';
+import { caveatsText, cleanupSection } from './text/outcome-text.ts';
 import { andMore, bullet, fact, heading, messageText } from './text/parts-text.ts';
-import { flow, layoutTable, marks, type Span, type TextRow, type TextStyle, tone } from './text-layout.ts';
+import { failureSection, statementsText } from './text/statements-text.ts';
+import { flow, layoutTable, marks, type Span, type TextStyle, tone } from './text-layout.ts';
 import {
+  furtherReasons,
   notPassedWords,
   postUpgradeWords,
   triedWords,
@@ -16,10 +19,11 @@ export function renderUpgradeText(report: UpgradeReport, style: TextStyle): stri
     verdictLines(report, style),
     factLines(report, style),
     obstacleLines(report, style),
-    checkLines(report, style),
     modeLines(report, style),
     stepLines(report, style),
-    caveatLines(report, style),
+    ...commandSections(report, style),
+    caveatsText(report, style),
+    cleanupSection(report, style),
   ];
   const shown = sections.filter((lines) => lines.length > 0).map((lines) => lines.join('\n'));
   return `${shown.join('\n\n')}\n`;
@@ -31,7 +35,7 @@ function verdictLines(report: UpgradeReport, style: TextStyle): string[] {
   const title = tone(verdict.pass ? 'good' : 'bad', `${mark} ${verdict.pass ? 'PASSED' : 'DID NOT PASS'}`);
   return [
     ...flow(style, [': ', tone('strong', messageText(style, upgradeSummary(report)))], 2, [title]),
-    ...verdict.reasons.slice(1).flatMap((reason) => bullet(style, [messageText(style, reason)])),
+    ...furtherReasons(report).flatMap((reason) => bullet(style, [messageText(style, reason)])),
     ...(recommendation
       ? fact(style, 'Choose', [tone('strong', `--${recommendation.mode}`), `: ${recommendation.reason}`])
       : []),
@@ -92,20 +96,11 @@ function oneObstacle(
   ];
 }
 
-const CHECK_LINES = 40;
-
-function checkLines({ check }: UpgradeReport, style: TextStyle): string[] {
-  if (check === null || check.passed) return [];
-  return [
-    ...heading(style, 'pg_upgrade --check'),
-    ...check.output.slice(-CHECK_LINES).flatMap((line) => flow(style, [line], 4, ['  '])),
-  ];
-}
-
 function modeLines(report: UpgradeReport, style: TextStyle): string[] {
   if (report.modes.length === 0) return [];
-  const titles = ['mode', 'pg_upgrade', 'start', 'statistics', 'users wait', 'disk', 'way back'];
-  const align: TextRow['align'] = ['left', 'right', 'right', 'right', 'right', 'right', 'left'];
+  const command = report.command === null ? [] : ['command'];
+  const titles = ['mode', 'pg_upgrade', 'start', 'statistics', ...command, 'users wait', 'disk', 'way back'];
+  const align = titles.map((title) => (['mode', 'way back'].includes(title) ? 'left' : 'right'));
   const rows = [
     { columns: titles.map((title) => tone('dim', title)), align },
     ...report.modes
@@ -115,7 +110,7 @@ function modeLines(report: UpgradeReport, style: TextStyle): string[] {
   const others = report.modes.filter(({ outcome }) => outcome !== 'passed');
   return [
     ...heading(style, 'Modes'),
-    ...layoutTable(style, rows),
+    ...(rows.length > 1 ? layoutTable(style, rows) : []),
     ...others.flatMap((each) => flow(style, [notPassedWords(each)], 4, ['  '])),
     ...(report.carriesStatistics
       ? []
@@ -128,7 +123,7 @@ function modeLines(report: UpgradeReport, style: TextStyle): string[] {
   ];
 }
 
-function columnsOf(mode: ModeSection, { recommendation }: UpgradeReport): Span[] {
+function columnsOf(mode: ModeSection, { recommendation, command }: UpgradeReport): Span[] {
   const of = (...names: UpgradePhase['name'][]) =>
     formatDuration(
       mode.phases
@@ -141,6 +136,7 @@ function columnsOf(mode: ModeSection, { recommendation }: UpgradeReport): Span[]
     of('pg_upgrade'),
     of('start'),
     of('first statistics', 'statistics'),
+    ...(command === null ? [] : [of('command')]),
     tone('strong', formatDuration(mode.downtimeMs ?? 0)),
     mode.peakBytes === null ? '?' : formatBytes(mode.peakBytes),
     wayBackWords(mode),
@@ -158,10 +154,9 @@ function stepLines({ modes, recommendation }: UpgradeReport, style: TextStyle): 
   return [...heading(style, `The time of --${chosen.mode}`), ...layoutTable(style, rows)];
 }
 
-function caveatLines({ caveats }: UpgradeReport, style: TextStyle): string[] {
-  if (caveats.length === 0) return [];
-  return [
-    ...heading(style, 'Not exact'),
-    ...caveats.flatMap(({ reason }) => bullet(style, [messageText(style, reason)])),
-  ];
+/** What the command that belongs to the upgrade sent, with its locks: there is no other place for them. */
+function commandSections({ command }: UpgradeReport, style: TextStyle): string[][] {
+  if (command === null) return [];
+  const sent = { statements: command.statements, schema: null };
+  return [statementsText(sent, { ...style, verbose: true }), failureSection(sent, style)];
 }

@@ -13,17 +13,13 @@ export interface UpgradeFindings {
 /** Recommends a mode and gives the verdict: the upgrade passes if it can be done, in the time that there is. */
 export function judgeUpgrade(
   { check, obstacles, modes }: UpgradeFindings,
-  { to, maxDowntimeMs }: Pick<UpgradePlan, 'to' | 'maxDowntimeMs'>,
+  { maxDowntimeMs }: Pick<UpgradePlan, 'maxDowntimeMs'>,
 ): Pick<UpgradeReport, 'recommendation' | 'verdict'> {
   const recommendation = recommend(modes, maxDowntimeMs);
   const reasons = obstacles
     .filter(({ severity }) => severity === 'error')
     .map(({ code, message }) => `${code}: ${message}`);
-  if (!check?.passed && reasons.length === 0)
-    reasons.push(`pg_upgrade refuses to upgrade this cluster to PostgreSQL ${to}`);
-  for (const { mode, outcome, phases, reason } of modes)
-    if (outcome === 'failed')
-      reasons.push(phases.length === 0 ? `pg_upgrade --${mode} failed` : `${reason} (--${mode})`);
+  reasons.push(...failures(modes));
   if (check?.passed && recommendation === null && reasons.length === 0)
     reasons.push('no mode could be tried');
   const downtimeMs = modes.find(({ mode }) => mode === recommendation?.mode)?.downtimeMs ?? null;
@@ -32,4 +28,15 @@ export function judgeUpgrade(
       `users would wait ${formatDuration(downtimeMs)} with ${recommendation?.mode}, longer than ${formatDuration(maxDowntimeMs)} (--max-downtime)`,
     );
   return { recommendation, verdict: { pass: reasons.length === 0, reasons } };
+}
+
+/** One reason for the modes that failed alike. */
+function failures(modes: readonly ModeSection[]): string[] {
+  const alike = new Map<string, string[]>();
+  for (const { mode, outcome, phases, reason } of modes) {
+    if (outcome !== 'failed') continue;
+    const why = phases.length === 0 ? 'pg_upgrade failed' : (reason ?? 'it failed');
+    alike.set(why, [...(alike.get(why) ?? []), `--${mode}`]);
+  }
+  return [...alike].map(([why, names]) => `${why} (${names.join(', ')})`);
 }

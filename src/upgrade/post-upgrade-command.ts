@@ -1,35 +1,101 @@
 import type { Clone, CloneContext } from '../clone/method.ts';
-import { SafemigrateError } from '../errors.ts';
+import { forOwnSessions } from '../clone/own-sessions.ts';
+import { commandWithoutSecrets } from '../command/command-secrets.ts';
+import type { Caveat } from '../model/report.ts';
 import type { PostUpgradeCommand } from '../model/upgrade-model.ts';
+import type { CommandWatch, SeenStatements } from '../observe/command-watch.ts';
+import { allRelations, givenRelations, type RelationTree } from '../observe/relation-names.ts';
+import { compareRelations, type RelationsData, readRelations } from '../observe/relations.ts';
+import { readTargetState } from '../observe/target-state.ts';
+import { openSession } from '../postgres/connection/connect.ts';
+import type { Session } from '../postgres/connection/session.ts';
 import { openWire, runThroughWire } from '../rehearsal/run-on-clone.ts';
+import { uninterrupted } from '../rehearsal/slices.ts';
 import type { Lifetime } from '../rehearsal/with-scope.ts';
 import type { SchemaWatch } from '../schema/schema-watch.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
+import { proveUntouched } from './target-untouched.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
+
+/** What the command did; null if there is none. */
+export interface PostUpgradeRun {
+  readonly command: PostUpgradeCommand | null;
+  readonly caveats: readonly Caveat[];
+}
 
 /**
  * Runs the command that belongs to the upgrade on the upgraded server, through the proxy, as in a rehearsal.
  * @param context with the new version as the target's.
- * @throws SafemigrateError `TARGET_CHANGED` if the command connected to the target itself.
+ * @throws SafemigrateError `TARGET_CHANGED` if the command connected to the target itself, or if it changed.
  */
 export async function runPostUpgrade(
   life: Lifetime,
   plan: UpgradePlan,
   context: CloneContext,
   clone: Clone,
-  { command, sandbox }: PreparedUpgrade,
+  { command, sandbox, context: target }: PreparedUpgrade,
   schema: SchemaWatch,
-): Promise<PostUpgradeCommand | null> {
-  if (command === null) return null;
+): Promise<PostUpgradeRun> {
+  if (command === null) return { command: null, caveats: [] };
   const setup = { life, plan, context, clone, schema, sandbox };
-  const { result, targetConnections } = await runThroughWire(setup, command, await openWire(setup, command));
-  const [contact] = targetConnections;
-  if (contact)
-    throw new SafemigrateError(
-      'TARGET_CHANGED',
-      `The command connected to the target itself, as ${contact.user ?? 'an unknown role'}: it may have changed it.`,
-      { hint: 'Look at the target. The command has to take its URL from the environment.' },
-    );
-  const { exitCode, durationMs } = result;
-  return { argv: [...plan.command.argv], exitCode, durationMs };
+  const before = await inClone(context, clone, readBefore);
+  const open = await openWire(setup, command);
+  const start = await readTargetState(uninterrupted(target));
+  const ran = await runThroughWire(setup, command, open);
+  const caveats = await proveUntouched(setup, target, start, ran);
+  const seen = await inClone(context, clone, (session) => statementsOf(session, open.wire, before));
+  const { exitCode, durationMs } = ran.result;
+  const { statements, transactions } = seen;
+  const argv = commandWithoutSecrets(plan.command.argv, command.logins.logins);
+  return {
+    command: { argv, exitCode, durationMs, statements, transactions },
+    caveats: [...caveats, ...seen.caveats.map(ofCommand)],
+  };
+}
+
+function ofCommand(caveat: Caveat): Caveat {
+  return { ...caveat, path: `command.${caveat.path}` };
+}
+
+interface BeforeCommand {
+  readonly tree: RelationTree;
+  readonly relations: RelationsData;
+}
+
+async function readBefore(session: Session): Promise<BeforeCommand> {
+  return { tree: await allRelations(session), relations: await readRelations(session) };
+}
+
+const FIRST_OF_USERS = 16_384;
+
+/** What the command sent, with the names of what it locked and what it rewrote. */
+async function statementsOf(
+  session: Session,
+  wire: CommandWatch,
+  { tree, relations }: BeforeCommand,
+): Promise<SeenStatements> {
+  const locked = wire.lockedRelations();
+  const now = await givenRelations(session, locked);
+  // Other sessions cannot see it yet, and so do not wait for it.
+  const made = new Set([...now.keys()].filter((oid) => oid >= FIRST_OF_USERS && !tree.has(oid)));
+  const rewritten = compareRelations(relations, await readRelations(session, relations), {
+    bytes: 0,
+    shared: false,
+  });
+  return wire.statements({ tree: new Map([...tree, ...now]), made, data: rewritten.section });
+}
+
+async function inClone<T>(
+  { run, audit, signal, target }: CloneContext,
+  clone: Clone,
+  read: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await openSession(forOwnSessions(clone, target), {
+    ...{ purpose: 'clone', run, audit, signal, readOnly: true },
+  });
+  try {
+    return await read(session);
+  } finally {
+    await session.close();
+  }
 }

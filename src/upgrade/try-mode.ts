@@ -60,8 +60,8 @@ export async function tryMode(
       { ...phase('pg_upgrade', upgraded.durationMs, true), steps: longestSteps(upgraded) },
       ...used.phases,
     ];
-    if (failed(used.command)) {
-      const reason = 'the command failed on the upgraded server';
+    const reason = whyFailed(used.command);
+    if (reason !== null) {
       return { section: { ...not, phases, outcome: 'failed', reason }, used };
     }
     const downtimeMs = phases.reduce((sum, { down, durationMs }) => sum + (down ? durationMs : 0), 0);
@@ -75,8 +75,11 @@ export async function tryMode(
   }
 }
 
-function failed(command: PostUpgradeCommand | null): boolean {
-  return command !== null && command.exitCode !== 0;
+/** @returns null if it did not fail. */
+function whyFailed(command: PostUpgradeCommand | null): string | null {
+  if (command === null || command.exitCode === 0) return null;
+  const error = command.statements.find((statement) => statement.error !== null)?.error;
+  return `the command failed on the upgraded server${error ? `: ${error.message}` : ''}`;
 }
 
 async function whySkipped(mode: UpgradeMode, { prepared, old }: Clusters): Promise<string | null> {

@@ -268,7 +268,7 @@ export function dataHtml({ data }: Report): Html | undefined {
   ]);
 }
 
-export function caveatSection({ caveats }: Report): Html | undefined {
+export function caveatSection({ caveats }: Pick<Report, 'caveats'>): Html | undefined {
   if (caveats.length === 0) return undefined;
   return section('caveats', 'Caveats', [
     html`<ul>${caveats.map(({ path, kind, reason }) => html`<li><code>${path}</code> (${kind}): ${reason}</li>`)}</ul>`,

@@ -6,7 +6,7 @@ import { repetitionWords } from '../phrases.ts';
 import { cutText, type Html, html } from './escape-html.ts';
 
 /** All statements in a table that can be sorted and searched; without scripts it is a plain table in the order of the run. */
-export function statementTable({ statements }: Report): Html | undefined {
+export function statementTable({ statements }: Pick<Report, 'statements'>): Html | undefined {
   if (statements.length === 0) return undefined;
   return html`
 <section aria-labelledby="statements"><h2 id="statements">Statements</h2>

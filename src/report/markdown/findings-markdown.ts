@@ -37,7 +37,7 @@ function hazardItem(hazard: Hazard): string {
   );
 }
 
-export function failurePart({ statements }: Report): Part {
+export function failurePart({ statements }: Pick<Report, 'statements'>): Part {
   const failed = statements.filter(({ error }) => error !== null);
   return {
     ...PART,

@@ -42,7 +42,7 @@ export function parts(report: Report): Part[] {
   ].filter((part): part is Part => part !== undefined && part.items.length > 0);
 }
 
-function statementPart({ statements }: Report): Part {
+export function statementPart({ statements }: Pick<Report, 'statements'>): Part {
   const slowest = statements.toSorted(
     (one, other) =>
       (other.atProductionSize?.ms ?? other.durationMs) - (one.atProductionSize?.ms ?? one.durationMs),
@@ -66,7 +66,7 @@ function strongest({ locks }: StatementSection): string {
   return lock ? `${lock.mode} on ${code(lock.relation)}` : '';
 }
 
-function caveatPart({ caveats }: Report): Part {
+export function caveatPart({ caveats }: Pick<Report, 'caveats'>): Part {
   return {
     ...PART,
     title: `Caveats: ${formatCount(caveats.length)}`,

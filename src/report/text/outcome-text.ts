@@ -52,6 +52,8 @@ const CONSTANT = new Set([
   'clone.uniqueBytes',
   'statements[].walBytes',
   'statements[].rewrote',
+  'command.statements[].walBytes',
+  'command.statements[].rewrote',
   'data.walBytes',
   'queries',
   'forecast.disk.freeBytes',
@@ -61,7 +63,7 @@ const CONSTANT = new Set([
 const MARKED_AS_ESTIMATE = 'data.tables';
 
 /** The caveats of the report; paths with the same reason share a line. */
-export function caveatsText(report: Report, style: TextStyle): string[] {
+export function caveatsText(report: Pick<Report, 'caveats'>, style: TextStyle): string[] {
   const caveats = report.caveats.filter(
     ({ path, kind }) =>
       !CONSTANT.has(path) && (style.verbose || kind !== 'estimate' || path !== MARKED_AS_ESTIMATE),
@@ -82,7 +84,7 @@ export function caveatsText(report: Report, style: TextStyle): string[] {
 }
 
 /** What could not be removed. It comes last, next to the prompt, since somebody has to remove it. */
-export function cleanupSection({ cleanup }: Report, style: TextStyle): string[] {
+export function cleanupSection({ cleanup }: Pick<Report, 'cleanup'>, style: TextStyle): string[] {
   if (cleanup.failed.length === 0) return [];
   return [
     ...flow(

@@ -14,7 +14,10 @@ const SQL_COLUMNS = 160;
 /** Faster statements are not worth a line in a list of the slowest. */
 const NOTICEABLE_MS = { verbose: 1, short: 50 };
 
-export function statementsText(report: Report, style: TextStyle): string[] {
+/** Statements, and what has to be known of the schema to tell locks that matter. */
+type Sent = Pick<Report, 'statements' | 'schema'>;
+
+export function statementsText(report: Sent, style: TextStyle): string[] {
   const { statements } = report;
   if (statements.length === 0) return [];
   const failed = statements.filter((statement) => statement.error !== null);
@@ -29,7 +32,7 @@ export function statementsText(report: Report, style: TextStyle): string[] {
 }
 
 /** Statements that failed: the reason if the command failed, a side note if it did not (tools try things out). */
-export function failureSection({ statements }: Report, style: TextStyle): string[] {
+export function failureSection({ statements }: Pick<Report, 'statements'>, style: TextStyle): string[] {
   const failed = statements.filter((statement) => statement.error !== null);
   if (failed.length === 0) return [];
   return [
@@ -113,7 +116,7 @@ function facts(statement: StatementSection): string {
 
 const EXACTNESS = { group: 'of its group', sampled: 'sampled', unknown: 'unknown' } as const;
 
-function lockLines({ statements, schema }: Report, style: TextStyle): string[] {
+function lockLines({ statements, schema }: Sent, style: TextStyle): string[] {
   const locks = longestLocks(statements, schema);
   if (locks.length === 0) return [];
   const rows: TextRow[] = locks.slice(0, LISTED_LOCKS).map((lock) => ({

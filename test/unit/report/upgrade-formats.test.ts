@@ -14,6 +14,39 @@ const phase = (
   steps: name === 'pg_upgrade' ? [{ name: 'Copying user relation files', durationMs: ms / 2 }] : [],
 });
 
+const error = {
+  ...{
+    sqlstate: '42P07',
+    message: `exists ${HOSTILE}`,
+    detail: null,
+    hint: null,
+    position: null,
+    where: null,
+  },
+  ...{ internalQuery: null, schema: null, table: null, column: null, dataType: null, constraint: null },
+};
+
+const statement = (index: number, failure: object | null) => ({
+  ...{ index, session: 1, sql: `ALTER TABLE t /* ${HOSTILE} */ ADD COLUMN c int`, tag: 'ALTER TABLE' },
+  ...{
+    startedAt: '2026-11-23T10:00:40.000Z',
+    durationMs: 12,
+    rows: null,
+    transaction: index,
+    explicit: false,
+  },
+  ...{ exactness: 'exact', error: failure, rewrote: [], walBytes: 1024 },
+  locks: [
+    {
+      relation: 'public.t',
+      mode: 'ACCESS EXCLUSIVE',
+      acquiredBy: 'x',
+      heldMs: 11,
+      blocks: ['reads', 'writes'],
+    },
+  ],
+});
+
 /** Parsed, so that it stays what the model says. */
 const REPORT = upgradeReport.parse({
   version: 1,
@@ -44,7 +77,7 @@ const REPORT = upgradeReport.parse({
         objects: [HOSTILE],
         count: 3,
         remedy: 'release another application',
-        sql: [`SELECT '${HOSTILE}';`],
+        sql: [`SELECT '${HOSTILE}';`, 'SELECT 2;'],
       },
     },
     {
@@ -81,8 +114,11 @@ const REPORT = upgradeReport.parse({
       wayBack: false,
     },
   ],
-  command: { argv: ['sh', HOSTILE], exitCode: 0, durationMs: 120 },
-  application: { mode: 'clone', queries: null, checks: [], schemaChanges: [] },
+  command: {
+    ...{ argv: ['sh', HOSTILE], exitCode: 0, durationMs: 120, transactions: [] },
+    statements: [statement(1, null), statement(2, error)],
+  },
+  application: { mode: 'clone', queries: null, checks: [], schemaChanges: [], unmodeled: [] },
   recommendation: { mode: 'clone', reason: 'it leaves the old cluster as it was' },
   carriesStatistics: true,
   caveats: [{ path: 'modes', kind: 'estimate', reason: `about ${HOSTILE}` }],
