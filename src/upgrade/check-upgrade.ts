@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { type CagedRun, runCaged } from './caged-programs.ts';
@@ -10,18 +10,37 @@ import type { UpgradePlan } from './upgrade-plan.ts';
 export interface UpgradeCheck extends NonNullable<UpgradeReport['check']> {
   /** The files that it wrote about what it found: their lines, by name. */
   readonly files: ReadonlyMap<string, readonly string[]>;
+  /** What it said when it refused; empty if it did not. */
+  readonly refusal: readonly string[];
 }
+
+const LAST_LINES = 8;
+const REFUSED_STEP = /\s(fatal|failed)$/;
 
 /** Runs `pg_upgrade --check` on the copies, which it does not change. */
 export async function checkUpgrade(clusters: Clusters, plan: UpgradePlan): Promise<UpgradeCheck> {
   const { cage } = clusters.old;
-  const run = await runCaged(cage, pgUpgradeWords(clusters, plan, cage.folder, 'check'));
+  // With --retain it keeps the lists of what it only warns of, too.
+  const words = [...pgUpgradeWords(clusters, plan, cage.folder, 'check'), '--retain'];
+  const run = await runCaged(cage, words);
+  const output = outputOf(run);
+  const passed = run.exitCode === 0;
   return {
-    passed: run.exitCode === 0,
+    passed,
     durationMs: run.durationMs,
-    output: outputOf(run),
-    files: await readFindings(path.join(cage.folder, 'new', 'pg_upgrade_output.d')),
+    output,
+    refusal: passed ? [] : refusalIn(output),
+    files: await takeFindings(path.join(cage.folder, 'new', 'pg_upgrade_output.d')),
   };
+}
+
+/** From the step that failed on; else the end, without the words that it failed. */
+function refusalIn(output: readonly string[]): string[] {
+  const step = output.findLastIndex((line) => REFUSED_STEP.test(line));
+  const said = step < 0 ? output.slice(-LAST_LINES) : output.slice(step);
+  return said
+    .map((line) => line.replace(REFUSED_STEP, '').trim())
+    .filter((line) => !/^Failure, exiting/.test(line));
 }
 
 /** A line of its output as it stands at the end: what it was working on is overwritten. */
@@ -29,8 +48,8 @@ export function outputOf({ lines }: Pick<CagedRun, 'lines'>): string[] {
   return lines.map(({ text }) => (text.split('\r').at(-1) ?? '').trimEnd()).filter((text) => text !== '');
 }
 
-/** Reads the lists of what it found. They lie beside the folders of logs and dumps, in one for each run. */
-async function readFindings(folder: string): Promise<Map<string, string[]>> {
+/** Reads the lists of what it found, and removes them. They lie beside the folders of logs and dumps, in one for each run. */
+async function takeFindings(folder: string): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>();
   for (const run of await readdir(folder).catch(() => []))
     for (const name of await readdir(path.join(folder, run))) {
@@ -41,5 +60,6 @@ async function readFindings(folder: string): Promise<Map<string, string[]>> {
         text.split('\n').filter((line) => line.trim() !== ''),
       );
     }
+  await rm(folder, { recursive: true, force: true });
   return found;
 }

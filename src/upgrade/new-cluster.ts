@@ -40,21 +40,31 @@ export interface NewFacts {
   readonly reserved: ReadonlySet<string>;
   /** Whether it was built with ICU. */
   readonly icu: boolean;
+  /** Libraries, of those that functions of the old cluster name, that it does not have. */
+  readonly absentLibraries: ReadonlySet<string>;
 }
 
 const SETTINGS = "SELECT name, coalesce(boot_val, '') AS value FROM pg_settings";
 // Without ICU there is one collation of its provider all the same, but none that initdb found.
 const ICU = "SELECT EXISTS (SELECT FROM pg_collation WHERE collname LIKE '%-x-icu') AS icu";
+// Of a name without $libdir it depends on a setting where the library is.
+const ABSENT = `
+SELECT library FROM unnest($1::text[]) AS library, pg_config AS c,
+       LATERAL (SELECT replace(library, '$libdir', c.setting) AS path) AS p
+ WHERE c.name = 'PKGLIBDIR' AND p.path LIKE '/%' AND NOT EXISTS (
+   SELECT FROM unnest('{"",.so,.dylib}'::text[]) AS ending WHERE (pg_stat_file(p.path || ending, true)).size IS NOT NULL)`;
 const RESERVED = "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')";
 const EXTENSIONS = 'SELECT name::text, default_version AS value FROM pg_available_extensions';
 
 /**
  * Makes the cluster with the old one's properties, and reads what the installation has.
+ * @param libraries that functions of the old cluster name.
  * @throws SafemigrateError `CLONE` if this installation can make no cluster.
  */
 export async function makeNewCluster(
   { context, newPrograms, copy: { folder } }: PreparedUpgrade,
   old: OldCluster,
+  libraries: readonly string[],
 ): Promise<NewCluster> {
   const data = path.join(folder, 'new');
   const words = [path.join(newPrograms.folder, 'initdb'), '-D', data];
@@ -75,7 +85,9 @@ export async function makeNewCluster(
   };
   // It starts with its own defaults first, since it may not know all settings of the old one.
   const bare = await serverSettings({ ...original, settings: new Map() }, { ...inPlace, ...shape });
-  const facts = await readNewFacts(context, old, { folder: newPrograms.folder, data, settings: bare.fixed });
+  const facts = await readNewFacts(context, old, {
+    ...{ folder: newPrograms.folder, data, settings: bare.fixed, libraries },
+  });
   const known = [...original.settings].filter(([name]) => name.includes('.') || facts.settings.has(name));
   const own = await serverSettings({ ...original, settings: new Map(known) }, { ...inPlace, ...shape });
   await addSettings(data, own.file + settingsText(own.fixed));
@@ -108,6 +120,14 @@ function commonOptions({ superuser }: OldFacts): string[] {
   return ['-U', superuser, '--auth=trust', '--no-sync', '--no-instructions'];
 }
 
+/** An installation with an empty cluster of its own. */
+interface Installed {
+  readonly folder: string;
+  readonly data: string;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly libraries: readonly string[];
+}
+
 interface Named {
   name: string;
   value: string;
@@ -116,7 +136,7 @@ interface Named {
 async function readNewFacts(
   context: PreparedUpgrade['context'],
   { cage, copy, facts }: OldCluster,
-  { folder, data, settings }: { folder: string; data: string; settings: Readonly<Record<string, string>> },
+  { folder, data, settings, libraries }: Installed,
 ): Promise<NewFacts> {
   const log = path.join(cage.folder, 'new.log');
   const started = { ...settings, data_directory: data };
@@ -128,11 +148,13 @@ async function readNewFacts(
       extensions: await session.query<Named>(EXTENSIONS),
       reserved: await session.query<{ word: string }>(RESERVED),
       icu: (await session.query<{ icu: boolean }>(ICU))[0]?.icu ?? false,
+      absent: await session.query<{ library: string }>(ABSENT, [libraries]),
     }),
   );
   await untilAborted(server.stop(), cage.signal);
   return {
     icu: read.icu,
+    absentLibraries: new Set(read.absent.map(({ library }) => library)),
     reserved: new Set(read.reserved.map(({ word }) => word)),
     settings: new Map(read.settings.map(({ name, value }) => [name, value])),
     extensions: new Map(read.extensions.map(({ name, value }) => [name, value])),

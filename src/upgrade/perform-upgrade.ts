@@ -1,5 +1,4 @@
 import { inPhase } from '../events.ts';
-import type { Caveat } from '../model/report.ts';
 import type { UpgradeReport } from '../model/upgrade-model.ts';
 import { toolVersion } from '../package.ts';
 import { openSchemaReader } from '../rehearsal/schema-reader.ts';
@@ -8,7 +7,8 @@ import { askOldVersion } from './ask-application.ts';
 import { checkUpgrade, type UpgradeCheck } from './check-upgrade.ts';
 import { judgeUpgrade } from './judge-upgrade.ts';
 import { type Clusters, makeNewCluster } from './new-cluster.ts';
-import { findObstacles, readRuleRows } from './obstacles/find-obstacles.ts';
+import { findObstacles, type RuleRows, readRuleRows } from './obstacles/find-obstacles.ts';
+import { librariesIn } from './obstacles/installed-parts.ts';
 import { makeOldCluster, type OldCluster } from './old-cluster.ts';
 import { type PreparedUpgrade, prepareUpgrade } from './prepare-upgrade.ts';
 import { type TriedMode, tryMode } from './try-mode.ts';
@@ -66,7 +66,9 @@ async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Section
     })),
   );
   const { lease } = old.copy;
-  const fresh = await inPhase(emit, 'initdb', () => lease.during(() => makeNewCluster(prepared, old)));
+  const fresh = await inPhase(emit, 'initdb', () =>
+    lease.during(() => makeNewCluster(prepared, old, librariesIn(read.ruled.rows))),
+  );
   const clusters = { prepared, old, fresh, answers: read.answers };
   const check =
     fresh.refusal === null
@@ -74,10 +76,11 @@ async function upgradeWithin(life: Lifetime, plan: UpgradePlan): Promise<Section
       : null;
   const tried = check?.passed ? await tryModes(life, clusters, plan) : [];
   const modes = tried.map(({ section }) => section);
-  const { command, application, caveats } = summarize(tried);
+  const { command, application, rows, caveats } = summarize(tried);
   const obstacles = findObstacles({
-    ...{ ...versions, target: prepared.facts, installed: fresh.facts, rows: read.ruled.rows, application },
-    files: check?.files ?? new Map(),
+    ...{ ...versions, target: prepared.facts, installed: fresh.facts, application },
+    rows: new Map([...read.ruled.rows, ...rows]),
+    ...{ files: check?.files ?? new Map(), refusal: check?.refusal ?? [], modes },
     initdbRefusal: fresh.refusal,
     ownSettings: [...old.copy.original.settings.keys()],
     missingLibraries: fresh.missingLibraries,
@@ -115,15 +118,16 @@ async function tryModes(life: Lifetime, clusters: Clusters, plan: UpgradePlan): 
   return tried;
 }
 
-function summarize(
-  tried: readonly TriedMode[],
-): Pick<Sections, 'command' | 'application'> & { caveats: readonly Caveat[] } {
+function summarize(tried: readonly TriedMode[]): Pick<Sections, 'command' | 'application'> & RuleRows {
   const asked = tried.find(({ used }) => used?.application);
   const application = asked?.used?.application ?? null;
+  const ran = tried.find(({ used }) => used?.command);
+  const shown = tried.filter((each) => each === asked || each === ran);
   return {
-    command: tried.find(({ used }) => used?.command)?.used?.command ?? null,
+    command: ran?.used?.command ?? null,
     application: asked && application ? { mode: asked.section.mode, ...application } : null,
-    caveats: asked?.used?.caveats ?? [],
+    rows: asked?.used?.rows ?? new Map(),
+    caveats: shown.flatMap(({ used }) => used?.caveats ?? []),
   };
 }
 

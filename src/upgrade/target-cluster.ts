@@ -31,7 +31,7 @@ const READS_RULES =
 
 const RULES = `
 SELECT auth_method AS method, 'line ' || line_number || ': ' || concat_ws(' ', type, array_to_string(database, ','),
-       array_to_string(user_name, ','), address, auth_method) AS rule
+       array_to_string(user_name, ','), address || coalesce('/' || netmask, ''), auth_method) AS rule
   FROM pg_hba_file_rules WHERE error IS NULL ORDER BY line_number`;
 
 /** Reads them. Sends nothing that the role may not. */

@@ -12,6 +12,8 @@ import type { Lifetime } from '../rehearsal/with-scope.ts';
 import { askNewVersion, compareUpgradedSchema } from './ask-application.ts';
 import { type CagedRun, runWell, untilAborted } from './caged-programs.ts';
 import type { Clusters } from './new-cluster.ts';
+import { type RuleRows, readRowsAgain } from './obstacles/find-obstacles.ts';
+import { serverIn } from './old-cluster.ts';
 import { runPostUpgrade } from './post-upgrade-command.ts';
 import type { PreparedUpgrade } from './prepare-upgrade.ts';
 import type { UpgradePlan } from './upgrade-plan.ts';
@@ -23,13 +25,12 @@ export function carriesStatistics(major: number): boolean {
   return major >= CARRIES_STATISTICS;
 }
 
-/** What was done with an upgraded server. */
-export interface UsedServer {
+/** What was done with an upgraded server. Rows of the rules were read only if the application was to be tried. */
+export interface UsedServer extends RuleRows {
   readonly phases: readonly UpgradePhase[];
   readonly command: PostUpgradeCommand | null;
   /** null unless it was asked for. */
   readonly application: Omit<ApplicationSection, 'mode'> | null;
-  readonly caveats: readonly Caveat[];
 }
 
 /**
@@ -79,6 +80,8 @@ interface Workplace {
   readonly asks: boolean;
 }
 
+const NOT_COMPARED = { schemaChanges: null, unmodeled: null };
+
 async function workOn(
   life: Lifetime,
   clusters: Clusters,
@@ -87,24 +90,31 @@ async function workOn(
 ): Promise<UsedServer> {
   const {
     prepared,
-    old: { copy },
+    old: { copy, facts },
     answers,
   } = clusters;
   const caveats: Caveat[] = [];
-  const schemaChanges = asks ? await compareUpgradedSchema(context, copy, answers, caveats) : null;
+  const schema = asks ? await compareUpgradedSchema(context, copy, answers, caveats) : NOT_COMPARED;
   const statistics = await makeStatistics(clusters, plan);
   const clone = { ...cloneOn(context, prepared.copy, copy, control), durationMs: 0, caveats: [] };
-  const command = await runPostUpgrade(life, plan, context, clone, prepared, answers.schema);
+  const { command, caveats: ofCommand } = await runPostUpgrade(
+    ...([life, plan, context, clone, prepared, answers.schema] as const),
+  );
+  caveats.push(...ofCommand);
   const ran = command === null ? [] : [phase('command', command.durationMs, true)];
   if (!asks || (command !== null && command.exitCode !== 0))
-    return { phases: [...statistics, ...ran], command, application: null, caveats };
+    return { phases: [...statistics, ...ran], command, application: null, rows: new Map(), caveats };
   const own = { connect: forOwnSessions(clone, context.target), sharesRoles: true };
   const { queries, checks, caveats: more } = await askNewVersion(context, own, answers);
+  const server = serverIn(copy.place.socketFolder, copy.original.superuser, context);
+  const versions = { from: prepared.oldPrograms.major, to: prepared.newPrograms.major };
+  const { rows, caveats: unread } = await readRowsAgain(server, facts, versions);
   return {
     phases: [...statistics, ...ran],
     command,
-    application: { queries, checks, schemaChanges },
-    caveats: [...caveats, ...more],
+    application: { queries, checks, ...schema },
+    rows,
+    caveats: [...caveats, ...more, ...unread],
   };
 }
 

@@ -69,10 +69,12 @@ export const APPLICATION_EFFECTS: readonly ObstacleRule[] = [
     severity: 'warning',
     message: 'the schema is not the same after the upgrade',
     remedy: 'see whether the difference is one that the new version makes',
-    find: ({ application }) =>
-      (application?.schemaChanges ?? []).map(({ verb, kind, object }) => ({
+    find: ({ application }) => [
+      ...(application?.schemaChanges ?? []).map(({ verb, kind, object }) => ({
         object: `${verb} ${kind} ${object}`,
       })),
+      ...(application?.unmodeled ?? []).map(({ kind, detail }) => ({ object: `${kind}: ${detail}` })),
+    ],
   },
   {
     code: 'RESERVED_WORD',

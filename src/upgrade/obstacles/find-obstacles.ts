@@ -6,6 +6,7 @@ import { withSession } from '../../postgres/session-helpers.ts';
 import type { OldFacts, RunningServer } from '../old-cluster.ts';
 import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 import { OBSTACLE_RULES } from './obstacle-rules.ts';
+import { REFUSED_OTHERWISE } from './refused-objects.ts';
 
 /** What the rules' queries returned, by the code of the rule, and which of them failed. */
 export interface RuleRows {
@@ -19,9 +20,29 @@ export async function readRuleRows(
   { databases }: OldFacts,
   versions: Pick<UpgradeFacts, 'from' | 'to'>,
 ): Promise<RuleRows> {
+  return readRows(server, databases, rulesFor(versions));
+}
+
+/** Runs on the upgraded server those queries whose answer depends on its libraries. */
+export async function readRowsAgain(
+  server: RunningServer,
+  { databases }: OldFacts,
+  versions: Pick<UpgradeFacts, 'from' | 'to'>,
+): Promise<RuleRows> {
+  return readRows(
+    server,
+    databases,
+    rulesFor(versions).filter(({ query }) => query?.again),
+  );
+}
+
+async function readRows(
+  server: RunningServer,
+  databases: OldFacts['databases'],
+  rules: readonly ObstacleRule[],
+): Promise<RuleRows> {
   const rows = new Map<string, Found[]>();
   const caveats: Caveat[] = [];
-  const rules = rulesFor(versions);
   const ask = async (session: Session, of: 'each database' | 'cluster') => {
     for (const { code, query } of rules) {
       if (query?.of !== of) continue;
@@ -46,8 +67,15 @@ function rulesFor({ from, to }: Pick<UpgradeFacts, 'from' | 'to'>): readonly Obs
 /** As many are named; all are counted. */
 const NAMED = 100;
 
-/** Applies the rules to what is known. What pg_upgrade listed counts where no query found it. */
+/** Applies the rules to what is known. What pg_upgrade says of its refusal counts only if no other error explains it. */
 export function findObstacles(facts: UpgradeFacts): UpgradeObstacle[] {
+  const found = applyRules(facts);
+  const others = found.filter(({ code }) => code !== REFUSED_OTHERWISE);
+  return others.some(({ severity }) => severity === 'error') ? others : found;
+}
+
+/** What pg_upgrade listed counts where no query found it. */
+function applyRules(facts: UpgradeFacts): UpgradeObstacle[] {
   return rulesFor(facts).flatMap((rule) => {
     const { code, severity, message, remedy, query, file, find } = rule;
     const own = find ? find(facts) : query ? (facts.rows.get(code) ?? []) : [];

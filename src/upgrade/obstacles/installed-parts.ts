@@ -5,9 +5,37 @@ import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 const EXTENSIONS = `
 SELECT extname || '|' || extversion || '|' || current_database() AS object, NULL AS sql FROM pg_extension ORDER BY 1`;
 
+/** Functions in C as `library|extension|database: function`. Of an extension one stands for all. */
+const LIBRARIES = `
+SELECT DISTINCT ON (probin, coalesce(e.extname, p.oid::text))
+       concat_ws('|', probin, coalesce(e.extname, ''), current_database() || ': ' || coalesce('extension ' || e.extname, p.oid::regprocedure::text)) AS object,
+       CASE WHEN e.oid IS NULL THEN format('DROP FUNCTION %s;', p.oid::regprocedure) END AS sql
+  FROM pg_proc p LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+  LEFT JOIN pg_extension e ON e.oid = d.refobjid
+ WHERE p.oid >= 16384 AND probin IS NOT NULL`;
+
+/** Collations whose version is not the present one, with the number of indexes that they sort. OID 100 stands for the database's own. */
+const COLLATIONS = `
+WITH collations AS (
+  SELECT 100::oid AS oid, 'its own collation' AS name, datcollversion AS was, pg_database_collation_actual_version(oid) AS now,
+         format('ALTER DATABASE %I REFRESH COLLATION VERSION;', datname) AS refresh
+    FROM pg_database WHERE datname = current_database()
+  UNION ALL
+  SELECT oid, 'collation ' || oid::regcollation, collversion, pg_collation_actual_version(oid),
+         format('ALTER COLLATION %s REFRESH VERSION;', oid::regcollation)
+    FROM pg_collation),
+changed AS (
+  SELECT *, (SELECT count(*) FROM pg_index i WHERE c.oid = ANY (i.indcollation) AND i.indexrelid >= 16384) AS indexes
+    FROM collations c WHERE was IS DISTINCT FROM now)
+SELECT format('%s: %s, %s → %s, indexes to rebuild: %s', current_database(), name, coalesce(was, 'none'), coalesce(now, 'none'), indexes) AS object,
+       refresh AS sql
+  FROM changed WHERE indexes > 0 OR oid = 100 ORDER BY 1`;
+
 /** By name through JSON: before version 15 databases have no provider. */
 const OF_ICU = `
-SELECT current_database() AS object, NULL AS sql
+SELECT current_database() AS object,
+       format('CREATE DATABASE %I TEMPLATE template0 ENCODING %L LOCALE_PROVIDER libc LC_COLLATE %L LC_CTYPE %L;',
+         datname || '_libc', pg_encoding_to_char(encoding), datcollate, datctype) AS sql
   FROM pg_database d WHERE datname = current_database() AND to_jsonb(d) ->> 'datlocprovider' = 'i'
 UNION ALL
 SELECT current_database() || ': collation ' || oid::regcollation, NULL
@@ -27,7 +55,8 @@ export const INSTALLED_PARTS: readonly ObstacleRule[] = [
     severity: 'error',
     message:
       'the new installation was built without ICU, and databases or collations of the old cluster use it',
-    remedy: 'install a build of the new version with ICU',
+    remedy:
+      'install a build of the new version with ICU, or move these databases by pg_dump and pg_restore into others of the provider libc, and give columns other collations',
     query: { of: 'each database', sql: OF_ICU },
     find: ({ rows, installed }) => (installed.icu ? [] : (rows.get('ICU_MISSING') ?? [])),
   },
@@ -47,6 +76,7 @@ export const INSTALLED_PARTS: readonly ObstacleRule[] = [
     severity: 'error',
     message: 'the new installation cannot load libraries that functions or settings of the old cluster name',
     remedy: 'install them for the new version, or drop the functions and the setting',
+    query: { of: 'each database', sql: LIBRARIES },
     find: librariesMissing,
   },
   {
@@ -55,11 +85,15 @@ export const INSTALLED_PARTS: readonly ObstacleRule[] = [
     message: 'the libraries sort differently than when these were created: indexes on text may be wrong',
     remedy: 'rebuild the indexes (reindexdb), then refresh the version',
     when: (from) => from >= 15,
-    query: {
-      of: 'cluster',
-      sql: `SELECT datname AS object, format('ALTER DATABASE %I REFRESH COLLATION VERSION;', datname) AS sql
-  FROM pg_database WHERE datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid) ORDER BY 1`,
-    },
+    query: { of: 'each database', sql: COLLATIONS, again: true },
+  },
+  {
+    code: 'UNICODE_CHANGED',
+    severity: 'warning',
+    message:
+      'the new version has another version of Unicode, by which the builtin provider changes and compares letters',
+    remedy: 'rebuild the indexes, and look for rows that constraints no longer permit',
+    file: 'unicode_dependent_rels.txt',
   },
   {
     code: 'EXTENSION_UPDATE',
@@ -99,15 +133,37 @@ function extensionsIn(rows: UpgradeFacts['rows']): { name: string; version: stri
   });
 }
 
-/** Of pg_upgrade's list, without those of extensions that are missing as a whole. */
-function librariesMissing({ missingLibraries, files, rows, installed }: UpgradeFacts): Found[] {
-  const lines = files.get('loadable_libraries.txt') ?? [];
-  const named = lines.flatMap((line) => /could not load library "([^"]+)"/.exec(line)?.[1] ?? []);
-  const extensions = extensionsIn(rows).filter(({ name }) => !installed.extensions.has(name));
-  const others = named.filter(
-    (library) => !extensions.some(({ name }) => library.replace(/^.*\//, '').startsWith(name)),
-  );
-  return [...missingLibraries.map((name) => `${name}, of shared_preload_libraries`), ...new Set(others)].map(
-    (object) => ({ object }),
-  );
+/** Without those of extensions that are missing as a whole; and what pg_upgrade cannot load although it is there. */
+function librariesMissing({ missingLibraries, rows, files, installed }: UpgradeFacts): Found[] {
+  const uses = (rows.get('LIBRARY_MISSING') ?? []).map(({ object, sql }) => ({ ...libraryUse(object), sql }));
+  const functions = uses
+    .filter(({ library }) => installed.absentLibraries.has(library))
+    .filter(({ extension }) => extension === '' || installed.extensions.has(extension))
+    .map(({ library, place, sql }) => ({ object: `${place} needs ${library}`, sql }));
+  const unloadable = (files.get('loadable_libraries.txt') ?? [])
+    .flatMap((line) => /could not load library "([^"]+)"/.exec(line)?.[1] ?? [])
+    .filter((library) => !installed.absentLibraries.has(library));
+  return [
+    ...missingLibraries.map((name) => ({ object: `${name}, of shared_preload_libraries` })),
+    ...functions,
+    ...unloadable.map((object) => ({ object })),
+  ];
+}
+
+interface LibraryUse {
+  readonly library: string;
+  /** Empty if the function belongs to none. */
+  readonly extension: string;
+  readonly place: string;
+}
+
+function libraryUse(object: string): LibraryUse {
+  const [library = '', extension = '', ...place] = object.split('|');
+  return { library, extension, place: place.join('|') };
+}
+
+/** The libraries that functions of the old cluster name. */
+export function librariesIn(rows: UpgradeFacts['rows']): string[] {
+  const uses = rows.get('LIBRARY_MISSING') ?? [];
+  return [...new Set(uses.map(({ object }) => libraryUse(object).library))];
 }

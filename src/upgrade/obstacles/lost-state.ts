@@ -1,5 +1,6 @@
+import { formatDuration } from '../../format.ts';
 import type { TargetClusterFacts } from '../target-cluster.ts';
-import type { Found, ObstacleRule } from './obstacle-rule.ts';
+import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 
 /** What pg_upgrade does not carry over. */
 export const LOST_STATE: readonly ObstacleRule[] = [
@@ -53,7 +54,7 @@ export const LOST_STATE: readonly ObstacleRule[] = [
     message: 'the planner has no statistics until vacuumdb has made them',
     remedy: 'run vacuumdb --all --analyze-in-stages as soon as the new server works',
     when: (_, to) => to < 18,
-    query: { of: 'cluster', sql: `SELECT 'all databases' AS object, NULL AS sql` },
+    find: ({ modes }) => [{ object: `all databases, for ${statisticsWords(modes)}` }],
   },
   {
     code: 'EXTENDED_STATISTICS_LOST',
@@ -67,6 +68,15 @@ export const LOST_STATE: readonly ObstacleRule[] = [
     },
   },
 ];
+
+/** How long the planner's statistics are missing: until the first stage of vacuumdb, and until all of them are there. */
+function statisticsWords(modes: UpgradeFacts['modes']): string {
+  const phases = modes.find(({ outcome }) => outcome === 'passed')?.phases ?? [];
+  const of = (...names: string[]) =>
+    phases.reduce((sum, { name, durationMs }) => sum + (names.includes(name) ? durationMs : 0), 0);
+  if (phases.length === 0) return 'as long as that takes';
+  return `${formatDuration(of('first statistics'))}, and less exact ones for ${formatDuration(of('statistics'))} more`;
+}
 
 function slotsOf({ slots }: TargetClusterFacts, type: string): Found[] {
   return slots

@@ -1,4 +1,4 @@
-import type { ApplicationSection, UpgradeObstacle } from '../../model/upgrade-model.ts';
+import type { ApplicationSection, ModeSection, UpgradeObstacle } from '../../model/upgrade-model.ts';
 import type { NewFacts } from '../new-cluster.ts';
 import type { TargetClusterFacts } from '../target-cluster.ts';
 
@@ -20,6 +20,9 @@ export interface UpgradeFacts {
   readonly rows: ReadonlyMap<string, readonly Found[]>;
   /** The lists that pg_upgrade --check wrote, by the name of the file. */
   readonly files: ReadonlyMap<string, readonly string[]>;
+  /** What pg_upgrade --check said when it refused; empty if it did not. */
+  readonly refusal: readonly string[];
+  readonly modes: readonly ModeSection[];
   /** What the application's queries and the user's checks did on both; null if no mode got that far. */
   readonly application: ApplicationSection | null;
   /** Names of the settings that the target's files and command line set. */
@@ -33,7 +36,12 @@ export interface ObstacleRule extends Pick<UpgradeObstacle, 'code' | 'severity' 
   /** The upgrades that it concerns: major versions. */
   readonly when?: (from: number, to: number) => boolean;
   /** A query on the copy of the old cluster with the columns `object` and `sql`. */
-  readonly query?: { readonly of: 'each database' | 'cluster'; readonly sql: string };
+  readonly query?: {
+    readonly of: 'each database' | 'cluster';
+    readonly sql: string;
+    /** It is asked on the upgraded server as well, whose answer counts: it depends on the libraries of the installation. */
+    readonly again?: true;
+  };
   /** The list of pg_upgrade's that has the same. */
   readonly file?: string;
   /** The severity if it depends on what was found. */

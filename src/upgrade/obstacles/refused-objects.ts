@@ -3,15 +3,21 @@ import type { ObstacleRule } from './obstacle-rule.ts';
 /** Types by OID that pg_upgrade does not carry over; regclass, regtype and regrole keep their OIDs. */
 const REG_TYPES = `'regproc','regprocedure','regoper','regoperator','regconfig','regdictionary','regnamespace','regcollation'`;
 
+/** Row types of relations that initdb made. */
+const OF_CATALOGUES = `t.typtype = 'c' AND (t.oid < 16384 OR t.typnamespace = 'information_schema'::regnamespace)`;
+
 /** Columns of a type, of arrays, domains and ranges over it, and of rows that have one. */
 const columnsOf = (condition: string) => `
-WITH RECURSIVE unfit AS (
+WITH RECURSIVE part AS MATERIALIZED (
+  SELECT oid AS whole, typelem AS type FROM pg_type WHERE typelem <> 0 AND typcategory = 'A'
+  UNION ALL SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
+  UNION ALL SELECT rngtypid, rngsubtype FROM pg_range
+  UNION ALL SELECT c.reltype, a.atttypid FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+   WHERE a.attnum > 0 AND NOT a.attisdropped AND c.reltype <> 0),
+unfit AS (
   SELECT t.oid FROM pg_type t WHERE ${condition}
   UNION
-  SELECT t.oid FROM unfit JOIN pg_type t
-    ON t.typelem = unfit.oid AND t.typcategory = 'A' OR t.typtype = 'd' AND t.typbasetype = unfit.oid
-    OR t.typtype = 'r' AND t.oid IN (SELECT rngtypid FROM pg_range WHERE rngsubtype = unfit.oid)
-    OR t.typtype = 'c' AND t.typrelid IN (SELECT attrelid FROM pg_attribute WHERE atttypid = unfit.oid AND NOT attisdropped))
+  SELECT part.whole FROM unfit JOIN part ON part.type = unfit.oid)
 SELECT current_database() || ': ' || format('%I.%I.%I %s', n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod)) AS object,
        CASE WHEN c.relkind IN ('r', 'p') THEN
          format('ALTER TABLE %I.%I ALTER COLUMN %I TYPE text USING %I::text;', n.nspname, c.relname, a.attname, a.attname) END AS sql
@@ -27,6 +33,9 @@ SELECT current_database() || ': ' || format('%s.%I', i.inhrelid::regclass, a.att
   JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attnum > 0 AND p.attnotnull AND NOT p.attisdropped
   JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attname = p.attname AND NOT a.attnotnull
  ORDER BY 1`;
+
+/** The code of what no other rule explains. */
+export const REFUSED_OTHERWISE = 'REFUSED_OTHERWISE';
 
 /** What pg_upgrade refuses wherever it is to go. */
 export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
@@ -87,6 +96,7 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     severity: 'error',
     message: 'columns have types of system catalogues, which differ between versions',
     remedy: 'drop the columns, or give them another type',
+    query: { of: 'each database', sql: columnsOf(OF_CATALOGUES) },
     file: 'tables_using_composite.txt',
   },
   {
@@ -98,5 +108,31 @@ export const REFUSED_OBJECTS: readonly ObstacleRule[] = [
     when: (_, to) => to >= 18,
     query: { of: 'each database', sql: NOT_NULL_OF_PARENTS },
     file: 'not_null_inconsistent_columns.txt',
+  },
+  {
+    code: 'TEMPLATE0_OPEN',
+    severity: 'error',
+    message: 'pg_upgrade refuses a template0 that accepts connections',
+    remedy: 'close it',
+    query: {
+      of: 'cluster',
+      sql: `SELECT datname AS object, format('ALTER DATABASE %I ALLOW_CONNECTIONS false;', datname) AS sql
+  FROM pg_database WHERE datallowconn AND datname = 'template0'`,
+    },
+  },
+  {
+    code: 'SUBSCRIPTION_UNREADY',
+    severity: 'error',
+    message: 'pg_upgrade refuses subscriptions that have no origin, or tables that are still being copied',
+    remedy: 'let the subscriptions finish copying, or drop them',
+    when: (from) => from >= 17,
+    file: 'subs_invalid.txt',
+  },
+  {
+    code: REFUSED_OTHERWISE,
+    severity: 'error',
+    message: 'pg_upgrade refuses this cluster',
+    remedy: 'see what it says',
+    find: ({ refusal }) => refusal.map((object) => ({ object })),
   },
 ];

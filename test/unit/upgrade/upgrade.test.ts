@@ -88,7 +88,7 @@ describe('the mode that is recommended', () => {
 });
 
 describe('the verdict', () => {
-  const plan = { to: 18, maxDowntimeMs: null };
+  const plan = { maxDowntimeMs: null };
   const obstacle: UpgradeObstacle = {
     code: 'X',
     severity: 'error',
@@ -107,14 +107,9 @@ describe('the verdict', () => {
   test.each([
     ['an obstacle', { check: { passed: true }, obstacles: [obstacle], modes: [mode('link', 1)] }, 'X: no'],
     [
-      'a check that failed for what no rule knows',
-      { check: { passed: false }, obstacles: [], modes: [] },
-      'pg_upgrade refuses',
-    ],
-    [
       'a mode that failed',
       { check: { passed: true }, obstacles: [], modes: [mode('link', null)] },
-      '--link failed',
+      'pg_upgrade failed (--link)',
     ],
     ['no mode at all', { check: { passed: true }, obstacles: [], modes: [] }, 'no mode could be tried'],
   ])('does not pass for %s', (_, findings, reason) => {
@@ -183,12 +178,13 @@ describe('the obstacles', () => {
     application: null,
     installed: {
       icu: true,
+      absentLibraries: new Set(['$libdir/postgis-3', '$libdir/own']),
       reserved: new Set(),
       settings: new Map(),
       extensions: new Map([['hstore', '1.8']]),
     },
     rows: new Map(),
-    files: new Map(),
+    ...{ files: new Map(), refusal: [], modes: [] },
     ownSettings: [],
     missingLibraries: [],
   };
@@ -217,13 +213,37 @@ describe('the obstacles', () => {
     expect(codes({ files })).toEqual(['SYSTEM_TYPE_COLUMN']);
   });
 
+  test('have what pg_upgrade said of a refusal that no rule explains, and only then', () => {
+    const refusal = ['Checking cluster versions', 'old and new pg_controldata block sizes are invalid'];
+    expect(findObstacles({ ...facts, refusal })).toMatchObject([
+      { code: 'REFUSED_OTHERWISE', severity: 'error', objects: refusal },
+    ]);
+    const rows = new Map([['DATABASE_CLOSED', [{ object: 'app' }]]]);
+    expect(codes({ refusal, rows })).toEqual(['DATABASE_CLOSED']);
+  });
+
   test('name libraries unless their extension is missing', () => {
-    const rows = new Map([['EXTENSION_MISSING', [{ object: 'postgis|3.4|app' }]]]);
-    const said = ['postgis-3', 'own'].map((name) => `could not load library "$libdir/${name}": ERROR: …`);
+    const uses = [
+      { object: '$libdir/postgis-3|postgis|app: extension postgis' },
+      { object: '$libdir/own||app: own(integer)', sql: 'DROP FUNCTION own(integer);' },
+      { object: '$libdir/there||app: there()', sql: 'DROP FUNCTION there();' },
+    ];
+    const rows = new Map([
+      ['EXTENSION_MISSING', [{ object: 'postgis|3.4|app' }]],
+      ['LIBRARY_MISSING', uses],
+    ]);
+    const said = ['own', 'broken'].map((name) => `could not load library "$libdir/${name}": ERROR: …`);
     const files = new Map([['loadable_libraries.txt', [...said, 'In database: app']]]);
     expect(findObstacles({ ...facts, rows, files, missingLibraries: ['pg_cron'] })).toMatchObject([
       { code: 'EXTENSION_MISSING', objects: ['app: postgis 3.4'] },
-      { code: 'LIBRARY_MISSING', objects: ['pg_cron, of shared_preload_libraries', '$libdir/own'] },
+      {
+        code: 'LIBRARY_MISSING',
+        objects: [
+          ...['pg_cron, of shared_preload_libraries', 'app: own(integer) needs $libdir/own'],
+          '$libdir/broken',
+        ],
+        sql: ['DROP FUNCTION own(integer);'],
+      },
     ]);
   });
 
