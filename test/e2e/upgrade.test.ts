@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withClient } from '../helpers/client.ts';
+import { serverUrl, VERSIONS } from '../helpers/servers.ts';
 import {
   cannotUpgrade,
   NEW,
@@ -30,10 +31,18 @@ describe.skipIf(cannotUpgrade)('the rehearsal of an upgrade', () => {
     ]);
   }, 60_000);
 
-  test('is refused if it is none, or if programs are missing', async () => {
-    const same = await rehearseUpgradeOf(old.url, 15, newBin);
-    expect(same).toMatchObject({ exitCode: 4, report: null });
-    expect(same.stderr).toContain('--to 15 is no major upgrade');
+  test.each(VERSIONS.filter((version) => version > 14))(
+    'is refused from %d to the same version, and to an older one',
+    async (version) => {
+      const same = await rehearseUpgradeOf(serverUrl(version), version, newBin);
+      expect(same).toMatchObject({ exitCode: 4, report: null });
+      expect(same.stderr).toContain(`--to ${version} is no major upgrade`);
+      const older = await rehearseUpgradeOf(serverUrl(version), 15, newBin);
+      expect(older).toMatchObject({ exitCode: 4, report: null });
+    },
+  );
+
+  test('is refused if programs are missing', async () => {
     const absent = await rehearseUpgradeOf(old.url, 18, [], { PATH: '/usr/bin:/bin' });
     expect(absent).toMatchObject({ exitCode: 3, report: null });
     expect(absent.stderr).toContain('postgresql-18');

@@ -1,17 +1,16 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, readdir } from 'node:fs/promises';
+import { access, readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readEntries, registryFolder } from '../../src/ownership/folder-records.ts';
-import { CLI, plainEnvironment, safemigrate } from '../helpers/cli.ts';
-import { withClient } from '../helpers/client.ts';
+import { CLI, plainEnvironment, safemigrate, temporaryFolder } from '../helpers/cli.ts';
 import { until } from '../helpers/cutting.ts';
 import { type LoopFileSystem, loopFileSystem, loopFileSystemObstacle } from '../helpers/file-system.ts';
+import { fillForLoad, type Load, pgbenchObstacle, startLoad } from '../helpers/pgbench.ts';
 import { debianPrograms, type PlacedServer, placedServer } from '../helpers/placed-server.ts';
 import { skipReason } from '../helpers/requirements.ts';
-import { makeAccounts, startTransfers } from '../helpers/transfers.ts';
 import { upgradePrograms } from '../helpers/upgrade-programs.ts';
 
 const run = promisify(execFile);
@@ -19,41 +18,59 @@ const MB = 2 ** 20;
 /** pg_upgrade and initdb take seconds of processor time before some phases. */
 const PHASE_MS = 60_000;
 
+/** A command that does not return, and as ps shows it. */
+const SLEEPING_IN_SHELL = `psql -X "$DATABASE_URL" -c 'SELECT pg_sleep(600)'`;
+const SLEEPING = /psql -X \S+ -c SELECT pg_sleep\(600\)$/;
+
 const old = await debianPrograms(15);
 const installed = await upgradePrograms(18);
-const missing = skipReason(old.obstacle ?? installed.obstacle ?? (await loopFileSystemObstacle('xfs')));
+const missing = skipReason(
+  old.obstacle ?? installed.obstacle ?? (await loopFileSystemObstacle('xfs')) ?? (await pgbenchObstacle()),
+);
 
 describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS }, () => {
   let disk: LoopFileSystem;
   let server: PlacedServer;
+  let load: Load;
+  /** Of the rehearsal at hand. */
+  let audit: string;
+  /** When each test began and ended: in each the target has to have worked. */
+  const windows: { from: number; to: number }[] = [];
 
   beforeAll(async () => {
     disk = await loopFileSystem('xfs', 1024 * MB);
     const settings = { max_wal_size: '64MB', min_wal_size: '32MB' };
     server = await placedServer(15, { parent: disk.folder, programs: old.programs, settings });
-    await withClient(server.url, (client) =>
-      client.query(
-        `CREATE TABLE items AS SELECT i AS id, repeat('x', 100) AS filler FROM generate_series(1, 20000) i`,
-      ),
-    );
-  });
+    await fillForLoad(server.url, 1);
+    load = await startLoad(server.url, 2, 50);
+  }, PHASE_MS);
   afterAll(async () => {
+    await load?.end();
     await server?.stop();
     await disk?.destroy();
+  });
+  beforeEach(async () => {
+    audit = path.join(temporaryFolder(), 'audit');
+    windows.push({ from: Date.now(), to: Number.NaN });
   });
   afterEach(async () => {
     await until('nothing is left', async () => (await folders()).length + (await entries()).length === 0);
     await until('nothing runs there', async () => (await running()).length === 0);
-    await withClient(server.url, (client) => client.query('INSERT INTO items VALUES (0)'));
+    const window = windows.at(-1);
+    if (window) window.to = Date.now();
   });
 
   const folders = async () =>
     (await readdir(server.folder)).filter((name) => name.startsWith('safemigrate_'));
   const entries = () => readdir(registryFolder()).catch((): string[] => []);
-  async function running(): Promise<string[]> {
+  async function processes(): Promise<string[]> {
     const { stdout } = await run('ps', ['-eo', 'args=']);
-    return stdout.split('\n').filter((line) => line.includes(`${server.folder}/safemigrate_`));
+    return stdout.split('\n');
   }
+  const running = async () =>
+    (await processes()).filter(
+      (line) => line.includes(`${server.folder}/safemigrate_`) || SLEEPING.test(line),
+    );
   const reached = (name: string) => async () => {
     const [folder] = await folders();
     if (folder === undefined) return false;
@@ -64,10 +81,23 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
   };
   const works = (program: string) => async () =>
     (await running()).some((line) => line.includes(`/${program} `));
+  /** The last statement of safemigrate's own is the check that does not return. */
+  const checks = async () =>
+    (await readFile(audit, 'utf8').catch(() => '')).trimEnd().split('\n').at(-1)?.includes('FETCH') === true;
 
-  function rehearsal(): ChildProcess {
+  /** The command has sent its statement to the upgraded server. */
+  const sleeps = async () => {
+    const lines = await processes();
+    const isServed = lines.some((line) => /^postgres: safemigrate .* SELECT$/.test(line));
+    return isServed && lines.some((line) => SLEEPING.test(line));
+  };
+
+  function rehearsal(more: readonly string[] = []): ChildProcess {
     const words = ['upgrade', '--to', '18', '--url', server.url, '--new-bin', installed.programs];
-    return spawn(process.execPath, [CLI, ...words], { env: plainEnvironment(), stdio: 'ignore' });
+    return spawn(process.execPath, [CLI, ...words, '--audit', audit, ...more], {
+      env: plainEnvironment(),
+      stdio: 'ignore',
+    });
   }
 
   async function kill(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
@@ -76,46 +106,50 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
     return (await exited)[0];
   }
 
-  const PHASES: [string, () => Promise<boolean>][] = [
+  const check = (versions: string) => [
+    '--check',
+    `SELECT CASE WHEN current_setting('server_version_num')::int ${versions} THEN pg_sleep(50) END`,
+  ];
+  const PHASES: [what: string, condition: () => Promise<boolean>, words?: readonly string[]][] = [
     ['the cluster is copied', reached('data')],
     ['the copy recovers', reached('data/postmaster.pid')],
+    ['the old version is asked', checks, check('< 180000')],
     ['the new cluster is made', reached('new')],
     ['pg_upgrade checks', reached('new/pg_upgrade_output.d')],
+    ['the clusters are copied for a mode', reached('copy/old')],
     ['pg_upgrade works', reached('copy/new/pg_upgrade_output.d')],
     ['the statistics are made', works('vacuumdb')],
+    [
+      'the command that belongs to the upgrade works',
+      sleeps,
+      ['--queries', 'off', '--', 'sh', '-c', `exec ${SLEEPING_IN_SHELL}`],
+    ],
+    [
+      'the new version is asked',
+      async () => (await checks()) && (await reached('copy/new.log')()),
+      check('>= 180000'),
+    ],
+    ['another mode is tried', reached('link/new/pg_upgrade_output.d')],
   ];
 
-  test.each(PHASES)('goes with a tool that is killed while %s', async (what, condition) => {
-    const child = rehearsal();
-    await until(what, condition, PHASE_MS);
-    await kill(child, 'SIGKILL');
-  });
-
-  test('is removed by clean when tool and watchdog were killed while pg_upgrade works', async () => {
-    const child = rehearsal();
-    await until('pg_upgrade works', reached('link/new/pg_upgrade_output.d'), PHASE_MS);
-    const [entry] = await readEntries();
-    if (!entry || 'unreadable' in entry || !entry.watchdog) throw new Error('a rehearsal has an entry');
-    process.kill(entry.watchdog.pid, 'SIGSTOP');
-    await kill(child, 'SIGKILL');
-    process.kill(entry.watchdog.pid, 'SIGKILL');
-    const stdout = expect.stringContaining(`removed ${entry.folder}\n`);
-    expect(await safemigrate(['clean'])).toMatchObject({ exitCode: 0, stdout, stderr: '' });
-  });
-
-  test('fails no transaction of the target when it is killed', async () => {
-    await makeAccounts(server.url);
-    const transfers = await startTransfers(server.url, 2);
-    try {
-      const child = rehearsal();
-      await until('pg_upgrade works', reached('copy/new/pg_upgrade_output.d'), PHASE_MS);
+  describe.each(PHASES)('while %s', (what, condition, words) => {
+    test('leaves nothing if the tool is killed', async () => {
+      const child = rehearsal(words);
+      await until(what, condition, PHASE_MS);
       await kill(child, 'SIGKILL');
-      await until('nothing is left', async () => (await folders()).length + (await entries()).length === 0);
-    } finally {
-      const { failed, committed } = await transfers.end();
-      expect(failed).toBe(0);
-      expect(committed).toBeGreaterThan(0);
-    }
+    });
+
+    test('is removed by clean if tool and watchdog are killed', async () => {
+      const child = rehearsal(words);
+      await until(what, condition, PHASE_MS);
+      const [entry] = await readEntries();
+      if (!entry || 'unreadable' in entry || !entry.watchdog) throw new Error('a rehearsal has an entry');
+      process.kill(entry.watchdog.pid, 'SIGSTOP');
+      await kill(child, 'SIGKILL');
+      process.kill(entry.watchdog.pid, 'SIGKILL');
+      const stdout = expect.stringContaining(`removed ${entry.folder}\n`);
+      expect(await safemigrate(['clean'])).toMatchObject({ exitCode: 0, stdout, stderr: '' });
+    });
   });
 
   test('leaves nothing when it is interrupted', async () => {
@@ -123,5 +157,12 @@ describe.skipIf(missing)('the rehearsal of an upgrade', { timeout: 2 * PHASE_MS 
     await until('pg_upgrade works', reached('copy/new/pg_upgrade_output.d'), PHASE_MS);
     expect(await kill(child, 'SIGINT')).toBe(130);
     expect(await folders()).toEqual([]);
+  });
+
+  test('has failed no transaction of the target, which worked all the time', async () => {
+    const { transactions, errors } = await load.end();
+    expect(errors).toBe('');
+    for (const { from, to } of windows.slice(0, -1))
+      expect(transactions.filter(({ at }) => at >= from && at <= to).length).toBeGreaterThan(0);
   });
 });

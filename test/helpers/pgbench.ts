@@ -45,10 +45,11 @@ SELECT (SELECT sum(abalance) FROM pgbench_accounts)::int AS accounts, (SELECT su
        (SELECT sum(bbalance) FROM pgbench_branches)::int AS branches,
        (SELECT coalesce(sum(delta), 0) FROM pgbench_history)::int AS history, (SELECT count(*) FROM pgbench_history)::int AS moves`;
 
-/** @returns when all its sessions have committed something. */
-export async function startLoad(url: string, clients: number): Promise<Load> {
+/** @param perSecond how many transactions at most; default: as many as it can. @returns when all its sessions have committed something. */
+export async function startLoad(url: string, clients: number, perSecond?: number): Promise<Load> {
   const folder = await mkdtemp(path.join(tmpdir(), 'safemigrate-pgbench-'));
-  const words = ['-n', '-c', String(clients), '-j', '2', '-T', '3600', '-l'];
+  const rate = perSecond === undefined ? [] : ['-R', String(perSecond)];
+  const words = ['-n', '-c', String(clients), '-j', '2', '-T', '3600', '-l', ...rate];
   const child = spawn('pgbench', [...words, `--log-prefix=${path.join(folder, 'log')}`, url], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -32,8 +32,12 @@ export interface ServerToUpgrade {
   stop(): Promise<void>;
 }
 
-export async function serverToUpgrade(placing: Partial<Placing> = {}): Promise<ServerToUpgrade> {
-  const disk = await loopFileSystem('xfs', 2048 * MB);
+/** @param diskBytes of its file system. */
+export async function serverToUpgrade(
+  placing: Partial<Placing> = {},
+  diskBytes = 2048 * MB,
+): Promise<ServerToUpgrade> {
+  const disk = await loopFileSystem('xfs', diskBytes);
   const programs =
     placing.programs === undefined ? OLD.programs : await reachable(placing.programs, disk.folder);
   const settings = { max_wal_size: '100MB', ...placing.settings };
@@ -51,7 +55,7 @@ export async function serverToUpgrade(placing: Partial<Placing> = {}): Promise<S
 }
 
 /** Copies an installation of a Python package to where the server's user may read it. @returns its folder of programs. */
-async function reachable(programs: string, place: string): Promise<string> {
+export async function reachable(programs: string, place: string): Promise<string> {
   const installed = path.resolve(programs, '../../..');
   await cp(installed, path.join(place, 'installed'), { recursive: true });
   await chmod(path.join(place, 'installed'), 0o755);

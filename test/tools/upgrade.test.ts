@@ -23,7 +23,7 @@ describe.skipIf(cannotUpgrade)("an upgrade of Debian's PostgreSQL 15 to 18", () 
   let old: ServerToUpgrade;
 
   beforeAll(async () => {
-    old = await serverToUpgrade({ settings: { max_prepared_transactions: '5', wal_level: 'logical' } });
+    old = await serverToUpgrade();
     await makeAccounts(old.url);
     await query('ANALYZE');
   }, 60_000);
@@ -70,64 +70,6 @@ describe.skipIf(cannotUpgrade)("an upgrade of Debian's PostgreSQL 15 to 18", () 
       expect(left.filter((name) => name.startsWith('safemigrate'))).toEqual([]);
     }, 120_000);
   });
-
-  describe('with obstacles', () => {
-    test('names each with a remedy, with which the next rehearsal passes', async () => {
-      await withClient(old.server.url, async (client) => {
-        await client.query('CREATE DATABASE closed ALLOW_CONNECTIONS false');
-        await client.query("CREATE ROLE old_login LOGIN PASSWORD 'md5b5f5ba1a423792b526f799ae4eb3d59e'");
-        await client.query("SELECT pg_create_logical_replication_slot('feed', 'pgoutput')");
-      });
-      await query(`CREATE TABLE names (id int, fn regproc); CREATE DOMAIN grantees AS aclitem[];
-        CREATE TABLE grants (id int, acl grantees); CREATE EXTENSION adminpack;
-        CREATE TABLE parent (id int NOT NULL); CREATE TABLE child () INHERITS (parent);
-        ALTER TABLE child ALTER COLUMN id DROP NOT NULL`);
-      await query(`BEGIN; UPDATE account SET balance = 0 WHERE id = 1; PREPARE TRANSACTION 'left over'`);
-
-      const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, newBin);
-      expect(exitCode, stderr).toBe(1);
-      expect(report?.modes).toEqual([]);
-      const found = new Map(report?.obstacles.map((each) => [each.code, each]));
-      expect(found.get('DATABASE_CLOSED')?.objects).toEqual(['closed']);
-      expect(found.get('PREPARED_TRANSACTION')?.objects).toEqual(['left over in app']);
-      expect(found.get('EXTENSION_MISSING')?.objects).toEqual([expect.stringMatching(/^app: adminpack /)]);
-      expect(found.has('LIBRARY_MISSING')).toBe(false);
-      expect(found.get('REG_COLUMN')?.objects).toEqual(['app: public.names.fn regproc']);
-      expect(found.get('ACLITEM_COLUMN')?.objects).toEqual(['app: public.grants.acl public.grantees']);
-      expect(found.get('NOT_NULL_OF_PARENT')?.objects).toEqual(['app: public.child.id']);
-      expect(found.get('SLOT_LOST')?.objects).toEqual(['feed (postgres)']);
-      expect(found.get('MD5_PASSWORD')?.objects).toEqual(['old_login']);
-      expect(found.get('CHECKSUMS_OFF')).toMatchObject({ severity: 'notice' });
-      const grave = report?.obstacles.filter(({ severity }) => severity === 'error') ?? [];
-      expect(report?.verdict.reasons).toEqual(grave.map(({ code, message }) => `${code}: ${message}`));
-      for (const { code, sql } of grave)
-        for (const statement of code === 'EXTENSION_MISSING' ? ['DROP EXTENSION adminpack'] : sql)
-          await query(statement);
-      const again = await rehearseUpgradeOf(old.url, 18, [...newBin, '--modes', 'link']);
-      expect(again.exitCode, again.stderr).toBe(0);
-      expect(again.report?.obstacles.filter(({ severity }) => severity === 'error')).toEqual([]);
-    }, 120_000);
-  });
-});
-
-describe.skipIf(cannotUpgrade)('an upgrade that initdb of the new version does not permit', () => {
-  test('fails, with what initdb said and with the other obstacles', async () => {
-    const icu = await serverToUpgrade({
-      make: (_, initdb) => initdb('--locale-provider=icu', '--icu-locale=de-AT'),
-    });
-    try {
-      await withClient(icu.url, (client) => client.query('CREATE TABLE names (fn regproc)'));
-      const { report, exitCode, stderr } = await rehearseUpgradeOf(icu.url, 18, newBin);
-      expect(exitCode, stderr).toBe(1);
-      expect(report).toMatchObject({ check: null, modes: [], verdict: { pass: false } });
-      const found = new Map(report?.obstacles.map((each) => [each.code, each]));
-      expect(found.get('INITDB_FAILED')?.objects).toEqual([expect.stringMatching(/ICU is not supported/)]);
-      expect(found.get('ICU_MISSING')?.objects).toContain('app');
-      expect(found.get('REG_COLUMN')?.objects).toEqual(['app: public.names.fn regproc']);
-    } finally {
-      await icu.stop();
-    }
-  }, 60_000);
 });
 
 describe.skipIf(cannotUpgrade)('the application on both versions', () => {
@@ -187,6 +129,25 @@ describe.skipIf(cannotUpgrade)('the application on both versions', () => {
     expect(stderr).toMatch(/Command +sh .*after\.sh, in /);
   }, 120_000);
 
+  test('has the statements of the command in its report, with their locks', async () => {
+    const sql = 'ALTER TABLE orders ADD COLUMN paid bool; ALTER TABLE orders ALTER amount TYPE bigint';
+    const args = [...newBin, '--modes', 'link,swap', '--queries', 'off'];
+    const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, args, {}, psql(sql));
+    expect(exitCode, stderr).toBe(0);
+    expect(report?.command?.statements).toMatchObject([
+      {
+        sql: 'ALTER TABLE orders ADD COLUMN paid bool',
+        locks: expect.arrayContaining([
+          expect.objectContaining({ relation: 'public.orders', mode: 'ACCESS EXCLUSIVE' }),
+        ]),
+        rewrote: [],
+      },
+      { sql: 'ALTER TABLE orders ALTER amount TYPE bigint', rewrote: ['public.orders'] },
+    ]);
+    expect(stderr).toMatch(/^STATEMENTS +2 statements/m);
+    expect(stderr).toMatch(/public\.orders +ACCESS EXCLUSIVE +held/);
+  }, 120_000);
+
   test('does not pass if the command fails on the upgraded server', async () => {
     const args = [...newBin, '--modes', 'link', '--queries', 'off'];
     const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 18, args, {}, [
@@ -197,6 +158,46 @@ describe.skipIf(cannotUpgrade)('the application on both versions', () => {
     expect(exitCode, stderr).toBe(1);
     expect(report).toMatchObject({ command: { exitCode: 3 }, modes: [{ mode: 'link', outcome: 'failed' }] });
     expect(report?.verdict.reasons.join()).toContain('the command failed');
+  }, 60_000);
+
+  test('ends with exit code 5 if the command connects to the target itself', async () => {
+    const file = path.join(temporaryFolder(), 'url');
+    await writeFile(file, old.url);
+    const stay = `echo 'SELECT pg_sleep(30)' | psql -X "$(cat "$0")"`;
+    const args = [...newBin, '--modes', 'link', '--queries', 'off'];
+    const { exitCode, stderr, report } = await rehearseUpgradeOf(old.url, 18, args, {}, [
+      'sh',
+      '-c',
+      stay,
+      file,
+    ]);
+    expect(exitCode, stderr).toBe(5);
+    expect(report).toBeNull();
+    expect(stderr).toContain('The command connected to the target itself, as postgres');
+    const left = await readdir(old.server.folder);
+    expect(left.filter((name) => name.startsWith('safemigrate'))).toEqual([]);
+  }, 60_000);
+
+  test('is tried with the queries that pg_stat_statements has', async () => {
+    const counted = await serverToUpgrade({ settings: { shared_preload_libraries: 'pg_stat_statements' } });
+    try {
+      await withClient(counted.url, async (client) => {
+        await client.query('CREATE EXTENSION pg_stat_statements; CREATE TABLE t (id int PRIMARY KEY)');
+        for (const sql of [BREAKS, 'SELECT count(*) FROM t']) await client.query(sql);
+      });
+      const { report, exitCode, stderr } = await rehearseUpgradeOf(counted.url, 18, [
+        ...newBin,
+        ...['--modes', 'link'],
+      ]);
+      expect(exitCode, stderr).toBe(1);
+      expect(report?.application?.queries).toMatchObject({
+        source: 'pg_stat_statements',
+        broken: [{ sql: BREAKS }],
+        slower: [],
+      });
+    } finally {
+      await counted.stop();
+    }
   }, 60_000);
 });
 
@@ -216,6 +217,38 @@ describe.skipIf(cannotUpgrade || skipReason(SIXTEEN.obstacle))('an upgrade of Po
   }, 120_000);
 });
 
+describe.skipIf(cannotUpgrade || skipReason(SIXTEEN.obstacle))('an upgrade of PostgreSQL 15 to 16', () => {
+  test('counts the first stage of the statistics, which pg_upgrade does not carry over', async () => {
+    const old = await serverToUpgrade();
+    try {
+      await makeAccounts(old.url);
+      const args = ['--new-bin', SIXTEEN.programs, '--modes', 'clone,swap'];
+      const { report, exitCode, stderr } = await rehearseUpgradeOf(old.url, 16, args);
+      expect(exitCode, stderr).toBe(0);
+      expect(report).toMatchObject({
+        carriesStatistics: false,
+        modes: [
+          { mode: 'clone', outcome: 'passed' },
+          { mode: 'swap', outcome: 'skipped' },
+        ],
+      });
+      const [{ phases } = { phases: [] }] = report?.modes ?? [];
+      expect(phases.filter(({ down }) => down).map(({ name }) => name)).toEqual([
+        ...['pg_upgrade', 'start', 'first statistics'],
+      ]);
+      const lost = report?.obstacles.find(({ code }) => code === 'STATISTICS_LOST');
+      expect(lost?.objects).toEqual([expect.stringMatching(/^all databases, for .* more$/)]);
+    } finally {
+      await old.stop();
+    }
+  }, 120_000);
+});
+
+/** A command that sends this to the database that it is given. */
+function psql(sql: string): string[] {
+  return ['sh', '-c', `echo "$0" | psql -X -q -v ON_ERROR_STOP=1 "$DATABASE_URL"`, sql];
+}
+
 /** Objects of many kinds, which both versions describe alike. */
 const APPLICATION = `
 CREATE EXTENSION citext; CREATE EXTENSION pg_trgm;
@@ -229,6 +262,8 @@ CREATE TABLE sales.events_1 PARTITION OF sales.events FOR VALUES FROM ('2026-01-
 CREATE TABLE sales.parent (a int NOT NULL, b text); CREATE TABLE sales.child (c int NOT NULL) INHERITS (sales.parent);
 ALTER TABLE orders ADD CONSTRAINT later CHECK (total < 1000000) NOT VALID;
 CREATE VIEW sales.big AS SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE total > 100;
+CREATE VIEW sales.named (number, customer) WITH (security_barrier) AS SELECT b.id, b.name FROM sales.big b WHERE EXISTS (SELECT FROM orders o WHERE o.id = b.id);
+GRANT SELECT ON sales.named TO PUBLIC; COMMENT ON VIEW sales.big IS 'the big ones';
 CREATE MATERIALIZED VIEW sales.sums AS SELECT customer, sum(total) FROM orders GROUP BY 1;
 CREATE FUNCTION double(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';
 CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.placed := now(); RETURN NEW; END$$;
