@@ -37,8 +37,9 @@ const INDEX_PROPERTY = 'index clustered on, or column statistics of an index';
 const PROBES: readonly { kind: string | readonly string[]; sql: string }[] = [
   {
     kind: 'statistics object',
+    // The default target is -1 until version 16 and null from 17 on.
     sql: `select ${address('pg_statistic_ext', 's.oid')} as name, pg_catalog.concat_ws('|', pg_catalog.pg_get_statisticsobjdef(s.oid),
-        pg_catalog.pg_get_userbyid(s.stxowner), pg_catalog.to_jsonb(s) ->> 'stxstattarget', ${comment('pg_statistic_ext', 's.oid')}) as content
+        pg_catalog.pg_get_userbyid(s.stxowner), nullif(pg_catalog.to_jsonb(s) ->> 'stxstattarget', '-1'), ${comment('pg_statistic_ext', 's.oid')}) as content
       from pg_catalog.pg_statistic_ext s`,
   },
   {

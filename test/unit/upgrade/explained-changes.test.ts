@@ -16,3 +16,8 @@ test('an owner who has the new privilege MAINTAIN is no change, and any other pr
   ];
   expect(withoutExplained(changes)).toEqual(changes.slice(2));
 });
+
+test('properties of a subscription are no change, and a subscription that is gone is one', () => {
+  const gone = change('drop', 'subscription', 'feed');
+  expect(withoutExplained([change('alter', 'subscription', 'sub'), gone])).toEqual([gone]);
+});
