@@ -143,9 +143,9 @@ function violations(context: HazardContext, section: QueriesSection, refused: Re
         statement: (makers.find(isNamed) ?? makers.at(-1))?.statement.index ?? null,
         relation,
         severity: isSeldom(own) ? 'warning' : 'error',
-        message: `${plural(own.length, 'write')} of the running application ${verb} ${constraint} of ${relation}: ${listed(texts, SHOWN)}`,
+        message: `${plural(own.length, 'write')} of the running application ${verb} the constraint ${constraint} of ${relation}: ${listed(texts, SHOWN)}`,
         evidence: `tried on the clone with the values of an existing row, and rolled back; from ${origin(section)}`,
-        advice: `First release an application that writes ${listed(columns)} as ${constraint} demands, then add the constraint.`,
+        advice: `First release an application that writes ${listed(columns)} as the constraint demands, then add it.`,
       },
     ];
   });
