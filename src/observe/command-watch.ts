@@ -21,6 +21,7 @@ import { Sampler } from './sampler.ts';
 import { SlowStatements } from './slow-statements.ts';
 import { statementFacts } from './statement-facts.ts';
 import {
+  releasedCaveats,
   SAMPLED_CAVEAT,
   type SentText,
   STATEMENT_CAVEATS,
@@ -214,6 +215,7 @@ async function statementsOf(
     caveats: [
       ...(statements.length > 0 ? STATEMENT_CAVEATS : []),
       ...(statements.some(({ exactness }) => exactness === 'sampled') ? [SAMPLED_CAVEAT] : []),
+      ...releasedCaveats(statements),
       ...(log.hasUnread ? [UNREAD_CAVEAT] : []),
     ],
   };

@@ -1,3 +1,4 @@
+import { listed } from '../format.ts';
 import type { Caveat, StatementSection, TransactionSection } from '../model/report.ts';
 import { blocks, LOCK_MODES, lockModeOf } from '../postgres/lock-modes.ts';
 import { messageWithoutSecrets, statementWithoutSecrets } from '../postgres/sql/statement-secrets.ts';
@@ -48,6 +49,24 @@ export const SAMPLED_CAVEAT: Caveat = {
   reason:
     'if sampled statements came in one message, the server reports their ends together, so times and locks may be a neighbour’s',
 };
+
+const COMMITS_WITHIN = /^(?:CALL|DO)$/;
+
+/** For procedures and blocks that may commit: what their own transactions held has been released when they end. */
+export function releasedCaveats(statements: readonly StatementSection[]): Caveat[] {
+  const within = statements.filter(
+    ({ tag, exactness }) => exactness === 'sampled' && COMMITS_WITHIN.test(tag ?? ''),
+  );
+  if (within.length === 0) return [];
+  const numbers = listed(within.map(({ index }) => String(index)));
+  return [
+    {
+      path: 'statements[].locks',
+      kind: 'unmeasured',
+      reason: `${within.length === 1 ? 'statement' : 'statements'} ${numbers} may commit within: of the locks that such a procedure or block releases before its end, those that lasted about 20 ms or less were not seen`,
+    },
+  ];
+}
 
 /** Collects what the proxy reports, for the report's statements. */
 export class StatementLog {

@@ -106,6 +106,21 @@ describe('with psql', () => {
     expect(report.schema?.leftovers).toEqual([]);
   });
 
+  test('a procedure that commits works as directly, and the report says that its locks were not all seen', async () => {
+    await withClient(target.url, (client) =>
+      client.query(`CREATE TABLE first_one (id int); CREATE TABLE second_one (id int);
+        CREATE PROCEDURE in_two() LANGUAGE plpgsql AS 'BEGIN LOCK TABLE first_one; COMMIT; INSERT INTO second_one VALUES (1); COMMIT; END'`),
+    );
+    const { report, exitCode } = await rehearse(target.url, psqlCommand('-c', 'CALL in_two()'));
+    expect(exitCode).toBe(0);
+    expect(only(report.statements)).toMatchObject({ tag: 'CALL', exactness: 'sampled', error: null });
+    expect(report.caveats).toContainEqual({
+      path: 'statements[].locks',
+      kind: 'unmeasured',
+      reason: expect.stringMatching(/^statement 1 may commit within: /),
+    });
+  });
+
   test('CREATE INDEX CONCURRENTLY that ends at once is sampled too, whatever was seen of it', async () => {
     const { report, exitCode } = await rehearse(
       target.url,
