@@ -128,6 +128,7 @@ const SQLX: Toolchain = {
     ],
     ['rm', '-r', 'target'],
   ],
+  timeoutMs: 20 * 60_000,
 };
 
 const ROWS: Record<ToolId, Row> = {
