@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -30,6 +30,10 @@ const missing = [
 ];
 const skipped = skipReason(missing.length === 0 ? null : `an empty machine needs ${missing.join(', ')}`);
 
+const noBuilder = skipReason(
+  spawnSync('buildah', ['--version']).error === undefined ? null : 'an image needs buildah',
+);
+
 /** Mounts what a machine has beside its files, where no other process sees them: they end with the command. */
 const ENTER = `mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount -t tmpfs -o mode=1777 tmpfs "$0/tmp" && exec chroot "$0" "$@"`;
 
@@ -55,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => {
   if (folder) rmSync(folder, { recursive: true, force: true });
-}, 120_000);
+}, 600_000);
 
 /** Puts this major of Node onto the machine. */
 async function installNode(major: string): Promise<void> {
@@ -111,27 +115,61 @@ describe.skipIf(skipped).each(NODES)('an empty Debian 12 with Node %s', (major) 
   });
 });
 
-test.skipIf(skipped)(
-  'the steps of the Containerfile give an image that finds its client programs',
-  async () => {
+/** The image that the Containerfile begins with comes from a registry; this one, of the same name, is made of the empty machine. */
+describe.skipIf(skipped || noBuilder)('the Containerfile', () => {
+  const IMAGE = 'docker.io/library/node:22-bookworm-slim';
+
+  /** Runs the builder with images of its own, without namespaces: it need not be in a machine of its own. */
+  const buildah = (command: string, ...words: string[]) => {
+    const place = ['--root', path.join(folder, 'images'), '--runroot', path.join(folder, 'run')];
+    return execa('buildah', [...place, '--storage-driver', 'vfs', command, ...words], { all: true });
+  };
+
+  /** The registry of this machine and its certificates, for what npm does in a container. */
+  const network = async () => {
+    const registry = await execa('npm', ['config', 'get', 'registry']);
+    const npmrc = path.join(folder, 'npmrc');
+    writeFileSync(npmrc, `registry=${registry.stdout}\ncafile=${COPIED_CERTIFICATES}\n`);
+    const mounts = [`${npmrc}:/usr/local/etc/npmrc`, `${CERTIFICATES}:${COPIED_CERTIFICATES}:ro`];
+    return ['--isolation', 'chroot', ...mounts.flatMap((mount) => ['--volume', mount])];
+  };
+
+  test('makes an image in which an ordinary user has safemigrate and its client programs', async () => {
     await installNode('22');
     await execa('chroot', [machine, 'useradd', '--create-home', 'node']);
-    mkdirSync(`${machine}/opt`, { recursive: true });
-    copyFileSync(path.join(folder, tarball), `${machine}/opt/safemigrate.tgz`);
-    const [, ...stages] = readFileSync(path.join(ROOT, 'Containerfile'), 'utf8').split(/^FROM /m);
-    const steps = [...(stages.at(-1) ?? '').replace(/\\\n/g, '').matchAll(/^RUN (.*)$/gm)].map(
-      ([, line]) => line,
+    const empty = (await buildah('from', 'scratch')).stdout;
+    // A folder would be added as root's, an archive with its owners.
+    const archive = path.join(folder, 'machine.tar');
+    await execa('tar', ['-C', machine, '-cf', archive, '.']);
+    await buildah('add', '--quiet', empty, archive, '/');
+    await buildah(
+      'config',
+      '--env',
+      'PATH=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin',
+      empty,
     );
-    expect(steps.length).toBe(2);
-    for (const step of steps) {
-      const { exitCode, all } = await onMachine('root', step ?? '');
-      expect(exitCode, all).toBe(0);
-    }
-    const { all, exitCode } = await onMachine(
-      'node',
-      'cd && safemigrate --version && pg_dump --version && safemigrate demo',
+    await buildah('commit', '--quiet', empty, IMAGE);
+    const built = await buildah(
+      'build',
+      ...(await network()),
+      '--pull-never',
+      '--quiet',
+      '--tag',
+      'safemigrate',
+      ROOT,
     );
-    expect(exitCode, all).toBe(0);
+    expect(built.exitCode, built.all).toBe(0);
+    const image = JSON.parse((await buildah('inspect', '--type', 'image', 'safemigrate')).stdout);
+    expect(image.OCIv1.config).toMatchObject({
+      User: 'node',
+      Entrypoint: ['safemigrate'],
+      WorkingDir: '/home/node',
+    });
+    const container = (await buildah('from', '--pull-never', 'safemigrate')).stdout;
+    const line = 'id -un && safemigrate --version && pg_dump --version && safemigrate demo';
+    const { all } = await buildah('run', '--isolation', 'chroot', container, '--', 'sh', '-c', line);
+    expect(all).toMatch(/^node$/m);
     expect(all).toMatch(/pg_dump \(PostgreSQL\) 15/);
-  },
-);
+    expect(all).toContain('Now yours:  safemigrate');
+  });
+});
