@@ -128,7 +128,8 @@ export async function runLine(line: string, options: CliOptions = {}): Promise<C
   symlinkSync(CLI, path.join(folder, 'safemigrate'));
   const { PATH } = { ...plainEnvironment(), ...options.env };
   const env = { ...options.env, PATH: [folder, PATH].join(path.delimiter) };
-  return runProgram(['bash', '-c', line], { ...options, env });
+  // bash takes the socket that is its standard input for a remote shell, and would read the user's start-up file.
+  return runProgram(['bash', '--norc', '-c', line], { ...options, env });
 }
 
 /** An empty folder for one test. */
