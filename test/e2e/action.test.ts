@@ -22,8 +22,8 @@ const documented = {
   command: 'npx knex migrate:latest',
 };
 
-const DUMP = `CREATE TABLE big (id int PRIMARY KEY);
-INSERT INTO big SELECT n FROM generate_series(1, 1000) AS n;
+const DUMP = `CREATE TABLE accounts (id int PRIMARY KEY, balance int);
+INSERT INTO accounts SELECT n, 100 FROM generate_series(1, 1000) AS n;
 `;
 
 let api: Server;

@@ -13,13 +13,13 @@ test('the hook for git rehearses what is pushed on a dump, if migrations are par
   const [folder, remote] = [temporaryFolder(), temporaryFolder()];
   await fillProject(folder);
   const run = async (line: string) =>
-    runProgram(['bash', '-c', line], { folder, env: { GIT_CONFIG_GLOBAL: '/dev/null' } });
+    runProgram(['bash', '--norc', '-c', line], { folder, env: { GIT_CONFIG_GLOBAL: '/dev/null' } });
   const commit = (name: string) =>
     run(
       `git add -A && git -c user.name=a -c user.email=a@example.com commit -q -m ${name} && git push -q origin HEAD:main`,
     );
   writeFileSync(path.join(folder, '.gitignore'), 'node_modules\nbin\n');
-  writeFileSync(path.join(folder, 'test/dump.sql'), 'CREATE TABLE big (id int);\n');
+  writeFileSync(path.join(folder, 'test/dump.sql'), 'CREATE TABLE accounts (id int, balance int);\n');
   expect(
     (await run(`git init -q --bare ${remote} && git init -q && git remote add origin ${remote}`)).exitCode,
   ).toBe(0);

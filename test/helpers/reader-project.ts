@@ -12,6 +12,8 @@ const FILES: Readonly<Record<string, string>> = {
     devDependencies: { knex: '3.3.0' },
   }),
   'checks/orphans.sql': 'SELECT id FROM sessions WHERE account IS NULL',
+  'migrations/20260301_find_balances.js': `export const up = (knex) => knex.schema.alterTable('accounts', (table) => table.index('balance'));
+export const down = (knex) => knex.schema.alterTable('accounts', (table) => table.dropIndex('balance'));\n`,
   'mask.sql': 'UPDATE accounts SET balance = 0',
   'change.sql': 'ALTER TABLE accounts ADD COLUMN note text',
   'make-clone.sh': `#!/bin/sh -e
