@@ -52,7 +52,7 @@ test('the pages have calls that can be read', () => {
   expect(PAGES.flatMap((page) => callsIn(shellOf(read(page)))).length).toBeGreaterThan(30);
 });
 
-/** What blocks of code are made of; docs-commands.test.ts in e2e says what becomes of each. */
+/** What blocks of code are made of; docs-commands.test.ts in test/docs says what becomes of each. */
 const LANGUAGES = new Set(['sh', 'sql', 'js', 'json', 'yaml', 'text']);
 
 test.each(PAGES)('every block of code in %s says what it is made of', (page) => {
