@@ -65,14 +65,16 @@ export async function makeReader(): Promise<Reader> {
   };
   await refill();
   const moment = await makeBackup(old, backup, archive);
+  const shell = (lines: string, options?: Pick<CliOptions, 'env'>) =>
+    runProgram(['bash', '--norc', '-e', '-o', 'pipefail', '-c', lines], {
+      folder: project,
+      env: { ...env, ...options?.env },
+    });
   return {
-    ...{ url, backup, archive, moment, refill },
-    run: (lines, options) =>
-      runProgram(['bash', '--norc', '-e', '-o', 'pipefail', '-c', lines], {
-        folder: project,
-        env: { ...env, ...options?.env },
-      }),
+    ...{ url, backup, archive, moment, refill, run: shell },
     stop: async () => {
+      // Clones that a page keeps would outlive the server, and hold its file system.
+      await shell('safemigrate clean --kept');
       await old.stop();
       for (const folder of [project, env.XDG_STATE_HOME]) await rm(folder, { recursive: true, force: true });
       await place.remove();
