@@ -370,7 +370,7 @@ describe.skipIf(needed !== false)('the HTML report in a browser', () => {
       expect(first).toContain('CONNECTIONS WOULD RUN OUT: 41 open and 966 waiting, of 97');
       expect(first).toContain('the statement would first wait for "nightly report"');
       expect(second).toContain('unknown');
-      expect(third).toContain('at this traffic nobody would wait');
+      expect(third).toContain('at this traffic no session would wait');
       const text = await forecast.textContent();
       for (const words of [
         "from 14.2 s of the target's statistics: 230 transactions/s, 41 of 97 sessions open",
