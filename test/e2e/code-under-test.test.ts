@@ -20,7 +20,9 @@ describe('a config file that comes with the code under test', () => {
       );
       const { stderr } = await safemigrate(args, { folder });
       expect(existsSync(path.join(folder, 'executed'))).toBe(false);
-      expect(stderr).toContain('safemigrate.config.mjs holds for rehearsals: this subcommand executes no program');
+      expect(stderr).toContain(
+        'safemigrate.config.mjs holds for rehearsals: this subcommand executes no program',
+      );
     },
   );
 
