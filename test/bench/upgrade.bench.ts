@@ -13,6 +13,7 @@ import {
   cannotUpgrade,
   NEW,
   OLD,
+  reachable,
   rehearseUpgradeOf,
   type ServerToUpgrade,
   serverToUpgrade,
@@ -106,8 +107,10 @@ async function upgradeByHand({ server }: ServerToUpgrade, from: number): Promise
   const programs = await programsOfServer(server.data);
   const [oldData, newData] = [path.join(folder, 'old'), path.join(folder, 'new')];
   await copyHot(server, programs, oldData);
+  // The cache of the tests may be entered by its owner alone.
+  const newer = await reachable(NEW.programs, folder);
   const words = ['-U', 'postgres', '--auth=trust', '--no-sync', '--no-data-checksums', '--locale=C.UTF-8'];
-  await run(path.join(NEW.programs, 'initdb'), ['-D', newData, '-E', 'UTF8', ...words], {
+  await run(path.join(newer, 'initdb'), ['-D', newData, '-E', 'UTF8', ...words], {
     ...as,
     cwd: folder,
   });
@@ -119,10 +122,10 @@ async function upgradeByHand({ server }: ServerToUpgrade, from: number): Promise
     const of = { old: path.join(place, 'old'), new: path.join(place, 'new') };
     for (const name of ['old', 'new'] as const)
       await run('cp', ['-a', '--reflink=always', path.join(folder, name), of[name]]);
-    const clusters = ['-b', programs, '-B', NEW.programs, '-d', of.old, '-D', of.new];
+    const clusters = ['-b', programs, '-B', newer, '-d', of.old, '-D', of.new];
     const ports = ['-U', 'postgres', '-s', place, '-p', '54321', '-P', '54321'];
     const started = performance.now();
-    await run(path.join(NEW.programs, 'pg_upgrade'), [...clusters, ...ports, `--${mode}`], {
+    await run(path.join(newer, 'pg_upgrade'), [...clusters, ...ports, `--${mode}`], {
       ...as,
       cwd: place,
     });
