@@ -67,7 +67,7 @@ describe.each(PAIRS)('from $from to 18', ({ from, placing, skipped }) => {
       `PostgreSQL ${from} to 18, ${TABLES} tables and ${FILLER_MB} MB on XFS: seconds`,
       UPGRADE_MODES.map((mode) => rowOf(mode, rehearsed.get(mode) ?? [], byHand.get(mode) ?? [])),
       [
-        `Medians of ${ROUNDS} rounds, in turns; by hand: the same pg_upgrade on a copy of the cluster by \`cp --reflink\`.`,
+        `Medians of ${ROUNDS} rounds, in turns; by hand: the same pg_upgrade on a copy of the cluster that shares its blocks.`,
       ],
     );
   });
