@@ -1,0 +1,3 @@
+import { testTool } from '../tools/suite.ts';
+
+await testTool('sqlx');

@@ -1,3 +1,0 @@
-import { testTool } from './suite.ts';
-
-await testTool('sqlx');
