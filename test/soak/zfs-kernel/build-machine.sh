@@ -5,7 +5,7 @@ set -e
 [ -n "$MOUNTS_APART" ] || MOUNTS_APART=yes exec unshare --mount --propagation private bash "$0"
 debootstrap --variant=minbase --components=main,contrib \
   --include=linux-image-cloud-amd64,linux-headers-cloud-amd64,kmod,procps,iproute2,ca-certificates \
-  bookworm root "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+  bookworm root ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"}
 mount -t proc proc root/proc
 mount -t sysfs sysfs root/sys
 mount --bind /dev root/dev
