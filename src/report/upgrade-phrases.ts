@@ -6,11 +6,11 @@ import type {
   UpgradeReport,
 } from '../model/upgrade-model.ts';
 
-/** What the report says first: the recommendation, or what stands in the way. */
+/** Returns the first line of the report: the recommendation, or the obstacles that prevent the upgrade. */
 export function upgradeSummary(report: UpgradeReport): string {
   const { recommendation, modes, to, verdict } = report;
   const codes = gravest(report);
-  if (codes.length > 1) return `${codes.length} things stand in the way: ${codes.join(', ')}`;
+  if (codes.length > 1) return `${codes.length} obstacles prevent the upgrade: ${codes.join(', ')}`;
   const chosen = modes.find(({ mode }) => mode === recommendation?.mode);
   if (!verdict.pass || !recommendation || !chosen)
     return verdict.reasons[0] ?? `the upgrade to PostgreSQL ${to.major} would succeed`;

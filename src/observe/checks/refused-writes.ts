@@ -4,6 +4,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
 import { itemsOf, nameOf, nodesWithin } from '../../postgres/sql/tree.ts';
+import { nameParts } from '../name-parts.ts';
 
 /** A write that the table refuses since the command: it does not name columns that must have a value, or violates a constraint. */
 export interface RefusedWrite {
@@ -56,10 +57,8 @@ export async function refusedWrites(
   queries: readonly string[],
   suspects: ReadonlySet<string>,
 ): Promise<(RefusedWrite | null)[]> {
-  const names = [...suspects].map((object) => /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(object)?.[0] ?? '');
-  const rows = await session.query<Required>(REQUIRED, [
-    names.map((name) => name.replace(/^"(.*)"$/s, '$1')),
-  ]);
+  const names = [...suspects].map((object) => nameParts(object).at(-1));
+  const rows = await session.query<Required>(REQUIRED, [names]);
   const required = rows.filter(({ schema, table, column }) =>
     suspects.has(displayName(schema, table, column)),
   );

@@ -5,6 +5,7 @@ import type { Session } from '../../postgres/connection/session.ts';
 import { parseText } from '../../postgres/sql/parse.ts';
 import { displayName, identifier } from '../../postgres/sql/quote.ts';
 import { itemsOf, nameOf, nodesWithin, strings } from '../../postgres/sql/tree.ts';
+import { nameParts } from '../name-parts.ts';
 import type { RefusedWrite } from './refused-writes.ts';
 
 /**
@@ -77,10 +78,8 @@ export async function triedWrites(
   queries: readonly string[],
   suspects: ReadonlySet<string>,
 ): Promise<(RefusedWrite | null)[]> {
-  const names = [...suspects].map((object) => /(?:"(?:[^"]|"")*"|[^."]+)$/.exec(object)?.[0] ?? '');
-  const rows = await session.query<Constraint>(CONSTRAINTS, [
-    names.map((name) => name.replace(/^"(.*)"$/s, '$1').replaceAll('""', '"')),
-  ]);
+  const names = [...suspects].map((object) => nameParts(object).at(-1));
+  const rows = await session.query<Constraint>(CONSTRAINTS, [names]);
   const constraints = rows.filter(({ schema, table, name }) =>
     suspects.has(displayName(schema, table, name)),
   );

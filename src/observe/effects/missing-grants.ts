@@ -2,6 +2,7 @@ import type { MissingGrant } from '../../model/hazard-facts.ts';
 import type { SchemaSection } from '../../model/report.ts';
 import type { Session } from '../../postgres/connection/session.ts';
 import { displayName } from '../../postgres/sql/quote.ts';
+import { nameParts } from '../name-parts.ts';
 
 const KINDS = ['table', 'view', 'materialized view', 'foreign table'];
 
@@ -57,12 +58,8 @@ interface Row extends Omit<MissingGrant, 'relation'> {
 
 /** Finds roles that may use all or nearly all relations of a schema, and not the new ones. */
 export async function missingGrants(session: Session, relations: readonly string[]): Promise<MissingGrant[]> {
-  const parts = relations.map((name) => (name.match(/"(?:[^"]|"")*"|[^."]+/g) ?? []).map(plain));
+  const parts = relations.map(nameParts);
   const names = [parts.map((part) => part.join('.')), parts.map((part) => part.at(-1) ?? '')];
   const rows = await session.query<Row>(LACKING, names);
   return rows.map(({ schema, name, ...grant }) => ({ ...grant, relation: displayName(schema, name) }));
-}
-
-function plain(part: string): string {
-  return part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part;
 }

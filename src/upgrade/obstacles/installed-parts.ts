@@ -5,7 +5,7 @@ import type { Found, ObstacleRule, UpgradeFacts } from './obstacle-rule.ts';
 const EXTENSIONS = `
 SELECT extname || '|' || extversion || '|' || current_database() AS object, NULL AS sql FROM pg_extension ORDER BY 1`;
 
-/** Functions in C as `library|extension|database: function`. Of an extension one stands for all. */
+/** Functions in C as `library|extension|database: function`; one function for each library of an extension. */
 const LIBRARIES = `
 SELECT DISTINCT ON (probin, coalesce(e.extname, p.oid::text))
        concat_ws('|', probin, coalesce(e.extname, ''), current_database() || ': ' || coalesce('extension ' || e.extname, p.oid::regprocedure::text)) AS object,
@@ -14,7 +14,7 @@ SELECT DISTINCT ON (probin, coalesce(e.extname, p.oid::text))
   LEFT JOIN pg_extension e ON e.oid = d.refobjid
  WHERE p.oid >= 16384 AND probin IS NOT NULL`;
 
-/** Collations whose version is not the present one, with the number of indexes that they sort. OID 100 stands for the database's own. */
+/** Collations whose recorded version is not that of the library, with the number of indexes that use them. OID 100 is the database's default. */
 const COLLATIONS = `
 WITH collations AS (
   SELECT 100::oid AS oid, 'its own collation' AS name, datcollversion AS was, pg_database_collation_actual_version(oid) AS now,
