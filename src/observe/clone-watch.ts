@@ -104,13 +104,16 @@ class CloneReader implements CloneWatch {
 
   async before(): Promise<void> {
     const { schema, run, target } = this.#options;
-    const data = await this.#inClone(async (session) => ({
-      relations: await readRelations(session),
-      tree: await allRelations(session),
-      catalogue: await readCatalogueBefore(session),
-      hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
-    }));
-    await schema.before(forOwnSessions(this.#clone, target), { run });
+    // At once: they ask over sessions of their own, and the schema is read by another thread.
+    const [data] = await Promise.all([
+      this.#inClone(async (session) => ({
+        relations: await readRelations(session),
+        tree: await allRelations(session),
+        catalogue: await readCatalogueBefore(session),
+        hasUserCode: (await session.query<{ has: boolean }>(HAS_USER_CODE))[0]?.has ?? true,
+      })),
+      schema.before(forOwnSessions(this.#clone, target), { run }),
+    ]);
     const [row] = await this.#clone.server.control.query<{ position: string }>(POSITION);
     this.#before = { ...data, walPosition: row?.position ?? '0/0', bytesRead: await this.#bytesRead() };
   }

@@ -72,11 +72,11 @@ export function readBefore(
   const { context, clone, schema } = setup;
   return inPhase(context.emit, 'before', async () => {
     const watch = watchClone(clone, { ...context, schema });
-    await watch.before();
     const checks = await runChecksBefore(clone, { ...context, ...questions });
     const contents = await readContentsBefore(setup, { down });
     const beforeOneRun = await readBeforeOneRun(setup);
     const beforeProposal = setup.plan.propose === null ? null : await contentsOf(setup, { all: true });
+    await watch.before();
     const start = await readTargetState(uninterrupted(context));
     const open = await openWire(setup, command);
     return { watch, checks, contents, beforeOneRun, beforeProposal, start, open };
