@@ -7,8 +7,6 @@ import path from 'node:path';
  * below our own, so that the limits of that hold; root may do so, and users to whom theirs is delegated.
  */
 export interface CommandCgroup {
-  /** Starts a process in it. The start must fork before it returns. */
-  start<T>(spawn: () => T): T;
   /** Ids of the processes in it. */
   pids(): number[];
   /** Removes it; processes that still live go to our own. */
@@ -22,31 +20,41 @@ const ITSELF = '0';
 /** Another file system may cover the kernel's. */
 const ONLY_IF_THERE = { flag: 'r+' };
 
-/** @returns undefined if there is no cgroup v2, or none may be made. */
-export function makeCommandCgroup(): CommandCgroup | undefined {
+/**
+ * Starts a process in a cgroup of its own; in ours if there is no cgroup v2, or none may be made. Our process enters the cgroup for
+ * that moment: what it forks then begins there.
+ * @param spawn must fork before it returns.
+ */
+export function startInCgroup<T>(spawn: () => T): { started: T; cgroup: CommandCgroup | undefined } {
   const parent = ownCgroup();
-  if (parent === undefined) return undefined;
+  const folder = parent === undefined ? undefined : enterNewBelow(parent);
+  if (parent === undefined || folder === undefined) return { started: spawn(), cgroup: undefined };
+  const cgroup = cgroupIn(folder, parent);
+  try {
+    return { started: spawn(), cgroup };
+  } catch (error) {
+    cgroup.dissolve();
+    throw error;
+  } finally {
+    enter(parent);
+  }
+}
+
+/** @returns undefined if it may not be done: whoever may make a group may still not put processes into it. */
+function enterNewBelow(parent: string): string | undefined {
   const folder = path.join(parent, `${PREFIX}${process.pid}-${randomBytes(4).toString('hex')}`);
   try {
     mkdirSync(folder);
-    // Whoever may make a group may still not put processes into it.
     enter(folder);
-    enter(parent);
+    return folder;
   } catch {
     removeIfEmpty(folder);
     return undefined;
   }
+}
+
+function cgroupIn(folder: string, parent: string): CommandCgroup {
   return {
-    start(spawn) {
-      // A clean elsewhere removes groups that are empty, as this one is until now.
-      mkdirSync(folder, { recursive: true });
-      enter(folder);
-      try {
-        return spawn();
-      } finally {
-        enter(parent);
-      }
-    },
     pids: () => pidsBelow(folder),
     dissolve() {
       // Processes that fork while they are moved leave children behind: these are moved in a further round.

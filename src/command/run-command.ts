@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf, SafemigrateError } from '../errors.ts';
-import { type CommandCgroup, makeCommandCgroup } from './command-cgroup.ts';
+import { type CommandCgroup, startInCgroup } from './command-cgroup.ts';
 import { nameOfProgram } from './process-sockets.ts';
 import { ProcessFamily, signalProcess } from './process-tree.ts';
 
@@ -41,6 +41,8 @@ interface StartedCommand {
   /** The process, or the one that it runs under. */
   readonly pid: number;
   readonly ended: Promise<Pick<CommandResult, 'exitCode' | 'signal'>>;
+  /** Its processes belong to it. */
+  readonly cgroup?: CommandCgroup | undefined;
 }
 
 export interface CommandResult {
@@ -68,18 +70,21 @@ const LOOK_EVERY_MS = 50;
  * @throws SafemigrateError `COMMAND` if it cannot be started.
  */
 export async function runCommand(options: RunOptions): Promise<CommandResult> {
-  const cgroup = options.start ? undefined : makeCommandCgroup();
+  const startedAt = performance.now();
+  const command = await started(options);
   try {
-    return await runIn(cgroup, options);
+    return await whileItRuns(command, startedAt, options);
   } finally {
-    cgroup?.dissolve();
+    command.cgroup?.dissolve();
   }
 }
 
-async function runIn(cgroup: CommandCgroup | undefined, options: RunOptions): Promise<CommandResult> {
+async function whileItRuns(
+  { pid, ended, cgroup }: StartedCommand,
+  startedAt: number,
+  options: RunOptions,
+): Promise<CommandResult> {
   const { terminal, interrupts, signal, graceMs = DEFAULT_GRACE_MS, marker } = options;
-  const startedAt = performance.now();
-  const { pid, ended } = await started(options, cgroup);
   const family = new ProcessFamily(pid, { cgroup, marker });
   options.onStart?.(family);
 
@@ -133,8 +138,8 @@ async function leftBy(family: ProcessFamily): Promise<CommandResult['leftRunning
   return Promise.all(pids.map(async (pid) => ({ pid, command: await nameOfProgram(pid) })));
 }
 
-async function started(options: RunOptions, cgroup: CommandCgroup | undefined): Promise<StartedCommand> {
-  const { argv, env, folder, start = startChild(options, cgroup) } = options;
+async function started(options: RunOptions): Promise<StartedCommand> {
+  const { argv, env, folder, start = startChild(options) } = options;
   try {
     return await start({ argv, env, folder });
   } catch (error) {
@@ -142,7 +147,7 @@ async function started(options: RunOptions, cgroup: CommandCgroup | undefined): 
   }
 }
 
-function startChild({ stdout, terminal }: RunOptions, cgroup: CommandCgroup | undefined): StartCommand {
+function startChild({ stdout, terminal }: RunOptions): StartCommand {
   return async ({ argv: [program = '', ...args], env, folder }) => {
     const { execa } = await import('execa');
     const spawn = () =>
@@ -159,11 +164,14 @@ function startChild({ stdout, terminal }: RunOptions, cgroup: CommandCgroup | un
         // By default execa listens for the end of our process, which the CLI handles.
         cleanup: false,
       });
-    const child = cgroup ? cgroup.start(spawn) : spawn();
+    const { started: child, cgroup } = startInCgroup(spawn);
     const { pid } = child;
-    if (pid === undefined) throw (await child).cause;
+    if (pid === undefined) {
+      cgroup?.dissolve();
+      throw (await child).cause;
+    }
     const ended = child.then(({ exitCode = null, signal = null }) => ({ exitCode, signal }));
-    return { pid, ended };
+    return { pid, ended, cgroup };
   };
 }
 

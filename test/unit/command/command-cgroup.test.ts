@@ -1,21 +1,40 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { makeCommandCgroup, removeEmptyCgroups } from '../../../src/command/command-cgroup.ts';
+import { removeEmptyCgroups, startInCgroup } from '../../../src/command/command-cgroup.ts';
 import { skipReason } from '../../helpers/requirements.ts';
 
-const probe = makeCommandCgroup();
+const probe = startInCgroup(() => undefined).cgroup;
 probe?.dissolve();
 
+const OWN = expect.stringContaining(`-${process.pid}-`);
+const ownCgroup = () => /^0::.*$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[0];
+
 test.skipIf(skipReason(probe ? null : 'there is no cgroup v2 that may be changed'))(
-  'a clean elsewhere, before the command has started, does not prevent its start',
+  'a process begins in a cgroup of its own, which is removed with the process in it, while we stay in ours',
   async () => {
-    const cgroup = makeCommandCgroup();
-    expect(removeEmptyCgroups()).toContainEqual(expect.stringContaining(`-${process.pid}-`));
-    const child = cgroup?.start(() => spawn('sleep', ['60']));
-    expect(cgroup?.pids()).toEqual([child?.pid]);
-    child?.kill('SIGKILL');
-    if (child) await once(child, 'exit');
+    const before = ownCgroup();
+    const { started: child, cgroup } = startInCgroup(() => spawn('sleep', ['60']));
+    expect(ownCgroup()).toBe(before);
+    expect(cgroup?.pids()).toEqual([child.pid]);
+    expect(removeEmptyCgroups()).not.toContainEqual(OWN);
     cgroup?.dissolve();
+    expect(cgroup?.pids()).toEqual([]);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  },
+);
+
+test.skipIf(skipReason(probe ? null : 'there is no cgroup v2 that may be changed'))(
+  'a start that fails leaves no cgroup, and us in ours',
+  () => {
+    const before = ownCgroup();
+    const fail = () => {
+      throw new Error('no such program');
+    };
+    expect(() => startInCgroup(fail)).toThrow('no such program');
+    expect(ownCgroup()).toBe(before);
+    expect(removeEmptyCgroups()).not.toContainEqual(OWN);
   },
 );
